@@ -10,8 +10,9 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// A record names the invocation that wrote it, by Lambda's request id, and says why its
-// attempt was released. With these two strings, an operator finds the attempt in the log.
+// A record stores Lambda's request id of the invocation that last claimed it, and a short text
+// that says why the attempt was released. With these two strings, an operator finds the
+// attempt in the log.
 
 // maxLabel is the maximum length of [Claim.Invocation] and [Lease.LastFailure], in bytes. A
 // request id has 36.
@@ -26,10 +27,10 @@ func invocationOf(ctx context.Context) string {
 	return label(lc.AwsRequestID)
 }
 
-// failureCode returns what a record stores about the error for which it is released: the
-// error's code, "http_503" for a response with status 503, "panic", or the name of the
-// error's Go type. It never returns any of the error's text, which may contain personal
-// data and secrets.
+// failureCode returns a short name for the error that ended an attempt, for the released
+// record to store: the error's code, "http_503" for a response with status 503, "panic", or
+// the name of the error's Go type. It never returns any of the error's text, which may
+// contain personal data and secrets.
 func failureCode(err error) string {
 	switch {
 	case err == nil:
@@ -86,8 +87,8 @@ func label(s string) string {
 	return strings.ToValidUTF8(s, "") // also drops a character that was cut in the middle
 }
 
-// failedStatus is the error for a response that is not stored, in events and in the record.
-// Its value is the HTTP status.
+// failedStatus is the error that events and the record show if the handler's response is not
+// stored. Its value is the HTTP status of the response.
 type failedStatus int
 
 // Error returns a text with the status.

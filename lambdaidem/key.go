@@ -14,8 +14,9 @@ import (
 // parameters, which RFC 9651 allows after a String.
 const maxKeyHeader = 1024
 
-// parseKey returns the key in the values of its header. Without a value, it returns "" and
-// no error. An empty value is the empty key, which keyOf refuses.
+// parseKey returns the key from the values of the key's header. It returns "" and no error if
+// the header is absent or empty. An empty key is invalid, and the callers of parseKey refuse
+// it. If the header is malformed, parseKey returns an error that says why.
 func parseKey(values []string) (string, error) {
 	if len(values) == 0 {
 		return "", nil
@@ -45,9 +46,10 @@ func parseKey(values []string) (string, error) {
 	return v, nil
 }
 
-// keyOf returns the key of a request from its header or from Options.Key, or the refusal if
-// the key is missing or invalid. The request must be within the limits that outOfBounds
-// checks.
+// keyOf returns the key of a request from its header or from Options.Key. If the key is
+// missing or invalid, keyOf returns the error to send to the client. With Options.Key, the
+// caller must first check the request by outOfBounds: Options.Key must not receive a request
+// that exceeds a limit.
 func (g *Guard) keyOf(ctx context.Context, r *Request) (string, *Error) {
 	if g.opts.Key != nil {
 		return g.keyBy(g.derive(ctx, r))
@@ -98,8 +100,8 @@ func (g *Guard) keyless(ctx context.Context, r *Request) bool {
 	return d.err == nil && d.key == ""
 }
 
-// keyBy returns the key that Options.Key returned, or the refusal if the key is missing or
-// invalid.
+// keyBy returns the key that Options.Key returned. If the key is missing or invalid, keyBy
+// returns the error to send to the client.
 func (g *Guard) keyBy(d *derivedKey) (string, *Error) {
 	if d.err != nil {
 		return "", keyUnread("request", d.err)

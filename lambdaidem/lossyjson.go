@@ -54,8 +54,8 @@ type search struct {
 	visits, nested int
 }
 
-// hidden is what a search has found: where in the value, such as ".Items[2]", and what is
-// wrong there.
+// hidden describes a value that encoding/json does not write completely: where it is, such as
+// ".Items[2]", and what is wrong with it.
 type hidden struct{ where, what string }
 
 func (h *hidden) at(where string) *hidden {
@@ -140,7 +140,7 @@ func (s *search) fields(v reflect.Value) *hidden {
 	}
 	for i := range v.NumField() {
 		f := t.Field(i)
-		if !seen(f) || f.Anonymous && hides(indirect(f.Type)) { // skip a field like an embedded sync.Mutex
+		if !seen(f) || f.Anonymous && hides(indirect(f.Type)) { // skip an embedded struct that JSON never shows, such as sync.Mutex
 			continue
 		}
 		if found := s.value(v.Field(i)); found != nil {
@@ -206,8 +206,9 @@ func hides(t reflect.Type) bool {
 
 var hiding sync.Map // results of mayHide: reflect.Type to bool
 
-// mayHide reports whether a value of type t can contain a struct for which hides returns
-// true. An interface may contain any type. mayHide caches the result for each type.
+// mayHide reports whether a value of type t can be or contain a struct for which hides
+// returns true. If t is or contains an interface, mayHide returns true, because the interface
+// may hold a value of any type. mayHide caches the result for each type.
 func mayHide(t reflect.Type) bool {
 	if known, ok := hiding.Load(t); ok {
 		return known.(bool)

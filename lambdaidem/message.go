@@ -19,13 +19,13 @@ const MessageKey = "x-idempotency-key"
 // message is a message or stream record of any event source.
 type message struct {
 	name   string      // identifies the message in the response, such as the itemIdentifier of SQS
-	source string      // ARN of the queue, topic or stream, or a similar name for EventBridge; the default Operation
+	source string      // ARN of the queue, topic or stream, or a similar name for EventBridge; the default of BatchOptions.Operation
 	group  string      // messages of one group must run in order; "" if order does not matter
 	sent   key         // the idempotency key that the sender gave as MessageKey
 	id     string      // the id that the source gave, the same in each delivery
 	body   []byte      // the body or detail
-	parts  []string    // other values that the fingerprint covers, such as the group or an SNS subject
-	form   []string    // names of what parts contains; see payload.form
+	parts  []string    // values that the fingerprint covers besides the body, such as the group or an SNS subject
+	form   []string    // names of the values in parts, and of the envelopes that were unwrapped; see payload.form
 	attrs  []attribute // message attributes
 }
 
@@ -61,8 +61,8 @@ func (m *message) attribute(name, dataType, value string) {
 
 // payload returns what the fingerprint of a message covers: the body, the values in m.parts,
 // and the attributes whose names are in named. All of these are the same in every
-// delivery. The payload's form changes if named changes, or if the message takes another
-// way to the handler, such as SNS with raw message delivery.
+// delivery. The payload's form names the covered values: it changes if named changes, or if
+// the same message comes another way, such as through SNS with raw message delivery.
 func (m *message) payload(named []string) (p payload, parts []string) {
 	isNamed := func(a attribute) bool {
 		return slices.ContainsFunc(named, func(name string) bool { return strings.EqualFold(name, a.name) })
@@ -113,9 +113,9 @@ func (w *messageWork) run(ctx context.Context) {
 	w.err = safeError(err)
 }
 
-// safeError returns err if calling its methods does not panic. If a method of err, or of an
-// error that it wraps, panics, safeError returns an error that describes the panic. Code that
-// examines the returned error later can't panic.
+// safeError returns an error that other code can examine without a panic. That is err itself,
+// unless a method of err, or of an error that it wraps, panics. Then safeError returns an
+// error that describes the panic.
 func safeError(err error) (safe error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -189,7 +189,7 @@ func (e *panicError) Unwrap() error {
 }
 
 // reported returns the panic as the error that Lambda would report if the handler were not
-// guarded. It has no stack, because the stack is in the log.
+// guarded, but without the stack, which Error writes to the log.
 func (e *panicError) reported() error {
 	return messages.InvokeResponse_Error{Type: typeName(e.value), Message: fmt.Sprint(e.value)}
 }
@@ -201,7 +201,7 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 	switch {
 	case d.refusal != nil:
 		return refusedDo[struct{}](d.refusal)
-	case d.replays && d.failure != nil && d.outcome == OutcomeFailed: // an operator has ended the record, and the message may not have been handled
+	case d.replays && d.failure != nil && d.outcome == OutcomeFailed: // an operator has completed the record as failed, so the message may not have been handled
 		return refusedDo[struct{}](answerUnavailable(d.failure, d.outcome))
 	case d.replays: // an earlier attempt has handled the message
 		return done[struct{}]{}
@@ -213,7 +213,7 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 func (g *Guard) passMessage(ctx context.Context, fn func(context.Context) error) done[struct{}] {
 	w := &messageWork{g: g, fn: fn}
 	merged := attemptOf(ctx) != nil
-	if merged { // the guard of the outer handler commits the enlisted writes
+	if merged { // made inside a guarded handler, whose guard commits the enlisted writes
 		w.run(ctx)
 	} else if d := g.bypass(ctx, w); d.refusal != nil {
 		return refusedDo[struct{}](d.refusal)

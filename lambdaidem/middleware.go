@@ -80,8 +80,8 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	call := &httpCall{h: h, w: w, r: r, read: req}
 	resp, err := g.serve(ctx, req, &httpWork{g: g, served: call})
-	switch refusal := withStatus(err); { // a net/http handler returns no error, so it is the guard's
-	case refusal != nil: // the request is an inner call; see Guard.refuse
+	switch refusal := withStatus(err); { // a net/http handler returns no error, so err is a refusal or comes from a rejected transaction
+	case refusal != nil: // a guarded handler made this request, and the guard refuses it; see Guard.refuse
 		resp = g.ownAnswer(ctx, req, innerRefused(err))
 	case err != nil: // the transaction was rejected
 		resp = g.ownAnswer(ctx, req, conditionFailed(err))
@@ -119,8 +119,8 @@ func (c *httpCall) handle(ctx context.Context) (Response, error) {
 }
 
 // answer calls the http.Handler that was passed to the function Answer. The context of the
-// guarded handler has ended by then, so answer uses a context with the same values that
-// ends when the request's does.
+// guarded handler has ended by then, so answer uses the context of the request, and adds the
+// attempt to it.
 func (c *httpCall) answer(v any) (Response, error) {
 	if handler, ok := v.(http.Handler); ok {
 		return c.serve(c.run.inContext(c.r.Context()), handler)
@@ -130,8 +130,8 @@ func (c *httpCall) answer(v any) (Response, error) {
 
 func (c *httpCall) forget() { c.own = Response{} }
 
-// readRequest returns the request that the client sent, with its body. If part of it can't
-// be read or is invalid, readRequest sets malformed.
+// readRequest returns the request that the client sent, with its body. If a part of the
+// request can't be read or is invalid, readRequest sets Request.malformed to the error.
 func (h *guarded) readRequest(r *http.Request) *Request {
 	req := &Request{Method: strings.ToUpper(r.Method), headers: headers{sent: r.Header}}
 	for _, values := range r.Header {
@@ -151,9 +151,9 @@ func (h *guarded) readRequest(r *http.Request) *Request {
 	return req
 }
 
-// readBody reads the body, or as much as shows that it is too large. It returns an error if
-// it can't tell whether the body is complete, because a part of one body could equal
-// another body.
+// readBody reads the body, but at most one byte more than Options.MaxBody. It returns an error
+// if the body is longer, can't be read, or may be incomplete. The guard must not compare an
+// incomplete body, because a part of one body can equal another body.
 func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
 	var body []byte
 	if r.Body != nil {

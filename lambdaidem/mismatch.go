@@ -8,8 +8,9 @@ import (
 // This file decides whether a call has the same payload as its record. A deployment between
 // two attempts may change how fingerprints are made: a secret is rotated, a field is
 // ignored, or a type gets a new field. Two different fingerprints therefore don't prove that
-// the payloads differ. A call whose payload can't be compared is refused too, with another
-// text than a mismatch; see payloadUnsure.
+// the payloads differ. If the payloads can't be compared, the guard refuses the call too,
+// unless mayReplace allows it. The client then gets the text of payloadUnsure, which does not
+// tell the client to use a new key.
 
 // payloadMatch is the result of comparing the payloads of two fingerprints.
 type payloadMatch int
@@ -54,13 +55,13 @@ func compareFingerprints(fingerprint, recorded string) payloadMatch {
 	}
 }
 
-// mayReplace reports whether the call may claim rec, a released record without steps, even
-// if the call has another payload than the record. It may if Record.Bound is empty.
+// mayReplace reports whether the call may claim rec, a released record without steps, although
+// the call's payload may differ from the record's. It may if Record.Bound is empty.
 //
-// With BoundByDownstreamKey, the payload must not be known to differ, but it may be one
-// that can't be compared. The other service gets the same downstream key again, and
-// refuses a payload that has changed. With another Bound there is no such check. For
-// example, the key of an inner call may depend on the payload.
+// With BoundByDownstreamKey, it may unless the payloads are known to differ. If the payload
+// did change, the service that receives the downstream key refuses the request: it gets the
+// same key as before. With any other Bound, nothing detects a change. For example, a guarded
+// call inside the handler may have a key that depends on the payload.
 func (c *call) mayReplace(rec Record) bool {
 	switch rec.Bound {
 	case "":
@@ -75,9 +76,10 @@ func (c *call) mayReplace(rec Record) bool {
 // errOtherSettings says in events why a payload can't be compared with the record's.
 var errOtherSettings = errors.New("the record's fingerprint was made under other options or secrets, or by another version of the payload's type: see docs/operate.md, \"Something changes in a deployment\"")
 
-// settingsUnknown replaces SETTINGS in the fingerprint of a record that was claimed with a
-// payload that could not be compared with the record's. No settings are equal to it, so a
-// different digest never proves a different payload from then on.
+// settingsUnknown replaces the SETTINGS part of a fingerprint, which has the form
+// SETTINGS.DIGEST. It is for a record that was claimed with a payload that could not be
+// compared with the record's. No real settings equal settingsUnknown, so from then on a
+// different digest never proves a different payload.
 const settingsUnknown = "?"
 
 // withUnknownSettings returns the fingerprint with settingsUnknown in place of its settings.
@@ -89,8 +91,11 @@ func withUnknownSettings(fingerprint string) string {
 // fingerprintOver returns the fingerprint that rec gets when this call claims it: that of the
 // call's payload, made with the first secret. If the record kept its old fingerprint, no call
 // would match the record any more once the secret of that fingerprint is removed from the
-// options. The new fingerprint has settingsUnknown if the payload, or that of an earlier
-// claim, could not be compared with the record's, unless the record accepts any payload.
+// options.
+//
+// If the payload of this call, or of an earlier claim, could not be compared with the
+// record's, the new fingerprint has settingsUnknown. That is not needed if the record accepts
+// any payload.
 func (c *call) fingerprintOver(rec Record) string {
 	forgotten := rec.State == Released && rec.Bound == "" // the record accepts any payload
 	inDoubt := c.comparePayload(rec.Fingerprint) == maybeSamePayload || strings.HasPrefix(rec.Fingerprint, settingsUnknown)

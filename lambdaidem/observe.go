@@ -21,7 +21,7 @@ const (
 	EventReplayed     Kind = "replayed"      // a stored answer was returned without running the handler
 	EventInProgress   Kind = "in_progress"   // refused: another attempt is running
 	EventAbandoned    Kind = "abandoned"     // (!) refused: an attempt died, and an operator must decide about the record
-	EventMismatch     Kind = "mismatch"      // refused: the key was used with another payload
+	EventMismatch     Kind = "mismatch"      // refused: the key was used with another payload, or may have been
 	EventKeyMissing   Kind = "key_missing"   // refused: there is no key
 	EventKeyInvalid   Kind = "key_invalid"   // refused: the key or the request is malformed or too large
 	EventBypassed     Kind = "bypassed"      // ran unguarded because of its method, Skip or KeyOptional
@@ -33,9 +33,9 @@ const (
 	EventStoreError   Kind = "store_error"   // (!) a store request failed; see Event.Reason
 	EventAnswerLost   Kind = "answer_lost"   // (!) the handler ran, but its answer could not be stored; every retry gets 500
 	EventOutOfTime    Kind = "out_of_time"   // (!) too little time was left to run the handler
-	EventUnreadable   Kind = "unreadable"    // (!) the record is damaged or another tool's, or its answer does not fit the type
+	EventUnreadable   Kind = "unreadable"    // (!) the record is damaged or was written by another tool, or its answer can't be decoded
 	EventNoPrincipal  Kind = "no_principal"  // (!) refused: the caller could not be identified
-	EventNeverStarted Kind = "never_started" // (!) the handler did not start, but its record may be in progress: the release failed
+	EventNeverStarted Kind = "never_started" // (!) the handler did not start, but its record may be in progress, because the release failed
 	EventSwitchedOff  Kind = "switched_off"  // (!) ran unguarded because the environment variable SwitchOff is set
 )
 
@@ -111,7 +111,7 @@ type Event struct {
 	Duration   time.Duration // time since the call began
 	Handler    time.Duration // time spent in the handler; 0 if it did not run
 	Store      time.Duration // time spent in requests to the store, except those for steps, which are part of Handler
-	Messages   int           // number of messages that did not begin, in the EventOutOfTime of a batch; otherwise 0
+	Messages   int           // in the EventOutOfTime of a batch, the number of messages that did not begin for lack of time; otherwise 0
 	Cached     bool          // the record came from Options.Cache, without a request to the store
 	Invocation string        // Lambda's request id; empty outside Lambda, and if RecordID is empty
 	TokenHash  string        // TokenHash of the attempt's fencing token, in an EventNeverStarted; otherwise empty
@@ -228,12 +228,12 @@ func (o slogObserver) Observe(ctx context.Context, e Event) {
 	o.logger.LogAttrs(ctx, level, "idempotency", attrs...)
 }
 
-// warnings is the default observer. It logs the events that SlogObserver logs as warnings,
-// on the slog.Default() of that moment.
+// warnings is the default observer. It logs the events that SlogObserver logs as warnings. It
+// calls slog.Default for each event, so a default logger that is set later applies too.
 type warnings struct{}
 
 func (warnings) Observe(ctx context.Context, e Event) {
-	if e.Messages > 0 { // messageGuard.conclude has logged these messages, or passed them to BatchOptions.OnFailure
+	if e.Messages > 0 { // messageGuard.conclude logs these messages, or passes them to BatchOptions.OnFailure
 		return
 	}
 	if e.Kind.level(e.Err) >= slog.LevelWarn {
@@ -278,8 +278,8 @@ func (a *attempt) report(ctx context.Context, kind Kind, err error) {
 }
 
 // refused sends the event of a call that is refused before its record is looked up. If a
-// guarded handler made the call, refused also records the refusal in that handler's attempt,
-// because it may change what becomes of the handler's answer; see attempt.recordInner.
+// guarded handler made the call, refused also records the refusal in that handler's attempt:
+// after a refusal, the handler's own answer may not be stored. See attempt.recordInner.
 func (g *Guard) refused(ctx context.Context, who Identity, kind Kind, refusal *Error) {
 	if outer := attemptOf(ctx); outer != nil {
 		outer.recordInner(innerRecord{}, nil, decision{refusal: refusal})

@@ -33,7 +33,8 @@ type RecordScope struct {
 	Tenant    string // Lambda's tenant id; empty without tenant isolation
 }
 
-// ParseScope splits the Scope of a record that a guard has made into its parts.
+// ParseScope splits the Scope of a record into its parts. It returns an error if the scope
+// does not have the form that a guard writes: four or five parts, separated by spaces.
 func ParseScope(scope string) (RecordScope, error) {
 	parts := strings.Split(scope, " ")
 	const least, most = 4, 5
@@ -79,14 +80,15 @@ func ParseKey(value string) (string, error) {
 }
 
 // DecodeAnswer decodes the Result.Value of a [RecordHTTP] into a response. If Result.Apart is
-// set, get the Value from [Loader] first.
+// set, the store keeps the Value outside the record: call [Loader.Load] first to get it.
 func DecodeAnswer(value []byte) (*Response, error) { return decodeAnswer(value) }
 
 // EncodeAnswer encodes a response as the Result.Value of a [RecordHTTP].
 func EncodeAnswer(r *Response) []byte { return encodeAnswer(r) }
 
-// NoAnswer returns a Result.Failure that completes a record without an answer. Every retry
-// gets [ErrAnswerUnavailable], and the handler does not run again. why is stored in the
+// NoAnswer returns a value for Result.Failure, for an operator who completes a record without
+// an answer. The handler does not run again, and every retry gets [ErrAnswerUnavailable]. Only
+// a message whose record has [OutcomeSucceeded] counts as handled. why becomes a part of the
 // failure's message.
 func NoAnswer(why string) *Failure {
 	f := answerNotKept()

@@ -102,10 +102,11 @@ type Options struct {
 	// tenths of the time that an invocation starts with, half of that time is reserved
 	// instead. Default: 500 ms or a tenth of the time left, whichever is less.
 	Reserve time.Duration
-	// CleanupTimeout is the maximum time for releasing a record, for storing an answer after
-	// the time reserved for storing it has passed, and for committing the enlisted writes of
-	// a request that runs unguarded. For a call that a guarded handler makes, the maximum is
-	// also half of the time that remains to store that handler's answer. Default: 2 s.
+	// CleanupTimeout is the maximum time for each of three tasks: releasing a record, storing
+	// an answer after the time reserved for it has passed, and committing the enlisted writes
+	// of a request that runs unguarded. If a guarded handler makes the call, the task must
+	// also end within half of the time that remains to store that handler's answer.
+	// Default: 2 s.
 	CleanupTimeout time.Duration
 
 	// Wait is how long a duplicate request waits for the attempt in progress before it
@@ -308,7 +309,7 @@ func (o Options) settle() Options {
 	}
 	defaultTo(&o.MaxURI, 16<<10)
 	defaultTo(&o.MaxBody, 6<<20)
-	o.MaxBody = min(o.MaxBody, math.MaxInt-1) // the middleware reads up to MaxBody+1 bytes
+	o.MaxBody = min(o.MaxBody, math.MaxInt-1) // so that MaxBody+1, which the middleware reads, does not overflow
 	defaultTo(&o.MaxHeaders, 500)
 	defaultTo(&o.MaxJSONDepth, 64)
 	defaultTo(&o.MaxStepBytes, 16<<10)

@@ -189,9 +189,9 @@ func (n node) checkComparison() error {
 	return checkAll(sides, comparedTo, comparedTo)
 }
 
-// checkParts checks a list [a, b] or an object {x: a} that the expression builds. It must be
-// the result or a part of it. In any other position, keyOf could not notice that a part is
-// missing.
+// checkParts checks a list [a, b] or an object {x: a} that the expression builds. The list or
+// object must be the expression's result or a part of the result. Elsewhere, a missing part
+// would go unnoticed, because keyOf looks for missing parts only in the result.
 func (n node) checkParts(at position) error {
 	if at != asResult {
 		return errors.New("what [a, b] or {x: a} put together must be the result: what is made of it would not miss a part")

@@ -15,8 +15,8 @@ type function struct {
 	more    bool       // the last argument may be repeated
 }
 
-// samePosition is the position of an argument that the function returns unchanged, so that it
-// has the same position as the function's result.
+// samePosition stands for the position of the function call itself. It is for an argument
+// whose value becomes the function's result or a part of it.
 const samePosition position = -1
 
 // Reasons for rejecting functions. The text follows the name of the function.

@@ -72,9 +72,9 @@ func Must(expression string, optFns ...func(*Options)) *Key {
 // String returns the expression.
 func (k *Key) String() string { return k.expression }
 
-// Request returns the key from the JSON body of an HTTP request. Use it as
-// lambdaidem.Options.Key. It ignores the Content-Type. A missing key is "". The errors are
-// those of [Key.JSON].
+// Request returns the key from the JSON body of an HTTP request, or "" if the key is missing.
+// Its errors are those of [Key.JSON]. It ignores the Content-Type. Use it as
+// lambdaidem.Options.Key.
 func (k *Key) Request(_ context.Context, r *lambdaidem.Request) (string, error) {
 	return k.JSON(r.Body)
 }

@@ -34,9 +34,9 @@ func keyOf(result, document any) (string, error) {
 	}
 }
 
-// orHash returns text if it is a valid key, and otherwise the hash of the value that it was
-// made from. The hash of an empty text is "". A text that begins like a hash is hashed, so
-// that a client can't send the hash of another value as its key.
+// orHash returns text if it is a valid key. Otherwise it returns the hash of the value from
+// which text was made, or "" if text is empty. A text that begins like a hash is hashed too,
+// so that a client can't send the hash of another value as its key.
 func orHash(text string, of any) (string, error) {
 	if lambdaidem.PrintableKey(text) == nil && !strings.HasPrefix(text, lambdaidem.HashKeyPrefix) {
 		return text, nil
@@ -82,9 +82,9 @@ func isMissing(v any, inDocument map[uintptr]bool) bool {
 	return false
 }
 
-// containersOf returns the identities of all lists and objects in a document. Evaluating an
-// expression never changes or copies them, so a list or object with another identity was
-// built by the expression.
+// containersOf returns the identities of all lists and objects in a document. A list or object
+// that an expression selects from the document keeps its identity. A list or object with any
+// other identity was therefore built by the expression.
 func containersOf(document any) map[uintptr]bool {
 	inDocument := make(map[uintptr]bool)
 	var note func(v any)

@@ -22,8 +22,9 @@ import (
 // pass in and what it returns.
 //
 // A call whose context has ended changes nothing. It returns a *[lambdaidem.StoreError] with
-// ReasonTimeout and NotApplied. The only other errors are [lambdaidem.ErrLeaseLost] and the
-// error of SaveSteps for a late save.
+// ReasonTimeout and NotApplied. The only other errors are [lambdaidem.ErrLeaseLost] and, from
+// SaveSteps, a StoreError with ReasonInvalid if the record already has at least as many steps
+// as the save, but not the same ones.
 type Store struct {
 	mu      sync.Mutex
 	records map[string]lambdaidem.Record

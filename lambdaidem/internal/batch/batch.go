@@ -20,8 +20,8 @@ type Item struct {
 	// "" means that the item has no key.
 	Key string
 	// Content is a digest of the item's payload. An item with the same Key and Content as
-	// an earlier item is a duplicate: do is not called for it. It succeeds if the earlier
-	// item succeeded, and fails with ErrDuplicate otherwise.
+	// an earlier item is a duplicate, and does not run. It succeeds if the earlier item
+	// succeeded. Otherwise it fails with ErrDuplicate.
 	Content string
 }
 
@@ -106,8 +106,8 @@ func (r *run) next() int {
 	return i
 }
 
-// skips reports whether item i is to end without running, and returns its error if so. The
-// error is nil if the item is a duplicate of one that succeeded.
+// skips reports whether item i must not run, and returns the error with which it then ends.
+// The error is nil if the item is a duplicate of an item that succeeded.
 func (r *run) skips(i int) (bool, error) {
 	item := r.items[i]
 	of := [2]string{item.Key, item.Content}
@@ -142,7 +142,7 @@ func (r *run) settle(i int) {
 		r.groups[item.Group] = true
 	}
 	if of := [2]string{item.Key, item.Content}; !r.ended(of) {
-		r.ends[of] = r.errs[i] // keep the first item's error; a duplicate may have failed for another reason, such as ErrGroup
+		r.ends[of] = r.errs[i] // only for the first item: a later duplicate may end with another error, such as ErrGroup
 	}
 	for _, next := range r.after[i] {
 		if r.waits[next]--; r.waits[next] == 0 {

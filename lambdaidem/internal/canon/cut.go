@@ -13,8 +13,8 @@ import (
 // for concurrent use. A nil *Pointers is the empty set.
 type Pointers struct{ root node }
 
-// node is a node in the tree of all pointers. The path from the root to a node consists of
-// all tokens of a pointer, or of its first ones.
+// node is a node in the tree of all pointers. Each step from the root to a node is one token
+// of a pointer, so a node stands for a whole pointer or for its first tokens.
 type node struct {
 	named bool // a pointer ends here
 	// members maps each token below this node to its child node. The token is the name of
@@ -107,16 +107,16 @@ func (p *Pointers) Cut(text []byte) []byte {
 	return text[:c.kept]
 }
 
-// cutter moves those parts of a text that Cut keeps to the front of the text. It does not
-// check the text, because that is in canonical form.
+// cutter copies the parts of a text that Cut keeps to the front of the text. It does not check
+// for invalid JSON, because the text is in canonical form.
 type cutter struct {
 	text []byte
 	pos  int // the next byte to read
-	kept int // length of the part that is kept so far; at most pos
+	kept int // length of the result so far, which is text[:kept]; at most pos
 }
 
-// value reads the value at pos and keeps it, except for the parts that the pointers name. at
-// is the node for the value.
+// value reads the value at pos and copies it to the result, except for the parts that the
+// pointers name. at is the value's node in the tree of pointers.
 func (c *cutter) value(at *node) {
 	switch c.text[c.pos] {
 	case '{':
@@ -130,10 +130,10 @@ func (c *cutter) value(at *node) {
 	}
 }
 
-// all reads an object or an array and keeps it, except for the members or elements that the
-// pointers name. closing is its closing brace or bracket. find returns the node for the i-th
-// member or element, which begins at pos. It returns nil if no pointer names that member or
-// element, or a part of it.
+// all reads an object or an array and copies it to the result, except for the members or
+// elements that the pointers name. closing is its closing brace or bracket. find returns the
+// node, in the tree of pointers, for the i-th member or element, which begins at pos. It
+// returns nil if no pointer names that member or element, or a part of it.
 func (c *cutter) all(closing byte, find func(i int) *node) {
 	c.keep(c.pos + 1)
 	first := c.kept
@@ -164,7 +164,7 @@ func (c *cutter) all(closing byte, find func(i int) *node) {
 	c.keep(c.pos + 1)
 }
 
-// keep keeps the text from pos to end.
+// keep appends the text from pos to end to the result, and sets pos to end.
 func (c *cutter) keep(end int) {
 	c.kept += copy(c.text[c.kept:], c.text[c.pos:end])
 	c.pos = end

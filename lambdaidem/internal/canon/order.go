@@ -25,7 +25,7 @@ import (
 type opened struct {
 	start     int  // position of the object in the output
 	members   int  // index of its first member in scanner.open
-	names     int  // offset of its first folded name in scanner.names
+	names     int  // offset of its first member's folded name in scanner.names
 	moved     int  // len(scanner.moved) when the object began
 	unordered bool // the members read so far are not sorted
 }
@@ -33,20 +33,20 @@ type opened struct {
 // object is an object that has been read and whose members must be reordered.
 type object struct {
 	start, end   uint32 // position of the object in the output
-	first, count uint32 // its members in scanner.sorted: index of the first one, and their number
-	moved        uint32 // len(scanner.moved) when the object began; the objects inside it follow from this index on
+	first, count uint32 // its members are scanner.sorted[first:first+count]
+	moved        uint32 // len(scanner.moved) when the object began: the index of the first object inside it, if there is one
 }
 
 // member is a member of an object that is being read.
 type member struct {
 	prefix     uint64 // the first 8 bytes of the folded name, for fast comparisons
-	name, last uint32 // begin and end of the folded name in scanner.names
+	name, last uint32 // the folded name is scanner.names[name:last]
 	position
 }
 
 // position is the position of a member in the output. moved is len(scanner.moved) when the
-// member ended: if objects in the member must be reordered, they are the last elements of
-// scanner.moved[:moved].
+// member ended. scanner.moved lists the objects to reorder, so those inside the member are the
+// last elements of scanner.moved[:moved].
 type position struct {
 	start, end uint32
 	moved      uint32
@@ -68,9 +68,9 @@ func (s *scanner) name() (member, bool) {
 		s.flush()
 		spelt = s.out[start:]
 	}
-	// The name is folded with its escapes still in it. That is safe: different escapes stay
-	// different from each other and from all other text, and no escape ends in an i, so
-	// appendFolded never drops a dot above after one.
+	// The name is folded with its escapes still in it. That is safe: after folding, an escape
+	// still differs from every other escape and from text without an escape. Nor does any
+	// escape end in an i, after which appendFolded would drop a combining dot (U+0307).
 	s.names = appendFolded(s.names, spelt[1:len(spelt)-1])
 	return member{
 		prefix:   prefix(s.names, name),
@@ -180,8 +180,8 @@ func prefix(names []byte, at int) uint64 {
 }
 
 // reorder copies spelt[from:to] to dst, which has the same length, and reorders the members
-// of the objects in it. These objects are those at the end of moved[:n] that begin at from
-// or later.
+// of the objects in it. The objects to reorder are the last ones of s.moved[:n]: those that
+// begin at position from or later.
 func (s *scanner) reorder(dst []byte, from, to, n int) {
 	for n > 0 && int(s.moved[n-1].start) >= from {
 		o := s.moved[n-1]
@@ -222,8 +222,8 @@ func (s *scanner) retained() int {
 //
 //   - encoding/json ignores case as strings.EqualFold does;
 //   - encoding/json/v2 with MatchCaseInsensitiveNames also ignores underscores and dashes.
-//     Protobuf too reads user_id and userId as one field. A name that has no other
-//     characters is the empty name;
+//     Protobuf too reads user_id and userId as one field. A name of only underscores and
+//     dashes is the empty name;
 //   - json-iterator, like strings.ToLower, reads İ as i. Jackson in the Turkish locale
 //     reads ı as I;
 //   - Jackson in other locales reads İ as i and U+0307, the dot above. Sorting needs an
@@ -233,8 +233,8 @@ func (s *scanner) retained() int {
 // name to the other. All other names have different folded forms.
 //
 // appendFolded does not apply full case folding, which replaces ß by ss. Readers convert
-// names to lower case, where İ is the only letter that becomes more than one, and we know
-// of no reader that does otherwise.
+// names to lower case, which turns no letter except İ into several characters. We know of no
+// reader that does otherwise.
 func appendFolded(dst, name []byte) []byte {
 	start, i, n := len(dst), 0, 0
 	dst = slices.Grow(dst, len(name)+prefixSize)
@@ -293,8 +293,8 @@ func fold(r rune) rune {
 		return 'I'
 	}
 	for {
-		// SimpleFold returns the next larger rune of the set, and after the largest one the
-		// smallest.
+		// SimpleFold returns the next larger rune that equals r under simple case folding.
+		// If r is the largest of these runes, it returns the smallest.
 		next := unicode.SimpleFold(r)
 		if next <= r {
 			return next

@@ -20,9 +20,9 @@ type scanner struct {
 
 	out    []byte     // the output, without src[from:pos]
 	spelt  []byte     // the whole output, set at the end of the text; may be src
-	open   []member   // the members read so far of all open objects
+	open   []member   // the members read so far of all objects that have not ended
 	names  []byte     // the folded names of those members
-	moved  []object   // closed objects whose members must be reordered, inner before outer
+	moved  []object   // objects that have ended and whose members must be reordered, inner before outer
 	sorted []position // the members of the objects in moved, in their new order
 	cost   int        // comparisons, compared bytes and copied bytes; tests check that it grows linearly
 }
@@ -61,7 +61,7 @@ func (s *scanner) flush() {
 	s.from = s.pos
 }
 
-// value reads a value that is nested in depth arrays and objects.
+// value reads one value. depth is the number of arrays and objects around it.
 func (s *scanner) value(depth int) bool {
 	switch c := s.peek(); c {
 	case '"':
@@ -144,7 +144,7 @@ func (s *scanner) literal(word string) bool {
 }
 
 // number reads a number (RFC 8259, section 6). The canonical form of a number is its text,
-// so 1.0 and 1 are different values: a conversion could make two large numbers equal.
+// because a conversion could make two large numbers equal. So 1.0 and 1 are different values.
 func (s *scanner) number() bool {
 	src, i := s.src, s.pos
 	if i < len(src) && src[i] == '-' {

@@ -49,8 +49,8 @@ func plain(src []byte, i int) int {
 	for ; i+8 <= len(src); i += 8 {
 		// Check eight bytes at once. (x-n) &^ x, with n subtracted from each byte, has the
 		// high bit set in the first byte of x that is less than n, and in no byte before
-		// that one. In quote and backslash, a byte is less than 1 where w has that
-		// character.
+		// that one. The variables quote and backslash have a zero byte, which is less than
+		// 1, wherever w has that character.
 		w := binary.LittleEndian.Uint64(src[i:])
 		quote, backslash := w^('"'*ones), w^('\\'*ones)
 		found := (quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w
