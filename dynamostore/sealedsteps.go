@@ -9,15 +9,16 @@ import (
 )
 
 // This file encrypts and decrypts the results of steps; see [Encryption]. Each result is
-// encrypted separately and is bound to the name of its step. Each save of steps encrypts all
-// results again, with the fencing token of the attempt that saves them.
+// encrypted separately and bound to its record and the name of its step. Each save encrypts
+// all results of the record again. An encrypted result contains the fencing token of the
+// attempt that saved it.
 
 // sealsSteps reports whether the item's steps are encrypted.
 func (it *item) sealsSteps() bool { return it.Encoding.there && it.Encoding.s == sealedSteps }
 
-// purposeOfStep returns the part of the associated data that names the step whose result is
-// encrypted. Decryption fails with another name, so nobody can exchange the results of two
-// steps in the table.
+// purposeOfStep returns the part of AES-GCM's associated data that names the step.
+// Decryption with another name fails, so nobody who can write to the table can swap the
+// results of two steps.
 func purposeOfStep(name string) string { return "step " + name }
 
 // sealSteps returns a copy of steps in which each result is encrypted under the current key
@@ -54,13 +55,12 @@ func (s *Store) needsResealing(it *item) bool {
 }
 
 // resealSteps encrypts the steps of an item under the current key and stores them in
-// DynamoDB. The argument steps has the decrypted results. Each attempt extends the life of
-// its record. Without resealSteps, the key that first encrypted a step could therefore be
-// needed long after the guard's TTL.
+// DynamoDB. steps has the decrypted results. Each attempt extends the life of its record,
+// so without resealSteps an old key could be needed long after the guard's TTL.
 //
 // resealSteps ignores errors, because the attempt already has the decrypted steps and can
-// run. If it fails, the next attempt calls it again. If it fails because the attempt has
-// lost its lease, the attempt's next write fails too.
+// run. After an error, the next attempt tries again. If this attempt has lost its lease,
+// its next write fails too.
 func (s *Store) resealSteps(ctx context.Context, it *item, steps lambdaidem.Steps, now time.Time) {
 	ours := &item{ID: it.ID, Token: it.Token}
 	if s.setSteps(ctx, ours, steps) != nil {
@@ -86,7 +86,8 @@ func (s *Store) openSteps(it *item, find finder) (lambdaidem.Steps, error) {
 	return steps, nil
 }
 
-// namesOf returns a copy of steps in which every result is nil.
+// namesOf returns a copy of steps in which every result is nil. A record whose results are
+// still encrypted shows only the names of its steps.
 func namesOf(steps lambdaidem.Steps) lambdaidem.Steps {
 	names := make(lambdaidem.Steps, len(steps))
 	for name := range steps {

@@ -17,10 +17,9 @@ import (
 
 var _ lambdaidem.StepStore = (*Store)(nil)
 
-// The values of the attribute "encoding" of a record that has steps and is not completed. A
-// version of this package from before steps were introduced refuses to read a record with
-// the attribute. Otherwise it would run the handler again without the stored results of
-// the steps.
+// Values of the attribute "encoding" in a record that has steps and is not completed.
+// Versions of this package that don't know steps refuse to read a record with one of these
+// values. Otherwise they would run the handler again without the stored results.
 const (
 	encodedSteps = "steps"
 	sealedSteps  = "sealed steps" // the results are encrypted
@@ -107,9 +106,9 @@ func (it *item) marksSteps() bool {
 		(it.Status == lambdaidem.InProgress || it.Status == lambdaidem.Released)
 }
 
-// strangeSteps returns what is wrong with the steps of an item that is not completed. It
-// returns "" if they are valid or there are none. If an item has steps but no encoding for
-// them, a version of this package that did not know steps has overwritten a part of it.
+// strangeSteps returns what is wrong with the steps of an item that is not completed, or ""
+// if nothing is. If an item has steps but no encoding for them, a version of this package
+// that does not know steps has overwritten a part of the item.
 func (it *item) strangeSteps() string {
 	if len(it.Steps) > 0 && !it.marksSteps() {
 		return "it has " + attrSteps + " and no " + attrEncoding + ": a version that knows no steps has written over it"

@@ -17,7 +17,7 @@ import (
 type Store struct {
 	wire   *wire.Client
 	first  transport // makes the first try of each request; nil if the SDK's client makes all tries
-	whySDK string    // why first is nil; "" if it is not
+	whySDK string    // why the SDK's client makes all tries; "" if first is set
 	table  string
 	tables []string // a slice with only table, for wire.Request.Tables
 	opts   Options
@@ -103,8 +103,9 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 	return lambdaidem.Record{}, nil
 }
 
-// acquired returns the record whose lease Acquire has just taken, with its steps
-// decrypted. Steps that are not encrypted under the current key are stored again under it.
+// acquired returns the record whose lease Acquire has just taken, with its steps decrypted.
+// With Options.Encryption, acquired also stores the steps again if they are not encrypted
+// under the current key.
 func (s *Store) acquired(ctx context.Context, it *item, now time.Time) (lambdaidem.Record, error) {
 	r, err := s.decrypted(ctx, opAcquire, it)
 	if err == nil && s.needsResealing(it) {
@@ -118,15 +119,16 @@ func (s *Store) locked(claim lambdaidem.Claim) *item {
 	it := claimed(claim)
 	it.LeaseShard = s.opts.leaseShard(claim.ID)
 	if s.keys != nil {
-		it.Encrypts = cipherName // so that no operator settles the record with an unencrypted answer
+		it.Encrypts = cipherName // an Operator without a key then refuses to settle the record with an unencrypted answer
 	}
 	return it
 }
 
-// withoutKey returns the result of Acquire if there is no key to encrypt an answer with. It
-// does not take the lease. If claim.Over is nil and there is a record, withoutKey returns
-// that record, because the guard may be able to replay its answer or refuse the call.
-// Otherwise it returns err, the error of the key.
+// withoutKey returns the result of Acquire if the store has no key with which the attempt
+// could encrypt its answer. Acquire then does not take the lease. If claim.Over is nil and
+// there is a record, withoutKey returns that record, because the guard may be able to
+// replay its answer or refuse the call. Otherwise it returns err, the error of fetching the
+// key.
 func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err error) (lambdaidem.Record, error) {
 	if claim.Over == nil {
 		if seen, unread := s.Get(ctx, claim.ID, claim.Now); unread == nil && seen.State != lambdaidem.Absent {
@@ -161,6 +163,9 @@ func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lam
 // update sends the conditional UpdateItem w for the given item, and returns the item as it
 // was in the table before. If the condition fails, update returns the existing item and
 // wire.ErrRefused. Any other error is a StoreError.
+//
+// The write of resealSteps asks DynamoDB to return no item. For such a write, update
+// returns an error even if the write was applied. resealSteps ignores the error.
 func (s *Store) update(ctx context.Context, w *write, it *item, g given) (*item, error) {
 	r := s.updating(w, it, g)
 	fate, err := s.wire.Do(ctx, &r.Request)
@@ -192,15 +197,15 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.release(lease.Expires, lease.LastFailure, lease.Bound) })
 }
 
-// end completes or releases a record by the update w. The function change makes the same
-// change to an item in memory, so that end can return the resulting record without reading
-// it.
+// end completes or releases a record by the update w. change makes the same change to an
+// item in memory. end applies change to the old item, which DynamoDB returns, and so knows
+// the resulting record without reading it.
 func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, change func(*item)) (lambdaidem.Record, error) {
 	ours := &item{ID: lease.ID, Token: lease.Token}
 	change(ours)
-	// The stored item also has a few hundred bytes of attributes that the lock wrote. They
-	// are not known here. If the item exceeds the limit because of them, DynamoDB refuses
-	// the update.
+	// The item in the table is a few hundred bytes larger than ours, because it also has
+	// attributes that the lock wrote. If only these make the item too large, DynamoDB
+	// refuses the update.
 	if size := s.layout.size(ours); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(w.op, size)
 	}

@@ -17,9 +17,10 @@ const (
 	// of the SDK's processor time. It uses the HTTP client, credentials, Region and endpoint
 	// of the SDK's client, and signs requests as the SDK does.
 	//
-	// If the first try of a request neither succeeds nor fails because of its condition,
-	// the SDK's client continues, and treats that try as its own first one. So retries,
-	// errors, the retry quota and the correction of the clock are the SDK's.
+	// The direct transport makes only the first try of each request. If that try fails for
+	// any reason other than the request's condition, the SDK's client continues and counts
+	// it as its own first try. So retries, errors, the retry quota and the correction of
+	// the clock are the SDK's.
 	TransportDirect Transport = "direct"
 	// TransportSDK sends all requests through the SDK's client.
 	TransportSDK Transport = "sdk"

@@ -22,8 +22,8 @@ func (s *Store) Begin(random io.Reader) lambdaidem.Tx {
 	return &transaction{store: s, random: random, enlisted: &Tx{}}
 }
 
-// transaction is the side of a transaction that the guard uses; it implements
-// [lambdaidem.Tx]. The side that a handler uses is a [Tx].
+// transaction implements [lambdaidem.Tx], through which the guard commits a handler's
+// writes. The handler itself uses only enlisted, the [Tx] that collects these writes.
 type transaction struct {
 	store    *Store
 	random   io.Reader // the source of the token that lets DynamoDB recognize a retried transaction
@@ -33,8 +33,8 @@ type transaction struct {
 	mayBeApplied bool      // whether a request was sent that may have been applied
 }
 
-// Seal ends enlisting. It reports whether there are writes to make for an answer with
-// outcome o.
+// Seal ends enlisting: from now on, a call that enlists a write panics. Seal reports
+// whether there are writes to make for an answer with outcome o.
 func (t *transaction) Seal(o lambdaidem.Outcome) bool { return t.enlisted.seal(o) }
 
 // Writes returns the number of writes that the handler has enlisted.
@@ -82,8 +82,8 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 type prepared struct {
 	completion *lambdaidem.Completion // the completion that the request carries out
 	request    *transactRequest
-	record     lambdaidem.Record // the record after the transaction; zero if the completion is Alone
-	now        time.Time         // the time that the record's condition compares with, by the guard's clock
+	record     lambdaidem.Record // the record after the transaction; zero if the transaction has no record
+	now        time.Time         // the current time in the record's condition, by the guard's clock
 	token      string            // the fencing token of the attempt; empty without a record
 	writes     []*Write          // the handler's writes, which follow the action on the record
 	first      time.Time         // when the request was first sent; zero if it was not sent yet
@@ -99,9 +99,9 @@ func (p *prepared) records() int {
 }
 
 // prepare builds the request for c. If the answer is large, prepare also writes its parts
-// to DynamoDB, because they must exist before the record refers to them. If another
-// attempt has taken over the record, prepare returns the current record and
-// [lambdaidem.ErrLeaseLost].
+// to DynamoDB, because they must exist before the record refers to them. If
+// writeAnswerParts finds that the record belongs to another attempt, prepare returns that
+// record and [lambdaidem.ErrLeaseLost].
 func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*prepared, lambdaidem.Record, error) {
 	var token [16]byte
 	if _, err := io.ReadFull(t.random, token[:]); err != nil {
@@ -128,10 +128,10 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 // writeAnswerParts writes the parts of a large answer, before the transaction that refers to
 // them. It returns the result to store in the record.
 //
-// If c claims a record that the attempt has not seen, another attempt may already have that
-// record. If the answer has parts, writeAnswerParts therefore reads the record first. If the
-// record belongs to another attempt, writeAnswerParts writes nothing and returns the record
-// with [lambdaidem.ErrLeaseLost].
+// If c creates its record, another attempt may have created that record first. Before it
+// writes any parts, writeAnswerParts therefore reads the record. If the record belongs to
+// another attempt, writeAnswerParts writes nothing and returns the record with
+// [lambdaidem.ErrLeaseLost].
 func (s *Store) writeAnswerParts(ctx context.Context, c *lambdaidem.Completion) (answer lambdaidem.Result, seen lambdaidem.Record, err error) {
 	p, err := s.pack(ctx, c.Lease, c.Result)
 	if err != nil {
@@ -152,9 +152,9 @@ func (s *Store) writeAnswerParts(ctx context.Context, c *lambdaidem.Completion) 
 // completionAction returns the action that completes the record, as a JSON element of
 // TransactItems. It also sets p.record to the completed record.
 //
-// An attempt without a lease claims its record in the same action. If it has not seen an
-// existing record, the action is a Put. In every other case the action is an Update, which
-// preserves the attribute "operations", the list of what operators did to the record.
+// An attempt without a lease claims its record in the same action. The action is a Put if
+// the attempt creates the record, and otherwise an Update. An Update preserves the
+// attribute "operations", the list of what operators did to the record.
 func (s *Store) completionAction(c *lambdaidem.Completion, answer lambdaidem.Result, p *prepared) ([]byte, error) {
 	ours := &item{ID: c.Lease.ID, Token: c.Lease.Token}
 	if c.Claim != nil {
@@ -176,10 +176,10 @@ func (s *Store) completionAction(c *lambdaidem.Completion, answer lambdaidem.Res
 	return s.updateAction(&s.writes.claimOver, ours, given), nil
 }
 
-// tokenLife limits how long a transaction is retried if it does not write a record, such as
-// that of an unguarded handler. DynamoDB recognizes a repeated transaction by its
-// ClientRequestToken for 10 minutes (AWS, "Amazon DynamoDB Transactions: How it works").
-// After that, DynamoDB would apply the transaction a second time.
+// tokenLife is how long a transaction without a record is retried, such as the writes of a
+// handler that runs unguarded. DynamoDB recognizes a repeated transaction by its
+// ClientRequestToken for only 10 minutes (AWS, "Amazon DynamoDB Transactions: How it
+// works"). After that, DynamoDB would apply the transaction a second time.
 //
 // A transaction that writes a record can be retried at any time: once it has been applied,
 // its condition on the record no longer holds.

@@ -4,16 +4,16 @@ import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 type attributes = map[string]types.AttributeValue
 
-// write describes a kind of conditional write: the part of its requests that is the same
-// for every record.
+// write has what all requests of one kind of conditional write have in common, whichever
+// record they write.
 type write struct {
 	op        string            // StoreError.Op if the write fails
-	sets      updates           // the attributes that an UpdateItem sets or removes; 0 for a PutItem
+	sets      updates           // which attributes an UpdateItem sets or removes; 0 for a PutItem
 	condition string            // the ConditionExpression
 	names     map[string]string // the ExpressionAttributeNames of the UpdateExpression and the condition
 	returns   types.ReturnValue // which item the response to a successful write contains: the old one or none
-	head      string            // what the write's JSON begins with if it is a request of its own
-	action    string            // what the write's JSON begins with if it is an action of a transaction
+	head      string            // the beginning of the JSON of a separate PutItem or UpdateItem request
+	action    string            // the beginning of the JSON of an action in a transaction
 }
 
 type writes struct{ lock, takeover, completion, release, saving, resealing, claim, claimOver, probe write }
@@ -25,13 +25,13 @@ func (l *layout) writes(table string) writes {
 		w.head = w.headFor(table, returns)
 		return w
 	}
-	// A completion, a release and a save return the old item (ALL_OLD). The methods of Store
-	// return the whole record, but are given only the lease. They take the attempt's number,
-	// fingerprint and start from the old item. The new item (ALL_NEW) has these too, but it
-	// would also send back the answer or the steps that this write has just sent. Returning
-	// an item consumes no capacity. A takeover returns the old item
-	// for its steps: the old attempt may have saved steps after the record was read. A lock
-	// returns no item, because the caller has the whole record.
+	// Completions, releases, saves and takeovers return the old item (ALL_OLD), which
+	// consumes no capacity. The first three are given only the lease, but the methods of
+	// Store return the whole record, so they take its other attributes from the old item.
+	// The new item (ALL_NEW) has these too, but DynamoDB would also send back the answer or
+	// the steps of this very write. A takeover needs the old item for its steps: the old
+	// attempt may have saved steps after the record was read. A lock returns no item,
+	// because its caller has the whole record.
 	return writes{
 		lock:       of(opAcquire, 0, lockIsFree, types.ReturnValueNone),
 		takeover:   of(opAcquire, takeover, isStillWhatWasSeen, types.ReturnValueAllOld),

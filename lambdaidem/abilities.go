@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// This file has the optional interfaces of a Store. The guard tests by a type assertion
-// whether its Store implements them. Their methods return the same kinds of errors as
-// those of Store.
+// This file has optional interfaces of a Store; another one, Transactor, is in tx.go. The
+// guard tests by a type assertion whether its Store implements them. Their methods return
+// the same kinds of errors as those of Store.
 
 // Loader is an optional interface of a [Store] that can store a large answer outside its
 // record, for example in several items. The Result of such a record has Apart set instead
@@ -33,11 +33,11 @@ type StepStore interface {
 	// state or token, SaveSteps changes nothing and returns [ErrLeaseLost] with the
 	// current record.
 	//
-	// Each call for one lease passes all earlier steps and a new one. If the record's steps
-	// are different from steps and at least as many, this call has arrived after a later one.
-	// SaveSteps then changes nothing and returns a StoreError with [ReasonInvalid] and
-	// NotApplied. If the steps are too large to store, the error is a StoreError with
-	// [ReasonTooLarge] and NotApplied.
+	// Each call for one lease passes all earlier steps and a new one. A record that has at
+	// least as many steps, but not the same ones, shows that this call has arrived after a
+	// later one. SaveSteps then changes nothing and returns a StoreError with
+	// [ReasonInvalid] and NotApplied. If the steps are too large to store, the error is a
+	// StoreError with [ReasonTooLarge] and NotApplied.
 	//
 	// Release and a takeover keep the steps. Complete removes them.
 	//

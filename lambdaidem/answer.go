@@ -21,12 +21,14 @@ type storedAnswer struct {
 	Cookies           []string            `json:"cookies,omitempty"`
 	Body              string              `json:"body"`
 	IsBase64Encoded   bool                `json:"isBase64Encoded,omitempty"`
-	// Beside has the headers that a handler of REST API events set in its response's
-	// Headers although MultiValueHeaders has the same name, ignoring case.
+	// Beside is set only for responses of REST API events. It has the headers that the
+	// handler set in Headers although MultiValueHeaders has the same name, ignoring case.
+	// Both are stored, because the gateway decides how to combine them.
 	Beside map[string]string `json:"beside,omitempty"`
-	// Added, Removed and Trailers are set only for net/http responses. Added has the names
-	// of headers whose values are appended to those of outer handlers. Removed has the
-	// names of outer handlers' headers to delete.
+	// Added, Removed and Trailers are set only for net/http responses. A replay appends the
+	// values of the headers in Added to those that outer handlers, such as middleware, have
+	// set. It deletes the headers in Removed, which outer handlers set and the handler
+	// deleted.
 	Added    []string            `json:"added,omitempty"`
 	Removed  []string            `json:"removed,omitempty"`
 	Trailers map[string][]string `json:"trailers,omitempty"`
@@ -129,8 +131,8 @@ func (r *Response) memorySize() int {
 	return size
 }
 
-// isText reports whether every string of the response is valid UTF-8, so that it can be
-// stored as a JSON string without base64.
+// isText reports whether every string of the response, except the names of headers, is
+// valid UTF-8. Such strings are stored as JSON strings without base64.
 func (r *Response) isText() bool {
 	if !utf8.ValidString(r.Body) || !utf8.ValidString(r.reason) {
 		return false

@@ -41,21 +41,21 @@ type attempt struct {
 
 	// What the handler has done.
 	started     bool        // the handler has been started
-	enlist      enlisting   // the writes that it enlists
-	inner       innerCalls  // the guarded calls that it makes
-	askedForKey atomic.Bool // it has called DownstreamKey
+	enlist      enlisting   // the writes that the handler enlists
+	inner       innerCalls  // the guarded calls that the handler makes
+	askedForKey atomic.Bool // the handler has called DownstreamKey
 
 	// How the record is completed.
 	txRejected      bool       // the database has rejected the transaction with the handler's writes
 	txMayCommit     bool       // an earlier request of the rejected transaction may still commit, until the record changes
 	failedClaims    int        // number of completions that failed because another attempt had taken the record
 	lastResultAt    time.Time  // Result.At of the last result; see isResult
-	lastResultMade  time.Time  // when that result was made, which is before the store was asked to store it
-	firstCompletion Completion // what the last call of the method completion made, before a claim was added
+	lastResultMade  time.Time  // when that result was made, before the request that stores it
+	firstCompletion Completion // what the method completion makes before it adds a claim
 	storedByTx      bool       // a transaction has stored the answer
 
-	// innerEnding is how this call ended, for the handler that made it; see
-	// innerCalls.record.
+	// innerEnding is how this call ended, as it counts for the record of the outer handler
+	// that made the call; see innerCalls.record.
 	innerEnding Outcome
 
 	fingerprint string // Record.Fingerprint, or that of the call until the record is known
@@ -136,7 +136,7 @@ func runOf(ctx context.Context) *attempt {
 	return a
 }
 
-// inContext returns a context in which runOf finds the attempt.
+// inContext returns a copy of ctx that carries the attempt, for runOf.
 func (a *attempt) inContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, attemptKey{}, a)
 }
@@ -153,8 +153,8 @@ const (
 	isFinished                 // the record has an answer, which must be replayed
 )
 
-// meaningOf decides what a record means to the call. Store.Get and Store.Acquire return
-// expired records as absent, so meaningOf does not look at Record.Expires.
+// meaningOf decides what a record means to the call. It does not check whether the record
+// has expired, because Store.Get and Store.Acquire return an expired record as absent.
 func (a *attempt) meaningOf(rec Record) meaning {
 	switch now := a.g.opts.Clock(); {
 	case rec.State == Absent:
@@ -180,8 +180,8 @@ func (a *attempt) meaningOf(rec Record) meaning {
 
 // acquire acquires the lease on the record. If mayRun is true, the handler may run.
 // Otherwise d is what the caller receives instead, such as a replay or a refusal. If
-// Options.Observer panics, acquire leaves no lease behind, because the handler will not
-// start.
+// Options.Observer panics, the handler will not start, so acquire releases the lease if the
+// attempt may hold it.
 func (a *attempt) acquire(request context.Context) (d decision, mayRun bool) {
 	returned := false
 	defer func() {
@@ -218,13 +218,13 @@ func (a *attempt) tryToAcquire(request context.Context) (d decision, mayRun bool
 		}
 		switch means {
 		case isAcquired:
-			if waited && len(rec.Steps) > 0 { // a read returns the names of the steps, and not always their results
+			if waited && len(rec.Steps) > 0 { // rec is from Store.Get, which may leave out the results of the steps
 				a.withdraw(ctx)
 				return a.inProgress(ctx), false
 			}
 			a.acquired(ctx, seen, rec)
 			return decision{}, true
-		case isBusy, isFree: // isFree if waiting has left too little time to run the handler
+		case isBusy, isFree: // isFree here means that waiting has left too little time to run the handler
 			a.withdraw(ctx)
 			return a.inProgress(ctx), false
 		default:
@@ -233,8 +233,9 @@ func (a *attempt) tryToAcquire(request context.Context) (d decision, mayRun bool
 	}
 }
 
-// prepare calls Preparer.Prepare, if the store has it, before the handler of an optimistic
-// attempt runs. Such an attempt does not call Acquire. The results are as for acquire.
+// prepare calls Preparer.Prepare, if the store implements it, before the handler of an
+// optimistic attempt runs. Other attempts call Store.Acquire, which prepares the store
+// itself. The results are as for acquire.
 func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 	store, ok := a.g.store.(Preparer)
 	if !ok {
@@ -252,14 +253,13 @@ func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 	return a.notAcquired(request, Record{}, err)
 }
 
-// maxClaims is how many times one call tries to claim a record that other attempts take
-// first. After that, the call is refused with ErrInProgress.
+// maxClaims is the maximum number of times that one call claims its record. If other
+// attempts take the record each time, the call is refused with ErrInProgress.
 const maxClaims = 8
 
-// claimRepeatedly claims the record, and tries again while other attempts change the
-// record in between. In seen it returns the record that the last claim was to replace, in rec
-// the record after that claim, and in means what rec means to the call, which is never
-// isFree.
+// claimRepeatedly claims the record, and tries again while other attempts change the record
+// in between. It returns the record that the last claim was to replace as seen, the record
+// after that claim as rec, and what rec means to the call as means, which is never isFree.
 func (a *attempt) claimRepeatedly(ctx context.Context, over Record) (seen, rec Record, means meaning, err error) {
 	for range maxClaims {
 		rec, err = a.claim(ctx, over)
@@ -297,14 +297,15 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 	}
 }
 
-// notAcquired decides a call whose claim failed with err. seen is the record that the claim
-// was to replace. The results are as for acquire: the handler may run only with
-// Options.FailOpen.
+// notAcquired decides what follows after the claim of the record, or Preparer.Prepare, has
+// failed with err. seen is the record that the claim was to replace. The results are as for
+// acquire: the handler may run only with Options.FailOpen.
 //
-// Even with FailOpen, the handler does not run if it might repeat a step. That is possible if
-// seen has steps, or if the claim may have taken over the record of a dead attempt, which may
-// have stored a step after seen was read. Nor does the handler run if lookUp has set
-// lookedUpBusy.
+// Even with FailOpen, the handler does not run if it might repeat a step. That is possible
+// if seen has steps, or if the claim may have taken over the record of a dead attempt,
+// which may have stored a step after seen was read. The handler does not run either if
+// lookUp has found a record that has steps or that the call may not take over
+// (lookedUpBusy).
 func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, mayRun bool) {
 	if reasonOf(err) == ReasonForeign {
 		a.report(ctx, EventUnreadable, err)
@@ -322,8 +323,8 @@ func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d de
 	return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}, false
 }
 
-// fromRecord decides a call from its record. means is what the record means to the call:
-// isFinished, isAbandoned or isMismatch.
+// fromRecord returns what the caller receives according to the record. means is what the
+// record means to the call: isFinished, isAbandoned or isMismatch.
 func (a *attempt) fromRecord(ctx context.Context, means meaning, rec Record) decision {
 	a.number = rec.Attempt
 	switch means {

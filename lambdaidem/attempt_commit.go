@@ -8,17 +8,18 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
-// This file completes records by a transaction. An attempt needs a transaction if its handler
-// has enlisted writes, if Options.Optimistic is set, or if it runs without a lease because of
-// Options.FailOpen and an earlier transaction of it was rejected. If the attempt has no
-// lease, the transaction also claims the record.
+// This file completes records by a transaction. An attempt needs a transaction in three
+// cases: its handler has enlisted writes, Options.Optimistic is set, or the attempt runs
+// without a lease because of Options.FailOpen and the database has rejected its earlier
+// transaction. If the attempt has no lease, the transaction also claims the record.
 
 // completion returns the completion that stores r: by tx, or by Store.Complete if tx is nil.
 // If tx is not nil and the attempt has no lease, the completion also claims the record.
 //
-// With Options.FailOpen, a claim may have taken over the record although its reply was
-// lost. The completion therefore takes over the same record as the last claim. A claim that
-// creates a record would lose the data of that record, such as the attempt number.
+// With Options.FailOpen, the attempt may have sent a claim whose reply was lost. That claim
+// may have taken over a record. The completion therefore takes over the same record. If it
+// created a record instead, the data of the old one would be lost, such as the attempt
+// number.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.firstCompletion = Completion{Lease: a.lease(), Result: r}
 	c := &a.firstCompletion
@@ -68,11 +69,12 @@ func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error
 }
 
 // completed ends an attempt after the store has reported its record, rec, as completed.
+// unstorable is why the handler's answer could not be stored; nil if it could.
 //
-// The record may have another answer than c if an earlier transaction of this attempt was
-// rejected, but one of its requests was applied all the same. A completed record never
-// changes, so the caller receives the answer in the record. unstorable is why the handler's
-// answer could not be stored; nil if it could.
+// The record may have another answer than c. That happens if the database rejected a
+// transaction of this attempt, but applied an earlier request for the same transaction
+// after all. A completed record never changes, so the caller receives the answer in the
+// record.
 func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end ending, unstorable error) decision {
 	if rec.Attempt > 0 { // the reply to a transaction has no attempt number
 		a.number = rec.Attempt
@@ -95,7 +97,8 @@ func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end 
 }
 
 // isResult reports whether has, the result in a record, is meant, the result that this
-// attempt sent. It compares At, which differs between two results of one attempt.
+// attempt sent. It compares only At, because any two results of one attempt have different
+// times.
 func isResult(has, meant Result) bool { return has.At.Equal(meant.At) }
 
 // errStepsRemain is why an optimistic attempt can't complete a record that has steps. It is
@@ -117,7 +120,7 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, seen
 		return a.inProgress(ctx), rec, false
 	case means != isFree:
 		return a.fromRecordAfterRun(ctx, means, rec), rec, false
-	case len(rec.Steps) > 0 && a.failedOpen: // a retry that gets the lease continues after the steps
+	case len(rec.Steps) > 0 && a.failedOpen: // a retry with a lease can use the stored steps
 		return a.inProgress(ctx), rec, false
 	case len(rec.Steps) > 0:
 		a.number = rec.Attempt
@@ -164,9 +167,9 @@ func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, er
 	return a.fromRecordAfterRun(ctx, means, rec), true, nil
 }
 
-// fromRecordAfterRun decides a call from its record although the handler has run. If the
-// attempt is optimistic, none of the handler's writes were made. fromRecordAfterRun then
-// subtracts the run from the number of runs that package idemtest checks.
+// fromRecordAfterRun is like fromRecord, for a call whose handler has run. It assumes that
+// none of the writes of an optimistic attempt's handler were made, and therefore subtracts
+// the run from the number of runs that package idemtest checks.
 func (a *attempt) fromRecordAfterRun(ctx context.Context, means meaning, rec Record) decision {
 	if a.g.opts.Optimistic {
 		runcount.Undo(ctx)
@@ -185,8 +188,8 @@ func readFailsAgain(err error) bool {
 }
 
 // finishOptimistic ends an optimistic attempt whose outcome is released or uncertain, so
-// that its answer is not stored. If another attempt has changed the record meanwhile, the
-// record decides the call.
+// that its answer is not stored. If another attempt has taken or completed the record
+// meanwhile, the caller receives what that record calls for, such as a replay.
 func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	d, decided, err := a.checkRecord(ctx)
 	if decided || err != nil {

@@ -14,8 +14,9 @@ import (
 
 // run calls the handler and finishes the record. Its result is what the caller receives.
 func (a *attempt) run(ctx context.Context, w work) (d decision) {
-	// The outer handlers must not enlist writes while this call runs: their retries replay
-	// this call, so the writes would be missing from the retries' transactions.
+	// While this call runs, no writes may be enlisted in the transactions of outer
+	// handlers. A retry of an outer handler replays this call without running it, so writes
+	// that were enlisted inside the call would be missing from the retry's transaction.
 	for outer := a.outer; outer != nil; outer = outer.outer {
 		outer.enlist.pause()
 		defer outer.enlist.resume()
@@ -91,8 +92,9 @@ func (a *attempt) handlerDied(ctx context.Context) {
 // finish completes the record with the handler's answer, releases it, or leaves it in
 // progress, depending on end.outcome.
 //
-// If end.changed is set, the caller gets ErrOutcomeUnknown instead of the handler's answer. A
-// client that received a 402, for example, would not repeat the request.
+// If end.changed is set, the outcome is not final, and the caller gets ErrOutcomeUnknown
+// instead of the handler's answer. After an answer such as a 402, the client would not
+// repeat the request.
 func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	if end.changed != nil {
 		end.err = errors.Join(end.changed, end.err)
@@ -132,7 +134,7 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	}
 	d = a.unknown(shownOnly{end.err})
 	d.replaced = true
-	if end.outcome == OutcomeReleased { // the caller may retry before the lease would have ended
+	if end.outcome == OutcomeReleased { // the record is released, so the caller need not wait for the end of the lease
 		d.refusal.RetryAfter = a.g.opts.RetryAfter
 	}
 	return d
@@ -153,9 +155,12 @@ type shownOnly struct{ err error }
 func (e shownOnly) Error() string { return e.err.Error() }
 
 // complete stores the answer in the record, together with the enlisted writes of tx, which
-// is nil if there are none. It retries a failed request as long as there is time. If the
-// answer may not have been stored by then, the caller receives ErrOutcomeUnknown instead
-// of the answer.
+// is nil if there are none. It retries a failed request as long as there is time, unless
+// the request is a transaction that would fail again. If no request succeeds, the answer
+// may not be stored, so the caller receives ErrOutcomeUnknown instead.
+//
+// If the attempt has no lease because of Options.FailOpen, and tx is nil, complete tries
+// only once, and the caller receives the handler's answer even if it was not stored.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request := ctx
 	ctx, cancel := a.finishContext(ctx)
@@ -175,7 +180,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			cancel()
 			a.enlist.drop()
 			a.txRejected, a.txMayCommit = true, a.txMayCommit || rejected.Unsettled
-			a.inner.setHandler(handlerRunning) // the verdict may be an Answer with a handler that makes guarded calls
+			a.inner.setHandler(handlerRunning) // allow guarded calls: the verdict may be an Answer with an http.Handler that makes some
 			return a.finish(request, w, w.rejected(rejected.verdict()))
 		}
 		if errors.Is(err, ErrLeaseLost) {
@@ -204,15 +209,14 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	a.report(ctx, EventStoreError, err)
 	if a.failedOpen && tx == nil {
 		a.innerEnding = end.outcome
-		return decision{} // with FailOpen, the handler's answer is sent without the store
+		return decision{} // with FailOpen, the caller receives the handler's answer even if it was not stored
 	}
 	a.report(ctx, EventUncertain, err)
 	return a.unknown(err)
 }
 
-// lost decides a call whose record another attempt has taken over or completed. rec is the
-// current record. It decides what the caller receives, because the answer of this attempt
-// was not stored.
+// lost returns what the caller receives if another attempt has taken over or completed the
+// record. rec is the current record. The answer of this attempt was not stored.
 func (a *attempt) lost(ctx context.Context, rec Record) decision {
 	if a.failedOpen && rec.State != Completed {
 		return decision{} // with FailOpen, only a completed record replaces the handler's answer
@@ -228,10 +232,11 @@ func (a *attempt) lost(ctx context.Context, rec Record) decision {
 	return a.inProgress(ctx)
 }
 
-// failedLate decides a call whose handler failed after another attempt had taken over the
-// record. If that attempt has finished, the client receives its answer. Otherwise the client
-// receives the answer of the handler that failed, unless the answer is final: the other
-// attempt may succeed, and the client would not learn of it.
+// failedLate returns what the caller receives if the handler failed after another attempt
+// had taken over the record. If that attempt has finished, the caller receives its answer.
+// Otherwise the caller receives the answer of the handler that failed, or ErrInProgress if
+// that answer is final. After a final answer, the client would not repeat the request, and
+// would not learn that the other attempt has succeeded.
 func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
 	means := a.meaningOf(rec)
 	switch {
@@ -243,9 +248,11 @@ func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decisi
 	return decision{}
 }
 
-// release releases the record of an attempt that had no effects, so that a retry runs
-// the handler again. why is the error to report; nil if there is none. If another attempt
-// has taken over the record, release changes nothing and returns the record as takenOver.
+// release releases the record of an attempt that had no effects, so that a retry runs the
+// handler again. why is the error to report; nil if there is none. If another attempt has
+// taken over the record, release changes nothing and returns the record as takenOver. It
+// returns no takenOver for an attempt that runs without a lease because of
+// Options.FailOpen.
 func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver *Record) {
 	switch rec, err := a.sendRelease(ctx, why); {
 	case err == nil:
@@ -263,7 +270,7 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 		a.report(ctx, EventReleased, why)
 	case errors.Is(err, ErrLeaseLost):
 		a.report(ctx, EventLeaseLost, why)
-		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // the other attempt may carry out the call
+		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // for an outer handler, this call is not settled: the other attempt may carry it out
 		return decision{}, &rec
 	default:
 		defer a.rememberClaim(ctx, why, rec, err) // deferred, because Options.Observer may panic

@@ -106,8 +106,10 @@ func unloadable(err error) error {
 	return &StoreError{Op: "load", Reason: ReasonForeign, NotApplied: true, Err: err}
 }
 
-// result returns the result to store. If the answer can't be encoded, the error says why, and
-// the result has a failure instead of a value. Every later call is refused with that failure.
+// result returns the result to store: the handler's answer, or its error unless end.encoded
+// is set. If the answer can't be encoded, result returns the reason as its error, and a
+// result with a failure in place of the answer. The guard then refuses every later call
+// with that failure.
 func (a *attempt) result(w work, end ending) (Result, error) {
 	r := a.emptyResult(end)
 	if !end.encoded {
@@ -143,8 +145,8 @@ func (a *attempt) emptyResult(end ending) Result {
 	return Result{Outcome: end.outcome, At: now, Expires: a.expires(now)}
 }
 
-// lease returns the attempt's lease, with the expiry and the Bound that the record gets if
-// it is released now.
+// lease returns the attempt's lease, with the values that the record gets if it is released
+// now: its expiry, and Bound, which says why the record refuses another payload.
 func (a *attempt) lease() Lease {
 	l := Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock()), Bound: a.bound}
 	switch {

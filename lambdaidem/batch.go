@@ -32,10 +32,10 @@ type messageGuard[E, M any] struct {
 	ownOnce, shortOnce sync.Once // log the warnings of warnOfOwnID and timeToBegin once
 }
 
-// longestWait is the Options.Wait of messages with a limited number of retries. No invocation
-// lasts longer: the maximum timeout is 15 minutes, or 90 minutes on managed instances (AWS
-// Lambda, "Lambda quotas"). Such a message therefore waits until shortly before the
-// invocation's deadline.
+// longestWait is the default Options.Wait for messages that are retried only a limited
+// number of times. No invocation lasts longer: the maximum timeout is 15 minutes, or 90
+// minutes on managed instances (AWS Lambda, "Lambda quotas"). Such a message therefore
+// waits until shortly before the invocation's deadline.
 const longestWait = 90 * time.Minute
 
 func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M) error, optFns []func(*BatchOptions[M])) *messageGuard[E, M] {
@@ -56,7 +56,7 @@ func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M
 type batchMessage[M any] struct {
 	message
 	raw       M              // the message as the handler receives it
-	call      call           // the guarded call; only call.who is set if refusal or unguarded is
+	call      call           // the guarded call; if refusal or unguarded is set, only call.who is set
 	refusal   *Error         // why the message must not run, such as an invalid key; nil if it may
 	unguarded bool           // the message runs without a record: it has no key, or the guard is switched off
 	panicked  bool           // the user's code panicked before the message could run; a later version may handle the message
@@ -93,10 +93,10 @@ func (b *messageGuard[E, M]) runBatch(ctx context.Context, event E) []*batchMess
 // another message. An invocation that times out can't report which messages failed, and
 // Lambda then retries the whole batch.
 //
-// A message may begin if Options.MinRunTime and Reserve are left. If their sum exceeds nine
-// tenths of the time at the start of the invocation, hardly any message would ever begin,
-// and the messages would end in the dead-letter queue. In this case messages begin as long
-// as half of the time is left.
+// A message may begin if at least Options.MinRunTime plus Options.Reserve is left. If that
+// sum exceeds nine tenths of the time at the start of the invocation, hardly any message
+// would ever begin, and the messages would end in the dead-letter queue. In this case
+// messages begin as long as half of that time is left.
 func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
 	deadline, limited := ctx.Deadline()
 	if !limited {
@@ -124,8 +124,10 @@ func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
 var errLate = errors.New("too little time is left of the invocation")
 
 // conclude sets the error of each message that did not begin, or whose handler called
-// runtime.Goexit. It logs one line and sends one event for all messages that did not
-// begin, because near the deadline there is no time for more.
+// runtime.Goexit. Near the deadline there is no time to log each message that did not
+// begin, so conclude logs one line for all of them, unless BatchOptions.OnFailure is set.
+// It also sends one event for all those that did not begin because too little time was
+// left.
 func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M], errs []error) {
 	var idle, late []*batchMessage[M] // idle: all messages that did not begin; late: those that did not begin because too little time was left
 	var why error                     // the error to log: that of the first message in late; if there is none, that of the first message in idle
@@ -158,8 +160,8 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M
 	}
 }
 
-// notBegunInside records a message that did not begin as refused, if a guarded handler calls
-// the handler of messages: the message may succeed later.
+// notBegunInside is for a handler of messages that a guarded handler calls. It records in
+// the attempt of that guarded handler that the message was refused and may succeed later.
 func (b *messageGuard[E, M]) notBegunInside(ctx context.Context, t *batchMessage[M]) {
 	outer := attemptOf(ctx)
 	if outer == nil {
@@ -306,9 +308,10 @@ func (b *messageGuard[E, M]) handlerOf(t *batchMessage[M]) func(context.Context)
 
 var errTimeout = errors.New("the message's time, BatchOptions.Timeout, is over")
 
-// discards reports whether a refused message is acknowledged all the same, so that it is not
-// delivered again: BatchOptions.Discard returns true for it. discards does not call Discard
-// if a retry of the message could succeed.
+// discards reports whether to acknowledge a message that the guard refused because of its
+// key or payload, so that it is not delivered again. That is so if BatchOptions.Discard
+// returns true. discards does not call Discard if an earlier attempt may have begun the
+// message and not finished it, or if the user's code panicked before the message could run.
 func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (discard bool) {
 	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished || t.panicked {
 		return false
@@ -341,8 +344,9 @@ func (b *messageGuard[E, M]) noteUnguarded(ctx context.Context, t *batchMessage[
 	}
 }
 
-// failed passes the error of a message to BatchOptions.OnFailure, or logs it if OnFailure is
-// nil. It logs nothing for a message that did not begin; conclude does.
+// failed passes the error of a message to BatchOptions.OnFailure, or logs it if OnFailure
+// is nil. It does not log a message that did not begin, because conclude logs one line for
+// all of these.
 func (b *messageGuard[E, M]) failed(ctx context.Context, t *batchMessage[M]) {
 	warn := func(err error) {
 		slog.Default().WarnContext(ctx, "a message failed", "source", t.source, "id", t.name, "record", t.recordID(), "error", err)
@@ -400,9 +404,12 @@ func (b *messageGuard[E, M]) failures(ctx context.Context, all []*batchMessage[M
 	return names, nil
 }
 
-// errorsOf returns the errors of the messages that failed, in the form of lambdaError. If a
-// guarded handler calls the handler of messages, errorsOf hides their marks instead; see
-// passedOn. An unguarded message is a part of that handler, and keeps its mark.
+// errorsOf returns the errors of the messages that failed, in the form of lambdaError.
+//
+// If a guarded handler calls the handler of messages, errorsOf returns each error to that
+// handler as a passedOn instead. Marks on it, such as Retryable, then say nothing about the
+// guarded handler. Only the error of an unguarded message keeps its marks, because the
+// message is a part of the guarded handler.
 func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 	inside := attemptOf(ctx) != nil
 	var errs []error
@@ -440,9 +447,9 @@ func failuresOf[F any](names []string, failure func(name string) F) []F {
 	return all
 }
 
-// asynchronous returns a Lambda handler for events whose response Lambda ignores: it retries
-// an event if the handler returns an error. If the event has a single message, that error
-// is the message's error, and otherwise a BatchError.
+// asynchronous returns a Lambda handler for events whose response Lambda ignores. Lambda
+// retries such an event if the handler returns an error. If the event has a single message,
+// that error is the message's error, and otherwise a BatchError.
 func asynchronous[E, M any](b *messageGuard[E, M]) func(context.Context, E) error {
 	return func(ctx context.Context, event E) error {
 		all := b.runBatch(ctx, event)

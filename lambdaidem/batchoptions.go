@@ -23,7 +23,8 @@ type BatchOptions[M any] struct {
 	// so Key should be fast. Options.ValidateKey checks the key that Key returns.
 	Key func(context.Context, M) (string, error)
 	// Repeated reports whether a message probably repeats an earlier one, like
-	// Options.Repeated for HTTP. [Redelivered] is such a function for SQS. Default: nil,
+	// Options.Repeated for HTTP. If it returns true, the guard reads the message's record
+	// before it tries to lock it. [Redelivered] is such a function for SQS. Default: nil,
 	// no message is looked up.
 	Repeated func(M) bool
 	// Operation names what the handler does. Operation and key together identify a record.
@@ -88,10 +89,10 @@ type BatchOptions[M any] struct {
 	// false if that error may be temporary. A mismatch ends when the record of the other
 	// payload expires.
 	//
-	// Discard is not called for a mismatch if the record is not completed and was made under
-	// other fingerprint options, before a deployment. The record may then be that of this
-	// message, whose handler has begun and not finished. If Discard returns true for a
-	// message, identical messages later in the same batch are acknowledged without another
+	// Discard is not called for a mismatch if the record is not completed and was made
+	// under other fingerprint options, before a deployment. The record may then be that of
+	// this message, whose handler has begun and not finished. If Discard returns true for a
+	// mismatch, identical messages later in the same batch are acknowledged without another
 	// call.
 	//
 	// Discard must be safe for concurrent use if Concurrency is above 1. Default: nil, a

@@ -18,23 +18,23 @@ const (
 )
 
 // budget divides the time of one attempt into the time for the handler, for storing the
-// answer, and for sending it. All times except leaseEnd are by this machine's monotonic
-// clock.
+// answer, and for sending it. All times except leaseEnd are compared with time.Now, and not
+// with Options.Clock.
 type budget struct {
 	opts     *Options
 	around   *budget       // budget of the attempt whose handler made this call; nil if there is none
 	deadline time.Time     // the invocation's deadline; zero if there is none
-	over     time.Time     // when the attempt must end: at the deadline or, without one, LeaseDuration after the claim; holdTo may set an earlier time
+	over     time.Time     // when the attempt must end: at the deadline or, without one, LeaseDuration after the claim; earlier if the lease ends before
 	reserve  time.Duration // Options.Reserve, or half of the time left if Reserve exceeds nine tenths of it
 	reserved time.Duration // time before over that the handler must not use, so that the answer can be stored and sent
-	leaseEnd time.Time     // end of the lease, by Options.Clock: as the last claim requests it and, after holdTo, as the record has it
+	leaseEnd time.Time     // end of the lease, by Options.Clock: as the claim requests it or, once the record is acquired, as the record has it
 	giveUp   time.Time     // when to stop waiting for another attempt to end; zero before the first wait
 }
 
 // newBudget returns the budget of an attempt for a call with the given context. outer is
-// the attempt whose handler makes the call, or nil. An inner call must end before the
-// handler that made it, even if the handler has removed the deadline by
-// context.WithoutCancel.
+// the attempt whose handler makes the call, or nil. If outer has a deadline, the call must
+// end before the outer handler does, even if that handler has removed the deadline from the
+// context by context.WithoutCancel.
 func newBudget(ctx context.Context, outer *attempt, o *Options) budget {
 	b := budget{opts: o}
 	b.deadline, _ = ctx.Deadline()
@@ -53,7 +53,7 @@ func newBudget(ctx context.Context, outer *attempt, o *Options) budget {
 }
 
 // left returns the time until the attempt must end. It compares the deadline with time.Now,
-// and not with Options.Clock, because that clock may jump.
+// because Options.Clock may differ from the clock by which Lambda ends the invocation.
 func (b *budget) left() time.Duration {
 	if b.deadline.IsZero() {
 		return b.opts.LeaseDuration // counted from the claim, which is sent next
@@ -110,9 +110,10 @@ func (o Options) reserveOf(left time.Duration) time.Duration {
 // and 96 ms in the worst case.
 func (b *budget) answerMargin() time.Duration { return min(b.reserved/2, 200*time.Millisecond) }
 
-// acquireEnd returns the deadline for everything before the handler, or the zero time if
-// the invocation has no deadline. After acquireEnd, the attempt still has time to answer
-// and to release a lease that it may hold because the reply to a claim was lost.
+// acquireEnd returns the deadline for everything that happens before the handler runs, or
+// the zero time if the invocation has no deadline. After acquireEnd, the attempt still has
+// time to answer and to release a lease that it may hold because the reply to a claim was
+// lost.
 func (b *budget) acquireEnd() time.Time {
 	if b.deadline.IsZero() {
 		return time.Time{}
@@ -121,7 +122,8 @@ func (b *budget) acquireEnd() time.Time {
 }
 
 // waitContext returns a context for waiting until another attempt ends. The context ends
-// Options.Wait after the first call of waitContext.
+// when Options.Wait has passed since the first call of waitContext, so an attempt that
+// waits several times does not wait longer.
 func (b *budget) waitContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	if b.giveUp.IsZero() {
 		b.giveUp = time.Now().Add(b.opts.Wait)
@@ -137,10 +139,11 @@ func (b *budget) handlerEnd() time.Time { return b.over.Add(-b.reserved) }
 func (b *budget) finishEnd() time.Time { return b.over.Add(-b.answerMargin()) }
 
 // cleanupEnd returns the deadline for a cleanup that begins now, such as releasing a
-// record: Options.CleanupTimeout from now. If the handler of another call made this call,
-// that call still needs time to store its own answer. The cleanup may then use at most half
-// of the time until that call's finishEnd, or, if that time has passed, until the finishEnd
-// of the call around it, and so on.
+// record: Options.CleanupTimeout from now.
+//
+// If the handler of an outer call made this call, the outer call still needs time to store
+// its own answer, until its finishEnd. The cleanup may use at most half of that time. If
+// the finishEnd of the outer call has passed, the same rule applies to the next outer call.
 func (b *budget) cleanupEnd() time.Time {
 	now := time.Now()
 	end := now.Add(b.opts.CleanupTimeout)
@@ -164,7 +167,8 @@ func (b *budget) finishContext(ctx context.Context) (context.Context, context.Ca
 
 // cleanupContext returns the context for releasing a record, or for the transaction of a
 // call that runs unguarded. It ignores cancellation of the request's context. It ends at
-// finishEnd or at cleanupEnd, whichever is earlier, or at cleanupEnd if finishEnd has passed.
+// finishEnd or cleanupEnd, whichever is earlier. If finishEnd has passed, it ends at
+// cleanupEnd.
 func (b *budget) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := b.cleanupEnd()
 	if due := b.finishEnd(); time.Until(due) > 0 {

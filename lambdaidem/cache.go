@@ -27,11 +27,10 @@ type CacheOptions struct {
 	// Entries is the maximum number of cached answers. The cache evicts the least
 	// recently used answer to make room for a new one. Default: 1000.
 	Entries int
-	// Bytes is the maximum memory of all cached answers together, including the
-	// cache's overhead of about 650 bytes for each. An answer larger than Bytes is
-	// not cached. If there is room, an HTTP answer is also cached in decoded form
-	// after its first replay, which makes each further replay cost a third.
-	// Default: 8 MiB.
+	// Bytes is the maximum memory of all cached answers together, including the cache's
+	// overhead of about 650 bytes for each. An answer larger than Bytes is not cached. If
+	// there is room, the first replay of an HTTP answer from the cache also caches its
+	// decoded form, which makes every later replay three times as fast. Default: 8 MiB.
 	Bytes int
 	// MaxAge is the time for which a cached answer is used, counted from a time before the
 	// request to the store that returned or stored the answer. It is measured by
@@ -66,8 +65,8 @@ type cache struct {
 type cacheEntry struct {
 	id     string
 	record Record                   // a copy with the fields that attempt.meaningOf and a replay need
-	asked  time.Time                // the time before the request to the store that returned the record
-	answer atomic.Pointer[Response] // the decoded HTTP response; nil until the record is replayed
+	asked  time.Time                // a time before the request that read or stored the record
+	answer atomic.Pointer[Response] // the decoded HTTP response; nil until the first replay from the cache
 	bytes  int
 }
 
@@ -97,8 +96,9 @@ func (c *cache) get(id string, now time.Time, skew time.Duration) *cacheEntry {
 	if !ok {
 		return nil
 	}
-	// On a machine whose clock is ahead by skew, the record may have expired already, and
-	// another attempt may be running for the same id.
+	// Treat the record as expired if it expires within skew. On another machine, whose
+	// clock is ahead by skew, it has expired already, and another attempt may be running
+	// for the same id.
 	age, known := elapsed.Between(m.asked, now)
 	if m.record.GoneAt(now.Add(skew)) || !known || age >= c.opts.MaxAge {
 		c.entries.Remove(id)
@@ -150,7 +150,8 @@ func (c *cache) putDecoded(m *cacheEntry, answer *Response) {
 }
 
 // decoded returns the HTTP response to replay. The caller may change it. If the record came
-// from the cache, decoded decodes its response only once.
+// from the cache, and the cache has room, decoded also caches the response, so that it is
+// decoded only once.
 func (g *Guard) decoded(d decision) (*Response, error) {
 	if d.from == nil {
 		return decodeAnswer(d.value)
@@ -165,9 +166,9 @@ func (g *Guard) decoded(d decision) (*Response, error) {
 	return answer, err
 }
 
-// recall decides what a call receives by the call's record in the cache. It reports false
-// if the cache does not have the record. A call that recall decides begins no attempt: it
-// needs neither a fencing token nor a lease.
+// recall returns what the call receives according to the call's record in the cache. It
+// reports false if the cache does not have the record. A call that the cache decides is not
+// an attempt: it needs neither a fencing token nor a lease.
 func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 	if g.cache == nil {
 		return decision{}, false

@@ -27,8 +27,8 @@ type Call struct {
 	// not depend on what a client sends, because payloads of two types can't be compared: see
 	// docs/effects.md, "Steps and downstream keys". Default: nil, which is equal only to nil.
 	Payload any
-	// Repeated says that this call probably repeats an earlier one, like
-	// Options.Repeated for HTTP.
+	// Repeated says that this call probably repeats an earlier one. The guard then reads
+	// the record before it tries to lock it, as for Options.Repeated over HTTP.
 	Repeated bool
 	// Skip makes this call run unguarded, like Options.Skip for HTTP, and sends an
 	// [EventBypassed].
@@ -53,14 +53,14 @@ type Call struct {
 //
 // Do returns the error that fn returned, with an outcome as for a handler (see [Reject],
 // [Permanent], [Uncertain] and [Retryable]). Inside a guarded handler, the error is wrapped
-// and has no mark, because the guarded handler may have had effects of its own. If it has had
-// none, it can mark the error with Retryable again. If the stored result is a failure, Do
-// returns an *[Error] with its code. If the guard refuses the call, Do returns an *Error with
-// one of these codes: [ErrRequestInvalid], [ErrKeyMissing], [ErrKeyInvalid],
-// [ErrPayloadMismatch], [ErrInProgress], [ErrAttemptAbandoned], [ErrStoreUnavailable],
-// [ErrOutOfTime], [ErrOutcomeUnknown], [ErrAnswerUnavailable], [ErrAnswerUnreadable],
-// [ErrRecordForeign], [ErrStreaming], or, because of a write that fn enlisted,
-// [ErrConditionFailed] or [ErrWriteInvalid]. Use errors.Is to compare them.
+// and has no mark, because the guarded handler may have had effects of its own. A guarded
+// handler without effects can mark the error with Retryable again. If the stored result is
+// a failure, Do returns an *[Error] with its code. If the guard refuses the call, Do
+// returns an *Error with one of these codes: [ErrRequestInvalid], [ErrKeyMissing],
+// [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress], [ErrAttemptAbandoned],
+// [ErrStoreUnavailable], [ErrOutOfTime], [ErrOutcomeUnknown], [ErrAnswerUnavailable],
+// [ErrAnswerUnreadable], [ErrRecordForeign], [ErrStreaming], or, because of a write that fn
+// enlisted, [ErrConditionFailed] or [ErrWriteInvalid]. Use errors.Is to compare them.
 func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (T, error)) (T, error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Principal: c.Principal, Operation: c.Operation, Key: c.Key}
 	got := do(ctx, g, who, c, fn)
@@ -79,9 +79,11 @@ type done[T any] struct {
 
 func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 
-// returned returns the error that the call returns to its caller. If the caller is a guarded
-// handler, returned hides what the error says about the call; see passedOn. It hides that of
-// a refusal too, because a function of the inner guard, such as Options.Key, may have made it.
+// returned returns the error that the call returns to its caller. If the caller is a
+// guarded handler, returned wraps the error in a passedOn, so that marks such as Retryable,
+// which describe this call, don't decide about the record of that handler. It wraps
+// refusals too, because a function of the user, such as BatchOptions.Key, may have made the
+// error.
 func (d done[T]) returned(ctx context.Context) error {
 	if d.err == nil || d.merged || d.replay != nil || attemptOf(ctx) == nil {
 		return d.err
@@ -105,7 +107,7 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	if g.off || c.Skip || c.Key == "" && g.opts.KeyOptional {
 		g.bypassed(ctx)
 		merged := attemptOf(ctx) != nil
-		if merged { // the guard of the outer handler decides by the returned error
+		if merged { // the outer handler's guard decides by the error that this call returns
 			w.run(ctx)
 		} else if d := g.bypass(ctx, w); d.refusal != nil {
 			return refusedDo[T](d.refusal)

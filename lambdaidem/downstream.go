@@ -40,12 +40,12 @@ func DownstreamKey(ctx context.Context, name string) string {
 	if a == nil {
 		return ""
 	}
-	a.askedForKey.Store(true) // before the check, because a release reads it after the handler has failed
+	a.askedForKey.Store(true) // set before the check: a release that runs after the handler has failed must see it
 	if a.inner.handlerHasFailed() {
 		panic("lambdaidem: DownstreamKey was called after the handler had returned without success; the handler must wait for its goroutines")
 	}
 	for around := a.outer; around != nil; around = around.outer {
-		around.inner.setEffect() // this record's id, and with it the downstream key, may depend on the payload of the outer call
+		around.inner.setEffect() // this record's id, and so the downstream key, may depend on the payload of the outer call
 	}
 	return downstreamKey(a.id, name)
 }

@@ -34,7 +34,7 @@ const (
 	ErrAttemptAbandoned  Code = "idempotency_attempt_abandoned"  // 409: an attempt died, and the record waits for an operator
 	ErrStoreUnavailable  Code = "idempotency_store_unavailable"  // 503 with Retry-After; the handler did not run
 	ErrOutOfTime         Code = "idempotency_out_of_time"        // 503 with Retry-After; the handler did not run
-	ErrOutcomeUnknown    Code = "idempotency_outcome_unknown"    // 503 with Retry-After; the handler ran, or a guarded call that it made may have run
+	ErrOutcomeUnknown    Code = "idempotency_outcome_unknown"    // 503 with Retry-After; the handler ran, but its outcome could not be recorded
 	ErrAnswerUnavailable Code = "idempotency_answer_unavailable" // 500: the handler ran, but its answer could not be stored
 	ErrAnswerUnreadable  Code = "idempotency_answer_unreadable"  // 500: the handler ran, but this version of the program can't decode the stored answer
 	ErrRecordForeign     Code = "idempotency_record_foreign"     // 500: another program wrote the record, or it is damaged; the handler did not run
@@ -123,8 +123,8 @@ func Reject(status int, code Code, detail string) error {
 // and a retry receives the stored error without running the handler.
 //
 // Over HTTP, the first response and every replay are the same problem document. From a
-// typed handler, they have the same Lambda errorType and message. From [Do], a replay is
-// an *[Error] with the same code and message; nothing else of err is stored.
+// typed handler, they have the same Lambda errorType and message. From [Do], a replay is an
+// *[Error] with the same code and message, which does not wrap err.
 //
 // The error is not stored if the outcome of a guarded call that the handler made is
 // unknown, or if such a call was refused and may succeed later; see docs/effects.md,
@@ -148,15 +148,15 @@ func Uncertain(err error) error {
 	return &uncertainError{err}
 }
 
-// Retryable marks an error that guarantees that nothing happened. The record is
-// released under either policy, and a retry runs the handler again. Under policy
-// [Hold] an error without this mark is uncertain, because most errors of a call to
-// another service don't say whether the call took effect. Over HTTP the response is
-// the problem document of an *[Error] in err, such as one from [Reject], or else a
-// 503 with Retry-After. The record is not released if the outcome of a guarded call
-// that the handler made is unknown. The mark doesn't pass from a [Do] to the guarded
-// handler around it, which may have had effects of its own: a handler that has had none
-// marks the error again. Retryable(nil) returns nil.
+// Retryable marks an error that guarantees that nothing happened. The record is released
+// under either policy, and a retry runs the handler again. Under policy [Hold], an error
+// that no function of this package has marked is uncertain, because most errors of a call
+// to another service don't say whether the call took effect. Over HTTP the response is the
+// problem document of an *[Error] in err, such as one from [Reject], or else a 503 with
+// Retry-After. The record is not released if the outcome of a guarded call that the handler
+// made is unknown. The mark doesn't pass from a [Do] to the guarded handler around it,
+// because that handler may have had effects of its own. A handler without effects marks the
+// error again. Retryable(nil) returns nil.
 func Retryable(err error) error {
 	if err == nil {
 		return nil

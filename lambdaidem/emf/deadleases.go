@@ -19,7 +19,7 @@ var (
 	ttlDisabled      = Metric{Name: "TTLDisabled", Unit: Count}
 )
 
-// recent is how long after its end a dead lease counts in DeadLeases.Recent.
+// recent is the time after the end of a dead lease in which DeadLeases.Recent counts it.
 const recent = time.Hour
 
 // DeadLeases counts the leases that ended before their attempt completed or released the
@@ -27,8 +27,8 @@ const recent = time.Hour
 // leases: the next retry takes over a dead lease, but a held record waits for an operator.
 // Its zero value is empty and ready for [DeadLeases.Add].
 type DeadLeases struct {
-	Count      int           // number of dead leases, without those of held records
-	Recent     int           // number of those dead leases that ended within the last hour
+	Count      int           // number of dead leases, not including held records
+	Recent     int           // number of dead leases in Count that ended within the last hour
 	Oldest     time.Duration // time since the end of the oldest dead lease; 0 if there is none
 	Held       int           // number of held records
 	OldestHeld time.Duration // time since the end of the oldest lease of a held record; 0 if there is none

@@ -21,10 +21,10 @@ type Observer struct {
 	bypassed bool
 	clock    func() time.Time
 
-	// Parts of the JSON that are the same in every document, built once by New.
-	// namespace ends before the names of the first set of dimensions. head is namespace
-	// with all sets of an event's dimensions. dimensions has the values of service and
-	// function.
+	// Parts of the JSON that are the same in every document, built once by New. namespace
+	// is the text between the timestamp and the names of the first set of dimensions. head
+	// is namespace with all sets of dimensions of an event. dimensions has the values of
+	// the dimensions service and function.
 	namespace, head, dimensions []byte
 
 	mu   sync.Mutex // held while a line is built and written, so that lines don't mix
@@ -148,9 +148,10 @@ func appendDimension(b []byte, text string) []byte {
 	return appendText(b, text, maxDimension)
 }
 
-// appendText appends a text to a JSON string. It appends no more bytes than the limit most.
-// CloudWatch accepts only printable ASCII in the value of a dimension, so every other byte is
-// written as %XX. So are quotation marks and backslashes, which would need an escape in JSON.
+// appendText appends a text to a JSON string. It appends at most as many bytes as the
+// argument most says, and cuts a longer text. CloudWatch accepts only printable ASCII in
+// the value of a dimension, so every other byte is written as %XX. Quotation marks and
+// backslashes, which would need an escape in JSON, are written as %XX too.
 func appendText(b []byte, text string, most int) []byte {
 	const digits = "0123456789ABCDEF"
 	end := len(b) + most
