@@ -7,8 +7,8 @@ import "github.com/aws/aws-lambda-go/lambda/messages"
 // errors.Is and errors.As would not find a Code in it. Therefore each Code has a Go type of
 // the same name, and Step Functions can catch each Code by its name.
 
-// coded is embedded in the types below. Lambda reports the name of such a type, which is
-// the Code of err, as the errorType.
+// coded is embedded in one error type for each Code of the guard. Each of these types has the
+// name of its Code, because Lambda reports the name of an error's type as the errorType.
 type coded struct{ err *Error }
 
 func (e coded) Error() string { return e.err.Error() }
@@ -39,7 +39,7 @@ type (
 	idempotency_not_begun          struct{ coded }
 )
 
-// codedAs has a constructor of the error type for each Code of the guard.
+// codedAs maps each Code that has its own error type to the function that makes such an error.
 var codedAs = map[Code]func(coded) error{
 	ErrKeyMissing:        func(e coded) error { return idempotency_key_missing{e} },
 	ErrKeyInvalid:        func(e coded) error { return idempotency_key_invalid{e} },
@@ -68,8 +68,9 @@ var codedAs = map[Code]func(coded) error{
 // application has not made it with [Reject].
 func (e *Error) byGuard() bool { return !e.rejected && codedAs[e.Code] != nil }
 
-// byCode returns e as an error whose errorType is e's Code. If the Code is the
-// application's own, byCode returns e itself.
+// byCode returns e in the error type of its Code, so that Lambda reports the Code as the
+// errorType. If the Code is not in codedAs, as for a Code of the application, byCode returns e
+// itself.
 func byCode(e *Error) error {
 	if as := codedAs[e.Code]; as != nil {
 		return as(coded{e})
@@ -77,11 +78,11 @@ func byCode(e *Error) error {
 	return e
 }
 
-// lambdaError returns the error that a Lambda handler returns for d. From the guard's own
-// errors it removes the cause, such as what the store said, because invokers must not see
-// it. A stored failure and an error that Reject made become a
-// messages.InvokeResponse_Error, which wraps no error. From other errors it removes the
-// marks of Permanent, Retryable and Uncertain.
+// lambdaError returns the error that a guarded Lambda handler returns for the result d of a
+// call, or nil. It removes the cause from a guard's error, because invokers must not see, for
+// example, what the store said. It converts a stored failure, and an error made by Reject, to
+// a messages.InvokeResponse_Error, which wraps no error. If any other error is marked by
+// Permanent, Retryable or Uncertain, lambdaError returns the marked error without the mark.
 func (d done[T]) lambdaError() error {
 	switch {
 	case d.err == nil:

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// codec converts between one type of HTTP event and Request and Response. It does not
-// decide what a response means; Guard.outcomeOf does. Events are large, so methods take
-// pointers to them.
+// codec converts HTTP events of one type to Requests, and their responses to and from
+// Response. It does not decide whether a response is stored; Guard.outcomeOf does. Its
+// methods take pointers to events, because events are large.
 type codec[In, Out any] interface {
 	request(*In, *Request)      // fills in a zero Request from the event
 	response(*In, Out) Response // converts what the handler returned for the event
@@ -40,8 +40,8 @@ func guardHTTP[In, Out any](g *Guard, c codec[In, Out], h func(context.Context, 
 	}
 }
 
-// eventCall implements the interface served for one event: it calls the user's handler with
-// the event and keeps what it returned.
+// eventCall implements the served interface for one event. It calls the user's handler with
+// the event and keeps the handler's response.
 type eventCall[In, Out any] struct {
 	work    httpWork
 	codec   codec[In, Out]
@@ -68,9 +68,9 @@ func (c *eventCall[In, Out]) answer(v any) (Response, error) {
 
 func (c *eventCall[In, Out]) forget() { c.own = *new(Out) }
 
-// setBody sets the request's body to that of an event. If the body is not valid base64
-// although the event says so, setBody sets malformed. The guard then refuses the request,
-// unless the request runs unguarded.
+// setBody sets r.Body to the body of an event, and decodes it if isBase64 is true. If the
+// body is not valid base64, setBody stores the error in r.malformed. The guard then refuses
+// the request, unless the request runs unguarded.
 func (r *Request) setBody(body string, isBase64 bool) {
 	if !isBase64 {
 		r.Body = []byte(body)
@@ -88,7 +88,8 @@ type headers struct {
 
 	// multi and single have the headers of an event: multi has every value of each name,
 	// single has one value. single is read only for names that multi does not have. If an
-	// event has only single, the gateway has joined repeated headers with commas.
+	// event has only single, the gateway has joined repeated headers with commas, unless it
+	// is a load balancer, which keeps only the last one.
 	multi  map[string][]string
 	single map[string]string
 
@@ -97,9 +98,9 @@ type headers struct {
 	cookies []string
 }
 
-// appendTo appends the values of the named header to values. Case does not matter. If a
-// client sent several spellings of the name, the values are in the order of the sorted
-// spellings: the order of a map is random, and equal events must yield equal values.
+// appendTo appends the values of the named header to values. Case does not matter. If the
+// event has the name in several capitalizations, appendTo visits them in sorted order. The
+// order of a map is random, but equal events must yield equal values.
 func (h *headers) appendTo(values []string, name string) []string {
 	if h.sent != nil {
 		return append(values, h.sent.Values(name)...)
@@ -146,8 +147,8 @@ func spellings[V any](of map[string]V, name string) (first string, others []stri
 }
 
 // queryOf returns the parameters of an event as a query string, sorted by name. Values of
-// one name keep their order. escape must be true if the event has the parameters decoded,
-// so that queryOf must escape them again.
+// one name keep their order. If escape is true, queryOf escapes the parameters. The caller
+// sets escape if the gateway has decoded them.
 func queryOf(multi map[string][]string, single map[string]string, escape bool) string {
 	if len(multi) == 0 && len(single) > 0 {
 		multi = make(map[string][]string, len(single))
@@ -176,8 +177,8 @@ func queryOf(multi map[string][]string, single map[string]string, escape bool) s
 	return b.String()
 }
 
-// withCookies returns the headers of a response including its cookies as Set-Cookie
-// headers, for events that have no separate field for cookies.
+// withCookies returns the headers of a response, with its cookies added as Set-Cookie
+// headers. It is for events whose responses have no separate field for cookies.
 func withCookies(r *Response) map[string][]string {
 	if len(r.Cookies) == 0 {
 		return r.Header

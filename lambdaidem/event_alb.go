@@ -16,9 +16,9 @@ type ALBHandler = func(context.Context, events.ALBTargetGroupRequest) (events.AL
 // enabled for the target group or not.
 //
 // A load balancer has no route templates, so a record belongs to the path of the request.
-// It also names no caller whom the function could trust without verifying a signature, so
-// the guard reads no caller from the event. Set Options.Principal if callers must be kept
-// apart.
+// The guard reads no caller from the event: a load balancer names none that the function could
+// trust without verifying a signature. All callers therefore share their keys, unless
+// Options.Principal tells the guard who the caller is.
 func (g *Guard) ALB(h ALBHandler) ALBHandler {
 	return guardHTTP(g, loadBalancer{}, h)
 }
@@ -68,8 +68,8 @@ func (c loadBalancer) event(e *events.ALBTargetGroupRequest, r *Response) events
 	return out
 }
 
-// statusLine returns a status code with its text, such as "200 OK". A response to a load
-// balancer has it as its status description.
+// statusLine returns a status code with its text, such as "200 OK". The guard uses it as the
+// statusDescription of a response to a load balancer.
 func statusLine(status int) string {
 	return strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status))
 }

@@ -31,10 +31,10 @@ func (restAPI) request(e *events.APIGatewayProxyRequest, r *Request) {
 	r.Principal, r.anonymous = restCaller(&e.RequestContext).principal()
 }
 
-// response converts what the handler returned. API Gateway merges the two header maps of a
-// response ("Set up Lambda proxy integrations in API Gateway"). If both maps have a name,
-// ignoring case, response puts the value from Headers into Response.beside, so that a replay
-// has both maps again for the gateway to merge.
+// response converts what the handler returned. API Gateway merges the maps Headers and
+// MultiValueHeaders ("Set up Lambda proxy integrations in API Gateway"). If both maps have a
+// name, ignoring case, response stores the value from Headers separately, in Response.beside.
+// A replay then has both maps again for the gateway to merge.
 func (restAPI) response(_ *events.APIGatewayProxyRequest, r events.APIGatewayProxyResponse) Response {
 	resp := Response{Status: r.StatusCode, Body: r.Body, Base64: r.IsBase64Encoded}
 	single := r.Headers

@@ -35,8 +35,8 @@ func streamRecord(e events.DynamoDBEventRecord) message {
 }
 
 // mustJSON returns v, a part of a stream record, as JSON. It sorts the members of sets,
-// because a set of DynamoDB has no order. v was decoded from JSON; mustJSON panics if it
-// can't be encoded again.
+// because a set of DynamoDB has no order. Lambda has decoded v from JSON, so it can be encoded
+// again. mustJSON panics otherwise.
 func mustJSON(v any) string {
 	text, err := toJSON(v)
 	var tree any
@@ -52,9 +52,9 @@ func mustJSON(v any) string {
 	return string(text)
 }
 
-// sortedSets sorts the members of every set in v and returns v. v is decoded JSON of
-// DynamoDB attribute values, in which a set is a list under the name SS, NS or BS. No other
-// list has such a name.
+// sortedSets sorts the members of every set in v and returns v, which is decoded JSON of
+// DynamoDB attribute values. In such JSON, a set is a list under the name SS, NS or BS. No
+// other list has such a name.
 func sortedSets(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

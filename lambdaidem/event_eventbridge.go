@@ -43,9 +43,9 @@ func busParts(source, detailType, account, region string, resources []string) []
 }
 
 // keyInDetail returns the idempotency key that the sender put into the detail, as the
-// member MessageKey. A null counts as no member. If the detail has the member twice, in any
-// capitalization, the key is invalid, because JSON readers disagree about which of the two
-// counts.
+// member MessageKey. A null means that there is no key. If the detail has the member twice,
+// in any capitalization, the key is invalid, because JSON readers disagree about which of the
+// two counts.
 func keyInDetail(detail json.RawMessage) key {
 	var k key
 	found := false

@@ -11,10 +11,11 @@ import (
 // again, by default twice ("Error handling for asynchronous invocation"). SNS and Lambda
 // may also deliver a message again without any error.
 //
-// If another invocation is still handling a message, this invocation waits for it, because
-// the retries may be used up before the lease of the other one ends. It waits until shortly
-// before its own deadline, or for BatchOptions.Wait if that is set. Allow the function at
-// least one retry, and configure a destination for failures.
+// If another invocation is still handling the same message, this invocation waits for it. If
+// this one failed instead, Lambda might use up the retries before the other one's lease on
+// the message ends. The wait ends shortly before this invocation's deadline, or after
+// BatchOptions.Wait if that is set. Allow the function at least one retry, and configure a
+// destination for failures.
 func (g *Guard) SNS(h func(context.Context, events.SNSEventRecord) error, optFns ...func(*BatchOptions[events.SNSEventRecord])) func(context.Context, events.SNSEvent) error {
 	return asynchronous(guardMessages(g, source[events.SNSEvent, events.SNSEventRecord]{
 		list:           func(e events.SNSEvent) []events.SNSEventRecord { return e.Records },

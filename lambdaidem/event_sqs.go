@@ -19,16 +19,19 @@ import (
 //
 // If another invocation is still handling a message, its duplicate is reported as failed,
 // which counts towards the queue's maxReceiveCount. To avoid that, make the visibility
-// timeout longer than the function's timeout by more than Options.MaxSkew, or better six
-// times as long as the function's timeout (AWS Lambda, "Configuring a queue to use with
-// Lambda"). The lease on a message has then ended before the message is delivered again.
+// timeout longer than the function's timeout by more than Options.MaxSkew. AWS recommends six
+// times the function's timeout (AWS Lambda, "Configuring a queue to use with Lambda"). The
+// lease on a message has then ended before the message is delivered again.
 //
-// If the handler returns an error, the record of the message is released, even if the error
-// comes from [Permanent] or [Reject]. It is not released if the error comes from [Uncertain].
-// When SQS delivers a released message again, or a redrive from the dead-letter queue does,
-// the handler runs again. Under policy [Hold], the record is held instead after a panic,
-// after an error that no function of this package has marked, and after an error of [Reject]
-// with a status of 500 or above. An operator must then release the record before a redrive.
+// If the handler returns an error, the guard releases the record of the message, even if the
+// error comes from [Permanent] or [Reject], but not if it comes from [Uncertain]. The handler
+// then runs again when SQS delivers the message again, also after a redrive from the
+// dead-letter queue.
+//
+// Under policy [Hold], a record that is not released waits for an operator, who must release
+// it before a redrive. Besides an error of [Uncertain], the record is not released after a
+// panic, after an error that no function of this package has marked, and after an error of
+// [Reject] with a status of 500 or above.
 func (g *Guard) SQS(h func(context.Context, events.SQSMessage) error, optFns ...func(*BatchOptions[events.SQSMessage])) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
 	b := guardMessages(g, source[events.SQSEvent, events.SQSMessage]{
 		list: func(e events.SQSEvent) []events.SQSMessage { return e.Records },

@@ -25,15 +25,19 @@ import (
 // method and the path of a request, are compared byte by byte.
 type payload struct {
 	body []byte
-	json bool   // compare the body by value if it is JSON that all readers understand in the same way
-	form string // counts as a setting of the fingerprint: a digest of the Go types of a typed payload (see typedPayload), or the names of a message's covered values (see message.payload)
+	json bool // compare the body by value if it is JSON that all readers understand in the same way
+	// form is hashed into the settings part of the fingerprint. For a typed payload, it is a
+	// digest of the Go type; see typedPayload. For a message, it has the names of the values
+	// that the fingerprint covers; see message.payload.
+	form string
 }
 
-// requestCall returns the call that a request makes. Its payload is the method, the
+// requestCall returns the guarded call for a request. Its payload is the method, the
 // concrete path, the sorted query, the headers in Options.FingerprintHeaders, and the body.
 //
-// The body is compared by value if its media type is JSON or unknown. A body of any other
-// type is compared byte by byte, because its readers may distinguish what JSON readers don't.
+// The body is compared as a JSON value if the Content-Type is JSON or missing. A body of any
+// other type is compared byte by byte, because texts that are equal as JSON may differ in
+// that type.
 func (g *Guard) requestCall(who Identity, r *Request) call {
 	media := r.contentType()
 	p := payload{body: r.Body, json: media == "" || isJSON(media)}
@@ -60,7 +64,7 @@ func (g *Guard) newCall(who Identity, p payload, parts ...string) call {
 	return c
 }
 
-// fingerprint returns the fingerprint of a payload, made by one signer.
+// fingerprint returns the fingerprint that the signer s makes of a payload.
 func (g *Guard) fingerprint(s *signer, p payload, parts []string) string {
 	scratch := scratchPool.Get().(*[]byte)
 	defer putScratch(scratch)
@@ -73,12 +77,12 @@ func (g *Guard) fingerprint(s *signer, p payload, parts []string) string {
 	return string(out[:])
 }
 
-// settingsSize is the number of bytes of the settings' digest in a fingerprint. Few bytes
-// are enough, because they only distinguish the settings that one record meets in its
-// life.
+// settingsSize is the number of bytes of the settings' digest in a fingerprint. Six bytes are
+// enough, because they must only distinguish the few settings under which one record is
+// compared before it expires.
 const settingsSize = 6
 
-// appendFingerprinted appends the text that the fingerprint is a digest of.
+// appendFingerprinted appends the text whose digest becomes the payload's fingerprint.
 func (g *Guard) appendFingerprinted(buf []byte, p payload, parts []string) []byte {
 	for _, part := range parts {
 		buf = appendPart(buf, part)
@@ -99,7 +103,8 @@ type signer struct {
 	settings [sha256.Size]byte // digest of the options that fingerprints depend on
 }
 
-// settingsFor returns the digest of the settings for a payload with the given form.
+// settingsFor returns the digest of the options that a payload's fingerprint depends on. If
+// form, a description of what the payload consists of, is not empty, the digest covers it too.
 func (s *signer) settingsFor(form string) [sha256.Size]byte {
 	if form == "" {
 		return s.settings
@@ -178,8 +183,8 @@ func (o Options) signer(secret []byte, headers []string) signer {
 	return s
 }
 
-// minSecret is the minimum length of a secret in bytes. A shorter secret could be guessed by
-// trying all secrets of that length.
+// minSecret is the minimum length of a secret in bytes. Someone who can read the table could
+// find a short secret by trying all secrets of its length.
 const minSecret = 16
 
 // Unsigned returns an entry for Options.FingerprintSecrets that stands for "no secret": a
@@ -194,10 +199,10 @@ const unsigned = "unsigned" // shorter than minSecret, so that it can't be a sec
 
 func isUnsigned(secret []byte) bool { return string(secret) == unsigned }
 
-// withHeaders returns the parts of a request's payload, including the headers in
-// Options.FingerprintHeaders. Each header has its name and its number of values, so that an
-// absent header differs from an empty one. White space around a value is removed (RFC 9110,
-// section 5.5).
+// withHeaders returns the parts of a request's payload besides the body, including the headers
+// in Options.FingerprintHeaders. For each header, it returns the name, the number of values
+// and the values. The number distinguishes an absent header from an empty one. White space
+// around a value is removed (RFC 9110, section 5.5).
 func (g *Guard) withHeaders(r *Request) []string {
 	parts := []string{r.Method, r.Path, sortedQuery(r.Query)}
 	for _, name := range g.fingerprints.headers {

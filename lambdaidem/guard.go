@@ -19,8 +19,9 @@ type Guard struct {
 	off          bool               // the guard runs every call unguarded; set by the environment variable SwitchOff
 	cache        *cache             // the cache of finished records; nil without Options.Cache
 	fingerprints fingerprintOptions // the fingerprint options, checked and prepared for use
-	// unreleased lists claims of earlier calls whose records may be in progress although no
-	// handler is running. Guards derived by With share the list.
+	// unreleased lists the leases that earlier calls could not release, or may have taken
+	// although the store's reply was lost. No handler is running under such a lease, so later
+	// calls try to release it. Guards derived by With share the list.
 	unreleased *unreleased
 }
 
@@ -43,7 +44,8 @@ func New(store Store, optFns ...func(*Options)) *Guard {
 // Options.Methods adds a method.
 func (g *Guard) With(optFns ...func(*Options)) *Guard {
 	o := g.opts.settle() // copies Methods and the fingerprint options
-	// An option function may change the elements of these slices.
+	// Clone these slices too, because an option function may change their elements, and g
+	// must not change.
 	o.ReplayMarks, o.UnstoredHeaders = slices.Clone(o.ReplayMarks), slices.Clone(o.UnstoredHeaders)
 	for _, fn := range optFns {
 		fn(&o)
@@ -88,7 +90,7 @@ type call struct {
 	who         Identity        // identifies the record
 	fingerprint string          // digest of the payload, for a record that the call creates
 	others      func() []string // returns the payload's fingerprints by all secrets but the first; nil if there is at most one secret
-	repeated    bool            // the call is said to repeat an earlier one; see attempt.lookUp
+	repeated    bool            // the call probably repeats an earlier one; see attempt.lookUp
 }
 
 // work is the part of one guarded call that depends on the kind of event. It runs the user's
@@ -105,12 +107,12 @@ type work interface {
 	// replay decodes the stored answer in d, which the caller receives instead of a run
 	// of the handler. The error says why the answer can't be decoded.
 	replay(d decision) error
-	// rejected replaces what the handler returned by err, because none of the
-	// enlisted writes were made. It returns the new ending.
+	// rejected replaces what the handler returned by err, because none of the database
+	// writes that the handler enlisted were made. It returns the new ending of the call.
 	rejected(err error) ending
 }
 
-// ending is how a run of the handler ended.
+// ending describes how a run of the handler ended.
 type ending struct {
 	outcome Outcome
 	success bool  // the answer tells the caller that the call succeeded; independent of outcome
@@ -135,9 +137,9 @@ type decision struct {
 	replaced   bool // if refusal is set: the refusal replaces the handler's answer; see ending.changed
 }
 
-// handleCall handles one guarded call: it runs the handler, or it replays or refuses the
-// call because of what the record says. If the handler of another attempt makes the call,
-// handleCall records in that attempt how the call ended; see attempt.endInner.
+// handleCall handles one guarded call. Depending on the call's record, it runs the handler,
+// replays the stored answer, or refuses the call. If another guarded handler makes the call,
+// handleCall records in that handler's attempt how the call ended; see attempt.endInner.
 func (g *Guard) handleCall(ctx context.Context, c call, w work) (d decision) {
 	var a *attempt
 	if outer := attemptOf(ctx); outer != nil {
@@ -179,9 +181,10 @@ func (g *Guard) handleCall(ctx context.Context, c call, w work) (d decision) {
 }
 
 // guardedInside reports whether the call c is made inside a handler that is guarded by the
-// same record. The call would wait for the end of that handler, which waits for the call.
-// With Options.Optimistic, the call would instead complete the record before the handler
-// does, and the handler's writes would be dropped.
+// same record. The call could never acquire the record, because that handler keeps the lease
+// until it returns, and it waits for the call. With Options.Optimistic, there is no lease. The
+// call would complete the record before the handler does, and the handler's writes would be
+// dropped.
 func guardedInside(ctx context.Context, c *call) bool {
 	outer := runOf(ctx)
 	if outer == nil {

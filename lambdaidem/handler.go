@@ -13,8 +13,9 @@ type HandlerOptions[In any] struct {
 	// event is guarded.
 	Skip func(context.Context, In) bool
 	// Repeated reports whether an event probably repeats an earlier one, like
-	// Options.Repeated for HTTP. An example is a retry of Step Functions whose input
-	// has the RetryCount of the context object. Default: nil, no event is looked up.
+	// Options.Repeated for HTTP. If so, the guard reads the record before it tries to lock
+	// it. An example is a retry of Step Functions whose input has the RetryCount of the
+	// context object. Default: nil, no record is read first.
 	Repeated func(context.Context, In) bool
 }
 

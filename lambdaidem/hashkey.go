@@ -31,8 +31,8 @@ const HashKeyPrefix = "sha256_"
 // the same JSON are equal: a []byte and its base64 text, or an int and a float64 of the
 // same value.
 //
-// A struct field that is zero is ignored, so that adding a field to a struct keeps the
-// keys. Entries of a map, elements of a list and pointers to a zero value are never
+// A struct field that is zero is ignored, so that adding a field to a struct does not change
+// existing keys. Entries of a map, elements of a list and pointers to a zero value are never
 // ignored.
 //
 // If a field is missing, HashKey returns "" and no error. A field counts as missing if its
@@ -41,10 +41,11 @@ const HashKeyPrefix = "sha256_"
 // field into a struct or map.
 //
 // HashKey returns an error if there are no fields, or if a field's JSON does not represent
-// it completely: a channel, NaN, a string that is not UTF-8, a struct without exported
-// fields, a struct with two fields of the same name, or a struct that has the MarshalJSON
-// of an embedded field. It also returns an error if JSON readers may understand a field's
-// own JSON differently, for example because an object has two members of the same name.
+// it completely. That is so for a channel, NaN, a string that is not UTF-8, a struct without
+// exported fields, a struct with two fields of the same name, and a struct that has the
+// MarshalJSON of an embedded field. HashKey also returns an error if JSON readers may
+// understand a field's own JSON differently, for example because an object has two members of
+// the same name.
 func HashKey(fields ...any) (string, error) {
 	if len(fields) == 0 {
 		return "", errors.New("lambdaidem: HashKey: there is no field to make a key of")
@@ -65,8 +66,8 @@ func HashKey(fields ...any) (string, error) {
 	return HashKeyPrefix + base64.RawURLEncoding.EncodeToString(sum[:]), nil
 }
 
-// wholeValue has limits that a value in memory does not exceed in practice. Stricter limits
-// are for texts that clients send.
+// wholeValue has limits for the JSON of a Go value, which no value exceeds in practice. Texts
+// that clients send have stricter limits.
 var wholeValue = canon.Limits{Bytes: math.MaxInt32, Depth: 10_000, Members: math.MaxInt32}
 
 // fieldForm returns the canonical JSON of a field, without the struct fields that are zero,

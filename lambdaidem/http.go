@@ -12,7 +12,7 @@ import (
 type Request struct {
 	Method string // in upper case
 	Host   string // the host of a net/http request, in lower case; empty for events
-	Path   string // the path that the client requested, with its original escaping
+	Path   string // the path that the client requested, escaped as it was sent; HTTP APIs decode it
 	Route  string // route template without method; empty if there is none
 	Query  string // raw query, without "?"
 	Body   []byte // decoded if the event had it as base64
@@ -35,12 +35,12 @@ type Request struct {
 }
 
 // Values returns the values of a header in their order. Case does not matter in name. The
-// cookies of an HTTP API or a function URL are one value of "Cookie", joined by "; ", although
-// the event has them apart from its headers.
+// events of HTTP APIs and function URLs list cookies separately from the headers. Values
+// joins these cookies with "; " and returns them as one value of "Cookie".
 func (r *Request) Values(name string) []string { return r.headers.appendTo(nil, name) }
 
-// contentType returns the Content-Type header. It joins several values by commas, and the
-// result is then not a valid media type.
+// contentType returns the Content-Type header. If the request has several, contentType joins
+// them by commas. The result is then no valid media type, so it does not count as JSON.
 func (r *Request) contentType() string {
 	var room [1]string
 	return strings.Join(r.headers.appendTo(room[:0], "Content-Type"), ", ")
@@ -104,8 +104,10 @@ func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
 	return bypassed
 }
 
-// passes reports whether a request runs unguarded, as far as the method and the header
-// alone show it. method must be in upper case.
+// passes reports whether a request runs unguarded for a reason that is known without its body:
+// the guard is switched off, the method is not guarded, or the header with the optional key is
+// absent. If passes returns false, the request may still run unguarded for another reason; see
+// bypasses. method must be in upper case.
 func (g *Guard) passes(method string, header interface{ Values(name string) []string }) bool {
 	return g.off || !slices.Contains(g.opts.Methods, method) ||
 		g.opts.KeyOptional && g.opts.Key == nil && len(header.Values(g.opts.KeyHeader)) == 0
@@ -139,9 +141,9 @@ type served interface {
 	forget()
 }
 
-// serve runs one HTTP request under the guard. A nil response with a nil error means that
-// the caller sends what the handler returned. If the error is not nil, the caller returns
-// it to the server.
+// serve handles one guarded HTTP request. It returns the response to send, or nil if the
+// handler's own response is to be sent. If the error is not nil, there is no response to send:
+// a guarded Lambda handler returns the error, and Middleware sends an error response.
 func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, error) {
 	who, kind, refusal := g.identify(ctx, r)
 	if refusal != nil {
@@ -160,9 +162,9 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 	return w.handlerResponse(ctx, r, d)
 }
 
-// refuse returns the results of serve for a refused request: the problem document, or the
-// refusal as an error if the request is an inner call, and the handler that made the call
-// must not pass the document on; see clientError.
+// refuse returns the results of serve for a refused request, normally the refusal's problem
+// document. If a guarded handler made the request, and must not pass that document on to its
+// own client, refuse returns the refusal as an error instead; see clientError.
 func (g *Guard) refuse(ctx context.Context, r *Request, refusal *Error) (*Response, error) {
 	if attemptOf(ctx) != nil && clientError(refusal) == nil {
 		return nil, &passedOn{refusal, false}
@@ -170,8 +172,8 @@ func (g *Guard) refuse(ctx context.Context, r *Request, refusal *Error) (*Respon
 	return g.ownAnswer(ctx, r, refusal), nil
 }
 
-// pass runs one HTTP request unguarded. A nil response with a nil error means that the
-// caller sends what the handler returned, as for serve.
+// pass runs the handler for one HTTP request unguarded. Its results have the same meaning as
+// those of serve.
 func (g *Guard) pass(ctx context.Context, r *Request, w *httpWork) (*Response, error) {
 	w.errorStands = true
 	switch {
@@ -206,8 +208,8 @@ func (w *httpWork) run(ctx context.Context) {
 	w.answered()
 }
 
-// answered checks whether the handler's error is an Answer, and replaces it by the response
-// that the Answer stands for.
+// answered checks whether the handler's error was made by the function Answer. If so, it
+// replaces the error by a response made from the argument of Answer.
 func (w *httpWork) answered() {
 	if a, ok := w.err.(*answerError); ok { //nolint:errorlint // an error that wraps an Answer is an ordinary error
 		w.response, w.err = w.answer(a.v)
@@ -241,8 +243,9 @@ func (w *httpWork) ending() ending {
 	return end
 }
 
-// handlerResponse returns what serve returns for a request whose handler has run: a nil
-// Response if the caller is to send the handler's response, or the Response that replaces it.
+// handlerResponse returns the results of serve for a request that is not replayed. d is the
+// decision about the request. The Response is nil if the handler's own response is to be sent.
+// Otherwise the Response or the error replaces it.
 func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) (*Response, error) {
 	switch {
 	case d.refusal != nil:
@@ -290,8 +293,8 @@ func (w *httpWork) replay(d decision) (err error) {
 	return err
 }
 
-// again returns the stored response with Options.ReplayMarks added, as changed by
-// Options.OnReplay.
+// again returns the stored response to send as a replay. It adds Options.ReplayMarks, and then
+// lets Options.OnReplay change the response.
 func (w *httpWork) again(ctx context.Context, r *Request) *Response {
 	g, resp := w.g, w.replayed
 	if resp.Header == nil {

@@ -15,9 +15,9 @@ import (
 // of other tools.
 const idPrefix = "lambdaidem#"
 
-// Identity identifies a record. Identities that differ in any field have different records.
-// A guard makes the Identity of each request itself. To find the record of a key, pass an
-// Identity to [Guard.RecordID].
+// Identity identifies a record. Identities that differ have different records, unless the
+// comment on a field says that the difference does not matter. A guard makes the Identity of
+// each request itself. To find the record of a key, pass an Identity to [Guard.RecordID].
 type Identity struct {
 	Namespace string // Options.Namespace; [Guard.RecordID] replaces "" by the guard's namespace
 	Tenant    string // Lambda's tenant id; empty unless the function has tenant isolation
@@ -25,24 +25,24 @@ type Identity struct {
 
 	// Method, Host, Route and Path are set for HTTP requests. Method is in upper case.
 	// Route is the route template; the names of its parameters don't matter. Path is the
-	// path that the client requested, with its original escaping; it is used only without a
-	// route template. Host is the host of a net/http request, in lower case; it is empty
-	// for events.
+	// path that the client requested, with its original escaping, which only HTTP APIs
+	// decode. If there is a route template, Path does not matter. Host is the host of a
+	// net/http request, in lower case; it is empty for events.
 	Method, Host, Route, Path string
 
-	// Operation is the name of the operation of [Do] or [Handler], or the source of a
-	// message. Handler is true for Handler only.
+	// Operation is the operation name that was given to [Do] or [Handler], or the source of
+	// a message. Handler is true for a call of a [Handler], and false for any other call.
 	Operation string
 	Handler   bool
-	// Message is true for a message of a queue, topic or stream. OwnID reports whether Key
-	// is the id that the source gave the message, and not a key from its sender.
+	// Message is true for a message of a queue, topic, event bus or stream. OwnID reports
+	// whether Key is the id that the source gave the message, and not a key from its sender.
 	Message, OwnID bool
 
 	Key string // the idempotency key; a quoted header value (an RFC 9651 String) without its quotes
 }
 
-// RecordID returns the id of the record with an identity. The table and events have the
-// same id, and the function [RecordID] returns it in a handler.
+// RecordID returns the id of the record that i identifies. It is the id that the table and
+// the events of an observer contain, and that the function [RecordID] returns in a handler.
 func (g *Guard) RecordID(i Identity) string {
 	if i.Namespace == "" {
 		i.Namespace = g.opts.Namespace
@@ -51,8 +51,8 @@ func (g *Guard) RecordID(i Identity) string {
 	return i.id()
 }
 
-// settle clears Path if there is a route template. If the template is a catch-all, which
-// matches many paths, settle clears Route instead.
+// settle clears Path if a route template identifies the record. If the template is missing, or
+// is a catch-all, which matches many paths, settle clears Route instead.
 func (i *Identity) settle() {
 	if isCatchAll(i.Route) {
 		i.Route = ""
@@ -110,8 +110,8 @@ func (i *Identity) resourceInID() string {
 }
 
 // isParameter reports whether a segment of a route template is a parameter such as "{id}".
-// It returns false for "{$}", which marks the end of a path in net/http, and for a parameter
-// with a pattern for its value, which other routers have.
+// It returns false for "{$}", which marks the end of a path in net/http. It also returns
+// false for a parameter with a pattern for its value, such as "{id:[0-9]+}" in other routers.
 func isParameter(segment string) bool {
 	name, opened := strings.CutPrefix(segment, "{")
 	name, closed := strings.CutSuffix(name, "}")

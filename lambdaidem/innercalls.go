@@ -78,11 +78,14 @@ func (i *innerCalls) end() {
 	i.running--
 }
 
-// record records how the call for the record rec ended, and returns the state of the
-// handler. left is OutcomeSucceeded or OutcomeFailed if the call's record has an answer,
-// OutcomeReleased if the call was refused, OutcomeUncertain if its outcome is unknown, and
-// "" if its end does not affect the outer record. ran reports whether the call's handler ran,
-// and effect whether the call may have had an effect.
+// record records how the inner call with the record rec ended, and returns the state of the
+// handler that made it. ran reports whether the call's own handler ran. effect reports
+// whether the call may have had an effect. left says how the call ended:
+//
+//   - OutcomeSucceeded or OutcomeFailed: the call's record has an answer.
+//   - OutcomeReleased: the call, or a call inside it, was refused, and a retry may succeed.
+//   - OutcomeUncertain: the outcome of the call is unknown.
+//   - "": the call was released, or every retry of it would be refused.
 func (i *innerCalls) record(rec innerRecord, left Outcome, ran, effect bool) handlerState {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -130,9 +133,9 @@ func (i *innerCalls) setHandler(s handlerState) {
 	i.handler = s
 }
 
-// outcome summarizes the calls: left is OutcomeUncertain if a call is unknown or still
-// running, else OutcomeReleased if a call was refused, else "". running reports whether a
-// call is still running.
+// outcome summarizes the inner calls. left is OutcomeUncertain if the outcome of a call is
+// unknown or a call is still running, else OutcomeReleased if a call was refused and may
+// succeed later, else "". running reports whether a call is still running.
 func (i *innerCalls) outcome() (left Outcome, running bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -145,8 +148,9 @@ func (i *innerCalls) outcome() (left Outcome, running bool) {
 	return left, false
 }
 
-// innerOutcome returns OutcomeUncertain if an inner call of the attempt's handler is unknown
-// or still running, else OutcomeReleased if an inner call was refused, else "".
+// innerOutcome summarizes the inner calls of the attempt's handler. It returns OutcomeUncertain
+// if the outcome of a call is unknown or a call is still running, else OutcomeReleased if a
+// call was refused and may succeed later, else "".
 func (a *attempt) innerOutcome() Outcome {
 	left, _ := a.inner.outcome()
 	return left
@@ -198,9 +202,9 @@ func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
 	}
 }
 
-// endingOf returns how an inner call with the decision d ended: the argument left of
-// innerCalls.record. a is the call's attempt, or nil if the call was decided without an
-// attempt.
+// endingOf returns how an inner call with the decision d ended, as a value for the argument
+// left of innerCalls.record. a is the call's attempt, or nil if the call was decided without
+// one, for example from the cache.
 func (a *attempt) endingOf(d decision) Outcome {
 	switch {
 	case d.replays && d.failure != nil && d.failure.Code == ErrAnswerUnavailable: // the record has no answer, so it is unknown whether the call succeeded
@@ -235,9 +239,10 @@ func (d *decision) carriedOut() bool {
 	return d.unreturned || d.failure != nil && d.failure.Code == ErrAnswerUnavailable
 }
 
-// mayHaveHadEffect reports whether the attempt may have had an effect even if it did not
-// succeed: its writes were committed with a stored failure, the record has steps, or the
-// record was bound to its payload before.
+// mayHaveHadEffect reports whether the attempt's call may have had an effect even if it did
+// not succeed. That is so if its writes were committed with a stored failure, if the record
+// has steps, or if the record was already bound to its payload, because an earlier attempt may
+// have had an effect.
 func (a *attempt) mayHaveHadEffect() bool { return a.storedByTx || a.steps.any() || a.bound != "" }
 
 // temporary reports whether a call that a guard has refused with e may succeed if it is
@@ -260,7 +265,8 @@ var (
 	errInnerRunning = errors.New("the handler has returned while a guarded call that it made is still running; it must wait for the call")
 	errInnerUnknown = errors.New("the outcome of a guarded call that the handler made is unknown")
 	errInnerRefused = errors.New("a guarded call that the handler made was refused and may succeed later, so the failure is not final")
-	// errUncertainCause is why a final error is not sent.
+	// errUncertainCause is the reason for withholding a final error, such as a 402, from
+	// the client.
 	errUncertainCause = errors.New("the handler's error tells the client not to repeat the request, but its outcome is uncertain")
 )
 
@@ -282,7 +288,8 @@ func (e *innerCallError) Error() string {
 
 func (e *innerCallError) Unwrap() error { return e.err }
 
-// answerTells says what the answer of a handler tells the caller.
+// answerTells is what a handler's answer tells its caller: whether the call succeeded, and
+// whether to repeat it.
 type answerTells int
 
 const (
@@ -291,7 +298,8 @@ const (
 	final                        // the call failed, and the caller has no reason to repeat it, such as after a 402
 )
 
-// answerOfResponse returns what a response tells the client.
+// answerOfResponse reports whether a response tells the client that the call succeeded, that
+// the client may repeat it, or that it failed for good.
 func answerOfResponse(r *Response) answerTells {
 	switch defaultOutcome(r, Rerun) { //nolint:exhaustive // under Rerun, no response is uncertain
 	case OutcomeSucceeded:
@@ -302,7 +310,8 @@ func answerOfResponse(r *Response) answerTells {
 	return final
 }
 
-// answerOfError returns what an error of the handler tells the client.
+// answerOfError reports whether an error of the handler tells the client that it may repeat
+// the call, or that the call failed for good.
 func answerOfError(err error) answerTells {
 	e := clientError(err)
 	switch {
@@ -314,13 +323,17 @@ func answerOfError(err error) answerTells {
 	return final
 }
 
-// settle returns the outcome of a handler that has returned: o, unless a step or an inner
-// call is not settled; see the table at the top of this file. tells is what the handler's
-// answer tells the caller. why is the reason why the caller must not receive that answer, or
-// nil: the outcome is changed, or the answer is final, but it is not stored, and an inner
-// call is not settled. Unless the handler has succeeded, inner calls that have not begun yet
-// are refused from now on: the client is told that the request failed, so no further effect
-// may follow.
+// settle returns the outcome of a handler that has returned with the outcome o. The result is
+// o, unless a step or an inner call is not settled, for example because its outcome is
+// unknown; see the table at the top of this file. tells is what the handler's answer tells the
+// caller.
+//
+// why is not nil if the caller must not receive the handler's answer because a step or an
+// inner call is not settled: either that has changed the outcome, or the answer is final but
+// not stored.
+//
+// Unless the handler has succeeded, the guard refuses every inner call that begins after
+// settle. The client is told that the request failed, so no further effect may follow.
 func (a *attempt) settle(o Outcome, tells answerTells) (settled Outcome, why error) {
 	stored := o == OutcomeSucceeded || o == OutcomeFailed
 	switch {
@@ -355,10 +368,11 @@ func (a *attempt) settle(o Outcome, tells answerTells) (settled Outcome, why err
 	return o, nil
 }
 
-// settleError returns the ending of a handler that returned err, whose outcome is o. It settles
-// the outcome like settle. If err is final and its outcome is uncertain, the caller must not
-// receive err either. An error that the handler has marked as Uncertain is sent, because the
-// handler chose its words.
+// settleError returns the ending of a handler that returned err. o is the outcome of err,
+// which an unsettled step or inner call may change; see settle. A final err, such as a 402,
+// tells the client not to repeat the request, so it is not sent if its outcome is uncertain. An
+// err that the handler itself has marked as Uncertain is sent, because the handler chose its
+// words.
 func (a *attempt) settleError(o Outcome, err error) ending {
 	tells := answerOfError(err)
 	if _, marked := err.(*uncertainError); marked { //nolint:errorlint // a mark inside err is not that of the whole error

@@ -52,8 +52,8 @@ func parseHost(entry string) ([]origin, error) {
 	return origins, nil
 }
 
-// originOf returns the origin of u. URLs for which net/http dials the same host and port have
-// the same origin, whatever the spelling of the host.
+// originOf returns the origin of u. URLs with the same scheme have the same origin if net/http
+// dials the same host and port for them, whatever the spelling of the host.
 func originOf(u *url.URL) origin {
 	name, err := canonicalName(u.Hostname())
 	if err != nil { // net/http can't dial it
@@ -69,9 +69,9 @@ func originOf(u *url.URL) origin {
 	return o
 }
 
-// canonicalName returns the form in which host names are compared: an address in its
-// shortest form, any other name in lower-case ASCII without the dot of the DNS root.
-// net/http dials the same ASCII form of an international name.
+// canonicalName returns the form in which host names are compared. An IP address gets its
+// shortest form. Any other name gets lower case, without the dot of the DNS root at its end.
+// An international name gets its ASCII form, which is the form that net/http dials.
 func canonicalName(host string) (string, error) {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.String(), nil

@@ -83,10 +83,10 @@ func lastRedirect(req *http.Request, match func(*http.Request) bool) *http.Reque
 	return nil
 }
 
-// withoutKey returns the form in which an unguarded request is sent. It removes the key if a
-// host that was passed to New has redirected the request to a host that was not. net/http
-// copies the header of the first request to every host, including a key that the caller has
-// set.
+// withoutKey returns the request to send for an unguarded request. It removes the key if a
+// host that was passed to New has redirected the request to a host that was not, because such
+// a host must not see the key. net/http would send it there: after a redirect, it copies the
+// header of the first request, including a key that the caller has set.
 func (t *Transport) withoutKey(req *http.Request) *http.Request {
 	if len(t.keysIn(req.Header)) == 0 || t.hasListedHost(req) || lastRedirect(req, t.hasListedHost) == nil {
 		return req

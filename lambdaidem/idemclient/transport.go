@@ -57,13 +57,16 @@ func New(base http.RoundTripper, hosts []string, optFns ...func(*Options)) *Tran
 	return t
 }
 
-// attemptHeader has the number of the attempt in each retry. A guard with
-// lambdaidem.Options.Repeated can use it to look up the record instead of locking it.
+// attemptHeader is the header with the number of the attempt, which each retry has. By this
+// header, lambdaidem.Options.Repeated can recognize a retry. The guard then reads the record
+// before it tries to lock it, which makes a replay cheaper.
 const attemptHeader = "Idempotency-Attempt"
 
-// RoundTrip sends a request, with a key and retries if it is guarded: see the package's
-// documentation. It returns the response or the error of the last attempt, unchanged. It
-// closes the responses of earlier attempts.
+// RoundTrip sends a request, with a key and retries if it is guarded; see the package's
+// documentation. It returns the response or the error of the last attempt, and closes the
+// responses of earlier attempts. If the request's context ends while RoundTrip waits for the
+// next attempt, the error wraps the context's cause. If the request's key is invalid or its
+// body can't be read, RoundTrip returns an error without sending the request.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.guards(req) {
 		sent := t.withoutKey(req)
@@ -111,17 +114,17 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// nameRequest sets the response's Request to the request that was sent. http.Transport does
-// so itself, but another RoundTripper may not. After a redirect, lastRedirect needs it to
-// find the requests that led there.
+// nameRequest sets the response's Request to the request that was sent. http.Transport sets
+// it too, but another RoundTripper may not. After a redirect, lastRedirect follows this field
+// back to the requests that were redirected.
 func nameRequest(resp *http.Response, req *http.Request) {
 	if resp != nil {
 		resp.Request = req
 	}
 }
 
-// CloseIdleConnections calls the method of that name of base, if base has one.
-// [http.Client.CloseIdleConnections] calls it.
+// CloseIdleConnections closes the idle connections of the base RoundTripper, if that has a
+// method CloseIdleConnections. [http.Client.CloseIdleConnections] calls it.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

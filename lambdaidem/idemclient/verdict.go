@@ -14,8 +14,8 @@ import (
 
 // This file decides whether the result of an attempt is final or calls for a retry.
 
-// codeInProgress is the code of a guard's 409 for a request of which another attempt is still
-// running. Such a 409 is retried; any other 409 is final. The codes in this file and
+// codeInProgress is the code of a guard's 409 for a request that another attempt is still
+// handling. Such a 409 is retried; any other 409 is final. The codes in this file and
 // replayMark are copies of constants of lambdaidem, which this package must not import.
 const codeInProgress = "idempotency_in_progress"
 

@@ -12,8 +12,8 @@ import (
 
 // This file decides when the next attempt begins, and waits for it.
 
-// mayWait reports whether the request has not ended yet and the wait would end before the
-// deadline of its context.
+// mayWait reports whether there is time to wait before the next attempt: the request is not
+// canceled, and the wait would end before the deadline of the request's context.
 func mayWait(req *http.Request, wait time.Duration) bool {
 	select {
 	case <-req.Context().Done():

@@ -52,9 +52,9 @@ func received(t testing.TB, event, answer any, ignored []string) any {
 }
 
 // merged combines the two maps of headers in a response as a REST API does: into one list
-// of values for each name, with a value that is in both maps only once ("Set up Lambda
-// proxy integrations in API Gateway"). It visits the names in sorted order. Otherwise the
-// order of values would be random if a map has two spellings of one name.
+// of values for each name. A value that is in both maps appears once ("Set up Lambda proxy
+// integrations in API Gateway"). merged visits the names in sorted order. Otherwise the order
+// of values would be random if a map has one name in two capitalizations.
 func merged(single map[string]string, multi map[string][]string) map[string][]string {
 	all := make(map[string][]string, len(single)+len(multi))
 	for _, name := range slices.Sorted(maps.Keys(multi)) {

@@ -7,7 +7,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Verb names a method of a store. A [Store] records its calls and can make them fail.
+// Verb names a method of a store. A [Store] records the calls of the method and can make them
+// fail.
 type Verb string
 
 // The methods of lambdaidem.Store, SaveSteps of lambdaidem.StepStore, and Commit of the
@@ -16,7 +17,7 @@ const (
 	Acquire   Verb = "acquire"    // takes the lease on a record
 	Complete  Verb = "complete"   // stores the result of the handler
 	Release   Verb = "release"    // gives up the lease after an attempt without effect
-	Get       Verb = "get"        // reads a record without a claim, for example while a duplicate request waits
+	Get       Verb = "get"        // reads a record without its lease, as a waiting duplicate does
 	SaveSteps Verb = "save_steps" // stores the results of the handler's steps
 	Commit    Verb = "commit"     // stores the result together with the writes that the handler enlisted
 )
@@ -31,8 +32,8 @@ const (
 	// LoseRequest fails the call without passing it on. The error leaves open whether the
 	// call was applied, so the guard must assume that it may have been.
 	LoseRequest Fault = "the request is lost"
-	// LoseReply passes the call on, discards its result and returns an error. The error
-	// leaves open whether the call was applied, as that of LoseRequest does.
+	// LoseReply passes the call on, discards its result and returns an error. Like the error
+	// of LoseRequest, this error leaves open whether the call was applied.
 	LoseReply Fault = "the reply is lost"
 	// Hang blocks the call until its context ends, and then fails it without passing it
 	// on. Give the handler a context with a deadline, such as one of [Invocation].
@@ -77,5 +78,5 @@ func (f Fault) check(v Verb) {
 }
 
 // ErrInjected is wrapped by the errors of [LoseRequest], [LoseReply] and [Refuse]. The error
-// of [Hang] wraps that of the context instead.
+// of [Hang] wraps the context's error instead.
 var ErrInjected = errors.New("injected by idemtest")

@@ -17,7 +17,7 @@ import (
 // The deadline follows real time or, in a bubble of testing/synctest, virtual time. A
 // [Clock] does not move it. Invocation does not change the global variable
 // lambdacontext.FunctionName, from which a guard derives its default namespace. Set
-// Options.Namespace if a test depends on it.
+// Options.Namespace if a test depends on the namespace.
 func Invocation(t testing.TB, timeout time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)

@@ -45,8 +45,8 @@ type Request struct {
 	Header http.Header
 	// Caller is the sender as authenticated by the gateway. Default: not authenticated.
 	// Each method of Request that makes an event panics if that kind of event can't contain
-	// the caller: function URLs support [IAM] only, HTTP APIs all but [APIKey], load
-	// balancers and net/http none.
+	// the caller. Function URLs support [IAM] only. HTTP APIs support all but [APIKey]. Load
+	// balancers and net/http support no Caller.
 	Caller Caller
 }
 
