@@ -12,28 +12,34 @@ import (
 // returned.
 type Outcome string
 
-// The outcomes. Only the first two are ever stored.
+// The outcomes. The guard stores an answer only if its outcome is OutcomeSucceeded or
+// OutcomeFailed.
 const (
 	OutcomeSucceeded Outcome = "succeeded" // stored and replayed
 	OutcomeFailed    Outcome = "failed"    // stored and replayed: every retry would fail the same way
-	OutcomeReleased  Outcome = "released"  // not stored: nothing happened, and a retry runs the handler at once
-	OutcomeUncertain Outcome = "uncertain" // not stored: something may have happened, and once the lease has ended, the Policy decides what follows
+	OutcomeReleased  Outcome = "released"  // not stored: a retry runs the handler again at once
+	OutcomeUncertain Outcome = "uncertain" // not stored: the effects are unknown, and the Policy decides what a retry does
 )
 
-// Policy says what the guard does with a record whose attempt died or was uncertain, once
-// the attempt's lease has ended. It is then unknown which effects the attempt had.
+// Policy decides what the guard does with a record after a run of its handler has died or
+// has ended with [OutcomeUncertain]. Nobody then knows which effects that run had. The guard
+// applies the Policy to the next request that arrives after the run's lease has ended.
 type Policy string
 
 // The policies.
 const (
 	// Rerun lets the next request run the handler again, with a higher attempt number.
-	// Effects outside the transaction happen at least once. Rerun is the default.
+	// Effects happen at least once, except enlisted writes (see [Tx]), which happen
+	// exactly once. Rerun is the default.
 	Rerun Policy = "rerun"
-	// Hold refuses every request with 409 [ErrAttemptAbandoned] until an operator
-	// decides. Effects outside the transaction happen at most once. Under Hold, a 5xx,
-	// a panic, and an error that no function of this package has marked are uncertain by
-	// default. [Retryable] marks an error after which nothing has happened. If a record
-	// was created under Hold, guards with policy Rerun hold it too.
+	// Hold lets no later request run the handler after a run whose effects are unknown.
+	// Every such request gets 409 [ErrAttemptAbandoned] until an operator decides about
+	// the record. Effects happen at most once.
+	//
+	// Under Hold, the default outcome of a 5xx, a panic, and an error that was neither
+	// marked nor made by [Reject] is [OutcomeUncertain]. [Retryable] marks an error after
+	// which nothing has happened. A record that was acquired under Hold also waits for an
+	// operator if the next request reaches a guard with policy Rerun.
 	Hold Policy = "hold"
 )
 
@@ -66,8 +72,9 @@ func (g *Guard) outcomeOf(r *Response) Outcome {
 // DefaultOutcome knows the guard's policy only if r is the response that a guard has passed
 // to Options.Outcome. For any other response it assumes [Rerun].
 //
-// If the handler made guarded calls that are not settled, the guard may change the
-// outcome that DefaultOutcome or Options.Outcome returns; see Options.Outcome.
+// The guard may change the outcome that DefaultOutcome or Options.Outcome returns. It does so
+// if a guarded call that the handler made was refused and may succeed later, or if nobody
+// knows whether such a call had its effect; see Options.Outcome.
 func DefaultOutcome(r *Response) Outcome { return defaultOutcome(r, r.policy) }
 
 func defaultOutcome(r *Response, policy Policy) Outcome {
@@ -95,7 +102,8 @@ func asksForRetry(status int) bool {
 	return false
 }
 
-// serverFailed reports whether the client sees a 5xx.
+// serverFailed reports whether the client sees a 5xx. If a status is not between 200 and 599,
+// the gateway sends a 5xx instead.
 func serverFailed(status int) bool { return status < 200 || status > 499 }
 
 // refusedForNow reports whether the body of the response is a guard's problem document with
@@ -114,10 +122,14 @@ func refusedForNow(r *Response) bool {
 	return json.Unmarshal(body, &doc) == nil && (doc.Code == ErrInProgress || doc.Code == ErrAttemptAbandoned)
 }
 
-// outcomeOfError returns the outcome of an error that a handler returned. innerFailure is the
-// outcome of an error that is the stored failure of an inner call. It is OutcomeFailed,
-// because every retry gets that error again. For a handler of messages it is "", so that the
-// error counts as one without a mark: a failed message is not stored, and must run again.
+// outcomeOfError returns the outcome of an error that a handler returned: the one that the error
+// asks for, as outcomeOfMarks finds it, or else uncertain under policy Hold and released under
+// policy Rerun.
+//
+// innerFailure is the outcome of an error that is the stored failure of a guarded call inside
+// the handler. It is OutcomeFailed, because every retry gets that failure again. For a handler
+// of messages it is "", so that the error counts as one that asks for no outcome: a failed
+// message is not stored, and must run again.
 func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 	if o := g.outcomeOfMarks(err, innerFailure); o != "" {
 		return o
@@ -143,7 +155,9 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 		if e.stored {
 			return innerFailure
 		}
-		return "" // only the handler knows what its error means; see also attempt.settle
+		// The marks in e describe an inner call, and not what the handler itself has done.
+		// See also attempt.settle.
+		return ""
 	case *uncertainError:
 		return OutcomeUncertain
 	case *permanentError:
@@ -178,11 +192,11 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	return ""
 }
 
-// outcomeWithinMark returns the outcome of the marks inside err, for an err that is
-// itself inside a mark. It is OutcomeUncertain if err wraps an Uncertain error or
-// ErrOutcomeUnknown, else OutcomeFailed if err wraps a Permanent error, else "". The
-// status of an error made by Reject does not count, because the mark around that error
-// decides. For the same reason, a Permanent error of an inner call does not count.
+// outcomeWithinMark returns the outcome of the marks inside err, the error that Permanent or
+// Retryable has marked. It returns OutcomeUncertain if err wraps an Uncertain error or
+// ErrOutcomeUnknown, else OutcomeFailed if err wraps a Permanent error, else "". It ignores the
+// status of an error made by Reject, and a Permanent error of an inner call, because the mark
+// around err takes precedence over both.
 func outcomeWithinMark(err error) Outcome {
 	if u := (*uncertainError)(nil); errors.As(err, &u) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain
@@ -193,8 +207,9 @@ func outcomeWithinMark(err error) Outcome {
 	return ""
 }
 
-// hasMark reports whether err or an error that it wraps has the type M, which is that of a
-// mark. It ignores the errors of inner calls.
+// hasMark reports whether err, or an error that it wraps, is an M. M is the type of a mark, such
+// as *permanentError. hasMark does not look into the error of an inner call, because the marks
+// in that error describe only the inner call.
 func hasMark[M error](err error) bool {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case *passedOn:
@@ -209,7 +224,7 @@ func hasMark[M error](err error) bool {
 	return false
 }
 
-// outcomeOfBoth returns the outcome that applies if both a and b do: uncertain comes before
+// outcomeOfBoth returns the one of two outcomes that takes precedence: uncertain comes before
 // failed, failed before released, and released before succeeded. "" means no outcome.
 func outcomeOfBoth(a, b Outcome) Outcome {
 	for _, o := range []Outcome{OutcomeUncertain, OutcomeFailed, OutcomeReleased, OutcomeSucceeded} {
@@ -217,5 +232,5 @@ func outcomeOfBoth(a, b Outcome) Outcome {
 			return o
 		}
 	}
-	return a + b // both are "", or one is an invalid value of Options.Outcome
+	return a + b // both are "", or Options.Outcome has returned an invalid one
 }

@@ -15,7 +15,7 @@ import (
 // because it must not be sent before the writes have been committed.
 func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
-	if attemptOf(ctx) != nil || h.g.transact == nil { // an outer guard commits what its handler enlists, or the store has no transactions
+	if attemptOf(ctx) != nil || h.g.transact == nil { // an outer guard commits the writes, or the store can't
 		h.next.ServeHTTP(w, r)
 		return
 	}
@@ -48,14 +48,15 @@ func copyBack(r, inside *http.Request) {
 	}
 }
 
-// passThrough implements the interface served for a net/http request that runs unguarded.
+// passThrough runs the handler of a net/http request unguarded. It implements the interface
+// called served.
 type passThrough struct {
 	next     http.Handler
 	r        *http.Request
 	run      *attempt
 	w        http.ResponseWriter
 	before   http.Header     // the headers that outer handlers have set
-	early    http.Header     // the header when buffering began, or when sync last compared it
+	early    http.Header     // a copy of the header of w, made when buffering began or when sync last ran
 	buffered *bufferedAnswer // nil while the response goes straight to w
 }
 
@@ -75,8 +76,9 @@ func (p *passThrough) answer(v any) (Response, error) {
 	return p.response(), nil
 }
 
-// buffers decides, before the response begins, whether to buffer it, and reports the
-// decision. If buffers returns false, the handler can't enlist writes from now on.
+// buffers reports whether to buffer the response, because the handler may have enlisted a write.
+// It is called before a part of the response is sent. If it returns false, the response goes to
+// the client at once, and the handler can't enlist writes from now on.
 func (p *passThrough) buffers() bool {
 	if p.buffered == nil && p.run.enlist.begun(errAnswerBegan) {
 		p.buffer()
@@ -93,8 +95,8 @@ func (p *passThrough) buffer() {
 	p.buffered.header = p.w.Header().Clone()
 }
 
-// sync copies changes of the server's header to the buffered response. A handler that
-// called Header before buffering began may still change that header.
+// sync copies changes of the server's header to the buffered response. A handler that called
+// Header before buffering began still has the server's header, and may change it.
 func (p *passThrough) sync() {
 	if p.buffered == nil {
 		return
@@ -176,11 +178,11 @@ type passThroughWriter struct{ p *passThrough }
 
 func (w passThroughWriter) Unwrap() http.ResponseWriter { return passThroughController{w} }
 
-// passThroughController is the ResponseWriter in which http.ResponseController looks for methods
-// that the handler's ResponseWriter does not have. The server's ResponseWriter may be wrapped in
-// one that has no method but Unwrap, such as that of a logging handler. The controller would
-// then find Hijack in the server's ResponseWriter, and take the connection although the guard
-// buffers the response.
+// passThroughController adds a Hijack method for http.ResponseController, which calls Unwrap to
+// look for methods that the handler's ResponseWriter does not have. This Hijack fails while the
+// guard buffers the response. Without it, the ResponseController could unwrap the writer of an
+// outer handler, such as one that logs, and find the Hijack of the server's ResponseWriter. It
+// would then take over the connection, and the buffered response would be lost.
 type passThroughController struct{ passThroughWriter }
 
 func (w passThroughController) Unwrap() http.ResponseWriter { return w.p.w }
@@ -189,7 +191,8 @@ func (w passThroughController) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return passThroughHijacker(w.passThroughWriter).Hijack()
 }
 
-// FlushError is the method that http.ResponseController calls to flush.
+// FlushError flushes the response for http.ResponseController. It returns an error if the
+// response is buffered, because nothing of it may be sent yet.
 func (w passThroughWriter) FlushError() error {
 	if w.p.buffers() {
 		return w.p.buffered.FlushError()

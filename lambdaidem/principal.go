@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// principal returns the caller of a request, or the refusal if the caller can't be told
-// apart from others.
+// principal returns the name of a request's caller, or a refusal if the caller can't be
+// identified. The name is "" if callers share their keys; see Options.AnonymousCallers.
 func (g *Guard) principal(ctx context.Context, r *Request) (string, *Error) {
 	if g.opts.Principal == nil {
 		if r.anonymous != "" {
@@ -40,8 +40,8 @@ func (g *Guard) named(p string, err error, by string) (string, *Error) {
 	return "", e
 }
 
-// caller has what a gateway says about the caller, for any kind of event. No field may come
-// from something that a client could send itself.
+// caller is what a gateway's event, of any kind, says about the caller of a request. Every value
+// must come from the gateway, because a client could forge a value that it sends itself.
 type caller struct {
 	token    bool   // the gateway has verified a JSON Web Token
 	iss, sub string // the issuer and subject claims of the JSON Web Token
@@ -63,10 +63,12 @@ type caller struct {
 // identity pool (Amazon Cognito, "Identity pools authentication flow").
 const sharedSession = "/CognitoIdentityCredentials"
 
-// principal returns the caller's name. If the gateway has verified several credentials,
-// principal alone decides which one counts. If the gateway has authenticated the caller but
-// does not say who it is, anonymous says what is missing. Both results are "" if the
-// gateway has authenticated nobody.
+// principal returns the caller's name. If the gateway has verified several credentials, the
+// name comes from the first of these: a JSON Web Token, an IAM ARN, a Lambda authorizer, a
+// Cognito identity, a client certificate, an API key.
+//
+// If the gateway has authenticated the caller but does not say who it is, principal is "", and
+// anonymous says what is missing. Both are "" if the gateway has authenticated nobody.
 func (c caller) principal() (principal, anonymous string) {
 	switch {
 	case c.iss != "" && c.sub != "":
@@ -131,7 +133,9 @@ func httpCaller(e *events.APIGatewayV2HTTPRequestContext) (c caller) {
 		c.iam, c.arn, c.identity = true, auth.IAM.UserARN, auth.IAM.CognitoIdentity.IdentityID
 	}
 	c.principalID, _ = auth.Lambda["principalId"].(string)
-	c.authorizer = auth.JWT == nil && auth.IAM == nil // an authorizer that returns no context arrives as {"lambda": null}, so auth.Lambda does not show it
+	// Don't test auth.Lambda: it is nil if the Lambda authorizer returned no context, because
+	// the event then has {"lambda": null}.
+	c.authorizer = auth.JWT == nil && auth.IAM == nil
 	return c
 }
 

@@ -16,8 +16,8 @@ import (
 // This file makes the guard's own answers: its errors, with the texts that clients see, and
 // the problem documents (RFC 9457) in which HTTP clients receive them.
 
-// problemType, followed by a code of the guard, is the "type" of a problem document: the URL
-// of the page that explains the code.
+// problemType is the URL of the page that explains the guard's codes. Followed by a code, it is
+// the "type" of a problem document.
 const problemType = "https://github.com/lambdaidem/toolkit/blob/main/docs/errors.md#"
 
 // problem returns the HTTP response for an error: a problem document (RFC 9457) with the code
@@ -55,7 +55,7 @@ type written struct {
 
 // documentOf returns the text of an error's problem document.
 func documentOf(e *Error) string {
-	var room [512]byte // enough for every document with a code of the guard
+	var room [512]byte // enough for most documents, so that append does not allocate
 	body := append(room[:0], `{"type":`...)
 	switch {
 	case e.Type != "":
@@ -113,12 +113,14 @@ func withStatus(err error) *Error {
 	return nil
 }
 
-// clientError returns the Error in a handler's error if the client may receive that Error,
-// and nil otherwise. The client must not receive a guard's refusal of an inner call if the
-// client would take it for a refusal of the client's own request. After a 422 about the inner
-// call's payload, for example, the client would send the request with a new key, and the
-// request would be carried out twice. After a 500 that says that the inner call's answer
-// can't be read, the client would not repeat the request.
+// clientError returns the *Error in err, the error of a handler, if the client may receive that
+// *Error, and nil otherwise.
+//
+// The handler may have made a guarded call itself, an inner call, and may return the guard's
+// refusal of that call. The client would take the refusal for one of its own request. After a
+// 422 about the inner call's payload, for example, it would send the request with a new key,
+// and the request would be carried out twice. After a 500 that says that the inner call's
+// answer can't be read, it would not repeat the request.
 func clientError(err error) *Error {
 	e := withStatus(err)
 	if e == nil || !e.byGuard() {
@@ -134,10 +136,12 @@ func clientError(err error) *Error {
 		if !inner {
 			return e
 		}
-		shown := *e // the detail says what became of the inner call, and not of the request
+		// The detail of e describes the inner call, and the client must not take it for a
+		// statement about its own request.
+		shown := *e
 		shown.Detail = "A part of the request could not be completed now. Repeat the request later with the same key."
 		return &shown
-	case ErrConditionFailed, ErrWriteInvalid: // the transaction that was rejected is that of the handler itself or, if inner is true, that of an inner call
+	case ErrConditionFailed, ErrWriteInvalid: // the rejected writes are the inner call's if inner is true, else the handler's
 		if !inner {
 			return e
 		}
@@ -145,8 +149,9 @@ func clientError(err error) *Error {
 	return nil
 }
 
-// innerRefused returns what a client receives in place of the refusal of an inner request; see
-// clientError. It has no code: a code would be about the inner request.
+// innerRefused returns the error that a client receives instead of a guard's refusal of an inner
+// request, which a guarded handler made; see clientError. The error has no code, because the
+// client would take a code about the inner request for one about its own.
 func innerRefused(err error) *Error {
 	return &Error{Status: http.StatusInternalServerError, Err: err,
 		Detail: "A part of the request was refused. Repeat the request with the same key."}
@@ -191,10 +196,13 @@ func keyUnread(in string, err error) *Error {
 	return e
 }
 
-// ownRefusal returns the *Error in the error of a function that finds the key or the caller of a
-// request, if it may become the refusal of the request, and nil otherwise. The refusal of a
-// guarded call that the function has made must not: after a 422 about the payload of that call,
-// for example, the client would send its request with a new key.
+// ownRefusal returns the *Error in err if that *Error may become the refusal of a request, and
+// nil otherwise. err comes from a function of the application that finds the key or the caller
+// of the request, such as Options.Key.
+//
+// The function may have made a guarded call, and err may be the refusal of that call. The client
+// must not receive it: after a 422 about the payload of that call, for example, the client would
+// send its request with a new key.
 func ownRefusal(err error) *Error {
 	e := withStatus(err)
 	if e == nil || !e.byGuard() {
@@ -219,7 +227,7 @@ func requestInvalid(detail string, err error) *Error {
 	return &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest, Detail: detail, Err: err}
 }
 
-// notBegun returns the error of a message whose handler was not started, because of why.
+// notBegun returns the error of a message whose handler was not started. why is the reason.
 func notBegun(why error) *Error {
 	return &Error{Code: ErrNotBegun, Status: http.StatusServiceUnavailable, Detail: "The message was not handled.", Err: why}
 }
@@ -238,7 +246,8 @@ func bodyUnknown(status int, detail string, err error) *Error {
 	return &Error{Code: ErrBodyUnknown, Status: status, Detail: detail, Err: err}
 }
 
-// guardedTwice refuses a call made inside a handler that is guarded by the same record.
+// guardedTwice refuses a call made inside a handler that is guarded by the same record. The call
+// would wait for the handler to return, and the handler for the call.
 func guardedTwice() *Error {
 	return &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request is guarded twice.",
@@ -284,8 +293,9 @@ func attemptAbandoned() *Error {
 		Detail: "An earlier attempt of this request ended without a known outcome. An operator must examine it before the key can be used again."}
 }
 
-// stepsRemain refuses a call whose record has steps of an earlier attempt. This attempt is
-// optimistic, so it can't skip those steps, and would repeat their effects.
+// stepsRemain refuses a call with Options.Optimistic whose record has stored steps of an earlier
+// attempt. A handler that runs with Options.Optimistic can't skip stored steps, and would
+// repeat their effects.
 func stepsRemain(err error) *Error {
 	return &Error{Code: ErrAttemptAbandoned, Status: http.StatusConflict, Err: err,
 		Detail: "An earlier attempt of this request has completed some of its steps, and this version of the service can't continue after them. An operator must examine it before the key can be used again."}
@@ -304,30 +314,33 @@ func outOfTime(err error, retryAfter time.Duration) *Error {
 		Detail: "The request was not carried out this time, because too little time was left. Repeat it."}
 }
 
-// outcomeUnknown replaces the answer of a handler if the record could not be completed, or
-// if a guarded call that the handler made changed the outcome; see attempt.settle.
+// outcomeUnknown replaces the answer of a handler whose outcome could not be recorded. For
+// example, a request to the store failed, or a guarded call that the handler made was refused
+// or has an unknown outcome; see attempt.settle.
 func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrOutcomeUnknown, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "The outcome of the request could not be recorded. Repeat it with the same key to get its outcome."}
 }
 
-// conditionFailed replaces the answer of a net/http handler whose transaction was rejected
-// with err, if err is not an answer and has no problem document of its own.
+// conditionFailed replaces the response of a net/http handler after the database has rejected
+// the handler's writes. err is the error of the rejection. It is not an Answer and has no
+// problem document of its own.
 func conditionFailed(err error) *Error {
 	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request wrote nothing, because a condition that it requires is not met. Repeat it with the same key."}
 }
 
-// answerNotKept returns the failure to store in place of an answer that can't be encoded or
-// is too large.
+// answerNotKept returns a Failure that the record stores instead of an answer, if the answer
+// can't be encoded or is too large.
 func answerNotKept() *Failure {
 	return &Failure{Code: ErrAnswerUnavailable, Status: http.StatusInternalServerError,
 		Message: string(ErrAnswerUnavailable) + ": the operation was carried out, but its answer could not be stored"}
 }
 
-// answerUnavailable refuses a call whose record is completed with the failure f in place of an
-// answer. If the record's outcome is OutcomeFailed, the handler has failed, or an operator
-// has ended the record: by settling it without an answer, or by erasing its steps.
+// answerUnavailable refuses a call whose record is completed with the failure f and has no answer.
+// With OutcomeFailed, the text does not say that the request was carried out: the handler has
+// failed, or an operator has ended the record, by settling it without an answer or by erasing
+// its steps.
 func answerUnavailable(f *Failure, outcome Outcome) *Error {
 	detail := "The request was carried out, but there is no answer to repeat. Do not send it again."
 	if outcome == OutcomeFailed {
@@ -357,9 +370,9 @@ func answerUnreadable(err error, outcome Outcome) *Error {
 		Detail: hasEnded(outcome) + ", but its stored answer can't be read by this version of the service. It will not be carried out again."}
 }
 
-// hasEnded says what became of a request whose record has the outcome, for a client that does
-// not receive the answer. A request that failed may have been declined, or an operator may
-// have ended its record without knowing.
+// hasEnded returns the first words of a text for a client that can't receive the stored answer.
+// With OutcomeFailed, they don't say that the request was carried out. The handler may have
+// declined it, or an operator may have ended the record without knowing.
 func hasEnded(outcome Outcome) string {
 	if outcome == OutcomeSucceeded {
 		return "The request was carried out"

@@ -11,7 +11,7 @@ import (
 
 // AttemptHeader is the request header in which a client says how many times it has sent a
 // request, including this time: 2 for the first retry. Package idemclient sets it on retries.
-// The guard reads it only if Options.Repeated does, as [SentAgain] does.
+// The guard itself ignores it. [SentAgain], a function for Options.Repeated, reads it.
 const AttemptHeader = "Idempotency-Attempt"
 
 // SentAgain reports whether the header [AttemptHeader] says that the client has sent the
@@ -31,10 +31,12 @@ func aboveOne(number string) bool {
 	return err == nil && n > 1
 }
 
-// lookUp reads the record of a call that is said to be repeated. If the record is finished,
-// finished is true, and d replays its answer. In all other cases, even if the read fails, the
-// claim decides what follows, as if the record had not been looked up. Only Options.FailOpen
-// does not apply if the read has set lookedUpBusy.
+// lookUp reads the record of a call that probably repeats an earlier one; see Options.Repeated.
+// If the record has an answer, finished is true, and d replays the answer. Otherwise, even if
+// the read fails, the caller must go on as if lookUp had not been called.
+//
+// lookUp sets lookedUpBusy if the record has steps, or if the call may not take it over. If the
+// store then fails, the handler does not run even with Options.FailOpen.
 func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	if !a.call.repeated {
 		return decision{}, false
@@ -55,8 +57,8 @@ func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	return decision{}, false
 }
 
-// readInHalfTheTime reads the record. It uses at most half of the time until ctx ends, so
-// that a slow read leaves the other half to the claim.
+// readInHalfTheTime reads the record. It uses at most half of the time until ctx ends, so that
+// a slow read leaves the other half for acquiring the record.
 func (a *attempt) readInHalfTheTime(ctx context.Context) (Record, error) {
 	asked := time.Now()
 	defer a.spent(asked)

@@ -125,8 +125,9 @@ func contentEncodings(r *Response) (encodings []string) {
 	return encodings
 }
 
-// checkEncoding returns an error if a body that is not empty is not encoded with the last of
-// the content codings. binary says whether the response has its body as base64.
+// checkEncoding returns an error if the body is not encoded with the last element of encodings,
+// the content coding that was applied last. An empty body is always accepted. binary is
+// Response.Base64.
 func checkEncoding(encodings []string, binary bool, body []byte) error {
 	if len(body) > 0 && !isEncoded(encodings[len(encodings)-1], binary, body) {
 		return fmt.Errorf("its Content-Encoding is %q, and its body is not encoded so; leave the header out, or give the encoded body", strings.Join(encodings, ", "))
@@ -147,9 +148,9 @@ func checkJSON(r *Response, body []byte) error {
 	return nil
 }
 
-// isEncoded reports whether the body may have the given content coding. It checks gzip,
-// deflate and zstd by the bytes of the body. For any other coding it returns binary, which
-// says whether the response has its body as base64.
+// isEncoded reports whether the body may have the given content coding. It checks gzip, deflate
+// and zstd by the bytes of the body. For any other coding it returns binary, which is
+// Response.Base64, because an encoded body is not text.
 func isEncoded(encoding string, binary bool, body []byte) bool {
 	switch encoding {
 	case "gzip", "x-gzip":
@@ -165,8 +166,8 @@ func isEncoded(encoding string, binary bool, body []byte) bool {
 	}
 }
 
-// readsWhole reports whether r can be read to its end without an error. It returns false for
-// more than 1 GiB, which no client would decompress.
+// readsWhole reports whether r can be read to its end without an error. It returns false if r
+// has 1 GiB or more, which no client would decompress.
 func readsWhole(r io.Reader) bool {
 	const most = 1 << 30
 	n, err := io.Copy(io.Discard, io.LimitReader(r, most))

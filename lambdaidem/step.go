@@ -50,7 +50,7 @@ const MaxStepName = 128
 //
 //   - An error without a code if fn was not called: name is not valid, JSON can't
 //     represent a T, the stored steps are too large, Step was called within a step, the
-//     store is not a [StepStore], the attempt is optimistic, or ctx has ended.
+//     store is not a [StepStore], Options.Optimistic is set, or ctx has ended.
 //   - [ErrAnswerUnreadable] if the stored result does not fit T, because T has changed.
 //     fn was not called.
 //   - [ErrOutcomeUnknown] if fn ran, but its result is too large or has no JSON, or it is
@@ -99,7 +99,8 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 	return value, nil
 }
 
-// runStep calls fn. Until fn returns, enlisting a write panics.
+// runStep calls fn. Until fn returns, enlisting a write panics, because a retry that skips fn
+// would not enlist the write again.
 func runStep[T any](ctx context.Context, a *attempt, fn func(context.Context) (T, error)) (T, error) {
 	a.enlist.pause()
 	defer a.enlist.resume()

@@ -30,9 +30,10 @@ type steps struct {
 // errHandlerReturned is the error of a step that runs after the handler has returned.
 var errHandlerReturned = errors.New("the handler has returned; it must wait for the steps that it began")
 
-// begin returns the stored result of the step name. If stored is false and err is nil, the
-// caller must run the step and then call end. If another call is running the step, begin
-// waits until that call has ended. limit is the maximum of stepBytes.
+// begin returns the stored result of the step called name. If stored is false and err is nil,
+// the caller must run the step and then call end. If another call is running the step, begin
+// waits until that call has ended. If the step may not run, begin returns an error. limit is
+// Options.MaxStepBytes.
 func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte, stored bool, err error) {
 	for {
 		s.mu.Lock()
@@ -71,8 +72,8 @@ func (s *steps) any() bool {
 	return len(s.stored) > 0
 }
 
-// end lets other calls of the step name continue. The caller of begin must call it after the
-// step has run, whether or not the step has succeeded.
+// end lets other calls of the step called name continue. The caller of begin must call end after
+// the step has run, whether or not the step has succeeded.
 func (s *steps) end(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +98,9 @@ func (s *steps) beginSave(name string, text []byte, stop context.CancelFunc) (St
 	return all, nil
 }
 
-// fail records that a step ran whose result can't be stored. The attempt then becomes
-// uncertain; see conclude. fail returns the error that Step returns.
+// fail records that the step called name ran, but that its result can't be stored. why is the
+// reason. The attempt then ends as uncertain, because a retry would run the step again; see
+// conclude. fail returns the error that Step returns.
 func (s *steps) fail(name string, why error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +138,8 @@ func (s *steps) close() (running bool) {
 	return len(s.running) > 0
 }
 
-// stepsRefused returns an error if this attempt can't store steps: because it is optimistic,
-// or because its store is not a StepStore.
+// stepsRefused returns an error if this attempt can't store steps, because Options.Optimistic is
+// set or because the store is not a StepStore.
 func (a *attempt) stepsRefused() error {
 	if a.g.opts.Optimistic {
 		return errors.New("Options.Optimistic is set, so there is no record to store the step in until the handler has returned")
@@ -207,9 +209,9 @@ func (a *attempt) stepContext(ctx context.Context) (context.Context, context.Can
 	return a.inContext(within), cancel
 }
 
-// conclude finishes the record after the handler has returned. If the result of a step could
-// not be stored, or a step found that another attempt has taken over the record, what the
-// handler returned has no effect.
+// conclude finishes the record after the handler has returned. It discards what the handler
+// returned if the result of a step could not be stored, or if a step found that another attempt
+// has taken over the record.
 func (a *attempt) conclude(ctx context.Context, w work) decision {
 	running := a.steps.close()
 	switch {
@@ -229,8 +231,8 @@ func (a *attempt) conclude(ctx context.Context, w work) decision {
 // released, because a retry would run the step again.
 func (a *attempt) leavesStep() bool { return a.steps.close() || a.steps.unsaved != nil }
 
-// stepUnsaved refuses a call, because its handler ran a step whose result could not be
-// stored. The record stays in progress until its lease ends.
+// stepUnsaved refuses a call, because its handler ran a step whose result could not be stored.
+// The attempt keeps its lease, so that no retry runs the handler before the lease ends.
 func (a *attempt) stepUnsaved(ctx context.Context) decision {
 	err := a.steps.unsaved
 	if _, refused := errors.AsType[*StoreError](err); refused {

@@ -35,9 +35,9 @@ type Store interface {
 	//
 	// Acquire returns the current record. The caller holds the lease if and only if that
 	// record is in progress and has claim.Token. This is also true if an earlier request
-	// with the same claim was applied and its reply was lost. If another record prevents
-	// the write, err is nil. If that record has expired since, Acquire returns the zero
-	// Record.
+	// with the same claim was applied and its reply was lost. If the current record
+	// prevents the write, err is nil. If there is no record to take over, or it has
+	// expired, Acquire returns the zero Record and no error.
 	Acquire(ctx context.Context, claim Claim) (Record, error)
 
 	// Complete stores the result if the record is in progress and has the lease's token,
@@ -50,11 +50,12 @@ type Store interface {
 	// answer.
 	Complete(ctx context.Context, lease Lease, result Result) (Record, error)
 
-	// Release ends an attempt that had no effect, so that the next attempt may begin. The
-	// record MUST be in progress and have the lease's token, or be released under that
-	// token already. Otherwise Release changes nothing and returns [ErrLeaseLost] with
-	// the current record. The record keeps its attempt number, fingerprint, token and
-	// invocation. Its expiry, last failure and Bound become those of the lease.
+	// Release ends an attempt without storing an answer, so that the next attempt may
+	// begin at once. The record MUST be in progress and have the lease's token, or be
+	// released under that token already. Otherwise Release changes nothing and returns
+	// [ErrLeaseLost] with the current record. The record keeps its attempt number,
+	// fingerprint, token and invocation. Its expiry, last failure and Bound become those
+	// of the lease.
 	Release(ctx context.Context, lease Lease, now time.Time) (Record, error)
 
 	// Get returns the record, or the zero Record if there is none. The read is strongly
@@ -83,7 +84,7 @@ const (
 	Absent     State = ""           // there is no record
 	InProgress State = "INPROGRESS" // an attempt holds the lease, or died while it held the lease
 	Completed  State = "COMPLETED"  // the answer is stored; the record never changes again
-	Released   State = "RELEASED"   // the last attempt had no effect; the next attempt may begin
+	Released   State = "RELEASED"   // the last attempt ended without an answer to store; the next attempt may begin
 )
 
 // Record is the state that a store keeps for one idempotency key.
@@ -111,11 +112,13 @@ func (r Record) LeaseLiveAt(now time.Time) bool {
 	return r.State == InProgress && r.LeaseEnd.UnixMilli() > now.UnixMilli()
 }
 
-// Held reports whether the record is in progress under policy [Hold]. When the lease of
-// such a record ends, the record does not expire and no retry runs the handler, until an
-// operator decides. If a record was acquired under policy [Rerun], Held returns false. A
-// guard with policy Hold does not run the handler for such a record either after the lease
-// has ended, but the record expires.
+// Held reports whether the record is in progress and was acquired under policy [Hold]. Such a
+// record does not expire. Once its lease has ended, no retry runs the handler until an operator
+// decides.
+//
+// Held returns false for a record that was acquired under policy [Rerun], which expires. Once
+// its lease has ended, a guard with policy Hold does not run the handler for it either, until
+// it has expired.
 func (r Record) Held() bool { return r.State == InProgress && r.Expires.IsZero() }
 
 // GoneAt reports whether every method of a [Store] treats the record as absent at now.
@@ -137,8 +140,8 @@ func (r Record) GoneAt(now time.Time) bool {
 // After a deployment that changed how fingerprints are made, it may be unknown whether a
 // payload is the same. With BoundByDownstreamKey, the request then runs with the same
 // downstream key, and the service that receives the key refuses a payload that has changed.
-// With the other values, the request is refused. If there are several reasons, the first of
-// inner call, dead attempt and downstream key counts.
+// With the other values, the request is refused. A record with several reasons has the first of
+// BoundByInnerCall, BoundByDeadAttempt and BoundByDownstreamKey.
 const (
 	BoundByDownstreamKey = "downstream_key" // a handler called DownstreamKey, and may have sent the key to another service
 	BoundByDeadAttempt   = "dead_attempt"   // an attempt died, and its effects are unknown
@@ -176,7 +179,7 @@ type Result struct {
 	Outcome Outcome   // OutcomeSucceeded or OutcomeFailed
 	Value   []byte    // the answer as JSON; opaque to the store
 	Failure *Failure  // the handler's error, if an error was stored instead of a Value
-	Apart   any       // from a Loader: where the Value is stored outside the record. Always nil in a Result to store
+	Apart   any       // set by a Loader that stores the Value outside the record; nil in a Result to store
 	At      time.Time // when the record was completed, in whole milliseconds
 	Expires time.Time // when the completed record expires, in whole seconds
 }

@@ -17,11 +17,15 @@ import (
 //
 //	http.ListenAndServe(addr, lambdaidem.Outermost(handler))
 //
-// The middleware needs Outermost in two cases: if the request does not come from a net/http
-// server and so has no RequestURI, as with lambdaurl of aws-lambda-go; and if a body without
-// a Content-Length comes through other handlers, which may have read some of it. Without
-// Outermost, the middleware refuses such a request with an error that asks for it. Outermost
-// does not change the response.
+// The middleware needs Outermost in two cases:
+//
+//   - The request does not come from a net/http server and so has no RequestURI, as with
+//     lambdaurl of aws-lambda-go.
+//   - The body has no Content-Length and comes through other handlers, which may have read
+//     some of it.
+//
+// Without Outermost, the middleware refuses such a request with an error that asks for it.
+// Outermost does not change the response.
 func Outermost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if o := originalOf(r); o != nil && o.uri == r.RequestURI { // another Outermost is around this one
@@ -73,9 +77,9 @@ func (b *countedBody) Read(p []byte) (int, error) {
 }
 
 // target is the host, path and query that the client requested, before any handler changed
-// them. The host is in lower case and has no port. If an outer handler has rewritten one of
-// them, the field has the original value, rewrittenTo and the new value, so that two
-// requests that are rewritten to the same URL have different records.
+// them. The host is in lower case and has no port. If an outer handler has rewritten a value,
+// the field has the original value, " > " and the new value. Two different requests that are
+// rewritten to the same URL therefore have different records.
 type target struct{ host, path, query string }
 
 const rewrittenTo = " > "
@@ -199,8 +203,9 @@ func hostname(host string) string {
 // handler has read a part of the body. Call bodyLength after the body was read to its end. If
 // an outer handler has replaced the body, r.ContentLength must be the length of the new body.
 //
-// bodyLength returns unread if no outer handler has read the body, someRead if one has read
-// some of it, and -1 if the length is unknown. first is the result of isFirst.
+// If there is no Content-Length, and Outermost has not counted the bytes, bodyLength returns
+// unread if no outer handler has read the body, someRead if one has read some of it, and -1 if
+// it can't tell. first is the result of isFirst.
 func bodyLength(r *http.Request, first bool) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI
@@ -218,8 +223,9 @@ func bodyLength(r *http.Request, first bool) int64 {
 	}
 }
 
-// Special results of bodyLength: unread means that the body is complete, whatever its length
-// is; someRead is larger than any body that can be left.
+// Special results of bodyLength. unread means that no outer handler has read the body, so that
+// readBody has the whole body, whatever its length. someRead means that an outer handler has
+// read a part. It is larger than any body, so readBody finds that bytes are missing.
 const (
 	unread   = -2
 	someRead = math.MaxInt64

@@ -228,9 +228,11 @@ func (e *enlisting) seal(o Outcome) (tx Tx, dropped int) {
 }
 
 // successWithoutWrites returns an error that replaces a successful answer if Options.Outcome
-// returned an outcome that drops the enlisted writes. The caller would otherwise take the
-// writes for done. The error has the mark (such as Retryable) that gives the record the same
-// outcome o. dropped is the number of writes, for the error's text.
+// returned an outcome o that drops the enlisted writes. The caller would otherwise believe that
+// the writes were made. If o is OutcomeReleased, the error is marked as Retryable. If o is
+// OutcomeFailed, it has no mark, so the record is not completed although nothing was written.
+// For any other o, it is marked as Uncertain. dropped is the number of writes, for the error's
+// text.
 func successWithoutWrites(o Outcome, dropped int) error {
 	err := &Error{Code: ErrWriteInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request wrote nothing, because its answer contradicts what would be written.",

@@ -24,8 +24,8 @@ type typedJSON struct {
 	// forms, they may differ only because a new version of the program changed the type,
 	// so their payloads may still be the same. The form must not depend on data that a
 	// client chooses, so it covers neither the keys of maps nor the dynamic types of
-	// values in interfaces. Call.Payload requires the same of its users for the type of the
-	// whole value.
+	// values in interfaces. For the same reason, Call.Payload requires that the type of the
+	// whole value not depend on what a client sends.
 	form   []byte
 	nested int // the current nesting depth, to stop at a cycle
 }
@@ -225,8 +225,9 @@ func formOf(t reflect.Type) string {
 	return form
 }
 
-// appendForm appends a description of t for formOf. met has the number of each type that is
-// already described, so that the description of a recursive type ends.
+// appendForm appends a description of t for formOf. met maps each type that is already described
+// to a number. If such a type occurs again, appendForm appends only its number, so that the
+// description of a recursive type ends.
 func appendForm(b []byte, t reflect.Type, met map[reflect.Type]int) []byte {
 	for t.Kind() == reflect.Pointer && !marshals(t) {
 		t = t.Elem()

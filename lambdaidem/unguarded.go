@@ -9,9 +9,9 @@ import (
 // writes too, and they must not be lost. The guard commits them in a transaction of their
 // own, before the answer is sent.
 
-// unguarded returns an attempt for a handler that runs without a record. The attempt has no
-// id, but it holds the writes that the handler enlists. runOf finds it in the handler's
-// context; attemptOf does not.
+// unguarded returns an attempt for a handler that runs without a record. The attempt has no id,
+// but it holds the writes that the handler enlists. In the handler's context, runOf finds this
+// attempt. attemptOf ignores it, because it has no record.
 func (g *Guard) unguarded(ctx context.Context) *attempt {
 	outer := runOf(ctx)
 	return &attempt{g: g, outer: outer, budget: newBudget(ctx, outer, &g.opts)}
@@ -33,9 +33,11 @@ func (a *attempt) runAlone(ctx context.Context, w work) decision {
 
 // commitAlone commits the writes that an unguarded handler enlisted. If the store fails, the
 // caller gets a 503. If the database rejects a write, the caller gets the error of the
-// rejection. commitAlone tries for at most Options.CleanupTimeout and not until the deadline:
-// a client that stops waiting sends the request again, and there is no record to prevent that
-// retry from running at the same time.
+// rejection.
+//
+// commitAlone tries for at most Options.CleanupTimeout, even if the deadline is later. A client
+// that stops waiting sends the request again, and there is no record to prevent that retry from
+// running at the same time.
 func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	if a.enlist.end(errRunEnded) == nil {
 		return decision{} // nothing was enlisted
@@ -66,7 +68,9 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	}
 	a.report(ctx, EventStoreError, err)
 	a.report(ctx, EventUncertain, err)
-	if _, rejected := errors.AsType[*Rejected](err); rejected { // err has the error that the handler specified for the condition
+	if _, rejected := errors.AsType[*Rejected](err); rejected {
+		// Hide the error that the handler specified for the failed condition from errors.Is:
+		// an earlier request may still make the writes.
 		err = shownOnly{err}
 	}
 	return a.unknown(err)

@@ -21,7 +21,7 @@ const (
 	maxUnreleased     = 1000                   // maximum number of remembered claims; a new one replaces the oldest
 	withdrawalsAtOnce = 4                      // maximum number of withdrawals before a call acquires its own record
 	withdrawalTime    = 200 * time.Millisecond // maximum time for these withdrawals, or a twentieth of the call's remaining time if that is less
-	withdrawalPause   = time.Second            // pause after a failed withdrawal, and the first pause if the claim may still arrive
+	withdrawalPause   = time.Second            // pause after a failed withdrawal; also the first pause if the claim may still reach the store
 )
 
 var errUnreleasedForgotten = errors.New("this process has left too many claims behind to withdraw this one; its record may be held although no handler started: see docs/operate.md, \"An outage under Hold\"")
@@ -44,10 +44,10 @@ type unreleased struct {
 type unreleasedClaim struct {
 	g           *Guard
 	lease       Lease         // the lease to release
-	started     bool          // the handler was started, and had no effect
+	started     bool          // the handler was started before the attempt tried to release the record
 	invocation  string        // Lambda's request id of the claim's invocation, for events
 	over        string        // token of the record that the claim takes over; empty if it creates a record
-	arrivesBy   time.Time     // when the signature of the claim's request has expired, so that the store refuses it
+	arrivesBy   time.Time     // when the claim's last request expires: the store refuses it from then on
 	due         time.Time     // the earliest time for the next withdrawal
 	pause       time.Duration // how long to wait after the next withdrawal if the claim may still arrive; then doubled
 	withdrawing bool          // a call is withdrawing the claim now
@@ -151,9 +151,9 @@ func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	return first
 }
 
-// withdrawalDone records the result of withdrawing a claim that next returned. If the
-// claim is resolved, it is removed from the list. Otherwise withdrawalDone sets when it
-// is due again.
+// withdrawalDone records the result of withdrawing a claim that next returned. If resolved is
+// true, withdrawalDone removes the claim from the list. Otherwise it sets when the claim is due
+// again.
 func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error) {
 	if resolved {
 		u.forget(c)
@@ -178,10 +178,10 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 }
 
 // rememberClaim adds the attempt's claim to the list of unreleased claims, so that a later
-// call releases the record. rec and err are the results of the attempt's own release. If
-// they show that the claim is resolved, rememberClaim does nothing. It sends an
-// EventNeverStarted if the handler did not start and the record may be in progress. why is
-// the error to store as the record's last failure; nil if there is none.
+// call releases the record. rec and err are the results of the attempt's own release. If they
+// show that the claim neither holds the lease nor can acquire it later, rememberClaim does
+// nothing. It sends an EventNeverStarted if the handler did not start and the record may be in
+// progress. why is the error to store as the record's last failure; nil if there is none.
 func (a *attempt) rememberClaim(ctx context.Context, why error, rec Record, err error) {
 	c := a.newUnreleasedClaim(why)
 	if c.resolvedBy(rec, err, time.Now()) {

@@ -61,9 +61,10 @@ func decodeExact[T any](text []byte) (T, error) { return rebuild[T](text, sameTe
 // error if T lacks a field that the text has.
 func replayed[T any](text []byte) (T, error) { return rebuild[T](text, sameExceptNewFields) }
 
-// rebuild decodes text into a T and encodes that T again. It returns the T if accept returns
-// nil for the T, its new JSON and text. It tries each of numberForms, and returns the error
-// of the first one if all fail.
+// rebuild decodes text into a T. To check that nothing was lost, it encodes that T again and
+// calls accept with the T, its new JSON and text. It returns the T if accept returns nil.
+// Otherwise it tries again with the next of numberForms. If all fail, rebuild returns the
+// first error.
 func rebuild[T any](text []byte, accept func(v any, encoded, text []byte) error) (T, error) {
 	var v T
 	if raw, ok := any(&v).(*json.RawMessage); ok {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// wait polls the store until the record is no longer busy, or for Options.Wait. It
-// returns the record and what it means. ctx must end early enough to answer before the
-// invocation's deadline.
+// wait polls the store until no other attempt holds the lease on the record, or until
+// Options.Wait has passed. It returns the record and what the record means to this call. ctx
+// must end early enough to answer before the invocation's deadline.
 func (a *attempt) wait(ctx context.Context, rec Record) (Record, meaning) {
 	if a.g.opts.Wait == 0 {
 		return rec, isBusy
@@ -29,7 +29,7 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, meaning) {
 			unread = err
 		}
 		if err != nil {
-			continue // the record was in progress when last read, so read it again
+			continue // a failed read says nothing about the record, so read it again
 		}
 		now = a.withdrawClaimOn(ctx, now)
 		if means := a.meaningOf(now); means != isBusy {

@@ -44,7 +44,8 @@ func (k *bufferedAnswer) WriteHeader(status int) {
 	}
 	k.status, k.sent, k.unchanged = status, k.header.Clone(), make(map[string]bool, len(k.outer))
 	for name, before := range k.outer {
-		// If the handler has set the header again, even to equal values, it is the handler's.
+		// A header that the handler has set again counts as changed, even if the values are
+		// equal.
 		values, left := k.header[name]
 		k.unchanged[name] = left && slices.Equal(before, values) && (len(values) == 0 || &before[0] == &values[0])
 	}
@@ -155,7 +156,9 @@ func send(w http.ResponseWriter, r *Response) {
 			values = append(slices.Clip(header[name]), values...)
 		}
 		if strings.EqualFold(name, contentType) {
-			name = contentType // under another spelling, net/http would not find it, and send one of its own too
+			// Under another spelling, net/http would not find the header, and would add a
+			// Content-Type of its own.
+			name = contentType
 		}
 		header[name] = values
 	}

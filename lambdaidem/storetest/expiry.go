@@ -30,7 +30,9 @@ var expirySteps = []Step{
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "an expired answer is locked afresh")
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			b := s.acquires("the takeover", s.takeover("b", leaseLength, a)) // makes attempt 2, so that a new attempt 1 is noticed
+			// The takeover is attempt 2. The step then notices if the last acquire does not
+			// begin with attempt 1 again.
+			b := s.acquires("the takeover", s.takeover("b", leaseLength, a))
 			done := s.completes("the completion", b, s.answer(2*leaseLength, "first"))
 			expiry := done.Expires.Sub(s.base)
 			s.refuses("an acquire a moment before the expiry", s.claim("c", expiry-time.Nanosecond), done)

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// fencingSteps test the fencing token. An attempt keeps its lease until another attempt's token
-// has replaced its own, even if the lease has ended.
+// fencingSteps test the fencing token, a random text that identifies the attempt. An attempt may
+// complete or release its record as long as the record has the attempt's token, even after the
+// lease has ended.
 var fencingSteps = []Step{
 	{
 		Name: "completion is fenced",

@@ -46,8 +46,8 @@ type Env struct {
 }
 
 // ahead is how far in the future the clock of a run starts; see Env.Base. A run must not take
-// longer: records that have not expired by its clock would then have expired by the
-// database's, which may delete them.
+// longer than that. Otherwise the database's clock might pass the expiry of records that the
+// run still needs, and the database might delete them.
 const ahead = 2 * time.Hour
 
 // NewEnv returns a new Env to run each step once on store.
@@ -99,9 +99,9 @@ func Run(ctx context.Context, store lambdaidem.Store) error {
 // newStore once for each step.
 //
 // newStore may return the same store each time if the store deletes expired records by real
-// time only. A store such as memstore deletes the records that have expired by the time in a
-// call. Then newStore must return a new store each time, because the times of steps differ by
-// years.
+// time only. But a store such as memstore deletes the records that have expired at the time
+// that a call passes. The steps pass times that differ by up to a century, so one step would
+// delete the records of another. For such a store, newStore must return a new store each time.
 func Test(t *testing.T, newStore func(t *testing.T) lambdaidem.Store) {
 	t.Helper()
 	for _, step := range Steps() {

@@ -14,8 +14,8 @@ import (
 
 // story is a sequence of calls that test the store with one record. A method such as
 // acquires makes a call, checks the record and the error that it returns, and then reads the
-// record with Get to check that it was stored. In all of these methods, what describes the
-// call in error messages. After the first failure, err is set and the methods do nothing.
+// record with Get to check that it was stored. The parameter what of these methods describes
+// the call in error messages. After the first failure, err is set and the methods do nothing.
 type story struct {
 	ctx   context.Context
 	store lambdaidem.Store
@@ -42,8 +42,8 @@ const (
 	releaseTTL  = 3 * time.Hour // from a release to the expiry of the released record
 )
 
-// claim returns a claim without Over, which gets the lease only if there is no record or if it
-// has expired. after is the time of the call, counted from the beginning of the story. The
+// claim returns a claim without Over, which gets the lease only if there is no record, or only
+// an expired one. after is the time of the call, counted from the beginning of the story. The
 // Fingerprint, Invocation and Bound contain token.
 func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 	now := s.at(after)
