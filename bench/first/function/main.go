@@ -1,0 +1,134 @@
+// Command function is the process whose first request bench/first measures. Like a Lambda
+// function, it does what it can in its init phase, and then serves requests one at a time:
+//
+//	function SIDE TABLE MEGABYTES
+//
+// SIDE is bare (the AWS SDK alone), toolkit, or warm (the toolkit with Store.Warm). The
+// requests have the processor share of a function with so many megabytes; 0 is no limit. The
+// init phase has no limit, as on Lambda. The process prints a JSON object with the times in
+// nanoseconds.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/bench/internal/quota"
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// laterRequests is how many requests follow the first. The median of the last half is the time
+// of a warm request.
+const laterRequests = 40
+
+func main() {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "function:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) (err error) {
+	if len(args) != 3 {
+		return fmt.Errorf("%d arguments; want SIDE TABLE MEGABYTES", len(args))
+	}
+	megabytes, err := strconv.Atoi(args[2])
+	if err != nil {
+		return fmt.Errorf("MEGABYTES: %w", err)
+	}
+	start := time.Now()
+	serve, err := initialize(ctx, args[0], args[1])
+	if err != nil {
+		return err
+	}
+	out := map[string]time.Duration{"init": time.Since(start)}
+	if megabytes > 0 {
+		leave, err := quota.Limit(megabytes)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = leave() }()
+	}
+	took := make([]time.Duration, 1+laterRequests)
+	for i := range took {
+		start := time.Now()
+		if err := serve(ctx, rand.Text()); err != nil {
+			return err
+		}
+		took[i] = time.Since(start)
+	}
+	later := took[1+laterRequests/2:]
+	slices.Sort(later)
+	out["first"], out["later"] = took[0], later[len(later)/2]
+	return json.NewEncoder(os.Stdout).Encode(out)
+}
+
+// initialize is the init phase. It returns a function that serves a request with a new key.
+func initialize(ctx context.Context, side, table string) (serve func(ctx context.Context, key string) error, err error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+		o.DisableValidateResponseChecksum = true // DynamoDB Local sends errors without one
+	})
+	if side == "bare" {
+		return func(ctx context.Context, key string) error { return twoWrites(ctx, client, table, key) }, nil
+	}
+	store := dynamostore.New(client, table)
+	if side == "warm" {
+		if warmed := store.Warm(ctx); warmed.Err != nil {
+			return nil, warmed.Err
+		}
+	}
+	handler := lambdaidem.New(store).APIGatewayV2(create)
+	return func(ctx context.Context, key string) error {
+		e := events.APIGatewayV2HTTPRequest{Version: "2.0", RouteKey: "POST /payments", RawPath: "/payments", Body: `{"amount":1299}`,
+			Headers: map[string]string{"content-type": "application/json", "idempotency-key": key}}
+		e.RequestContext.RouteKey, e.RequestContext.HTTP.Method, e.RequestContext.HTTP.Path = e.RouteKey, http.MethodPost, e.RawPath
+		resp, err := handler(ctx, e)
+		if err == nil && resp.StatusCode != http.StatusCreated {
+			err = fmt.Errorf("status %d: %s", resp.StatusCode, resp.Body)
+		}
+		return err
+	}, nil
+}
+
+const body = `{"id":"pay_5f1c8a2e","amount":1299}`
+
+func create(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+	return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusCreated, Headers: map[string]string{"Content-Type": "application/json"}, Body: body}, nil
+}
+
+// twoWrites is the least that could be written by hand: a conditional PutItem and an
+// UpdateItem.
+func twoWrites(ctx context.Context, client *dynamodb.Client, table, key string) error {
+	id := &types.AttributeValueMemberS{Value: key}
+	_, err := client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: aws.String(table), Item: map[string]types.AttributeValue{"id": id, "status": &types.AttributeValueMemberS{Value: "INPROGRESS"}},
+		ConditionExpression: aws.String("attribute_not_exists(id)"),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: aws.String(table), Key: map[string]types.AttributeValue{"id": id},
+		UpdateExpression: aws.String("SET #data = :data"), ExpressionAttributeNames: map[string]string{"#data": "data"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":data": &types.AttributeValueMemberS{Value: body}},
+	})
+	return err
+}

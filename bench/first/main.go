@@ -1,0 +1,225 @@
+// Command first measures the first request of a process, as after a cold start:
+//
+//	first [-samples N] [-markdown]
+//
+// Each sample is a new process of bench/first/function, which talks to DynamoDB Local through
+// TLS and a network with a given round trip time. The sides take turns in random order: the
+// AWS SDK alone, the toolkit, and the toolkit with Store.Warm. Where the machine allows it,
+// the requests have the processor share of a small function; the init phase has a whole core,
+// as on Lambda.
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/lambdaidem/toolkit/bench/internal/quota"
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+)
+
+// The conditions under which the sides are compared.
+var (
+	roundTrips = []time.Duration{time.Millisecond, 30 * time.Millisecond}
+	megabytes  = []int{128, 512, 0} // 0: a whole core or more
+	sides      = []string{"bare", "toolkit", "warm"}
+)
+
+// The aims, as ratios of medians.
+const (
+	aimWarm = 1.2 // the first request with Warm / a later one
+	aimCold = 1.0 // the first request without Warm / that of the SDK alone
+)
+
+func main() {
+	samples := flag.Int("samples", 15, "processes of each side under each condition")
+	markdown := flag.Bool("markdown", false, "print the table of docs/performance.md")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *samples, *markdown); err != nil {
+		stop()
+		fmt.Fprintln(os.Stderr, "first:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, samples int, markdown bool) (err error) {
+	if samples < 3 || flag.NArg() > 0 {
+		return fmt.Errorf("-samples is %d (at least 3), arguments are %q (none)", samples, flag.Args())
+	}
+	dir, err := os.MkdirTemp("", "lambdaidem-first-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	f := &functions{program: filepath.Join(dir, "function"), certificate: filepath.Join(dir, "certificate.pem"), table: "first-" + rand.Text()}
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-tags", "lambda.norpc", "-o", f.program, "./bench/first/function")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the function: %w\n%s", err, out)
+	}
+	database, err := ddblocal.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, database.Stop()) }()
+	if err := dynamostore.CreateTable(ctx, database.Client(), f.table); err != nil {
+		return err
+	}
+	sizes := slices.Clone(megabytes)
+	if leave, err := quota.Limit(sizes[0]); err != nil {
+		fmt.Fprintf(os.Stderr, "first: without small functions: %v\n", err)
+		sizes = []int{0}
+	} else if err := leave(); err != nil {
+		return err
+	}
+	var all []comparison
+	for _, roundTrip := range roundTrips {
+		for _, size := range sizes {
+			fmt.Fprintf(os.Stderr, "measuring %v, %s\n", roundTrip, sizeName(size))
+			c, err := f.compare(ctx, database.Endpoint(), roundTrip, size, samples)
+			if err != nil {
+				return err
+			}
+			all = append(all, c)
+		}
+	}
+	return print(os.Stdout, table(all), markdown)
+}
+
+// functions starts processes of one program.
+type functions struct{ program, certificate, table string }
+
+// times are the times of one process.
+type times struct{ Init, First, Later time.Duration }
+
+// comparison has the times of all processes under one condition, by side.
+type comparison struct {
+	roundTrip time.Duration
+	megabytes int
+	took      map[string][]times
+}
+
+// compare starts so many processes of each side, in turns.
+func (f *functions) compare(ctx context.Context, endpoint string, roundTrip time.Duration, megabytes, samples int) (comparison, error) {
+	c := comparison{roundTrip, megabytes, map[string][]times{}}
+	far, err := newDistant(endpoint, roundTrip)
+	if err != nil {
+		return c, err
+	}
+	defer far.close()
+	if err := far.writeCertificate(f.certificate); err != nil {
+		return c, err
+	}
+	for range samples {
+		for _, i := range mathrand.Perm(len(sides)) {
+			side := sides[i]
+			took, err := f.start(ctx, far.endpoint(), side, megabytes)
+			if err != nil {
+				return c, fmt.Errorf("%s: %w", side, err)
+			}
+			c.took[side] = append(c.took[side], took)
+		}
+	}
+	return c, nil
+}
+
+// start runs one process until it ends.
+func (f *functions) start(ctx context.Context, endpoint, side string, megabytes int) (times, error) {
+	process := exec.CommandContext(ctx, f.program, side, f.table, strconv.Itoa(megabytes))
+	process.Env = []string{
+		"AWS_ENDPOINT_URL_DYNAMODB=" + endpoint, "AWS_CA_BUNDLE=" + f.certificate, "AWS_REGION=eu-west-1",
+		"AWS_ACCESS_KEY_ID=AKIDFIRST", "AWS_SECRET_ACCESS_KEY=SECRET", "AWS_SESSION_TOKEN=TOKEN", "AWS_EC2_METADATA_DISABLED=true",
+		"GOMAXPROCS=2", // Lambda has two virtual processors in functions of up to 3,008 MB
+	}
+	var out, complaint bytes.Buffer
+	process.Stdout, process.Stderr = &out, &complaint
+	if err := process.Run(); err != nil {
+		return times{}, fmt.Errorf("%w: %s", err, strings.TrimSpace(complaint.String()))
+	}
+	var t times
+	return t, json.Unmarshal(out.Bytes(), &t)
+}
+
+// median returns the median of one of a side's times.
+func (c *comparison) median(side string, of func(times) time.Duration) time.Duration {
+	var all []time.Duration
+	for _, t := range c.took[side] {
+		all = append(all, of(t))
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+func (t times) first() time.Duration { return t.First }
+func (t times) later() time.Duration { return t.Later }
+func (t times) init() time.Duration  { return t.Init }
+
+// table has a row for each condition, after a row of titles.
+func table(all []comparison) [][]string {
+	rows := [][]string{{
+		"round trip", "function", "SDK: first request", "toolkit: first request", "÷ SDK's", "with Warm: init phase", "with Warm: first request", "÷ a later one",
+	}}
+	for i := range all {
+		c := &all[i]
+		sdk, cold, warm := c.median("bare", times.first), c.median("toolkit", times.first), c.median("warm", times.first)
+		rows = append(rows, []string{
+			c.roundTrip.String(), sizeName(c.megabytes), millis(sdk), millis(cold), held(cold, sdk, aimCold),
+			millis(c.median("warm", times.init)), millis(warm), held(warm, c.median("warm", times.later), aimWarm),
+		})
+	}
+	return rows
+}
+
+func sizeName(megabytes int) string {
+	if megabytes == 0 {
+		return "no limit"
+	}
+	return fmt.Sprintf("%d MB", megabytes)
+}
+
+func millis(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/1e6) }
+
+// held returns the ratio of two times, and whether it keeps the aim.
+func held(a, b time.Duration, aim float64) string {
+	ratio, verdict := float64(a)/float64(b), "missed"
+	if ratio <= aim {
+		verdict = "met"
+	}
+	return fmt.Sprintf("%.2f (≤ %.1f: %s)", ratio, aim, verdict)
+}
+
+func print(w io.Writer, rows [][]string, markdown bool) error {
+	if !markdown {
+		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, row := range rows {
+			_, _ = fmt.Fprintln(tw, strings.Join(row, "\t"))
+		}
+		return tw.Flush()
+	}
+	for i, row := range rows {
+		if _, err := fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | ")); err != nil {
+			return err
+		}
+		if i == 0 {
+			_, _ = fmt.Fprintf(w, "|%s\n", strings.Repeat("---|", len(row)))
+		}
+	}
+	return nil
+}
