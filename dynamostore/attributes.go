@@ -66,7 +66,8 @@ const (
 	takeover updates = 1 << iota
 	completion
 	release
-	saving // storing the results of steps
+	saving  // storing the results of steps
+	holding // removing the expiry and moving the lease end; see lambdaidem.Holder
 )
 
 // itemAttributes lists the attributes of a record. All code that encodes, decodes, renames
@@ -81,9 +82,9 @@ var itemAttributes = [...]attribute{
 		&renaming{"IDAttribute", func(o *Options) *string { return &o.IDAttribute }}},
 	{attrStatus, "#status", kindString, takeover | completion | release, func(it *item) field { return (*text)(&it.Status) },
 		&renaming{"StatusAttribute", func(o *Options) *string { return &o.StatusAttribute }}},
-	{attrExpiration, "#expiration", kindNumber, takeover | completion | release, func(it *item) field { return &it.Expiration },
+	{attrExpiration, "#expiration", kindNumber, takeover | completion | release | holding, func(it *item) field { return &it.Expiration },
 		&renaming{"ExpirationAttribute", func(o *Options) *string { return &o.ExpirationAttribute }}},
-	{attrLeaseEnd, "#lease_end", kindNumber, takeover, func(it *item) field { return &it.LeaseEnd },
+	{attrLeaseEnd, "#lease_end", kindNumber, takeover | holding, func(it *item) field { return &it.LeaseEnd },
 		&renaming{"InProgressExpirationAttribute", func(o *Options) *string { return &o.InProgressExpirationAttribute }}},
 	{attrData, "#data", kindStringOrBinary, takeover | completion, func(it *item) field { return (*payload)(&it.Data) },
 		&renaming{"DataAttribute", func(o *Options) *string { return &o.DataAttribute }}},

@@ -29,6 +29,9 @@ const (
 	isStillWhatWasSeen = "#token = :seen_token AND #status = :seen_state AND #lease_end = :seen_end" +
 		" AND NOT #status = :completed AND NOT " + isGone
 
+	// isStillInProgress is like isStillWhatWasSeen, but holds only for a record in progress.
+	isStillInProgress = isStillWhatWasSeen + " AND #status = :in_progress"
+
 	// isStillWhatWasSettled holds if a record still has the answer with which an operator
 	// settled it. It is the condition for settling the record again. Settling gives a
 	// record a new token that no attempt has, so the condition never holds for a record

@@ -29,6 +29,7 @@ type Store struct {
 var (
 	_ lambdaidem.Store  = (*Store)(nil)
 	_ lambdaidem.Loader = (*Store)(nil)
+	_ lambdaidem.Holder = (*Store)(nil)
 )
 
 // New returns a store for a table. table is the table's name or its ARN.
@@ -64,6 +65,7 @@ const (
 	opCommit    = "commit"
 	opLoad      = "load"
 	opSaveSteps = "save_steps"
+	opHold      = "hold"
 	opWarm      = "warm"
 )
 
@@ -225,6 +227,16 @@ func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now t
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
 	}
 	return seen, lambdaidem.ErrLeaseLost
+}
+
+// Hold removes the expiry of a record that is in progress, by one conditional UpdateItem.
+func (s *Store) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) error {
+	r := s.updating(&s.writes.holding, &item{ID: seen.ID, LeaseEnd: integer{lambdaidem.HeldUntil(seen).UnixMilli(), true}}, given{now: now, seen: &seen})
+	fate, err := s.wire.Do(ctx, &r.Request)
+	if err == nil || errors.Is(err, wire.ErrRefused) {
+		return nil
+	}
+	return failed(opHold, fate, err)
 }
 
 // Get reads the record by one consistent GetItem.

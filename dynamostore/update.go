@@ -16,7 +16,7 @@ type write struct {
 	action    string            // the beginning of the JSON of an action in a transaction
 }
 
-type writes struct{ lock, takeover, completion, release, saving, resealing, claim, claimOver, probe write }
+type writes struct{ lock, takeover, completion, release, saving, resealing, holding, claim, claimOver, probe write }
 
 func (l *layout) writes(table string) writes {
 	of := func(op string, sets updates, condition string, returns types.ReturnValue) write {
@@ -39,6 +39,7 @@ func (l *layout) writes(table string) writes {
 		release:    of(opRelease, release, leaseIsOurs, types.ReturnValueAllOld),
 		saving:     of(opSaveSteps, saving, leaseIsOurs+" AND "+stepsGrow, types.ReturnValueAllOld),
 		resealing:  of(opSaveSteps, saving, leaseIsOurs+" AND "+stepsAreAsMany, types.ReturnValueNone),
+		holding:    of(opHold, holding, isStillInProgress, types.ReturnValueNone),
 		claim:      of(opCommit, 0, claimIsFree, types.ReturnValueNone),
 		claimOver:  of(opCommit, takeover|completion, claimIsStillFree, types.ReturnValueNone),
 		probe:      of("", 0, neverTrue, types.ReturnValueNone),

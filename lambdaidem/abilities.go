@@ -58,5 +58,26 @@ type Preparer interface {
 	Prepare(ctx context.Context) error
 }
 
+// Holder is an optional interface of a [Store] that can remove the expiry of a record.
+type Holder interface {
+	// Hold removes the expiry of a record that is in progress, so that the record waits for
+	// an operator as if it had been acquired under policy [Hold]. seen is the record as it
+	// was read. If the record has another state, token or lease end now, or has expired at
+	// now, Hold changes nothing and returns nil. The error is a StoreError.
+	//
+	// Hold also sets the lease end to [HeldUntil]. So the takeover by another attempt, which
+	// has read the record before and can't know that it is held, is refused.
+	//
+	// The guard calls Hold if an attempt under policy [Rerun] has died and the policy is
+	// Hold now. Without Hold, the record would expire after Options.TTL, and the next retry
+	// would run the handler although no operator has decided.
+	Hold(ctx context.Context, seen Record, now time.Time) error
+}
+
+// HeldUntil returns the lease end that [Holder.Hold] gives a record: a millisecond, the
+// smallest unit of a lease end, after the one that was read. The lease stays over, because the
+// guard calls Hold only for a lease that has ended.
+func HeldUntil(seen Record) time.Time { return seen.LeaseEnd.Add(time.Millisecond) }
+
 // Steps maps the name of each step of a record to the step's result, as JSON.
 type Steps map[string][]byte

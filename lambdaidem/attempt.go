@@ -339,8 +339,26 @@ func (a *attempt) fromRecord(ctx context.Context, means meaning, rec Record) dec
 		a.report(ctx, EventMismatch, refusal.Err)
 		return decision{refusal: refusal}
 	default:
+		a.hold(ctx, rec)
 		a.report(ctx, EventAbandoned, nil)
 		return decision{refusal: attemptAbandoned()}
+	}
+}
+
+// hold removes the expiry of the record of a dead attempt, if the policy is Hold now. A record
+// that was acquired under Hold has no expiry. One that was acquired under Rerun must not expire
+// either, now that the caller is told that an operator must decide: after the expiry, the next
+// retry would run the handler. If the store fails, the next retry calls hold again.
+func (a *attempt) hold(ctx context.Context, rec Record) {
+	store, ok := a.g.store.(Holder)
+	if !ok || a.g.opts.Policy != Hold || rec.Held() {
+		return
+	}
+	asked := time.Now()
+	err := store.Hold(ctx, rec, a.g.opts.Clock())
+	a.spent(asked)
+	if err != nil {
+		a.report(ctx, EventStoreError, err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
 // L2: a refused lock learns all that it needs from that one reply.
@@ -561,5 +562,39 @@ func TestL5_ADeadlineAnAgeAway(t *testing.T) {
 				r.wantRuns(t, 1)
 			})
 		})
+	}
+}
+
+// An attempt under policy Rerun has died, and the policy is Hold when the request is sent
+// again. The client is told that an operator must decide. So the record must wait for one,
+// instead of expiring and letting the next retry run the handler.
+func TestL6_ARecordThatHoldHasRefusedDoesNotExpire(t *testing.T) {
+	const ttl = 24 * time.Hour
+	now, runs := time.Now(), 0
+	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {
+		o.TTL, o.Clock, o.Observer = ttl, func() time.Time { return now }, lambdaidem.Discard
+	})
+	do := func(g *lambdaidem.Guard) error {
+		_, err := lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "pay", Key: "k"}, func(context.Context) (int, error) {
+			runs++
+			return 0, lambdaidem.Uncertain(errors.New("no reply from the bank"))
+		})
+		return err
+	}
+	if err := do(guard); err == nil {
+		t.Fatal("the first attempt succeeded")
+	}
+	holding := guard.With(func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+	for _, after := range []time.Duration{ttl - time.Hour, time.Hour + time.Second, 365 * 24 * time.Hour} {
+		now = now.Add(after)
+		if err := do(holding); !errors.Is(err, lambdaidem.ErrAttemptAbandoned) {
+			t.Errorf("%v later: %v; want %v", after, err, lambdaidem.ErrAttemptAbandoned)
+		}
+	}
+	if err := do(guard); !errors.Is(err, lambdaidem.ErrAttemptAbandoned) { // an instance of the old deployment
+		t.Errorf("under Rerun again: %v; want %v", err, lambdaidem.ErrAttemptAbandoned)
+	}
+	if runs != 1 {
+		t.Errorf("the handler ran %d times; want once", runs)
 	}
 }

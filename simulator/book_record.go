@@ -37,6 +37,7 @@ type life struct {
 	text        string            // of the answer that it stored
 	parts       []string          // ids of its parts
 	lost        bool              // one of them was
+	held        bool              // its expiry was taken away, so that it waits for an operator
 }
 
 // change is what a write means to a record's life.
@@ -45,6 +46,7 @@ type change struct {
 	over   bool // it takes over what was seen
 	claims bool // it completes at once, without a lease
 	whole  bool // it replaces the whole item of its own lease
+	holds  bool // it takes the expiry of a dead attempt's record away
 }
 
 // changeOf tells what a write means.
@@ -54,7 +56,9 @@ func changeOf(w memdynamo.Write, tx *transaction) change {
 	case w.Op == "PutItem":
 		return change{begins: true}
 	case w.Op == "UpdateItem":
-		return change{over: stateOf(w.After) == inProgress && !own} // else it stores steps
+		_, expired := w.Before["expiration"]
+		_, expires := w.After["expiration"]
+		return change{over: stateOf(w.After) == inProgress && !own, holds: own && expired && !expires} // else it stores steps
 	case tx.record != claims || own:
 		return change{whole: tx.record == claims && !tx.over}
 	case tx.over && w.Before != nil:
@@ -104,6 +108,11 @@ func (b *book) wrote(w memdynamo.Write) {
 		b.records[id] = h
 	}
 	as := changeOf(w, b.w.serving.tx)
+	if as.holds {
+		b.judge.hold(a, w, h)
+		h.lives[len(h.lives)-1].held = true
+		return
+	}
 	if as.begins {
 		if n := len(h.lives); n > 0 && h.lives[n-1].gone.IsZero() {
 			h.lives[n-1].gone = now

@@ -25,6 +25,9 @@ func (j *judge) answered(a *actor, got result) {
 			j.brokenLocked(a, check, "its acquire had landed, it answered %d, and sent no release", got.Status)
 		}
 	}
+	if got.Code == string(lambdaidem.ErrAttemptAbandoned) && a.holds() && len(a.met) == 0 {
+		j.holdKept(a)
+	}
 	if got.Status != 0 && time.Now().After(a.ends) && !a.met[Stall] && j.b.w.plan.disobedient == 0 && a.order.Unguarded == "" {
 		j.brokenLocked(a, CheckInTime, "the answer came %v after the invocation's deadline", time.Since(a.ends))
 	}
@@ -68,7 +71,8 @@ func (j *judge) held(h *history, a *actor, got result) bool {
 	if got.Code == string(lambdaidem.ErrAttemptAbandoned) && a.hasty && h != nil && len(h.lives) > 0 && len(h.lives[len(h.lives)-1].steps) > 0 {
 		return true // E4: it has none
 	}
-	return got.Code == string(lambdaidem.ErrAttemptAbandoned) && (a.holds() || h.holder != nil && h.holder.holds())
+	return got.Code == string(lambdaidem.ErrAttemptAbandoned) &&
+		(a.holds() || h.holder != nil && h.holder.holds() || len(h.lives) > 0 && h.lives[len(h.lives)-1].held)
 }
 
 // checkAnswer holds one answer against the record.

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"maps"
 	"time"
 
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
@@ -42,7 +43,7 @@ func (j *judge) write(a *actor, r *request, w memdynamo.Write, as change, h *his
 				j.brokenLocked(a, CheckLeaseBeforeLock, "the lease of %s had %v left", w.Before["token"].Text, end.Sub(now))
 			}
 		}
-		if died := l.tokens[w.Before["token"].Text]; as.over && before == inProgress && died != nil && (died.holds() || a.holds()) {
+		if died := l.tokens[w.Before["token"].Text]; as.over && before == inProgress && died != nil && (died.holds() || a.holds() || l.held) {
 			j.brokenLocked(a, CheckHeld, "under policy %s it took over from process %d, which died under policy %s", a.policy, died.id, died.policy)
 		}
 		if as.over && number(w.After["attempt"]) != number(w.Before["attempt"])+1 {
@@ -74,5 +75,37 @@ func (j *judge) write(a *actor, r *request, w memdynamo.Write, as change, h *his
 		if after != a.run.leaves(how) {
 			j.brokenLocked(a, CheckStoredEndings, "under policy %s an attempt that ended by %q left the record %s%s", a.policy, how, after, a.run.innerText())
 		}
+	}
+}
+
+// hold looks at a write that takes the expiry of a record away. It is of an attempt under policy
+// Hold that has found the attempt of another one dead.
+func (j *judge) hold(a *actor, w memdynamo.Write, h *history) {
+	p, end := &j.b.w.plan, millis(w.Before["in_progress_expiration"])
+	want := maps.Clone(w.Before)
+	delete(want, "expiration")
+	want["in_progress_expiration"] = w.After["in_progress_expiration"]
+	switch {
+	case !a.holds() || h.order.Key != a.order.Key || h.order.Owner != a.order.Owner:
+		j.brokenLocked(a, CheckHeld, "under policy %s it took the expiry of the record of %+v away", a.policy, h.order)
+	case p.skew <= p.maxSkew && time.Now().Add(p.skew).Before(end):
+		j.brokenLocked(a, CheckHeld, "it took the expiry of a record away whose lease had %v left", time.Until(end))
+	case want.String() != w.After.String() || !millis(w.After["in_progress_expiration"]).Equal(end.Add(time.Millisecond)):
+		j.brokenLocked(a, CheckHeld, "it changed %s to %s", w.Before, w.After)
+	}
+	j.b.paths[HeldInstead]++
+}
+
+// holdKept looks at the record of a client that was told, by an attempt that met no fault, that
+// an operator must decide. It must not expire before the operator does.
+func (j *judge) holdKept(a *actor) {
+	w := j.b.w
+	h := j.b.historyOf(a.order)
+	if h == nil || len(w.dbs) > 1 {
+		return
+	}
+	item, _ := w.dbs[0].Item(table, memdynamo.Item{"id": memdynamo.String(h.id)})
+	if _, expires := item["expiration"]; expires && stateOf(item) == inProgress {
+		j.brokenLocked(a, CheckHeld, "it was told that an operator must decide, and the record expires at %v", expiry(item))
 	}
 }

@@ -53,6 +53,16 @@ func rewrite(what, old, with string) func(string, []byte) []byte {
 	}
 }
 
+// inBody changes the body of the requests that describe calls what.
+func inBody(what, old, with string) func(string, []byte) []byte {
+	return func(op string, body []byte) []byte {
+		if describe(op, body) != what {
+			return body
+		}
+		return bytes.ReplaceAll(body, []byte(old), []byte(with))
+	}
+}
+
 func both(fs ...func(string, []byte) []byte) func(string, []byte) []byte {
 	return func(op string, body []byte) []byte {
 		for _, f := range fs {
@@ -252,6 +262,8 @@ var mutations = []mistake{
 			},
 		}
 	}}, []Check{CheckHeld}},
+	{Mutation{Name: "record that hold refused still expires", Request: inBody("hold", " REMOVE #expiration", "")}, []Check{CheckHeld}},
+	{Mutation{Name: "hold keeps the lease end", Request: inBody("hold", "SET #lease_end = :lease_end", "SET #lease_end = if_not_exists(#lease_end, :lease_end)")}, []Check{CheckHeld}},
 	{Mutation{Name: "unmarked error released under hold", Handler: func(h handler) handler {
 		return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 			r, err := h(ctx, e)

@@ -221,6 +221,8 @@ func describe(op string, body []byte) string {
 			return "operator's release"
 		case operates && has(`":expiration":`):
 			return "forget"
+		case seen && has(`"UpdateExpression":"SET #lease_end = :lease_end REMOVE #expiration"`):
+			return "hold"
 		case operates, seen && !has(`":token":`):
 			return "erase"
 		case seen:

@@ -119,6 +119,7 @@ const (
 	ByThrottling     Path = "cancelled: throttled"
 	LoserReplayed    Path = "optimistic, lost the race and replayed"
 	LoserBusy        Path = "optimistic, found another one under way"
+	HeldInstead      Path = "dead under rerun, held by a retry under hold"
 	HeldRespected    Path = "optimistic, found the record held"
 	ConsultedFirst   Path = "optimistic, consulted the record before another end"
 	AloneRefused     Path = "unguarded, refused"

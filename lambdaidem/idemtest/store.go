@@ -19,8 +19,8 @@ import (
 //	store.Next(idemtest.Complete, idemtest.LoseReply)
 //
 // Besides the methods of lambdaidem.Store, it passes on those of lambdaidem.StepStore,
-// lambdaidem.Transactor, lambdaidem.Loader and lambdaidem.Preparer. Load and Prepare
-// can't be made to fail. Call any other method on the inner store itself. If the inner
+// lambdaidem.Transactor, lambdaidem.Loader, lambdaidem.Preparer and lambdaidem.Holder. Load,
+// Prepare and Hold can't be made to fail. Call any other method on the inner store itself. If the inner
 // store is not a StepStore, SaveSteps fails.
 type Store struct {
 	inner lambdaidem.Store
@@ -114,6 +114,16 @@ func (s *Store) Prepare(ctx context.Context) error {
 	process.EndIfDead(ctx)
 	if inner, ok := s.inner.(lambdaidem.Preparer); ok {
 		return inner.Prepare(ctx) //nolint:wrapcheck // passes the error of the inner store on unchanged
+	}
+	return nil
+}
+
+// Hold removes the expiry of a record, if the inner store is a lambdaidem.Holder. Faults don't
+// apply to Hold.
+func (s *Store) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) error {
+	process.EndIfDead(ctx)
+	if inner, ok := s.inner.(lambdaidem.Holder); ok {
+		return inner.Hold(ctx, seen, now) //nolint:wrapcheck // passes the error of the inner store on unchanged
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Store is a [lambdaidem.Store] and a [lambdaidem.StepStore] in memory. Create one with [New].
+// Store is a [lambdaidem.Store], [lambdaidem.StepStore] and [lambdaidem.Holder] in memory. Create one with [New].
 // It is safe for concurrent use. It shares no memory with its callers: it copies what they
 // pass in and what it returns.
 //
@@ -38,6 +38,7 @@ type Store struct {
 var (
 	_ lambdaidem.Store     = (*Store)(nil)
 	_ lambdaidem.StepStore = (*Store)(nil)
+	_ lambdaidem.Holder    = (*Store)(nil)
 )
 
 // New returns an empty store.
@@ -154,6 +155,21 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 	}
 	r.Steps = steps
 	return s.put(r), nil
+}
+
+// Hold removes the expiry of a record that is in progress; see [lambdaidem.Holder].
+func (s *Store) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) error {
+	if err := ended(ctx, "hold"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.at(seen.ID, now)
+	if r.State == lambdaidem.InProgress && isUnchanged(r, seen) {
+		r.Expires, r.LeaseEnd = time.Time{}, lambdaidem.HeldUntil(r)
+		s.put(r)
+	}
+	return nil
 }
 
 // Get returns the record with an id; see [lambdaidem.Store].

@@ -139,6 +139,16 @@ const (
 	stepsReadShared
 	contextIgnoredBySave
 
+	holdForgotten
+	holdIgnoresToken
+	holdIgnoresLeaseEnd
+	holdIgnoresState
+	holdIgnoresExpiry
+	holdDropsFingerprint
+	holdOfChangedFails
+	holdKeepsLeaseEnd
+	heldNeverTaken
+
 	contextIgnoredByAcquire
 	contextIgnoredByComplete
 	contextIgnoredByRelease
@@ -289,6 +299,15 @@ var faults = [faultCount]struct {
 	refusalWithoutSteps:         {"a refused acquire leaves out the steps", []string{"steps are saved"}},
 	stepsInputShared:            {"the caller's steps are kept", []string{"steps are the store's own"}},
 	stepsReadShared:             {"a read returns the store's own steps", []string{"steps are the store's own"}},
+	holdForgotten:               {"a hold does nothing", []string{"a record that is held does not expire"}},
+	holdIgnoresToken:            {"a hold changes the next attempt's record", []string{"a hold changes no other record"}},
+	holdIgnoresLeaseEnd:         {"a hold changes a record whose lease was renewed", []string{"a hold changes no other record"}},
+	holdIgnoresState:            {"a hold changes a finished record", []string{"a hold changes no other record"}},
+	holdIgnoresExpiry:           {"a hold revives an expired record", []string{"a hold revives no expired record"}},
+	holdDropsFingerprint:        {"a hold drops the fingerprint", []string{"a record that is held does not expire"}},
+	holdOfChangedFails:          {"a hold of a changed record is an error", []string{"a hold changes no other record"}},
+	holdKeepsLeaseEnd:           {"a hold keeps the lease end", []string{"a record that is held does not expire"}},
+	heldNeverTaken:              {"a record without an expiry can't be taken over", []string{"a held record does not expire", "a takeover sets or lifts the expiry", "a record that is held can be taken over"}},
 	contextIgnoredBySave:        {"a save goes on with an ended context", []string{"an ended context saves no steps"}},
 
 	contextIgnoredByAcquire:  {"acquire goes on with an ended context", []string{"an ended context acquires nothing"}},

@@ -53,7 +53,7 @@ func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.R
 	switch {
 	case c.Over == nil && !v.isFree(r, c):
 		return v.refused(r, c), nil
-	case c.Over != nil && !v.isSeen(r, *c.Over):
+	case c.Over != nil && (!v.isSeen(r, *c.Over) || v.has(heldNeverTaken) && r.Held()):
 		return v.refused(r, c), nil
 	}
 
@@ -370,6 +370,34 @@ func (v *variant) Release(ctx context.Context, l lambdaidem.Lease, now time.Time
 		r.Attempt = 0
 	}
 	return v.put(r), nil
+}
+
+func (v *variant) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) error {
+	if err := v.ended(ctx, "hold"); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r := v.at(seen.ID, now)
+	if v.has(holdIgnoresExpiry) {
+		r = v.records[seen.ID]
+	}
+	same := (r.State == lambdaidem.InProgress && seen.State == r.State || v.has(holdIgnoresState)) &&
+		(r.Token == seen.Token || v.has(holdIgnoresToken)) && (r.LeaseEnd.Equal(seen.LeaseEnd) || v.has(holdIgnoresLeaseEnd))
+	switch {
+	case !same && v.has(holdOfChangedFails):
+		return lambdaidem.ErrLeaseLost
+	case !same, v.has(holdForgotten):
+		return nil
+	case v.has(holdDropsFingerprint):
+		r.Fingerprint = ""
+	}
+	r.Expires = time.Time{}
+	if !v.has(holdKeepsLeaseEnd) {
+		r.LeaseEnd = lambdaidem.HeldUntil(r)
+	}
+	v.put(r)
+	return nil
 }
 
 func (v *variant) SaveSteps(ctx context.Context, l lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
