@@ -71,12 +71,13 @@ const (
 )
 
 // itemAttributes lists the attributes of a record. All code that encodes, decodes, renames
-// or updates attributes uses this list.
+// or updates attributes uses this list. The field setBy says which kinds of UpdateItem set
+// an attribute. A record is created by a PutItem, which writes the whole item, so setBy does
+// not mention it.
 //
-// The request that creates a record is not one of the updates: it is a PutItem, which
-// replaces the whole item. A takeover by a new attempt is an UpdateItem. It replaces or
-// removes all attributes of the previous attempt. It keeps the results of steps and the list
-// of operators' changes, because these belong to the record.
+// A takeover by a new attempt replaces or removes the attributes of the previous attempt. It
+// keeps the results of steps and the list of operators' changes, because these belong to the
+// record.
 var itemAttributes = [...]attribute{
 	{attrID, "#id", kindString, 0, func(it *item) field { return (*text)(&it.ID) },
 		&renaming{"IDAttribute", func(o *Options) *string { return &o.IDAttribute }}},

@@ -33,8 +33,8 @@ const (
 func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.Record, wire.Fate, error) {
 	if errors.Is(err, wire.ErrRefused) {
 		// The condition on the record failed. The current record shows whether an earlier
-		// request of this transaction was applied. If none was, none ever will be, because
-		// the same condition fails for each of them.
+		// request of this transaction was applied. If none was, then a delayed one won't be
+		// applied later either, because the same condition fails for it.
 		rec, err := t.refused(p, &p.request.cancelled.CancellationReasons[0])
 		return rec, wire.NotApplied, err
 	}
@@ -58,11 +58,13 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 	return lambdaidem.Record{}, fate, p.writeFailed(fate, reasons[p.records():], err)
 }
 
-// refusedTable reports whether DynamoDB refused the transaction because the table of an
-// enlisted write does not exist or may not be written to. DynamoDB does not always name the
-// table. It can't be the table of the records if the attempt has already written its lease
-// there, or if the transaction has no record. But if the transaction claims the record, it is
-// the attempt's first write to that table, so refusedTable returns false.
+// refusedTable reports whether DynamoDB refused the transaction because of the table of an
+// enlisted write: the table does not exist, or the credentials don't allow the write.
+//
+// The error does not always name the table, so refusedTable excludes the table of the
+// records. That table is not the cause if the transaction has no record, or if the attempt
+// has already written its lease there. Otherwise the transaction itself claims the record.
+// The cause can then be either table, and refusedTable returns false.
 func (p *prepared) refusedTable(err error) bool {
 	if p.completion.Claim != nil || len(p.writes) == 0 {
 		return false
@@ -121,11 +123,15 @@ func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error)
 // writeFailed returns the error of a transaction that was cancelled because of the
 // handler's writes. reasons has one reason for each write.
 //
-// The error is a StoreError if writes failed only because of conflicts or throttling, because
-// a retry could succeed. Any other failure takes precedence. Its error is a
-// lambdaidem.Rejected, or a StoreError if the transaction has no record and an earlier
-// request may have been applied. If several writes failed in the same way, the one that was
-// enlisted first decides.
+// The kind of failure decides which error it is:
+//
+//   - A conflict or throttling: a StoreError, because a retry could succeed.
+//   - Any other failure, such as a failed condition: a lambdaidem.Rejected. It is a
+//     StoreError instead if the transaction has no record and an earlier request may have
+//     been applied.
+//
+// If writes failed in both ways, the second kind takes precedence. If several writes failed
+// in the same way, the one that was enlisted first decides.
 func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReason, cause error) error {
 	var busy *lambdaidem.StoreError
 	for i := range reasons {
@@ -139,8 +145,9 @@ func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReaso
 				busy.Reason, busy.Err = r, fmt.Errorf("the enlisted write %q: %s: %w", w.name, aws.ToString(reason.Message), cause)
 			}
 		case fate == wire.Unknown && p.records() == 0:
-			// Without a record, nothing shows whether an earlier request was, or still will
-			// be, applied. So the error must say that the transaction may have been applied.
+			// Without a record, nothing shows whether an earlier request of this transaction
+			// was applied, or is delayed and will be. So the error must say that the
+			// transaction may have been applied.
 			return failed(opCommit, fate, cause)
 		default:
 			rejected := writeInvalid(&WriteError{Write: w.name, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))})

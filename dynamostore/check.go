@@ -100,11 +100,11 @@ func (ps TableProblems) err() error {
 // tables, and five more for each of them. Use a [HealthCheck] for health probes.
 //
 // If a call gets no reply, CheckTable adds the problem [TimedOut] or [Unreachable]. It then
-// skips the remaining checks, because each of them would wait as long.
+// skips the remaining checks, because each of them would probably wait for a reply too.
 //
-// CheckTable writes nothing, because each of its writes has a condition that never holds.
-// It needs the permissions that the store needs, and dynamodb:DescribeTable and
-// dynamodb:DescribeTimeToLive.
+// CheckTable changes no item. To test a write permission, it sends a write whose condition
+// never holds, so that DynamoDB refuses the write. CheckTable needs the permissions that the
+// store needs, and dynamodb:DescribeTable and dynamodb:DescribeTimeToLive.
 func (s *Store) CheckTable(ctx context.Context, enlisted ...string) error {
 	problems := checkShape(ctx, s.wire.SDK(), s.table, &s.opts, len(enlisted) > 0)
 	if !problems.has(NoTable) && !problems.noReply() {
@@ -128,8 +128,8 @@ func (ps TableProblems) has(code TableCode) bool {
 	return slices.ContainsFunc(ps, func(p *TableProblem) bool { return p.Code == code })
 }
 
-// noReply reports whether a call got no reply. If so, no other call is made, because it
-// would wait as long.
+// noReply reports whether a call to DynamoDB got no reply. The caller then makes no further
+// calls, because each of them would probably wait for a reply too.
 func (ps TableProblems) noReply() bool { return ps.has(TimedOut) || ps.has(Unreachable) }
 
 // checkShape returns the problems with the table's settings, which it reads with
@@ -240,11 +240,12 @@ func checkTTL(table string, d *types.TableDescription, ttl *types.TimeToLiveDesc
 	return nil
 }
 
-// checkIndexes returns a problem for each key attribute of a global secondary index that keeps
-// the store from writing records. If an item's value for such an attribute is empty or has
-// another type than the key, DynamoDB refuses the write with a ValidationException. An index
-// on attributes that records don't have is no problem, because it does not include records.
-// checkIndexes skips Options.LeaseIndex, which checkLeaseIndex checks.
+// checkIndexes returns the problems with the table's global secondary indexes. If a record
+// has an attribute that is a key of an index, the attribute's value must be of the key's type
+// and not empty. Otherwise DynamoDB refuses to write the record, with a ValidationException.
+// checkIndexes returns a problem for each key that records don't fit. An index on attributes
+// that records don't have is no problem, because it does not include records. checkIndexes
+// skips Options.LeaseIndex, which checkLeaseIndex checks.
 func checkIndexes(table string, d *types.TableDescription, o *Options) TableProblems {
 	var problems TableProblems
 	columns := o.layout()
@@ -266,9 +267,10 @@ func checkIndexes(table string, d *types.TableDescription, o *Options) TableProb
 	return problems
 }
 
-// conflict reports whether an index must not use the named attribute as a key of type key,
-// because the store writes values to it that are of another type or empty. writes describes
-// these values; it is "" if the store does not write the attribute.
+// conflict reports whether an index on the named attribute, with a key of type key, would make
+// DynamoDB refuse the store's writes. That is so if the store writes values to the attribute
+// that are of another type or may be empty. writes describes the values that the store writes
+// to the attribute. It is "" if the store does not write the attribute.
 func (l *layout) conflict(name string, key types.ScalarAttributeType) (writes kinds, conflict bool) {
 	if name == attrPart { // the store's items for the parts of a large answer have a map in this attribute
 		return kindMap, true
@@ -282,8 +284,9 @@ func (l *layout) conflict(name string, key types.ScalarAttributeType) (writes ki
 	return "", false
 }
 
-// checkRegions returns a warning if the table is a global table, which can be written in
-// more than one Region.
+// checkRegions returns a warning if the table is a global table, which can be written in more
+// than one Region. With eventual consistency, two Regions can run requests with the same key
+// at once. With strong consistency, the table has neither TTL nor transactions.
 func checkRegions(table string, d *types.TableDescription) TableProblems {
 	if len(d.Replicas) == 0 {
 		return nil

@@ -10,9 +10,9 @@ import (
 )
 
 // The values of the attribute "encoding" of a completed record. The attribute says how the
-// answer is stored. It is absent if the record contains the answer as plain bytes. A
-// version of this package that does not know an encoding refuses to read the record. So
-// do the versions from before the attribute was introduced.
+// answer is stored. It is absent if the record contains the answer as plain bytes. A version
+// of this package that does not know the encoding refuses the record, instead of replaying
+// bytes that it can't interpret. Versions that don't know the attribute refuse the record too.
 const (
 	encodingPlain      = "plain"       // neither compressed nor encrypted, but divided into parts
 	encodingGzip       = "gzip"        // compressed in the gzip format (RFC 1952)

@@ -11,11 +11,13 @@ import (
 // The conditions of writes, as ConditionExpressions. A placeholder #x stands for the name
 // of an attribute, and :x stands for a value.
 const (
-	// isGone holds for a record that has expired and has no live lease. Such a record
-	// counts as absent. Each condition under which an attempt writes its record includes
-	// isGone, because DynamoDB may delete an expired item days late. :now_s is the value that
-	// the TTL attribute of a record has if the record expires now. A comparison with an
-	// absent attribute is false, so isGone never holds for a record without a TTL attribute.
+	// isGone holds for a record that has expired and has no live lease. Such a record counts
+	// as absent. DynamoDB may delete an expired item days late, so each condition under which
+	// an attempt writes its record includes isGone.
+	//
+	// :now_s is one hour after the current time, because the TTL attribute of a record is
+	// one hour after its expiry; see deletionOf. isGone never holds for a record without a
+	// TTL attribute, because a comparison with an absent attribute is false.
 	isGone = "(#expiration <= :now_s AND (NOT #status = :in_progress OR #lease_end <= :now_ms))"
 
 	// lockIsFree holds if there is no record, or if the record has expired and has no live
@@ -32,11 +34,14 @@ const (
 	// isStillInProgress is like isStillWhatWasSeen, but holds only for a record in progress.
 	isStillInProgress = isStillWhatWasSeen + " AND #status = :in_progress"
 
-	// isStillWhatWasSettled holds if a record still has the answer with which an operator
-	// settled it. It is the condition for settling the record again. Settling gives a
-	// record a new token that no attempt has, so the condition never holds for a record
-	// that an attempt completed. A purge keeps the token but adds an operation, so the
-	// condition doesn't hold if a purge has erased the answer since the record was read.
+	// isStillWhatWasSettled is the condition for settling a record again. It holds if the
+	// record still has the answer with which an operator settled it. Two comparisons show
+	// that:
+	//
+	//   - The token is the one that was read. Settling gives a record a token that no
+	//     attempt has, so the condition fails if an attempt has completed the record.
+	//   - The list of operators' changes is the one that was read. A purge, which erases
+	//     the answer, keeps the token but adds an entry to the list.
 	isStillWhatWasSettled = "#token = :seen_token AND #status = :completed AND #operations = :seen_operations AND NOT " + isGone
 
 	// leaseIsOurs holds if the record is in progress under the caller's token. It holds
@@ -49,14 +54,15 @@ const (
 	claimIsFree = "(" + lockIsFree + ") OR (" + leaseIsOurs + ")"
 
 	// claimIsStillFree is like claimIsFree, but for a write that takes over an existing
-	// record, which the attempt has read before. It holds if the record has not changed
-	// since and has no steps, because the write would remove them, or if this attempt holds
-	// the lease already.
+	// record, which the attempt has read before. It holds in two cases. In the first, the
+	// record has not changed since that read, and has no steps: the write would remove them.
+	// In the second, this attempt holds the lease already.
 	claimIsStillFree = "(" + isStillWhatWasSeen + " AND attribute_not_exists(#steps)) OR (" + leaseIsOurs + ")"
 
 	// stepsGrow holds if the record has fewer steps than the request that saves them. Each
-	// save of an attempt has all steps of the record, and more steps than the save before.
-	// If an older save arrives after a newer one, DynamoDB refuses it, so it removes no step.
+	// save replaces all steps of the record, and has more steps than the save before. If an
+	// older save arrives after a newer one, DynamoDB refuses the older one, which would
+	// remove the latest steps.
 	stepsGrow = "(attribute_not_exists(#steps) OR size(#steps) < :step_count)"
 
 	// stepsAreAsMany is the condition of the write that replaces the steps of a record by

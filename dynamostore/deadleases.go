@@ -27,8 +27,9 @@ const deadMargin = 2 * time.Second
 type DeadLeasesOptions struct {
 	// Before is the time at or before which a lease must have ended to count as dead, in
 	// whole milliseconds. Default: 2 s before the iteration begins, by this process's
-	// clock. The guard has already added its MaxSkew to the end of each lease. The 2 s keep
-	// DeadLeases from returning an attempt that is just finishing.
+	// clock. The 2 s keep DeadLeases from returning an attempt that is just finishing. They
+	// need not cover differences between clocks: the guard has already added its MaxSkew to
+	// the end of each lease.
 	Before time.Time
 
 	// PageSize is the maximum number of index entries that one Query returns, from 1 to

@@ -29,19 +29,19 @@ import (
 //
 // The associated data of a text are the record's id, the attempt's token, and the kind of text:
 // answer, failure, or step with its name. A text that was copied to another record or attempt
-// is therefore refused as damaged. The result of a step survives its attempt, so it is bound
-// only to its record and name. Someone who can write to the table can therefore replace a
-// step's result by an older one of the same record and step, even one from before the record
-// expired.
+// is therefore refused as damaged. Results of steps are less protected: they must stay readable
+// for later attempts, so they are bound only to the record and the name of the step. Someone who
+// can write to the table can therefore replace a step's result by an older one of the same record
+// and step, even one from before the record expired.
 //
 // Answers are compressed before they are encrypted, and their lengths are visible. If people
 // who can read the table can also choose parts of the answers, the lengths may reveal other
 // parts. Then set Options.CompressFrom to math.MaxInt, which disables compression.
 //
 // A table may contain texts under several keys, and older texts that are not encrypted. To
-// introduce encryption, first deploy this version of the toolkit everywhere, and then set the
-// option. Older versions refuse encrypted records. A store without the option replays them as
-// lambdaidem.ErrAnswerUnavailable.
+// introduce encryption, first deploy this version of the toolkit everywhere, because older
+// versions refuse encrypted records. Then set Options.Encryption. A store without that option
+// responds to a replay of an encrypted answer with lambdaidem.ErrAnswerUnavailable.
 //
 // Encryption adds about 65 bytes and the key's id to each text. An answer needs further
 // attributes, so an encrypted answer is about 160 bytes larger. See docs/encryption.md.
@@ -211,9 +211,9 @@ func (k Key) seal(id, token, purpose string, text []byte) []byte {
 	return aead.Seal(out, nonce, text, associated(out, id, purpose))
 }
 
-// salt returns the salt for encrypting a text: an HMAC-SHA256 of the text and its associated
-// data, which do not include the salt yet. So a write that is retried encrypts a text to the
-// same bytes, and different texts have different salts.
+// salt returns the salt for encrypting a text. The salt is an HMAC-SHA256 of the text and of
+// associatedData, the associated data before the salt is added to them. So a write that is
+// retried encrypts a text to the same bytes, and different texts have different salts.
 //
 // Nobody without the key can tell the salt from a random one, because HMAC-SHA256 (RFC 2104) is
 // a pseudorandom function. RFC 8452 and RFC 6979 derive nonces in a similar way.
@@ -250,8 +250,9 @@ func parseSealed(b []byte) (s sealed, err error) {
 	if s.keyID, rest, ok = cutSized(rest); ok {
 		s.token, rest, ok = cutSized(rest)
 	}
-	// No key has an id of more than maxKeyID bytes. A damaged text with a longer id must be
-	// refused here, because the keyring would store the id in its cache; see keyring.slot.
+	// No key has an id of more than maxKeyID bytes. Refuse a damaged text with a longer id
+	// here: the keyring caches each id that it looks up, so long ids would take much memory.
+	// See keyring.slot.
 	if !ok || len(rest) < saltBytes+tagBytes || len(s.keyID) > maxKeyID {
 		return s, errNoSeal
 	}

@@ -31,13 +31,14 @@ type Tx struct {
 //
 // The writes are made if the answer's outcome is OutcomeSucceeded. They are dropped if
 // the outcome is OutcomeFailed (but see [Tx.AlsoWhenFailed]), OutcomeReleased or
-// OutcomeUncertain. A success is never sent without its writes: if Options.Outcome
-// drops the writes of an answer with a status of 200 to 399, the client receives
-// 500 [lambdaidem.ErrWriteInvalid] instead.
+// OutcomeUncertain. A success is never sent without its writes: if Options.Outcome gives
+// an answer with a status of 200 to 399 an outcome that drops the writes, the client
+// receives 500 [lambdaidem.ErrWriteInvalid] instead.
 //
 // A handler runs unguarded for a GET request, and for a request without a key if keys are
-// optional. Its writes are then made in a transaction without a record, before its answer is
-// sent. A net/http handler that runs unguarded must enlist before it writes its response.
+// optional. The transaction then has only the handler's writes and no record. It is committed
+// before the answer is sent. A net/http handler that runs unguarded must enlist before it
+// writes its response.
 //
 // The tables of the writes must be in the account and Region of the store's client. The
 // client's credentials need dynamodb:PutItem, UpdateItem, DeleteItem and
@@ -54,7 +55,8 @@ type Tx struct {
 // retry skips a step or call whose result is stored, so a write enlisted inside it would
 // be missing from the retry. A Tx can't tell which goroutine calls it. A handler that
 // runs steps in goroutines must therefore wait for all of them before it enlists
-// writes. A guarded call has its own transaction, in which it can enlist.
+// writes. The function that a guarded call runs has its own transaction, and enlists its
+// writes there.
 func Enlist(ctx context.Context) *Tx {
 	enlisted, err := lambdaidem.TxOf(ctx)
 	for enlisted != nil {
@@ -76,8 +78,10 @@ func Enlist(ctx context.Context) *Tx {
 
 // AlsoWhenFailed asks for the writes to be made even if the answer's outcome is
 // OutcomeFailed, which by default is the outcome of most 4xx responses. For example, a
-// handler can use it to record the requests that it refuses. AlsoWhenFailed has no effect in
-// a handler of messages, because the failure of a message is never stored.
+// handler can call AlsoWhenFailed to record the requests that it refuses.
+//
+// AlsoWhenFailed has no effect in a handler of messages, such as those of SQS. The outcome of
+// such a handler is never OutcomeFailed, because a message that failed must be handled again.
 func (t *Tx) AlsoWhenFailed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,9 +89,10 @@ func (t *Tx) AlsoWhenFailed() {
 	t.whenFailed = true
 }
 
-// Drop discards all writes enlisted so far. A handler calls Drop if it has enlisted
-// writes and then finds that it should succeed without them. Options.Outcome can't be used
-// for that, because a success whose writes it drops is an error; see [Enlist].
+// Drop discards all writes enlisted so far. A handler calls Drop if it has enlisted writes and
+// then finds that it should succeed without them. The handler must call Drop for that. If
+// Options.Outcome gave the answer another outcome instead, the writes would be dropped too,
+// but the client would receive an error; see [Enlist].
 func (t *Tx) Drop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,8 +182,8 @@ func (t *Tx) mustBeOpen() {
 	}
 }
 
-// refuse makes every later attempt to enlist or change a write panic with the text of why.
-// refuse(nil) allows enlisting again.
+// refuse forbids enlisting: every later attempt to enlist or change a write panics, with the
+// text of the error why. refuse(nil) allows enlisting again.
 func (t *Tx) refuse(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

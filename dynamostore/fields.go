@@ -52,8 +52,8 @@ func takeValue(f field, v types.AttributeValue) (want string) {
 	return f.take(&r)
 }
 
-// wants returns the result of field.take: "" if the value was valid (ok), and otherwise what,
-// a description of what is valid.
+// wants returns the result of field.take. If ok is true, the value was valid, and wants returns
+// "". Otherwise wants returns what, which describes a valid value, such as "a string".
 func wants(ok bool, what string) string {
 	if ok {
 		return ""
@@ -161,8 +161,9 @@ func (p *payload) take(r *lowlevel.Reader) string {
 	return wants(ok, "a string or binary")
 }
 
-// failureField is the error that a completed record replays. If it is nil, the attribute is
-// absent. Failures are rare, so package attributevalue encodes and decodes them.
+// failureField is the attribute with the error that a completed record replays. If *of is nil,
+// the item does not have the attribute. Package attributevalue encodes and decodes the error:
+// it is slower than code written by hand, but failures are rare.
 type failureField struct{ of **lambdaidem.Failure }
 
 // failure is lambdaidem.Failure with the names of the attribute's members.
@@ -201,8 +202,8 @@ func (f failureField) size() int                      { return sizeOfValue(f.wri
 func (f failureField) appendTo(b []byte) []byte       { return appendRare(b, f) }
 func (f failureField) take(r *lowlevel.Reader) string { return takeRare(r, f) }
 
-// partsField describes an answer that is compressed, encrypted or stored in parts. If it is
-// nil, the attribute is absent.
+// partsField is an attribute that describes an answer that is compressed, encrypted or stored
+// in parts. If *of is nil, the item does not have the attribute.
 type partsField struct{ of **parts }
 
 // The members of the attribute parts.

@@ -100,7 +100,8 @@ func (h Health) Err() error {
 // called at any rate and by any number of goroutines. It returns its last result until
 // [HealthOptions].Cache has passed. Then one caller checks the store again, and concurrent
 // callers wait for its result. A HealthCheck reads no record: its GetItem has a key that no
-// item has. It writes nothing: each of its writes has a condition that never holds.
+// item has. A HealthCheck changes no item: its writes test permissions, with a condition that
+// never holds.
 //
 // A HealthCheck is also an http.Handler; see [HealthCheck.ServeHTTP].
 //
@@ -109,22 +110,27 @@ func (h Health) Err() error {
 //	each time            GetItem                             0.5 read units
 //	each WritesEvery     PutItem and UpdateItem              1 write unit each
 //	                     an action on each enlisted table    2 write units each
+//	each time            Options.Encryption                  nothing in DynamoDB; see below
 //	each SettingsEvery   DescribeTable, DescribeTimeToLive   nothing
-//	each time            Options.Encryption                  no units; the key is fetched once per Encryption.KeyFor
 //
-// A write whose condition fails consumes units for the larger of the existing item and the
-// new one (AWS, "DynamoDB read and write operations" and "Working with items and
-// attributes"). The items of these writes have only a few bytes and never exist.
+// DynamoDB charges for a write whose condition fails, by the size of the existing item or of
+// the new one, whichever is larger (AWS, "DynamoDB read and write operations" and "Working
+// with items and attributes"). The costs above are the minimum, because the new item has only
+// a few bytes and there is no existing one. An action on an enlisted table costs more if a
+// large item has the key EnlistedTable.Key.
+//
+// The check of Options.Encryption calls Current and Find at most once per Encryption.KeyFor
+// while they succeed, because the results are cached.
 //
 // A call that fails or is throttled is repeated in each check until it succeeds.
 //
 // The status is fail if guarded requests would be refused: DynamoDB does not reply or
-// can't be reached, the table does not exist or has another key, or an action is not
-// allowed. The status is warn if requests are served but the table throttles, or if TTL
-// is disabled or on another attribute, so that records are never deleted. Settings that
-// can't be read do not change the status, because the store itself never reads them. If
-// dynamodb:DescribeTable or dynamodb:DescribeTimeToLive is not allowed, it is tried again
-// after an hour or more.
+// can't be reached, the table does not exist or has another key, an action is not
+// allowed, or Options.Encryption returns no usable key. The status is warn if requests are
+// served but the table throttles, or if TTL is disabled or on another attribute, so that
+// records are never deleted. Settings that can't be read do not change the status, because
+// the store itself never reads them. If dynamodb:DescribeTable or
+// dynamodb:DescribeTimeToLive is not allowed, it is tried again after an hour or more.
 //
 // [Store.CheckTable] checks more than a HealthCheck, for the smoke test of a deployment.
 type HealthCheck struct {
@@ -134,8 +140,8 @@ type HealthCheck struct {
 
 	last atomic.Pointer[Health] // the latest result; nil before the first check
 
-	// checking is a semaphore with one slot. The caller that checks the store holds it. It
-	// guards probes and logged.
+	// checking is a semaphore with one slot, which the caller that checks the store holds.
+	// It guards the fields probes and logged.
 	checking chan struct{}
 	probes   []*probe
 	logged   HealthStatus // the status that was logged last; HealthPass at first
@@ -154,12 +160,13 @@ type HealthOptions struct {
 	// connection (Options.AttemptTimeout) and a second attempt.
 	Timeout time.Duration
 
-	// WritesEvery is how long to wait before a write action is tried again, after a try
-	// has shown that it is allowed. Minimum: 1 s. Default: 1 minute.
+	// WritesEvery is how long a successful test of a write permission is cached. The
+	// permission is tested again when this time has passed. Minimum: 1 s. Default: 1 minute.
 	WritesEvery time.Duration
 
-	// SettingsEvery is how long to wait before the table's settings are read again, after
-	// their check had the status pass or warn. Minimum: 1 s. Default: 10 minutes.
+	// SettingsEvery is how long the result of the check of the table's settings is cached, if
+	// it is pass or warn. The settings are read again when this time has passed. Minimum: 1 s.
+	// Default: 10 minutes.
 	SettingsEvery time.Duration
 
 	// Enlisted lists the other tables that handlers enlist writes to. Default: none.

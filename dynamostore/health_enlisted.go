@@ -21,9 +21,10 @@ import (
 type EnlistedTable struct {
 	Table string // the name or ARN of the table; required
 
-	// Key is a primary key for the table, with attributes of the right names and types.
-	// The values don't matter, because the item is neither read nor written. A key that no
-	// item has is best. Required.
+	// Key is the primary key in the requests that test the Actions. Required. The names and
+	// types of its attributes must be those of the table's key. Their values don't matter,
+	// because the requests change nothing. A key that no item has is best: the requests then
+	// cost least and can't conflict with other transactions.
 	Key map[string]types.AttributeValue
 
 	// Actions lists the actions that handlers enlist: at least one of PutItem,
@@ -91,8 +92,9 @@ func (c *HealthCheck) enlistedProbes(e *EnlistedTable) []*probe {
 }
 
 // resultOfCancellation returns the result of a check whose transaction was cancelled for
-// the given reason. If DynamoDB refused the action as invalid, Check.Detail contains the text
-// keyed, which says what the key must be.
+// the given reason. If DynamoDB refused the action as invalid, the key in the request is
+// probably wrong. Check.Detail then ends with the parameter keyed, a text that says what key
+// is needed.
 func (c *HealthCheck) resultOfCancellation(action, table, keyed string, reason *types.CancellationReason, err error) Check {
 	found := func(status HealthStatus, code TableCode, says string) Check {
 		return Check{Status: status, Code: code, Err: err, Detail: fmt.Sprintf("%s on table %q %s (cause: %s: %s)",

@@ -36,11 +36,13 @@ type healthComponent struct {
 // expires; a result that is not cached has no-store instead. ServeHTTP responds to any other
 // method with 405.
 //
-// Unless HealthOptions.Details is set, the response contains only the status. Section 6 of
-// the draft warns that details of a problem help attackers. The log has these details. With
-// HealthOptions.Details, the response has a member "NAME:responseTime" for each name of a
-// [Check], such as "GetItem:responseTime". It contains the latency in milliseconds, the
-// table, the code of the problem, and what to do. A check that was not made has no status.
+// By default, the response contains only the status, because section 6 of the draft warns
+// that details of a problem help attackers. The log has the details.
+//
+// With HealthOptions.Details, the response also has the member "checks", an object that lists
+// each [Check] under its name, such as "GetItem:responseTime". The entry of a check contains
+// its status, the latency in milliseconds, the table, the code of the problem, and what to do.
+// The status is absent if the check was not made.
 func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")

@@ -35,8 +35,9 @@ type probe struct {
 }
 
 // allProbes returns the probes of the HealthCheck in the order in which they are made.
-// GetItem is first, because it is the cheapest and finds most problems. The settings are
-// last, because the store does not need them.
+// GetItem is first, because it is the cheapest and finds most problems. The check of the
+// table's settings is last, because requests can be served even if the settings can't be
+// read.
 func (c *HealthCheck) allProbes() []*probe {
 	s, condition := c.store, &c.store.writes.probe
 	all := []*probe{
@@ -110,10 +111,12 @@ func (c *HealthCheck) checkStore(ctx context.Context) (Health, bool) {
 	return h, true
 }
 
-// keep caches the result of a check. A result that is pass or warn is cached for
-// p.cacheFor, unless DynamoDB throttled the request. The result that the credentials don't
-// allow reading the table's settings is cached for at least deniedCacheFor. Any other result
-// expires at once.
+// keep caches the result of a check:
+//
+//   - Pass, or warn for any reason but throttling: for p.cacheFor.
+//   - The credentials don't allow reading the table's settings: for p.cacheFor, and at least
+//     for deniedCacheFor.
+//   - Any other result: not at all, so that the next check of the store repeats it.
 func (p *probe) keep(check Check, began time.Time) {
 	now := wall()
 	check.Name, check.Table, check.Time, check.Latency = p.name, p.table, now, now.Sub(began)
@@ -126,16 +129,17 @@ func (p *probe) keep(check Check, began time.Time) {
 	}
 }
 
-// skip records that the check of p was not made. The check of the probe down has failed, and
-// that of p would fail in the same way.
+// skip stores the result that the check of p was not made. The parameter down is an earlier
+// probe that has failed. The check of p would fail in the same way; see failsAll.
 func (p *probe) skip(now time.Time, down *probe) {
 	p.last = Check{Name: p.name, Table: p.table, Time: now, Detail: fmt.Sprintf("not looked at: %s on table %q failed before", down.name, down.table)}
 	p.expires = now
 }
 
-// failsAll reports whether every other check would fail as this one did: DynamoDB did not
-// reply or can't be reached, or the first check found that the table does not exist or has
-// another key.
+// failsAll reports whether the latest result of p makes all further checks pointless, because
+// they would fail in the same way. That is so if DynamoDB did not reply or can't be reached.
+// It is also so if p is the first probe, which tests the store's own table, and the table does
+// not exist or has another key. first is true for that probe.
 func (p *probe) failsAll(first bool) bool {
 	code := p.last.Code
 	return code == TimedOut || code == Unreachable || first && (code == NoTable || code == WrongKey)
@@ -151,8 +155,8 @@ func worse(a, b HealthStatus) HealthStatus {
 
 // resultOf returns the result for an action that ended with err. If the condition failed,
 // or if there was a conflict with another transaction, the action is allowed, so the status
-// is pass. If DynamoDB refused the request as invalid, Check.Detail contains the text keyed,
-// which says what the key must be.
+// is pass. If DynamoDB refused the request as invalid, the key in the request is probably
+// wrong. Check.Detail then contains the parameter keyed, a text that says what key is needed.
 func (c *HealthCheck) resultOf(name, table, keyed string, err error) Check {
 	if err == nil {
 		return Check{Status: HealthPass}
@@ -186,9 +190,10 @@ func (c *HealthCheck) resultOf(name, table, keyed string, err error) Check {
 	return found(HealthFail, CheckFailed, "failed")
 }
 
-// checkSettings checks the table's settings, such as TTL and status. The other checks don't
-// find most problems with them. checkSettings ignores what CheckTable reports as a warning,
-// because these are decisions that were made when the table was created.
+// checkSettings checks the table's settings, such as TTL and status, because the other checks
+// overlook most problems with the settings. It ignores the problems that CheckTable reports as
+// warnings, such as a table in several Regions: a health check should not alert about a choice
+// that was made when the table was created.
 func (c *HealthCheck) checkSettings(ctx context.Context) Check {
 	found := Check{Status: HealthPass}
 	var wrong TableProblems
@@ -217,8 +222,8 @@ func (c *HealthCheck) checkSettings(ctx context.Context) Check {
 const encryptionCheck = "encryption"
 
 // checkEncryption checks that Options.Encryption returns a key to encrypt answers with,
-// and finds the same key by its id. As long as its calls succeed, it makes them no more than
-// once per Encryption.KeyFor, because the results are cached.
+// and finds the same key by its id. The results are cached: while the calls of Current and
+// Find succeed, checkEncryption calls each of them at most once per Encryption.KeyFor.
 func (c *HealthCheck) checkEncryption(ctx context.Context) Check {
 	if err := c.store.Prepare(ctx); err != nil {
 		return Check{Status: HealthFail, Code: NoKey, Err: err,

@@ -32,8 +32,8 @@ type Inspected struct {
 	// Options.Encryption. If so, [Operator.Settle] needs a store with
 	// Options.Encryption too, unless it stores lambdaidem.NoAnswer.
 	Encrypted bool
-	// Now is the time of the read by the database's clock, in whole seconds, rounded
-	// down.
+	// Now is the time at which the database sent the record, by the database's own clock. It
+	// is in whole seconds, rounded down.
 	Now time.Time
 
 	read time.Time // the time of the read, by this machine's monotonic clock
@@ -45,9 +45,10 @@ type Inspected struct {
 // that the reply took to arrive.
 func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.read)) }
 
-// latest is like At, but also counts the time during which this machine slept and its
-// monotonic clock stood still. It uses the wall clock for that, so it is too late if the wall
-// clock was set forward.
+// latest is like At, but is not behind if this machine slept after the read. While a machine
+// sleeps, its monotonic clock may stand still, so At misses that time. latest therefore also
+// uses the wall clock. If the wall clock was set forward, latest returns a time that is too
+// late.
 //
 // A new expiry is computed from latest, so that it is not in the past when it is written. The
 // end of a lease is compared with At, because a time that is too late could make a live lease
@@ -61,8 +62,8 @@ func (i Inspected) latest() time.Time {
 // encrypted or stored in parts, use [Store.Load] to read it.
 //
 // The error is a *lambdaidem.StoreError. Its Reason is [lambdaidem.ReasonForeign] if the
-// item is not a record of this package. One cause is an id that belongs to a part of an
-// answer. Another is that the functions rename an attribute (for example by
+// item is not a record of this package. One cause is that id names an item that holds a part
+// of a large answer. Another is that the functions rename an attribute (for example by
 // Options.DataAttribute) and this store's Options don't.
 func (s *Store) Inspect(ctx context.Context, id string) (Inspected, error) {
 	var out *dynamodb.GetItemOutput
@@ -107,10 +108,11 @@ func (s *Store) inspected(ctx context.Context, attrs attributes, meta middleware
 	return seen, nil
 }
 
-// hidesExpiry returns an error if the item has no expiration attribute, but one of its
-// attributes may be an expiration under another name. Without the error, the record would
-// look like one that waits for an operator under policy Hold, because such a record has no
-// expiration. The operator would then set an expiration that the functions don't read.
+// hidesExpiry returns an error if the item seems to have its expiration under another name
+// than this store's Options say: the expiration attribute is missing, but another attribute
+// looks like an expiration. Without the error, an operator would take the record for one
+// that waits for a decision under policy Hold, because such a record has no expiration. The
+// operator would then set an expiration that the functions don't read.
 func hidesExpiry(it *item, attrs attributes) error {
 	if it.Expiration.there {
 		return nil
@@ -121,8 +123,8 @@ func hidesExpiry(it *item, attrs attributes) error {
 		if takeValue(&seconds, v) != "" {
 			continue
 		}
-		// A record also has times in milliseconds. Taken as seconds, they are more than a
-		// hundred years away, so they are not mistaken for an expiration.
+		// Accept only times within a hundred years of the lease. This excludes the record's
+		// times in epoch milliseconds: read as seconds, they are in a far future.
 		if at := expiryOf(seconds); at.After(leaseEnd) && at.Before(leaseEnd.AddDate(100, 0, 0)) {
 			return foreign(fmt.Sprintf("it has no %s, but %q may be the expiration under another name", attrExpiration, name), attrs)
 		}

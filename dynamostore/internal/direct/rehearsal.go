@@ -20,21 +20,24 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// rehearse lets the SDK's client build a request that is not sent, and copies its header
-// fields into t.head. Then it builds the same request itself, and returns an error if the two
-// differ. They differ if this package does not know a setting of the client or the program's
-// version of the SDK. rehearse also sets t.signsItself: it is true if package sigv4 makes the
-// same signatures as the SDK's signer and that signer does not log.
+// rehearse checks whether the transport builds the same requests as the SDK's client. It lets
+// the SDK's client build a test request that is not sent, and copies the header fields of that
+// request into t.head. Then it builds the same request without the SDK. It returns an error if
+// the two requests differ. A difference means that the client has a setting, or the program a
+// version of the SDK, that this package can't imitate.
+//
+// rehearse also sets t.signsItself. It is true if package sigv4 makes the same signatures as
+// the SDK's signer, and the SDK's signer does not log.
 func (t *Transport) rehearse() error {
-	// The next two cases are possible only if Options.Transport is TransportDirect, because
-	// only then does the store ignore the result of Lost.
+	// Lost finds the next two settings too. They get this far only if Options.Transport is
+	// TransportDirect, because the store then ignores what Lost finds.
 	if t.options.Credentials == nil {
 		return errors.New("the client is anonymous: it has no credentials")
 	}
 	if t.options.EndpointDiscovery.EnableEndpointDiscovery == aws.EndpointDiscoveryEnabled {
 		// With endpoint discovery, the SDK's client asks DynamoDB in the background which
-		// endpoint to use. This package knows nothing of that endpoint, and would send
-		// its requests elsewhere.
+		// endpoint to use. This package does not learn that endpoint, and would send its
+		// requests to another one.
 		return errors.New("the client discovers its endpoint")
 	}
 	ctx, actor := context.Background(), rehearsalCredentials{t.options.Credentials}
@@ -89,7 +92,8 @@ func (t *Transport) rehearse() error {
 	return nil
 }
 
-// refusedRehearsal returns a response with an error that the SDK does not retry.
+// refusedRehearsal returns the response that ends the rehearsal's call of the SDK. The response
+// is an error that the SDK does not retry, so the SDK builds only one request.
 func refusedRehearsal(r *http.Request) *http.Response {
 	const body = `{"__type":"com.amazonaws.dynamodb.v20120810#ValidationException","message":"rehearsal"}`
 	return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}
@@ -115,8 +119,10 @@ func differ(ours, sdks *http.Request) error {
 	return nil
 }
 
-// headOf returns the description of a client's header fields, given the header h of one
-// request of this operation that the SDK has signed with a session token.
+// headOf returns a description of the header fields that all requests of a client have. It
+// derives the description from h, the header of one request that the SDK has built and signed.
+// operation is the operation of that request. The request must have been signed with a session
+// token.
 func headOf(h http.Header, operation wire.Operation) head {
 	of := head{targets: map[wire.Operation]string{}}
 	service, _ := strings.CutSuffix(h.Get(fieldTarget), string(operation))
@@ -146,9 +152,9 @@ func headOf(h http.Header, operation wire.Operation) head {
 		case lineHost, lineLength:
 			of.fields = append(of.fields, headField{line: line})
 		default:
-			// If the SDK signs a field but does not send it, the field is left out here. The
-			// signature of this package then differs from that of the SDK, and differ reports
-			// it.
+			// Leave out a field that the SDK signs but does not send. Without the field,
+			// this package makes another signature than the SDK. The function differ then
+			// returns an error, so this transport is not used.
 			if _, sent := left[lower]; sent {
 				add(lower, line)
 			}

@@ -44,7 +44,8 @@ const (
 	fieldSignature  = "Authorization"
 )
 
-// The beginnings of lines of the canonical request, for the fields that net/http adds.
+// Two signed header fields are not in the header of a request, because net/http adds them.
+// These constants begin their lines in the canonical request.
 const (
 	lineHost   = "host:"
 	lineLength = "content-length:"
@@ -66,15 +67,20 @@ func newInvocation() string {
 	return string(text[:])
 }
 
-// mostFields is the number of header fields for which an attempt has space. More fields
-// take another allocation.
+// mostFields is the number of header fields whose values fit into attempt.fields. If a request
+// has more, append allocates a larger slice.
 const mostFields = 12
 
-// request builds and signs the HTTP request of an attempt. of is the request to DynamoDB,
-// to is its endpoint, invocation is the id of the call, and at is the date of the signature.
+// request builds and signs the HTTP request of an attempt. Its parameters are:
+//
+//	of          what to send to DynamoDB
+//	to          the endpoint
+//	creds       the credentials to sign with
+//	invocation  the id of the call
+//	at          the date of the signature
 func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, to *endpoint, creds *aws.Credentials, invocation string, at time.Time) (*http.Request, error) {
-	// Compute the exact number of fields: Go allocates half as much memory for a map of
-	// eight as for a map of nine.
+	// Compute the exact number of header fields, which is the size of the map: for eight
+	// fields, Go allocates half as much memory as for nine.
 	fields := len(t.head.fields) - len([...]string{lineHost, lineLength, fieldToken}) + len([...]string{fieldSignature}) + len(to.headers)
 	trace, traced := t.trace.id(ctx)
 	if traced {

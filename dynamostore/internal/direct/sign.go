@@ -34,7 +34,8 @@ func (t *Transport) signing(to *endpoint, creds *aws.Credentials) *signing {
 	return s
 }
 
-// done clears the text, which contains the session token, and returns s to the pool.
+// done returns s to the pool of signings. It first clears s.text, because the canonical request
+// contains the session token.
 func (s *signing) done() {
 	clear(s.text)
 	const maxPooled = 64 << 10 // bytes; larger buffers are left to the garbage collector
@@ -60,15 +61,16 @@ func (s *signing) canonical(signed string, digest *[sha256.Size]byte) []byte {
 	return s.text
 }
 
-// plainToken reports whether a session token appears unchanged in the canonical
-// request, in which white space is normalized.
+// plainToken reports whether a session token appears unchanged in the canonical request.
+// A token with spaces may not, because white space is normalized there. The caller then leaves
+// the request to the SDK's signer.
 func plainToken(token string) bool {
 	return strings.IndexByte(token, ' ') < 0 && strings.TrimSpace(token) == token
 }
 
-// silent reports whether signer is the SDK's and does not log the requests that it signs.
-// It returns false if it can't find out: for example, if the signer of a later version of
-// the SDK has no LogSigning option.
+// silent reports whether signer is the SDK's signer and does not log the requests that it
+// signs. Only then may this package sign without it. silent returns false if it can't find
+// out, for example if the signer of a later version of the SDK has no LogSigning option.
 func silent(signer dynamodb.HTTPSignerV4) bool {
 	own, ok := signer.(*v4.Signer)
 	if !ok || own == nil {

@@ -39,7 +39,8 @@ func (t *traces) id(ctx context.Context) (id string, ok bool) {
 	return found.field, true
 }
 
-// nowhere is the last handler of a middleware stack. It does nothing.
+// nowhere is a handler that does nothing. The SDK's middleware, which sets a header field, must
+// call a next handler. Here, only the header field is needed, so nothing has to follow.
 type nowhere struct{}
 
 func (nowhere) HandleBuild(context.Context, middleware.BuildInput) (middleware.BuildOutput, middleware.Metadata, error) {

@@ -17,10 +17,10 @@ func Empty(body string) bool {
 	return r.Take('{') && r.Take('}') && r.End()
 }
 
-// Item decodes a response that has at most one member, an item. member is the member's name.
-// Item calls take for each attribute of the item. take must read the attribute's value from
-// r, and return false if the value is not valid. found reports whether the response has an
-// item.
+// Item decodes a response, such as that of GetItem, which is a JSON object. The object may
+// have one member, an item, under the name member, and no others. Item calls take for each
+// attribute of the item. take must read the attribute's value from r, and return false if
+// the value is not valid. found reports whether the response has an item.
 func Item(body, member string, take func(r *Reader, name string) bool) (found, ok bool) {
 	r := Reader{jsonread.New(body)}
 	ok = r.Object(func(name string) bool {
@@ -79,8 +79,8 @@ func (r *Reader) reason() (reason types.CancellationReason, ok bool) {
 }
 
 // failure decodes an error response and returns its message. ok is false unless the response
-// has the given error code. Besides the code and the message, the response may have one other
-// member, whose name is given by the parameter member. failure calls take to read its value.
+// has the given error code. Besides the code and the message, the response may have one more
+// member, under the name member. To read the value of that member, failure calls take.
 func failure(body, code, member string, take func(*Reader) bool) (message *string, ok bool) {
 	r := Reader{jsonread.New(body)}
 	var is string

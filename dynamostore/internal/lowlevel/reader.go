@@ -17,12 +17,12 @@ type Reader struct{ jsonread.Reader }
 // NewReader returns a Reader for the text.
 func NewReader(text string) Reader { return Reader{jsonread.New(text)} }
 
-// maxDepth limits how deeply values may be nested. DynamoDB allows 32 levels (AWS, "Quotas
-// in Amazon DynamoDB").
+// maxDepth limits how deeply values may be nested, and so the depth of the recursion in
+// Reader. It is above DynamoDB's own limit of 32 levels (AWS, "Quotas in Amazon DynamoDB").
 const maxDepth = 40
 
-// attributes reads an object of attribute values. depth is the number of lists and maps
-// around it.
+// attributes reads an object of attribute values. depth is the number of lists and maps that
+// enclose the object.
 func (r *Reader) attributes(depth int) (Attributes, bool) {
 	const usual = 14 // most records have at most 14 attributes; a map for more would take twice the memory
 	attrs := make(Attributes, usual)

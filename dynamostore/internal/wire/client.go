@@ -189,9 +189,10 @@ func cacheEndpoint(r dynamodb.EndpointResolverV2) dynamodb.EndpointResolverV2 {
 	return &cachingResolver{rules: r}
 }
 
-// RunsSDKRules reports whether r runs the SDK's own endpoint rules, so that its result
-// depends only on the parameters. r must be the resolver of the client that [Client.SDK]
-// returns.
+// RunsSDKRules reports whether r runs the SDK's own endpoint rules, so that its result depends
+// only on the parameters and can be cached. r must be the resolver of the client that
+// [Client.SDK] returns, because RunsSDKRules recognizes the rules by the type that
+// cacheEndpoint wraps them in.
 func RunsSDKRules(r dynamodb.EndpointResolverV2) bool {
 	_, ok := r.(*cachingResolver)
 	return ok

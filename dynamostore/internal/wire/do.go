@@ -58,8 +58,9 @@ var ErrRefused = errors.New("the condition does not hold")
 // retry, or Options.Attempts are used up. It returns [ErrRefused] if the condition failed,
 // and otherwise the SDK's error of the last attempt.
 //
-// The Fate says whether any attempt of the call was applied. With ErrRefused it is [Unknown]
-// if an earlier attempt may have been applied.
+// The Fate says whether any attempt of the call was applied. It can be [Unknown] even with
+// ErrRefused: an earlier attempt whose reply was lost may have been applied, and its effect
+// can be why the condition of the last attempt failed.
 func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	var made *Attempt
 	if c.first != nil {
@@ -77,8 +78,9 @@ func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	}
 	call := &call{Context: ctx, request: r, first: made}
 	if made != nil {
-		// The middleware witness replaces this value by a more precise one, unless the
-		// caller's context has ended.
+		// This is a first estimate of whether the attempt may have been applied. The
+		// middleware witness replaces it by a more precise one when the SDK gets the outcome
+		// of the attempt. If the caller's context has ended, the estimate stays.
 		call.unknown = !made.conn.neverSent()
 	}
 	err := call.send(c.sdk)
@@ -124,10 +126,10 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// hideCallFromDiscovery adds a middleware that hides the call from DescribeEndpoints
-// requests. With endpoint discovery, the SDK sends such a request in another goroutine,
-// with the context of the call for which it needs the endpoint. That request must not be
-// taken for an attempt of the call.
+// hideCallFromDiscovery keeps a DescribeEndpoints request from counting as an attempt of a
+// call. With endpoint discovery, the SDK sends such a request in another goroutine, to learn
+// the endpoint for a call. It sends the request with the context of that call.
+// hideCallFromDiscovery adds a middleware that removes the call from the context.
 func hideCallFromDiscovery(stack *middleware.Stack) error {
 	if stack.ID() != "DescribeEndpoints" {
 		return nil
@@ -166,8 +168,9 @@ func (a *Attempt) succeeded(r *Request) bool {
 }
 
 // refused reports whether the response is complete and says that the request's condition
-// failed. If the response names the error in a header field, refused returns false and leaves
-// the decoding to the SDK.
+// failed. A response may name its error in a header field, which the SDK then prefers to the
+// body. Answer.Refusal reads only the body, so refused returns false for such a response, and
+// the SDK decodes it.
 func (a *Attempt) refused(r *Request) bool {
 	return a.whole() && a.Status == http.StatusBadRequest && first(a.Header, "X-Amzn-Errortype") == "" && r.Answer.Refusal(a.Body)
 }
