@@ -260,10 +260,11 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 }
 
 // due reports whether the key should be fetched now, by these rules:
-//   - After ErrKeyGone, it should be fetched once the pause of keyFor/refreshPause is over.
-//   - Otherwise, if no key is cached, it should be fetched at once.
-//   - A cached key should be fetched again once it is older than keyFor. After a failed
-//     refresh, a key that is still usable waits for the same pause.
+//   - If the last call reported that the key is gone (ErrKeyGone), the key should be fetched
+//     again after a pause of keyFor/refreshPause.
+//   - Otherwise, if no key is cached, the key should be fetched at once.
+//   - A cached key should be fetched again once it is older than keyFor. If that fails and
+//     the cached key is still usable, the next try should wait for the same pause.
 func (s *keySlot) due(keyFor time.Duration) bool {
 	age, known := elapsed.Since(s.fetchedAt)
 	switch {

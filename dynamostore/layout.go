@@ -60,12 +60,13 @@ func (l *layout) parse(attrs attributes) (*item, error) {
 // reports whether the value was valid.
 type taker = func(r *lowlevel.Reader, name string) bool
 
-// read decodes the item in a response. scan reads the response and calls its argument for
-// each attribute of the item. read returns a nil item if the response has none, and false
-// if scan could not read the response.
+// read decodes the item in a response. The caller's function scan reads the response: it calls
+// the given taker for each attribute of the item. Its result here reports whether the response
+// has an item, and its result ok whether scan could read the response. If there is no item,
+// read returns a nil item. If scan can't read the response, read returns false.
 //
-// If the item is not a valid record, read decodes it again into a map, and returns the
-// error of parse for that map, which says what is wrong with the item.
+// If the item is not a valid record, read calls scan again to decode the item into a map. It
+// passes the map to parse, and returns the error of parse, which says what is wrong.
 func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, foreign error) {
 	it := &item{}
 	var seen uint32
@@ -93,12 +94,13 @@ func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, forei
 	return it, true, foreign
 }
 
-// set reports whether one of the given updates sets or removes the attribute with index i.
+// set reports whether one of the given updates sets or removes attribute i of itemAttributes.
 func (l *layout) set(i int, by updates) bool {
 	return itemAttributes[i].setBy&by != 0 && l[i].name != ""
 }
 
-// column returns the index of the attribute with this name in the table, or -1.
+// column returns the position in l of the attribute that the table calls name, or -1 if there
+// is none.
 func (l *layout) column(name string) int {
 	for i := range l {
 		if l[i].name == name && name != "" {
@@ -129,9 +131,9 @@ func (l *layout) appendKey(b []byte, id string) []byte {
 	return append(lowlevel.AppendString(b, id), "}}"...)
 }
 
-// expression returns an UpdateExpression for the attributes that the given updates change.
-// Attributes that the item has are set, and their values are added to values. The others
-// are removed.
+// expression returns an UpdateExpression for the attributes that the given updates change. If
+// the item has a value for an attribute, the expression sets the attribute, and expression
+// adds the value to the map values. Otherwise the expression removes the attribute.
 func (l *layout) expression(sets updates, it *item, values attributes) string {
 	for i := range itemAttributes {
 		if a := &itemAttributes[i]; l.set(i, sets) {
@@ -144,8 +146,8 @@ func (l *layout) expression(sets updates, it *item, values attributes) string {
 	return string(l.appendExpression(make([]byte, 0, enough), sets, it))
 }
 
-// appendExpression appends the UpdateExpression that the method expression returns. The
-// UpdateExpression has only keywords and placeholders, so it needs no escaping in JSON.
+// appendExpression appends to b the same UpdateExpression that l.expression returns. The text
+// has only keywords and placeholders, so it needs no escaping in JSON.
 func (l *layout) appendExpression(b []byte, sets updates, it *item) []byte {
 	verb := "SET "
 	for i := range itemAttributes {
@@ -179,9 +181,10 @@ func (l *layout) appendValues(b []byte, sets updates, it *item) []byte {
 	return b
 }
 
-// headFor returns the beginning of the JSON of every request that makes the write: the
-// table's name, the condition, the attribute names, and what DynamoDB returns. returns is ""
-// for an action of a transaction, which can't return an item if it succeeds.
+// headFor returns the beginning of the JSON of a request or of an action in a transaction. It
+// is the same for all records, so it is encoded only once: the table's name, the condition,
+// the attribute names, and which item DynamoDB should return. The parameter returns is the
+// request's ReturnValues. It is "" for an action, which can't return an item if it succeeds.
 func (w *write) headFor(table string, returns types.ReturnValue) string {
 	var b []byte
 	b = lowlevel.AppendString(append(b, `{"TableName":`...), table)

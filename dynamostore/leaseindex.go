@@ -55,9 +55,9 @@ func (o *Options) leaseIndexKey() []types.KeySchemaElement {
 	}
 }
 
-// checkDeadLeases returns the problems of the index that Store.DeadLeases queries. If the
-// index can be queried, checkDeadLeases also tries a Query, which needs a permission. It
-// returns nil if Options.LeaseIndex is not set.
+// checkDeadLeases returns the problems that Store.DeadLeases would have with the index. If the
+// index can be queried, checkDeadLeases tries a Query, to find out whether dynamodb:Query is
+// permitted. It returns nil if Options.LeaseIndex is not set.
 func (s *Store) checkDeadLeases(ctx context.Context) TableProblems {
 	problems := checkLeaseIndex(ctx, s.wire.SDK(), s.table, &s.opts)
 	if s.opts.LeaseIndex == "" || problems.has(NoIndex) || problems.has(WrongIndex) || problems.has(IndexNotActive) {

@@ -19,8 +19,8 @@ const (
 
 // problem returns a WriteError if DynamoDB would refuse the writes whatever the tables
 // contain: a write is incomplete, two writes are to the same item, or a limit is exceeded.
-// It makes only the checks that need no store; the method invalid makes the others. The
-// caller must hold t.mu.
+// The checks that need a store are in t.invalid, which also calls problem. The caller must
+// hold t.mu.
 func (t *Tx) problem() error {
 	if n := len(t.writes); n > maxActions-1 {
 		return &WriteError{Err: fmt.Errorf("there are %d; a transaction takes %d, and one of them is the record's", n, maxActions)}
@@ -75,8 +75,8 @@ func (w *Write) incomplete() error {
 	return nil
 }
 
-// invalid returns a WriteError if a write could not be enlisted, or if the writes can't be
-// made in one transaction with a record of the store s.
+// invalid returns a WriteError if Tx could not enlist one of the writes, or if the writes
+// can't be made in one transaction with a record of the store s.
 func (t *Tx) invalid(s *Store) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

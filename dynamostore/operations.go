@@ -46,8 +46,9 @@ const (
 	MaxReason = 256
 )
 
-// checkOperatorText returns an error unless text can be stored in a record. what is the word
-// for text in the error: "name" or "reason". most is the maximum length of text in bytes.
+// checkOperatorText returns an error unless an operator's name or reason can be stored in a
+// record. The parameter what says for the error which of them it is: "name" or "reason". The
+// parameter most is the maximum length in bytes.
 func checkOperatorText(what, text string, most int) error {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -72,7 +73,8 @@ func withOperation(before []Operation, one Operation) []Operation {
 // attributevalue encodes and decodes it.
 type operations []Operation
 
-// storedOperation is an Operation with the names of the attribute's members.
+// storedOperation is the form in which an Operation is stored in the attribute "operations".
+// The tags are the names of the stored members.
 type storedOperation struct {
 	What    OperationKind `dynamodbav:"what"`
 	By      string        `dynamodbav:"by"`

@@ -96,8 +96,9 @@ var (
 	// ErrRecordCompleted means that an attempt completed the record, or that a purge
 	// erased its answer. An operator can't change such a record.
 	ErrRecordCompleted = errors.New("the record is completed, and the answer of an attempt never changes")
-	// ErrRecordSettled means that an operator has already settled the record. Settle
-	// replaces that answer only with OperatorOptions.Again.
+	// ErrRecordSettled means that an operator has already settled the record. Release
+	// never changes such a record. Settle replaces the operator's answer only if
+	// OperatorOptions.Again is set.
 	ErrRecordSettled = errors.New("an operator has settled the record, and callers may have received that answer")
 	// ErrNotEncrypted is returned by Settle if the functions that use the record encrypt
 	// answers and the operator's store has no Options.Encryption.
@@ -109,9 +110,10 @@ var (
 	ErrRecordGone = errors.New("there is no such record, or it has expired")
 )
 
-// errChangedOrApplied is the cause of a StoreError if the record has changed, and an earlier
-// try of the write, whose reply was lost, may have been applied before the change.
-// ErrRecordChanged would be wrong here, because it means that nothing was written.
+// errChangedOrApplied is the cause of a StoreError if it is unknown whether the operator's
+// write was applied: the reply to one try was lost, and a later try was refused because the
+// record has changed. ErrRecordChanged would be wrong here, because it means that nothing was
+// written.
 var errChangedOrApplied = errors.New("the record is not any more what was shown; an earlier try had no answer and may have been applied before the record changed: look at it again")
 
 var errNotInspected = errors.New("dynamostore: an operator acts on what Store.Inspect has returned, and on nothing else")
@@ -142,9 +144,10 @@ const (
 // Release releases a record that an attempt left in progress, so that the next retry runs
 // the handler again. The record keeps its attempt number, its steps and its fingerprint.
 //
-// The write is conditional on the token, the state and the lease end of seen, and it
-// replaces the token. If two operators change the same record, only one of them succeeds.
-// If the attempt is still running, it can no longer complete the record.
+// The write is conditional: the record must still have the token, the state and the lease end
+// that it has in seen. The write also replaces the token. If two operators change the same
+// record, only one of them succeeds. If the attempt is still running, it can no longer
+// complete the record.
 //
 // Release returns the record as it is now. The error is one of these:
 //   - [ErrRecordChanged], with the record as it is now
@@ -152,8 +155,8 @@ const (
 //   - [*LeaseLiveError], unless OperatorOptions.Force is set
 //   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been
 //     released; inspect it again.
-//   - another error, and nothing was changed, if seen was not read from the store or
-//     OperatorOptions.Random failed
+//   - another error. It means that seen was not read from the store or that
+//     OperatorOptions.Random failed, and that nothing was changed.
 func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, error) {
 	if seen.Record.State == lambdaidem.Released {
 		return seen, ErrRecordReleased
@@ -223,9 +226,10 @@ func (i Inspected) settled() bool {
 	return isSettled(i.Record.State, i.Record.Token, i.Operations)
 }
 
-// isSettled reports whether a record with this state, token and operations has an answer
-// that an operator gave. If so, its latest operation is OperationSettled, with the record's
-// token.
+// isSettled reports whether a record has an answer that an operator gave. The parameters are
+// the record's state, token and operations. Settle gives the record a new token and adds an
+// OperationSettled with that token. So an operator's answer is still there if the record is
+// completed, and that operation is the latest one and has the record's token.
 func isSettled(state lambdaidem.State, token string, did []Operation) bool {
 	n := len(did)
 	return state == lambdaidem.Completed && n > 0 && did[n-1].What == OperationSettled && did[n-1].Token == token
@@ -319,9 +323,10 @@ type operatorWrite struct {
 	condition string  // its ConditionExpression
 }
 
-// write sends the conditional UpdateItem that how describes, with the values of the given
-// item. DynamoDB applies it only if the record has not changed since the operator saw it.
-// write returns the record as it is now. The error is ErrRecordChanged or a StoreError.
+// write sends the conditional UpdateItem of Release or Settle. The parameter how describes the
+// request, and the item has the new values. The condition fails if the record is not as in
+// seen any more. write returns the record as it is now. The error is ErrRecordChanged or a
+// StoreError.
 func (o *Operator) write(ctx context.Context, seen Inspected, how *operatorWrite, it *item) (Inspected, error) {
 	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
 	if how.condition == isStillWhatWasSettled {
@@ -360,10 +365,12 @@ func (o *Operator) write(ctx context.Context, seen Inspected, how *operatorWrite
 	return now, ErrRecordChanged
 }
 
-// isSameAttempt reports whether the record now belongs to the same attempt as when it was
-// seen. If so, the record lists every operation since then, so an operation that is not in
-// the list was not applied. The record of a later attempt proves nothing, because an attempt
-// after the record's expiry begins with an empty list.
+// isSameAttempt reports whether the record still belongs to the same attempt as when it was
+// seen. If so, the record's list of operations has every operation since then, so an operation
+// that is not in the list was not applied.
+//
+// If the record belongs to a later attempt, the list proves nothing: when a record has expired,
+// the next attempt creates the record anew, with an empty list.
 func isSameAttempt(now, seen lambdaidem.Record) bool {
 	return now.State != lambdaidem.Absent && now.Attempt == seen.Attempt && now.StartedAt.Equal(seen.StartedAt)
 }
@@ -389,9 +396,9 @@ func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, it *it
 		if a.setBy&c.sets == 0 && !slices.Contains(c.also, a.standard) {
 			continue
 		}
-		// The operator's store may lack Options.LeaseIndex although the functions have
-		// it. Removing the attribute of the index by its standard name still takes the
-		// record out of the index.
+		// The functions may have Options.LeaseIndex although the operator's store does
+		// not. The store then has no name for the index's partition key. Use the standard
+		// name, so that the update removes the attribute, and the record leaves the index.
 		if names[a.placeholder] = column.name; column.name == "" {
 			names[a.placeholder] = a.standard
 		}

@@ -48,11 +48,13 @@ type Options struct {
 	// itself, after compression and encryption: 1 byte to 384 KB. A larger answer is
 	// stored in separate items. Default 20 KB.
 	//
-	// A replay begins with a write that DynamoDB refuses, which costs write units for the
-	// size of the record. An answer in separate items costs about one unit more to write,
-	// but a replay then reads it at a twentieth of the price. With on-demand prices and
-	// one replay for 20 first requests, both cost the same at 22 KB. If replays are rarer,
-	// a larger MaxInline costs less: 54 KB for one replay in 50 requests.
+	// The best value depends on how often answers are replayed. Each replay begins with a
+	// write that would lock the record. DynamoDB refuses this write, but charges write units
+	// for the size of the record, including an answer in it. An answer in separate items
+	// costs about one write unit more to store, but a replay only reads these items, and
+	// reading a KB costs a twentieth of writing it. With on-demand prices and one replay for
+	// 20 first requests, both cost the same at 22 KB. If replays are rarer, a larger
+	// MaxInline costs less: 54 KB for one replay in 50 requests.
 	MaxInline int
 
 	// MaxAnswer is the maximum size in bytes of an answer before compression: 1 byte to
@@ -78,25 +80,27 @@ type Options struct {
 	//
 	// The index can be added while functions are running, before or after the option is
 	// set in them, and functions with and without the option can share records. But a
-	// record that was locked by a function without the option has no entry. A record
-	// that such a function takes over keeps its entry. If the function then completes or
-	// releases the record, the entry remains until TTL deletes the record, and costs every
-	// search a read unit. So set the option in all functions that write to the table, and in
-	// the tool with which operators settle records.
+	// function without the option does not maintain the index. The records that it locks
+	// have no entry, so DeadLeases does not find them. If the function takes over a record
+	// that has an entry, and completes or releases the record, the entry remains until TTL
+	// deletes the record, and costs every search a read unit. So set the option in all
+	// functions that write to the table, and in the tool with which operators settle
+	// records.
 	LeaseIndex string
 
-	// LeaseShards is the number of partition keys of the index among which the records
-	// are distributed by their ids: 1 to 1000. Default 64.
+	// LeaseShards is the number of shards of the index LeaseIndex: 1 to 1000. A shard is one
+	// value of the index's partition key, and the id of a record determines its shard.
+	// More shards allow more requests a second. Default 64.
 	//
-	// Each partition key can take 1,000 write units a second, because its entries are
-	// sorted by time (Amazon DynamoDB, "Best practices for designing and using partition
-	// keys effectively"). If the index can't keep up, DynamoDB throttles every lock on
-	// the table ("Understanding Global Secondary Index write throttling and back
-	// pressure"). A new request takes two writes, or three with enlisted writes, so each
-	// shard is enough for 333 requests a second, and 64 shards for 21,000. The default
-	// quota of a table or index, 40,000 write units a second, allows 20,000 requests a
-	// second ("Quotas in Amazon DynamoDB"). A search of the index queries each shard, and
-	// costs half a read unit for an empty one.
+	// Each shard can take 1,000 write units a second, because its entries are sorted by
+	// time (Amazon DynamoDB, "Best practices for designing and using partition keys
+	// effectively"). If the index can't keep up, DynamoDB throttles every lock on the
+	// table ("Understanding Global Secondary Index write throttling and back pressure").
+	// Each new request takes two write units of its shard, or three with enlisted writes.
+	// So each shard is enough for 333 requests a second, and 64 shards for 21,000. The
+	// default quota of a table or index, 40,000 write units a second, allows 20,000
+	// requests a second ("Quotas in Amazon DynamoDB"). A search of the index queries each
+	// shard, and costs half a read unit for an empty one.
 	//
 	// To increase the number, change it first in programs that search the index, then in
 	// those that write. To decrease it, change it first in the programs that write. When no

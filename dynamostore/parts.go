@@ -175,8 +175,9 @@ func (s *Store) prepare(ctx context.Context, lease lambdaidem.Lease, result lamb
 	return p.result, err
 }
 
-// writeParts writes the parts of a large answer, several at a time. It does nothing if
-// the record contains the answer. It is idempotent. The error is a StoreError.
+// writeParts writes the parts of a large answer to the table, several at a time. It does
+// nothing if the answer is small enough for the record itself. Calling writeParts twice has
+// the same effect as calling it once. The error is a StoreError.
 func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed) error {
 	if p.stored == nil {
 		return nil
@@ -200,10 +201,9 @@ func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed
 	return group.Wait() //nolint:wrapcheck // a StoreError
 }
 
-// part returns the item for part n of an answer. Every record has an attribute "token", and
-// a part has none. The condition lockIsFree requires the attribute, so no attempt can
-// mistake a part for an expired record and overwrite it. If the record never expires,
-// neither does the part.
+// part returns the item for part n of an answer. The item has no attribute "token", so that no
+// attempt mistakes the part for an expired record and overwrites it: the condition lockIsFree
+// never holds for an item without a token. If the record never expires, neither does the part.
 func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, of lambdaidem.Result) attributes {
 	origin := attributes{
 		partRecord:  str(validUTF8(lease.ID)),

@@ -25,18 +25,25 @@ type PurgeOptions struct {
 	// Default: nil, which selects all records.
 	Match func(lambdaidem.Record) bool
 
-	// Forget erases the answers and steps of completed and released records, and makes
-	// the records expire 15 minutes ([lambdaidem.MinTTL]) plus OperatorOptions.MaxSkew
-	// later. After that, a retry runs the handler again and repeats its effects. Before
-	// that, a retry gets [lambdaidem.ErrAnswerUnavailable], unless the record is released
-	// and has no steps. A released record with steps is completed without an answer,
-	// because a retry would repeat the steps. Default: false.
+	// Forget erases the answers and steps of completed and released records, and makes the
+	// records expire soon: 15 minutes ([lambdaidem.MinTTL]) plus OperatorOptions.MaxSkew
+	// after the purge. A record that would have expired sooner keeps its expiry. Default:
+	// false.
 	//
-	// The delay is necessary because the request that sets the expiry may arrive late, as
-	// long as its signature is valid. Even then, the expiry must not be in the past.
-	// DynamoDB's TTL deletes the item at least an hour ([lambdaidem.KeptAfterExpiry])
-	// after the expiry. Until then, requests that were made earlier and arrive late still
-	// find the item and are refused.
+	// After the expiry, a retry runs the handler again and repeats its effects. Before the
+	// expiry, the result of a retry depends on the record:
+	//   - A completed record has no answer any more, so a retry gets
+	//     [lambdaidem.ErrAnswerUnavailable].
+	//   - A released record without steps stays released, so a retry runs the handler.
+	//   - A released record with steps becomes completed, and a retry gets
+	//     ErrAnswerUnavailable. Without the results of the steps, the handler would repeat
+	//     the steps.
+	//
+	// The expiry is not sooner because AWS accepts a signed request for 15 minutes. The
+	// request that sets the expiry may arrive that late, and the expiry must then still be in
+	// the future. DynamoDB's TTL deletes the item at least an hour
+	// ([lambdaidem.KeptAfterExpiry]) after the expiry. Until then, requests that were sent
+	// before the expiry and arrive late still find the item and are refused.
 	Forget bool
 
 	// Steps also erases the results of steps in released records and in records whose
@@ -90,10 +97,11 @@ const opPurge = "purge"
 //     lambdaidem.Options.Optimistic, or if its transaction is rejected. For each part,
 //     Purge calls Match with a Record that has only the record's ID, Scope and Token, and
 //     in StartedAt the time at which the part was written.
-//   - A part stays if its answer may still be stored: if the part's attempt holds the
-//     lease, or if the part was written within the last hour and no attempt has completed
-//     the record. This includes a record that an operator settled: an operator may replace
-//     that answer, and writes the parts of the new answer before the record refers to them.
+//   - A part that no record refers to stays if an attempt or an operator may still complete
+//     the record with this part. That is so if the part's attempt holds the lease, or if the
+//     part was written within the last hour and no attempt has completed the record. A record
+//     that an operator settled is included: an operator may replace that answer, and writes
+//     the parts of the new answer before the record refers to them.
 //   - The results of steps stay in records that are released or in progress, because the
 //     next attempt needs them. PurgeOptions.Steps erases these results too, and
 //     PurgeOptions.Forget erases those of released records.
@@ -109,17 +117,18 @@ const opPurge = "purge"
 // Every write to a record is conditional on the token and the state that were read. Purge
 // first removes the answer from the record, then deletes the parts. Until all parts are
 // deleted, the record keeps a list of them. So no reader gets an incomplete answer, and a
-// later purge can finish one that was interrupted.
+// later purge can finish a purge that was interrupted.
 //
-// The request that writes a part has no condition. If it is delayed until after the part
-// was deleted, it writes the part again. No record refers to the part then, and only
-// another purge or TTL deletes it. If a purge has deleted parts, repeat it an hour later.
+// The request that writes a part has no condition. If the request is delayed until after the
+// part was deleted, it writes the part again. No record refers to the part then, and only
+// another purge or TTL deletes it. If a purge has deleted parts, repeat the purge an hour
+// later.
 //
-// Purge yields its progress after each page. All items before PurgeProgress.After are then
-// done, and After is empty in the last progress. An error ends the purge: a
+// Purge yields its progress after each page of the scan. PurgeProgress.After says where the
+// next page begins. It is empty in the last progress. An error ends the purge: a
 // *[lambdaidem.StoreError], or an error of ScanOptions.Pace or OperatorOptions.Random. The
-// page of the error may be partly done. The progress yielded with the error resumes the purge
-// at that page.
+// current page may then be partly purged. The progress that is yielded with the error resumes
+// the purge at the beginning of that page.
 func (o *Operator) Purge(ctx context.Context, optFns ...func(*PurgeOptions)) iter.Seq2[PurgeProgress, error] {
 	var opts PurgeOptions
 	for _, fn := range optFns {
@@ -183,8 +192,8 @@ func (p *purge) page(ctx context.Context) error {
 	return nil
 }
 
-// spend adds the capacity units that a request consumed to the progress. It then calls
-// ScanOptions.Pace, which may wait.
+// spend adds the capacity units of one request to PurgeProgress.Units. It then calls
+// ScanOptions.Pace, which may wait to limit the rate.
 func (p *purge) spend(ctx context.Context, units float64) error {
 	p.mu.Lock()
 	p.progress.Units += units
@@ -192,7 +201,8 @@ func (p *purge) spend(ctx context.Context, units float64) error {
 	return p.opts.Pace(ctx, units)
 }
 
-// count calls add to change the progress, while it holds the lock.
+// count lets the function add change the progress. It holds the lock p.mu meanwhile, because
+// several goroutines count records at the same time.
 func (p *purge) count(add func(*PurgeProgress)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -242,21 +252,27 @@ func (p *purge) isDone(it *item, now time.Time) bool {
 	return it.isErased() && it.Erasing == nil
 }
 
-// wasForgotten reports whether an earlier purge with PurgeOptions.Forget has forgotten the
-// record, so that this purge need not do it again. Three things must still hold: it was the
-// last change by an operator, the record has no answer and no steps, and the record expires
-// no later than if it were forgotten now. A retry that ran before the record expired may have
-// stored an answer or steps again, and set a later expiry.
+// wasForgotten reports whether an earlier purge has forgotten the record (see
+// PurgeOptions.Forget), so that this purge need not do it again. That is so if:
+//   - the latest operation in the record is an OperationForgotten,
+//   - the record has no answer and no steps, and
+//   - the record expires no later than if this purge forgot it now.
+//
+// The first condition is not enough: a retry that ran after the earlier purge may have stored
+// an answer or steps again, and set a later expiry.
 func (p *purge) wasForgotten(it *item, now time.Time) bool {
 	n := len(it.Operations)
 	holdsNothing := it.isErased() || it.Status == lambdaidem.Released && len(it.Steps) == 0
 	return n > 0 && it.Operations[n-1].What == OperationForgotten && holdsNothing && it.Expiration.n <= deletionOf(p.forgottenAt(now)).n
 }
 
-// forgottenAt returns the time at which a record that is forgotten now expires. The request
-// that sets this expiry can't arrive later than that, even by a clock that is ahead by
-// MaxSkew. Otherwise a late request could set an expiry in the past, and the record would not
-// refuse requests that were sent in the meantime.
+// forgottenAt returns the expiry of a record that is forgotten now. A request that is signed
+// now and sets the expiry can't arrive after that time: AWS refuses it after MinTTL. The rest
+// allows for a clock that is ahead by MaxSkew, and for rounding to whole seconds.
+//
+// If the request arrived after the expiry, a claim that was sent in between could arrive even
+// later and still lock the record: the condition of a claim compares the expiry with the time
+// at which the claim was made.
 func (p *purge) forgottenAt(now time.Time) time.Time {
 	return now.Add(lambdaidem.MinTTL + p.o.opts.MaxSkew + time.Second)
 }
@@ -267,8 +283,9 @@ func (it *item) isErased() bool {
 	return it.Status == lambdaidem.Completed && it.Failure != nil && it.Failure.Code == lambdaidem.ErrAnswerUnavailable
 }
 
-// record purges one record. If the record has changed since it was read, record stops and
-// counts it in PurgeProgress.Changed.
+// record purges one record with the requests that writes returns. If a request is refused
+// because the record has changed since it was read, the other requests are not sent, and
+// the record counts as PurgeProgress.Changed.
 func (p *purge) record(ctx context.Context, it *item, clock Inspected) error {
 	for _, write := range p.writes(it, clock) {
 		if done, err := write(ctx); err != nil || !done {
@@ -282,8 +299,9 @@ func (p *purge) record(ctx context.Context, it *item, clock Inspected) error {
 	return nil
 }
 
-// writes returns the requests that purge a record, in order. Each reports false if it was
-// refused because the record has changed since it was read.
+// writes returns functions that purge a record. The caller must call them in this order. Each
+// function sends requests, and returns false if a request was refused because the record has
+// changed since it was read.
 func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (bool, error)) {
 	add := func(write func(context.Context) (bool, error)) { all = append(all, write) }
 	switch {
@@ -313,9 +331,9 @@ func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (
 // has another token.
 const isAsSeen = "#token = :seen_token AND #status = :seen_state"
 
-// expiresNoSooner is a condition that holds if the record never expires, or expires at or after
-// the time that the write sets. A write with this condition can shorten a record's life, but
-// not extend it, even if two purges forget the same record.
+// expiresNoSooner is a condition that holds if the record has no expiry, or if its expiry is
+// not before the new one. So a purge that forgets a record never extends the record's life,
+// even if another purge has set an earlier expiry since the record was read.
 const expiresNoSooner = "(attribute_not_exists(#expiration) OR #expiration >= :expiration)"
 
 func (it *item) asSeen() attributes {
@@ -368,9 +386,12 @@ func (p *purge) erasedItem(it *item, what OperationKind, token string, now time.
 	return next
 }
 
-// removeAnswer writes the attributes of next that concern the answer, and those named in also.
-// It reports false if the condition fails. It also sets the token and the list of parts in the
-// argument it to those of next, because the writes that follow need them.
+// removeAnswer updates the attributes of a record that concern its answer, and the attributes
+// listed in also. The parameter it is the record as it was read, and next has the new values.
+// removeAnswer reports false if the condition fails.
+//
+// In memory, removeAnswer also copies the new token and the new list of parts from next to
+// the parameter it. The writes that follow delete these parts and compare this token.
 func (p *purge) removeAnswer(ctx context.Context, it, next *item, condition string, also ...string) (bool, error) {
 	attrs := append(also, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
 	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, next, it.asSeen())
@@ -385,8 +406,8 @@ func (p *purge) removePartList(ctx context.Context, it *item) (bool, error) {
 	return p.updateAsSeen(ctx, &item{ID: it.ID}, it, attrErasing)
 }
 
-// updateAsSeen writes the given attributes of next to a record if the record still has the
-// token and the state of seen.
+// updateAsSeen writes the listed attributes of next to a record, on condition that the record
+// still has the same token and state as seen.
 func (p *purge) updateAsSeen(ctx context.Context, next, seen *item, attrs ...string) (bool, error) {
 	return p.update(ctx, &attributeUpdate{also: attrs, condition: isAsSeen}, next, seen.asSeen())
 }
@@ -406,9 +427,10 @@ func (p *purge) update(ctx context.Context, c *attributeUpdate, next *item, valu
 	return true, p.spend(ctx, unitsOf(out.ConsumedCapacity))
 }
 
-// wasApplied reports whether an earlier try of the same write was applied. current is the item
-// on which the condition failed. If an earlier try was applied, current has the last operation
-// of next.
+// wasApplied reports whether an earlier try of a refused write was applied, although its reply
+// was lost. The parameter next has the values that the write stores, and current is the item
+// in the table. If the write adds an operation to the record, that operation is the last one
+// in next. The earlier try was applied if current has this operation.
 func (s *Store) wasApplied(current attributes, next *item) bool {
 	it, err := s.layout.parse(current)
 	n := len(next.Operations)
@@ -418,8 +440,9 @@ func (s *Store) wasApplied(current attributes, next *item) bool {
 	})
 }
 
-// deleteParts deletes the parts of an answer that was erased. It needs no condition,
-// because the key of a part contains a checksum of its answer, so no other answer has it.
+// deleteParts deletes the parts of an answer that was erased. The deletes need no condition:
+// the key of a part contains a checksum of the answer, so a part of another answer has another
+// key.
 func (p *purge) deleteParts(ctx context.Context, it *item) error {
 	of := it.Erasing
 	for n := range of.Count {

@@ -52,24 +52,27 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 	return storedPart{id: string(id), record: string(record), token: string(token), scope: string(scope), written: fromMillis(written)}, true
 }
 
-// orphanAge is the minimum age at which a purge deletes a part if the record doesn't show
-// whether the part's attempt may still complete it. An attempt completes the record right
-// after it has written the parts. A Lambda invocation lasts at most 15 minutes, and a request
-// can arrive until its signature expires, at most 15 minutes later. The remaining time allows
-// for clocks that differ.
+// orphanAge is the age of a part after which no attempt can complete the record with it. An
+// attempt completes the record right after it has written the parts. A Lambda invocation lasts
+// at most 15 minutes, and AWS accepts the last request for at most 15 minutes more. The rest of
+// the hour allows for clocks that differ. See isOrphan.
 const orphanAge = time.Hour
 
-// isOrphan reports whether a part that no record refers to will never be read, because no
-// attempt and no operator can still complete the record with the part's answer. After an
-// attempt has completed the record, nobody can complete it again. After an operator has
-// settled the record, an operator can still settle it again. current is the record as it is
-// now, or nil if there is none.
+// isOrphan reports whether a purge may delete a part that no record refers to. It may if
+// nobody can still complete the record with this part. The parameter current is the record as
+// it is now, or nil if there is none. The rules, in order:
+//   - If the record is absent, or has expired and has no live lease, the part is an orphan once
+//     it is older than orphanAge.
+//   - If the record is completed, the part is an orphan, because the answer never changes.
+//     The exception is a record that an operator settled: an operator may settle it again.
+//   - If the record is in progress under the token of the attempt that wrote the part, the part
+//     is not an orphan.
+//   - In all other cases, the part is an orphan once it is older than orphanAge.
 //
-// If the record expires within maxSkew plus one second, only the age of the part counts,
-// even if the record is completed. By a clock that is ahead, the record may have expired
-// already. An optimistic attempt, which holds no lease, may then have written the part for a
-// new record. The second is added because now, the database's time, is rounded down to a
-// whole second.
+// A record counts as expired a little early, by maxSkew plus one second. By a clock that is
+// ahead, the record may have expired already, and an optimistic attempt, which takes no lease,
+// may have written the part for a new record. The second is added because the parameter now,
+// the database's time, is rounded down to a whole second.
 func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
 	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
 		if current.Status == lambdaidem.Completed && !isSettled(current.Status, current.Token, current.Operations) {
@@ -101,9 +104,9 @@ func (part *storedPart) isReferredToBy(it *item) bool {
 	return false
 }
 
-// deleteOrphans deletes the parts that PurgeOptions.Match selects and that nobody will ever
-// read; see isOrphan. It counts the other selected parts that no record refers to, and leaves
-// them alone.
+// deleteOrphans deals with the parts that PurgeOptions.Match selects and that no record refers
+// to. It deletes the orphans; see isOrphan. In a dry run, it only counts them. It leaves the
+// others alone and counts them in PurgeProgress.KeptParts.
 func (p *purge) deleteOrphans(ctx context.Context, found []storedPart, now time.Time) error {
 	type lookup struct {
 		current *item // the record as it is now; nil if there is none

@@ -9,8 +9,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// erasesSteps reports whether the purge completes the record without an answer in order
-// to erase its steps; see PurgeOptions.Steps.
+// erasesSteps reports whether PurgeOptions.Steps lets the purge erase the steps of the record.
+// That is so if the record has steps and has not expired, and is released or belongs to an
+// attempt that died. It returns false for a released record if PurgeOptions.Forget is set,
+// because forgetSteps erases the steps then.
 func (p *purge) erasesSteps(it *item, clock Inspected) bool {
 	if !p.opts.Steps || len(it.Steps) == 0 {
 		return false
@@ -26,24 +28,25 @@ func (p *purge) erasesSteps(it *item, clock Inspected) bool {
 	}
 }
 
-// eraseSteps erases the steps of a record by completing the record without an answer. It
-// reports false if the record has changed since it was read.
+// eraseSteps erases the steps of a record. To do so, it completes the record, with the failure
+// lambdaidem.NoAnswer. eraseSteps reports false if the record has changed since it was read.
 func (p *purge) eraseSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
 	seen := p.inspected(it, clock)
 	expires := p.o.expires(seen)
 	if seen.Record.Expires.IsZero() {
 		// The record waits for an operator under policy Hold, and has no expiry. It must
 		// not get one: nobody knows until when retries may arrive, and a retry after the
-		// expiry would run without the steps.
+		// expiry would run the handler again, which would repeat the steps.
 		expires = time.Time{}
 	}
 	return p.completeWithoutSteps(ctx, seen, OperationErased, expires)
 }
 
-// forgetSteps completes a released record with steps without an answer, and makes it expire, as
-// PurgeOptions.Forget demands. The record must not stay released: a retry before the record
-// expires would run without the steps, and repeat their effects. forgetSteps reports false if
-// the record has changed since it was read.
+// forgetSteps erases the steps of a released record and makes the record expire, as
+// PurgeOptions.Forget demands. To do so, it completes the record, with the failure
+// lambdaidem.NoAnswer. If the record stayed released, a retry before the expiry would run the
+// handler, which would not find the results of the steps and would repeat their effects.
+// forgetSteps reports false if the record has changed since it was read.
 func (p *purge) forgetSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
 	seen := p.inspected(it, clock)
 	expires := p.forgottenAt(seen.latest())
@@ -57,9 +60,10 @@ func (p *purge) inspected(it *item, clock Inspected) Inspected {
 	return Inspected{Record: it.record(), Operations: it.Operations, Now: clock.Now, read: clock.read}
 }
 
-// completeWithoutSteps completes a record without an answer, which removes its steps. It
-// also gives the record a new fencing token, so an attempt that is still running can't
-// store anything. It reports false if the record has changed since it was read.
+// completeWithoutSteps completes a record with the failure lambdaidem.NoAnswer. Completing a
+// record also removes its steps. The record gets a new fencing token, so an attempt that is
+// still running can't store anything. completeWithoutSteps reports false if the record has
+// changed since it was read.
 func (p *purge) completeWithoutSteps(ctx context.Context, seen Inspected, what OperationKind, expires time.Time) (bool, error) {
 	next, err := p.o.nextItem(seen, what, false)
 	if err != nil {

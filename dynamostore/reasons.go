@@ -84,7 +84,8 @@ func reasonOf(err error) lambdaidem.Reason {
 // exceeded. A reason such as TableWriteKeyRangeThroughputExceeded names the resource (Table
 // or Index), the operation (Read or Write) and the limit (AWS, "DynamoDB throttling
 // resolution guide"). If an error has several reasons, the one whose suffix comes first in
-// this list is reported, because raising a limit further down the list would not lift it.
+// this list is reported. Raising a limit further down the list would not help, because the
+// first limit would still be exceeded.
 var throttleBySuffix = [...]struct {
 	suffix   string
 	throttle lambdaidem.Throttle
@@ -95,8 +96,9 @@ var throttleBySuffix = [...]struct {
 	{"ProvisionedThroughputExceeded", lambdaidem.ThrottleProvisioned},
 }
 
-// throttling returns the limit that an error names. It also returns the error with
-// DynamoDB's throttling reasons added to its text, because the SDK leaves them out.
+// throttling returns which throughput limit was exceeded, according to the throttling reasons
+// in DynamoDB's error. It also returns an error that wraps err and has these reasons in its
+// text, because the SDK leaves them out of the text.
 func throttling(err error) (lambdaidem.Throttle, error) {
 	var reasons []types.ThrottlingReason
 	if e, ok := errors.AsType[*types.ProvisionedThroughputExceededException](err); ok {
@@ -128,14 +130,14 @@ func throttling(err error) (lambdaidem.Throttle, error) {
 }
 
 // reasonOfCancellation returns the reason why one action of a cancelled transaction failed.
-// code is the Code of the action's CancellationReason. The result is ReasonUnknown if the
-// action did not fail ("None") or if its own condition failed.
+// code is the Code of the action's CancellationReason. The result is ReasonInvalid if the
+// action would fail again on every retry. The result is ReasonUnknown if the action did not
+// fail ("None"), if its own condition failed, or if this package does not know the code.
 //
-// The reason is ReasonInvalid if the write would fail again on every retry. This includes an
-// item that is too large, because the code does not distinguish it. For the action on the
-// record, the caller must recognize this case by the message of the CancellationReason: the
-// guard can complete the record without an answer that is too large. A write of the handler
-// can't be left out.
+// DynamoDB has no separate code for an item that is too large, so the result is ReasonInvalid
+// for such an item too. If the item is the record, the caller must recognize this case by the
+// message (see saysTooLarge), because the guard can then complete the record without the
+// answer. If the item is the handler's, there is no such way out.
 func reasonOfCancellation(code string) lambdaidem.Reason {
 	switch code {
 	case "TransactionConflict":

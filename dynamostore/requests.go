@@ -24,7 +24,9 @@ type recordRequest struct {
 	foreign error // why the item in the response is not a valid record; nil if it is valid or there is none
 }
 
-// recordRequest returns a request with this body, which decodes its own response.
+// recordRequest returns a request for the operation op with the given body. The request is
+// also its own [wire.Answer], so it decodes DynamoDB's response. The parameter member is the
+// name of the JSON member with the item in that response, or "" if there is none.
 func (s *Store) recordRequest(op wire.Operation, member string, body []byte) *recordRequest {
 	r := &recordRequest{Request: wire.Request{Operation: op, Tables: s.tables, Body: body}, layout: s.layout, member: member}
 	r.Answer = r
@@ -81,8 +83,9 @@ func (r *recordRequest) decode(body string) (ok bool) {
 	return ok
 }
 
-// isObject reports whether the body is a JSON object, with or without members. DynamoDB's
-// response to a write that returns no item has no members today, but may have some one day.
+// isObject reports whether the body is a complete JSON object. It checks the response to a
+// write that returns no item. DynamoDB sends an object without members today. isObject also
+// accepts members, because DynamoDB may add some one day.
 func isObject(body string) bool {
 	if lowlevel.Empty(body) {
 		return true
@@ -191,7 +194,8 @@ func (r *partRequest) decode(body string) bool {
 	return ok
 }
 
-// Refusal implements [wire.Answer]. It returns false, because the request has no condition.
+// Refusal implements [wire.Answer]. It reports that no condition failed, because requests for
+// parts have none.
 func (*partRequest) Refusal(string) bool { return false }
 
 // transactRequest is a TransactWriteItems, and the reasons why DynamoDB cancelled it.
@@ -239,8 +243,8 @@ func (s *Store) transacting(token string, record []byte, writes []*Write) (*tran
 
 var errUnwritable = errors.New("it has no table, item or key, or an attribute whose value is nil")
 
-// putAction returns, as JSON, the action of a transaction that puts a record if the condition
-// of w holds.
+// putAction returns the JSON of a Put, one of the actions in a transaction. The Put writes a
+// whole record, on the condition of w.
 func (s *Store) putAction(w *write, it *item, g given) []byte {
 	return encoded(func(b []byte) []byte {
 		b = append(append(b, `{"Put":`...), w.action...)
@@ -250,8 +254,8 @@ func (s *Store) putAction(w *write, it *item, g given) []byte {
 	})
 }
 
-// updateAction returns, as JSON, the action of a transaction that updates a record if the
-// condition of w holds.
+// updateAction returns the JSON of an Update, one of the actions in a transaction. The Update
+// changes a record, on the condition of w.
 func (s *Store) updateAction(w *write, it *item, g given) []byte {
 	return encoded(func(b []byte) []byte {
 		b = append(append(b, `{"Update":`...), w.action...)

@@ -70,9 +70,9 @@ func (s *Store) sealAnswer(ctx context.Context, lease lambdaidem.Lease, a *apart
 	return key.seal(lease.ID, lease.Token, a.purpose(), stored), nil
 }
 
-// openAnswer decrypts the stored bytes of an answer. It does not compare the checksum in a,
-// because AES-GCM detects every change to the bytes. The error is a damagedAnswerError or a
-// keyError.
+// openAnswer decrypts the stored bytes of an answer. It does not verify the answer's checksum
+// (a.Parts.Checksum), because AES-GCM detects every change to the bytes. The error is a
+// damagedAnswerError or a keyError.
 func (s *Store) openAnswer(ctx context.Context, record lambdaidem.Record, a *apart, stored []byte) ([]byte, error) {
 	answer, token, err := s.decryptText(record.ID, a.purpose(), stored, s.findWith(ctx))
 	switch {
@@ -167,9 +167,9 @@ func (s *Store) trusted(it *item) lambdaidem.Record {
 		return r
 	}
 	if it.isErased() {
-		// The record says in plaintext that it has no answer. A purge writes that, as does
-		// an operator without a key. Use a fixed text instead of the stored one, because
-		// anyone who can write to the table could have put that there.
+		// The record says in plaintext that it has no answer. Accept that, because a purge
+		// stores it in plaintext, and so does an operator without a key. But return a fixed
+		// text: anyone who can write to the table could have changed the stored text.
 		r.Result.Failure = lambdaidem.NoAnswer("the answer was erased, or was never kept")
 		return r
 	}
@@ -177,9 +177,10 @@ func (s *Store) trusted(it *item) lambdaidem.Record {
 	return r
 }
 
-// decrypted returns the record in an item whose lease the caller holds. The results of its
-// steps are decrypted, because the handler needs them. The error is a StoreError. Its
-// NotApplied is false, because the caller's write was applied or may have been applied.
+// decrypted returns the record in an item, with the results of its steps decrypted. The caller
+// is the attempt that holds the record's lease, and its handler needs the results. The error
+// is a StoreError. Its NotApplied is false, because the caller has sent a write before, which
+// was applied or may have been applied.
 func (s *Store) decrypted(ctx context.Context, op string, it *item) (lambdaidem.Record, error) {
 	r := s.trusted(it)
 	if len(it.Steps) == 0 || !it.sealsSteps() && !s.opts.Encryption.Only {

@@ -43,18 +43,21 @@ type API interface {
 // Options are the optional settings of [New].
 type Options struct {
 	// Older lists the ids or ARNs of other KMS keys that may decrypt data keys, besides
-	// the key that encrypts. These are former keys, and a key that will encrypt after the
-	// next deployment. A data key that was encrypted by any other KMS key is refused.
-	// Otherwise anyone who can write to the table could store an answer that they have
-	// encrypted with a KMS key of their own. Default: none.
+	// the key that encrypts. List former keys here, and list a new key here one deployment
+	// before it begins to encrypt. Default: none.
+	//
+	// A data key that was encrypted by a KMS key that is not listed is refused. Otherwise
+	// anyone who can write to the table could store an answer that they have encrypted
+	// with a KMS key of their own.
 	Older []string
 
 	// Context is the encryption context of each call to KMS; see "Encryption context" in
 	// the AWS KMS developer guide. It is not secret: KMS logs it in CloudTrail. A key
-	// policy can demand a certain context. Data keys that were encrypted with another
-	// Context can't be decrypted. So don't change it before all texts that these data keys
-	// encrypt have expired.
-	// Default: {"lambdaidem": "answers"}.
+	// policy can demand a certain context. Default: {"lambdaidem": "answers"}.
+	//
+	// KMS decrypts a data key only with the Context with which it was encrypted. So don't
+	// change Context while the table has answers or steps that were encrypted with the old
+	// one.
 	Context map[string]string
 }
 
@@ -62,12 +65,16 @@ type Options struct {
 // It sends no request. It panics if client is nil, or if key or a key in Options.Older is
 // empty.
 //
-// Specify all keys by their ARNs. Only then can a deleted key be told from a mistake in a
-// deployment. If all keys are ARNs, and KMS reports for each of them that it was deleted, an
-// answer is unavailable for good, and its replays fail with 500. The same happens if the id of
-// the answer's key is not base64, as the id of every data key is. Any other error of Decrypt
-// is treated as a mistake: a KMS key that is missing in Older, another Context, or an alias or
-// a key id that KMS does not find. Replays then fail with 503 until the mistake is corrected.
+// Specify all keys by their ARNs. If KMS does not find a key by its id or alias, the cause can
+// be a mistake in a deployment, such as another account or Region. If KMS does not find a key
+// by its ARN, this package takes the key for deleted.
+//
+// A replay whose answer can't be decrypted fails in one of two ways:
+//   - It fails with 500 for good if all keys are given by ARNs and KMS finds none of them, or
+//     if the stored id of the data key is damaged (not base64).
+//   - It fails with 503 after any other error of Decrypt, until Decrypt succeeds. The cause
+//     may be a mistake that can be corrected: a KMS key that is missing in Older, another
+//     Context, an alias or a key id that KMS does not find, or an ARN of another Region.
 //
 // To change to another KMS key, add the new key to Older and deploy everywhere. Then make
 // it the key that encrypts, with the former key in Older, and deploy again. If you do both
@@ -104,9 +111,10 @@ func (s *service) generate(ctx context.Context) (dynamostore.Key, error) {
 	return dynamostore.Key{ID: base64.RawURLEncoding.EncodeToString(out.CiphertextBlob), Secret: out.Plaintext}, nil
 }
 
-// decrypt returns the data key with the given id, which is the data key encrypted by KMS. It
-// tries the KMS keys one after another. The error wraps dynamostore.ErrKeyGone if the data
-// key can never be decrypted. It implements dynamostore.Encryption.Find.
+// decrypt returns the data key with the given id. The id is the data key itself in encrypted
+// form, so KMS can decrypt it. decrypt tries the KMS keys one after another. The error wraps
+// dynamostore.ErrKeyGone if the data key can never be decrypted. decrypt implements
+// dynamostore.Encryption.Find.
 func (s *service) decrypt(ctx context.Context, id string) (dynamostore.Key, error) {
 	blob, err := base64.RawURLEncoding.DecodeString(id)
 	if err != nil {

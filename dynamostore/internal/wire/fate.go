@@ -64,16 +64,18 @@ func (witness) HandleDeserialize(ctx context.Context, in middleware.DeserializeI
 	return out, meta, err
 }
 
-// connection counts the connections over which an attempt may have been sent. The error of
-// the attempt does not contain this information: the SDK replaces the error when a context
-// ends, and an HTTP client that retries by itself returns only the last of several errors.
+// connection counts the connections over which an attempt may have been sent. If the attempt
+// fails, surelyNotApplied uses the count to decide whether the request may have been applied.
+// The attempt's error is not enough for that: the SDK replaces the error when a context ends,
+// and an HTTP client that retries by itself returns only the last of several errors.
 type connection struct {
 	wanted atomic.Bool  // the HTTP client has asked for a connection
 	had    atomic.Int32 // the number of connections that it got
 	hooks  httptrace.ClientTrace
 }
 
-// traced returns a copy of ctx with hooks that count the connections of the attempt.
+// traced returns a copy of ctx with hooks of net/http/httptrace. If the attempt is sent with
+// that context, the hooks count its connections in c.
 func (c *connection) traced(ctx context.Context) context.Context {
 	c.hooks.GetConn = func(string) { c.wanted.Store(true) }
 	c.hooks.GotConn = func(httptrace.GotConnInfo) { c.had.Add(1) }

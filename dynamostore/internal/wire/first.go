@@ -30,12 +30,14 @@ type Attempt struct {
 	conn connection
 }
 
-// Traced returns a copy of ctx that counts the connections of the attempt. The attempt's
-// request must be sent with this context.
+// Traced returns a copy of ctx with which the attempt's request must be sent. The copy counts
+// the connections that the attempt uses. If the attempt fails, the count helps to decide
+// whether the request may have been applied.
 func (a *Attempt) Traced(ctx context.Context) context.Context { return a.conn.traced(ctx) }
 
 // Send sends r, the request of the attempt, and stores the response or the error in a. The
-// context of r must be the one that Traced returned, or derived from it.
+// context of r must be the one that Traced returned, or derived from it. Otherwise the
+// connections of the attempt are not counted.
 func (a *Attempt) Send(h *HTTP, r *http.Request) {
 	resp, err := h.Send(r)
 	if err != nil {

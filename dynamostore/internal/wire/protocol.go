@@ -13,13 +13,12 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// protocol is the SDK's protocol with two differences, both for calls of [Client.Do]: it
-// sends Request.Body, and it lets Request.Answer decode a successful response before the SDK
-// does.
-//
-// The SDK encodes maps in random order. If it encoded a transaction again for each attempt,
-// attempts with the same ClientRequestToken would have different bytes, and DynamoDB might
-// take them for different transactions.
+// protocol is the SDK's protocol with two changes, both for calls of [Client.Do]:
+//   - It sends Request.Body instead of the bytes that the SDK encodes. The SDK encodes maps in
+//     random order, so the attempts of one transaction would have the same ClientRequestToken
+//     but different bytes. DynamoDB might take them for different transactions.
+//   - It passes a successful response to Request.Answer, which decodes the response for the
+//     caller of Do. The SDK decodes the response after that.
 type protocol struct{ smithyhttp.ClientProtocol }
 
 func (p protocol) SerializeRequest(ctx context.Context, schema *smithy.OperationSchema, in smithy.Serializable, req *smithyhttp.Request) error {
