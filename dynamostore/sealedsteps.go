@@ -59,8 +59,8 @@ func (s *Store) needsResealing(it *item) bool {
 // so without resealSteps an old key could be needed long after the guard's TTL.
 //
 // resealSteps ignores errors, because the attempt already has the decrypted steps and can
-// run. After an error, the next attempt tries again. If this attempt has lost its lease,
-// its next write fails too.
+// run. The next attempt tries again. If the error is a lost lease, the attempt learns of
+// the loss at its next write, which fails too.
 func (s *Store) resealSteps(ctx context.Context, it *item, steps lambdaidem.Steps, now time.Time) {
 	ours := &item{ID: it.ID, Token: it.Token}
 	if s.setSteps(ctx, ours, steps) != nil {

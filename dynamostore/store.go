@@ -205,9 +205,9 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, change func(*item)) (lambdaidem.Record, error) {
 	ours := &item{ID: lease.ID, Token: lease.Token}
 	change(ours)
-	// The item in the table is a few hundred bytes larger than ours, because it also has
-	// attributes that the lock wrote. If only these make the item too large, DynamoDB
-	// refuses the update.
+	// This size leaves out attributes that are only in the table's item, such as the
+	// fingerprint. The whole item is a few hundred bytes larger. If only these make the
+	// item too large, DynamoDB itself refuses the update.
 	if size := s.layout.size(ours); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(w.op, size)
 	}

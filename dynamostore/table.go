@@ -72,8 +72,8 @@ func enableTTL(ctx context.Context, client *dynamodb.Client, table string, o *Op
 	if err == nil {
 		return nil
 	}
-	// Another process may have enabled TTL in the meantime. DynamoDB then refuses the
-	// request as invalid.
+	// UpdateTimeToLive also fails if another process has just enabled TTL. So read the
+	// setting once more, and ignore the error if TTL is enabled now.
 	ttl, again := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(table)})
 	if again == nil && ttl.TimeToLiveDescription != nil && ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
 		return nil

@@ -14,13 +14,14 @@ const (
 	// the SDK's middleware carries out, such as APIOptions or tracing.
 	TransportAuto Transport = ""
 	// TransportDirect sends requests without the SDK's middleware. It takes less than half
-	// of the SDK's processor time. It uses the HTTP client, credentials, Region and endpoint
-	// of the SDK's client, and signs requests as the SDK does.
+	// of the SDK's processor time. It uses the HTTP client, credentials, Region and
+	// endpoint of the SDK's client, and signs requests as the SDK does.
 	//
-	// The direct transport makes only the first try of each request. If that try fails for
-	// any reason other than the request's condition, the SDK's client continues and counts
-	// it as its own first try. So retries, errors, the retry quota and the correction of
-	// the clock are the SDK's.
+	// The direct transport makes only the first try of each request. If DynamoDB carries
+	// out the request, or refuses it because its condition failed, there is no other try.
+	// After any other failure, the SDK's client takes over and counts that try as its own
+	// first one. So errors, retries, the retry quota and the correction for a wrong local
+	// clock are those of the SDK.
 	TransportDirect Transport = "direct"
 	// TransportSDK sends all requests through the SDK's client.
 	TransportSDK Transport = "sdk"

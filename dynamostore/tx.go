@@ -22,8 +22,9 @@ func (s *Store) Begin(random io.Reader) lambdaidem.Tx {
 	return &transaction{store: s, random: random, enlisted: &Tx{}}
 }
 
-// transaction implements [lambdaidem.Tx], through which the guard commits a handler's
-// writes. The handler itself uses only enlisted, the [Tx] that collects these writes.
+// transaction implements [lambdaidem.Tx], which the guard uses to commit a handler's
+// writes. The handler never sees the transaction. It enlists its writes in a [Tx], the
+// field enlisted.
 type transaction struct {
 	store    *Store
 	random   io.Reader // the source of the token that lets DynamoDB recognize a retried transaction
@@ -33,8 +34,11 @@ type transaction struct {
 	mayBeApplied bool      // whether a request was sent that may have been applied
 }
 
-// Seal ends enlisting: from now on, a call that enlists a write panics. Seal reports
-// whether there are writes to make for an answer with outcome o.
+// Seal ends enlisting: from now on, a call that enlists a write panics. o is the outcome of
+// the handler's answer. Seal reports whether there are enlisted writes that the guard must
+// commit with this answer. With OutcomeSucceeded it commits the writes. With OutcomeFailed
+// it commits them only if the handler has called [Tx.AlsoWhenFailed]. With any other
+// outcome it drops them.
 func (t *transaction) Seal(o lambdaidem.Outcome) bool { return t.enlisted.seal(o) }
 
 // Writes returns the number of writes that the handler has enlisted.
@@ -89,8 +93,9 @@ type prepared struct {
 	first      time.Time         // when the request was first sent; zero if it was not sent yet
 }
 
-// records returns the number of actions on the record in the transaction, which come
-// before the handler's writes: 0 if the handler runs unguarded, and otherwise 1.
+// records returns how many actions of the transaction write the idempotency record: 1, or 0
+// if the handler runs unguarded. The action on the record is the first of the transaction,
+// and the handler's writes follow it.
 func (p *prepared) records() int {
 	if p.completion.Alone {
 		return 0
@@ -176,13 +181,14 @@ func (s *Store) completionAction(c *lambdaidem.Completion, answer lambdaidem.Res
 	return s.updateAction(&s.writes.claimOver, ours, given), nil
 }
 
-// tokenLife is how long a transaction without a record is retried, such as the writes of a
-// handler that runs unguarded. DynamoDB recognizes a repeated transaction by its
-// ClientRequestToken for only 10 minutes (AWS, "Amazon DynamoDB Transactions: How it
-// works"). After that, DynamoDB would apply the transaction a second time.
+// tokenLife is how long a transaction that writes no record may be retried. Such a
+// transaction has the enlisted writes of a handler that runs unguarded. DynamoDB recognizes
+// a repeated transaction by its ClientRequestToken for only 10 minutes (AWS, "Amazon
+// DynamoDB Transactions: How it works"). After that, DynamoDB would apply the transaction a
+// second time.
 //
-// A transaction that writes a record can be retried at any time: once it has been applied,
-// its condition on the record no longer holds.
+// A transaction that writes a record can be retried at any time. The transaction has a
+// condition on the record, which no longer holds once the transaction has been applied.
 const tokenLife = 9 * time.Minute
 
 var errTokenTooOld = errors.New("the transaction was first sent longer ago than DynamoDB surely remembers it: sent again, it might happen twice")
@@ -197,8 +203,9 @@ func (p *prepared) mayBeSent() bool {
 	return p.records() > 0 || age < tokenLife
 }
 
-// notSent returns the StoreError of a Commit that sends no request, because of err. Its
-// NotApplied is true unless an earlier request may have applied the transaction.
+// notSent returns a StoreError for a Commit that stopped before it sent a request. err is
+// the reason. NotApplied is true unless an earlier request may have applied the
+// transaction.
 func (t *transaction) notSent(err error) error {
 	return &lambdaidem.StoreError{Op: opCommit, NotApplied: !t.mayBeApplied, Err: err}
 }

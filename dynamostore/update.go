@@ -4,8 +4,8 @@ import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 type attributes = map[string]types.AttributeValue
 
-// write has what all requests of one kind of conditional write have in common, whichever
-// record they write.
+// write describes one kind of conditional write, such as taking the lease or completing a
+// record. It has the parts of the request that are the same for every record.
 type write struct {
 	op        string            // StoreError.Op if the write fails
 	sets      updates           // which attributes an UpdateItem sets or removes; 0 for a PutItem
@@ -25,13 +25,15 @@ func (l *layout) writes(table string) writes {
 		w.head = w.headFor(table, returns)
 		return w
 	}
-	// Completions, releases, saves and takeovers return the old item (ALL_OLD), which
-	// consumes no capacity. The first three are given only the lease, but the methods of
-	// Store return the whole record, so they take its other attributes from the old item.
-	// The new item (ALL_NEW) has these too, but DynamoDB would also send back the answer or
-	// the steps of this very write. A takeover needs the old item for its steps: the old
-	// attempt may have saved steps after the record was read. A lock returns no item,
-	// because its caller has the whole record.
+	// A completion, a release and a save are given only the lease, but the methods of Store
+	// return the whole record. They take the other attributes from the old item (ALL_OLD),
+	// which DynamoDB returns without consuming capacity. The new item (ALL_NEW) has these
+	// attributes too, but DynamoDB would also send back the answer or the steps of this
+	// very write.
+	//
+	// A takeover needs the steps in the old item: the old attempt may have saved steps
+	// after the record was read. A lock needs no item, because it writes the whole record.
+	// The other writes ignore the item.
 	return writes{
 		lock:       of(opAcquire, 0, lockIsFree, types.ReturnValueNone),
 		takeover:   of(opAcquire, takeover, isStillWhatWasSeen, types.ReturnValueAllOld),

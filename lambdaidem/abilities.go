@@ -27,34 +27,35 @@ type Loader interface {
 // StepStore is an optional interface of a [Store] that can store the results of the steps
 // that a handler runs with [Step].
 type StepStore interface {
-	// SaveSteps replaces all steps of the record by steps if the record is in progress
-	// and has the lease's token. It changes no other part of the record. If the record
-	// already has exactly these steps, SaveSteps also succeeds. If the record has another
-	// state or token, SaveSteps changes nothing and returns [ErrLeaseLost] with the
-	// current record.
+	// SaveSteps replaces all steps of the record by steps if the record is in progress and
+	// has the lease's token. It changes no other part of the record. If the record already
+	// has exactly these steps, SaveSteps also succeeds. If the record has another state or
+	// token, SaveSteps changes nothing and returns [ErrLeaseLost] with the current record.
 	//
-	// Each call for one lease passes all earlier steps and a new one. A record that has at
-	// least as many steps, but not the same ones, shows that this call has arrived after a
-	// later one. SaveSteps then changes nothing and returns a StoreError with
+	// Each call for one lease passes all earlier steps and a new one. If a delayed call
+	// arrives after a later one, it MUST NOT remove steps. SaveSteps recognizes such a
+	// call: the record has at least as many steps as the call passes, but not exactly the
+	// same ones. SaveSteps then changes nothing and returns a StoreError with
 	// [ReasonInvalid] and NotApplied. If the steps are too large to store, the error is a
 	// StoreError with [ReasonTooLarge] and NotApplied.
 	//
 	// Release and a takeover keep the steps. Complete removes them.
 	//
-	// A StepStore returns the steps with every record that is not completed. Acquire
-	// returns the steps that the record has when it is taken over, which may be more than
-	// claim.Over has. If the caller does not hold the lease, the results in the map may
-	// be nil; the guard then uses only the names.
+	// A StepStore returns the steps with every record that is not completed. When Acquire
+	// takes over a record, it returns the record's current steps. These may be more than
+	// claim.Over has, because the old attempt may have saved a step after claim.Over was
+	// read. If the caller does not hold the lease, the results in the map may be nil; the
+	// guard then uses only the names.
 	SaveSteps(ctx context.Context, lease Lease, steps Steps, now time.Time) (Record, error)
 }
 
 // Preparer is an optional interface of a [Store] that needs something before it can store
 // an answer, such as a key to encrypt the answer.
 type Preparer interface {
-	// Prepare obtains what the store needs to store an answer. The guard calls it before
-	// it runs a handler with Options.Optimistic, so that the handler does not run if its
-	// answer can't be stored. Other attempts call Acquire first, which prepares by
-	// itself. The error is a StoreError with NotApplied.
+	// Prepare obtains what the store needs to store an answer. The guard calls Prepare
+	// before it runs a handler with Options.Optimistic, so that the handler does not run if
+	// its answer can't be stored. Without Optimistic, the guard calls Acquire instead,
+	// which must obtain the same things itself. The error is a StoreError with NotApplied.
 	Prepare(ctx context.Context) error
 }
 

@@ -21,14 +21,17 @@ type storedAnswer struct {
 	Cookies           []string            `json:"cookies,omitempty"`
 	Body              string              `json:"body"`
 	IsBase64Encoded   bool                `json:"isBase64Encoded,omitempty"`
-	// Beside is set only for responses of REST API events. It has the headers that the
-	// handler set in Headers although MultiValueHeaders has the same name, ignoring case.
-	// Both are stored, because the gateway decides how to combine them.
+	// Beside is set only for responses of REST API events, if the handler set the same
+	// header in both maps, ignoring case. Beside then has the value that the handler put
+	// into Headers. The values that the handler put into MultiValueHeaders are stored like
+	// those of any other header. A replay needs both, because the gateway decides how to
+	// combine them.
 	Beside map[string]string `json:"beside,omitempty"`
-	// Added, Removed and Trailers are set only for net/http responses. A replay appends the
-	// values of the headers in Added to those that outer handlers, such as middleware, have
-	// set. It deletes the headers in Removed, which outer handlers set and the handler
-	// deleted.
+	// The following three are set only for net/http responses, whose headers may come from
+	// outer handlers too, such as middleware. Added names the headers to which the handler
+	// appended values; a replay appends these values to those of the outer handlers.
+	// Removed names the headers of outer handlers that the handler deleted; a replay
+	// deletes them too. Trailers are the header fields that follow the body.
 	Added    []string            `json:"added,omitempty"`
 	Removed  []string            `json:"removed,omitempty"`
 	Trailers map[string][]string `json:"trailers,omitempty"`

@@ -45,10 +45,10 @@ func (r *Response) appendTo(buf []byte) []byte {
 	return append(buf, '}')
 }
 
-// appendMap appends a member to a JSON object that is being written. The member's value is an
-// object with the entries of m for which wanted returns true, sorted by name. member is the
-// text before that value, such as `,"headers":`. If no entry is wanted, appendMap appends
-// nothing.
+// appendMap appends one member to a JSON object that is being written. The argument member
+// is the text that precedes the member's value, such as `,"headers":`. The value is an
+// object with the entries of m for which wanted returns true, sorted by name. The function
+// value appends the value of one entry. If no entry is wanted, appendMap appends nothing.
 func appendMap[V any](buf []byte, member string, m map[string]V, wanted func(V) bool, value func([]byte, V) []byte) []byte {
 	var room [16]string
 	names := room[:0]
@@ -71,8 +71,9 @@ func appendMap[V any](buf []byte, member string, m map[string]V, wanted func(V) 
 	return append(buf, '}')
 }
 
-// appendMember appends a member to a JSON object that is being written. The member's value is
-// the list texts. member is the text before that value, such as `,"cookies":`. If texts is
+// appendMember appends one member to a JSON object that is being written. The argument
+// member is the text that precedes the member's value, such as `,"cookies":`. The value is
+// a list of the strings texts, which the function text appends one by one. If texts is
 // empty, appendMember appends nothing.
 func appendMember(buf []byte, member string, texts []string, text func([]byte, string) []byte) []byte {
 	if len(texts) == 0 {

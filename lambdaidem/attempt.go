@@ -54,8 +54,9 @@ type attempt struct {
 	firstCompletion Completion // what the method completion makes before it adds a claim
 	storedByTx      bool       // a transaction has stored the answer
 
-	// innerEnding is how this call ended, as it counts for the record of the outer handler
-	// that made the call; see innerCalls.record.
+	// innerEnding is for a call that another guarded handler has made. It says how the call
+	// ended, which decides what happens to the record of that handler. innerCalls.record
+	// lists the values.
 	innerEnding Outcome
 
 	fingerprint string // Record.Fingerprint, or that of the call until the record is known
@@ -130,7 +131,8 @@ func attemptOf(ctx context.Context) *attempt {
 	return a
 }
 
-// runOf is like attemptOf, but also returns unguarded runs, which have no id.
+// runOf is like attemptOf, but if the handler runs unguarded, runOf returns the attempt
+// that stands for the unguarded run. That attempt has no id, because it has no record.
 func runOf(ctx context.Context) *attempt {
 	a, _ := ctx.Value(attemptKey{}).(*attempt)
 	return a
@@ -233,9 +235,11 @@ func (a *attempt) tryToAcquire(request context.Context) (d decision, mayRun bool
 	}
 }
 
-// prepare calls Preparer.Prepare, if the store implements it, before the handler of an
-// optimistic attempt runs. Other attempts call Store.Acquire, which prepares the store
-// itself. The results are as for acquire.
+// prepare gets the store ready before the handler of an optimistic attempt runs. Such an
+// attempt runs without a lease, so it does not call Store.Acquire, which would get the
+// store ready too. prepare calls Preparer.Prepare, or does nothing if the store does not
+// have this method. If mayRun is true, the handler may run. Otherwise d is what the caller
+// receives.
 func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 	store, ok := a.g.store.(Preparer)
 	if !ok {
@@ -257,9 +261,14 @@ func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 // attempts take the record each time, the call is refused with ErrInProgress.
 const maxClaims = 8
 
-// claimRepeatedly claims the record, and tries again while other attempts change the record
-// in between. It returns the record that the last claim was to replace as seen, the record
-// after that claim as rec, and what rec means to the call as means, which is never isFree.
+// claimRepeatedly sends claims of the record until a claim succeeds or the record is not
+// free. A claim fails if the record is not as the claim expects, for example because
+// another attempt has just changed it. If the changed record is free too, claimRepeatedly
+// claims that.
+//
+// seen is the record that the last claim was to replace. rec is the record after that
+// claim. means is what rec means to the call; it is never isFree. It is isBusy if maxClaims
+// claims have failed, or if a transaction of another attempt is writing the record.
 func (a *attempt) claimRepeatedly(ctx context.Context, over Record) (seen, rec Record, means meaning, err error) {
 	for range maxClaims {
 		rec, err = a.claim(ctx, over)
@@ -298,14 +307,20 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 }
 
 // notAcquired decides what follows after the claim of the record, or Preparer.Prepare, has
-// failed with err. seen is the record that the claim was to replace. The results are as for
-// acquire: the handler may run only with Options.FailOpen.
+// failed with err. seen is the record that the claim was to replace. If mayRun is true, the
+// handler may run without a lease, which only Options.FailOpen permits. Otherwise d refuses
+// the call.
 //
-// Even with FailOpen, the handler does not run if it might repeat a step. That is possible
-// if seen has steps, or if the claim may have taken over the record of a dead attempt,
-// which may have stored a step after seen was read. The handler does not run either if
-// lookUp has found a record that has steps or that the call may not take over
-// (lookedUpBusy).
+// Even with FailOpen, the handler must not run if it might repeat a step that an earlier
+// attempt has stored. The handler therefore does not run in these cases:
+//
+//   - The record seen has steps.
+//   - The claim may have taken over the record of a dead attempt. That attempt may have
+//     stored a step after seen was read.
+//   - lookUp has read a record that has steps, or that the call may not take over.
+//
+// The handler does not run either if the context has ended, or if the record is damaged or
+// belongs to another program.
 func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, mayRun bool) {
 	if reasonOf(err) == ReasonForeign {
 		a.report(ctx, EventUnreadable, err)

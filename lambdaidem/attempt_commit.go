@@ -13,13 +13,14 @@ import (
 // without a lease because of Options.FailOpen and the database has rejected its earlier
 // transaction. If the attempt has no lease, the transaction also claims the record.
 
-// completion returns the completion that stores r: by tx, or by Store.Complete if tx is nil.
-// If tx is not nil and the attempt has no lease, the completion also claims the record.
+// completion returns the completion that stores r: by tx, or by Store.Complete if tx is
+// nil. If tx is not nil and the attempt has no lease, the completion also claims the
+// record.
 //
 // With Options.FailOpen, the attempt may have sent a claim whose reply was lost. That claim
-// may have taken over a record. The completion therefore takes over the same record. If it
-// created a record instead, the data of the old one would be lost, such as the attempt
-// number.
+// may have been meant to take over a record. The completion then takes over the same
+// record. A completion that created a new record instead would lose data of the old record,
+// such as the attempt number.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.firstCompletion = Completion{Lease: a.lease(), Result: r}
 	c := &a.firstCompletion
@@ -49,9 +50,14 @@ func (c *Completion) with(r Result) *Completion {
 	return &next
 }
 
-// completingTx returns the transaction that completes the record: tx if it is not nil, or a
-// transaction without writes if the completion must also claim the record. It returns nil
-// if Store.Complete can complete the record.
+// completingTx returns the transaction that completes the record, or nil if Store.Complete
+// is to complete it. tx is the transaction with the handler's writes, or nil. If tx is not
+// nil, completingTx returns tx.
+//
+// Store.Complete can't claim a record, but a transaction can. Without tx, completingTx
+// therefore begins a transaction without writes in two cases: for an optimistic attempt,
+// which never has a lease, and for an attempt that runs without a lease because of
+// Options.FailOpen and whose first transaction was rejected.
 func (a *attempt) completingTx(tx Tx) Tx {
 	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.txRejected) {
 		return a.g.transact.Begin(a.g.opts.Random)
@@ -68,12 +74,14 @@ func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error
 	return a.g.store.Complete(ctx, c.Lease, c.Result)
 }
 
-// completed ends an attempt after the store has reported its record, rec, as completed.
-// unstorable is why the handler's answer could not be stored; nil if it could.
+// completed ends an attempt after the store has reported its record, rec, as completed. c
+// is the completion that the attempt sent last. unstorable is why the handler's answer
+// could not be stored; nil if it could.
 //
-// The record may have another answer than c. That happens if the database rejected a
-// transaction of this attempt, but applied an earlier request for the same transaction
-// after all. A completed record never changes, so the caller receives the answer in the
+// The record may have another answer than c. Suppose that the reply to a transaction was
+// lost, the database rejected a retry of the transaction, and this attempt then sent c with
+// another answer. If the lost transaction was applied after all, the record has the first
+// answer. A completed record never changes, so the caller receives the answer in the
 // record.
 func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end ending, unstorable error) decision {
 	if rec.Attempt > 0 { // the reply to a transaction has no attempt number
@@ -96,19 +104,20 @@ func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end 
 	return decision{}
 }
 
-// isResult reports whether has, the result in a record, is meant, the result that this
-// attempt sent. It compares only At, because any two results of one attempt have different
+// isResult reports whether the result in a record, has, is the result that this attempt
+// sent, meant. It compares only At, because any two results of one attempt have different
 // times.
 func isResult(has, meant Result) bool { return has.At.Equal(meant.At) }
 
-// errStepsRemain is why an optimistic attempt can't complete a record that has steps. It is
-// sent in an event and never to the client.
+// errStepsRemain is the reason in the event of an optimistic attempt whose record has
+// steps. The steps come from an older deployment, and an optimistic attempt can't continue
+// after them, so it can't complete the record. The client never receives this text.
 var errStepsRemain = errors.New("the record has steps of a version without Options.Optimistic, and an optimistic attempt can't continue after steps: see docs/operate.md, \"Something changes in a deployment\"")
 
-// claimFailed decides what follows if a completion could not claim its record, whose
-// current state is rec. If mayRetry is true, the caller may try the completion again,
-// with a claim that takes over seen. Otherwise d is what the caller of the guarded call
-// receives.
+// claimFailed decides what follows after the store has refused a completion that also
+// claims the record. rec is the current record. If mayRetry is true, the attempt may send
+// another completion, whose claim takes over the record seen. Otherwise d is what the
+// caller of the guarded call receives.
 func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, seen Record, mayRetry bool) {
 	rec = a.withdrawClaimOn(ctx, rec)
 	means := a.meaningOf(rec)
@@ -133,10 +142,11 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, seen
 	return decision{}, rec, true
 }
 
-// checkRecord reads the record of an optimistic attempt whose answer is not stored. If
-// decided is true, the record decides the call, and d is what the caller receives: for
-// example, the answer that another attempt has stored. If the record can't be read, err
-// is not nil, and d refuses the call.
+// checkRecord reads the record of an optimistic attempt, which runs its handler without a
+// lease, after the handler has ended without an answer to store. Meanwhile another attempt
+// may have stored an answer, for example, or taken the lease. If the record is not free for
+// this call, decided is true, and d is what the caller receives instead of this attempt's
+// result. If the record can't be read, err is not nil, and d refuses the call.
 func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, err error) {
 	ctx, cancel := a.finishContext(ctx)
 	defer cancel()
@@ -167,9 +177,10 @@ func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, er
 	return a.fromRecordAfterRun(ctx, means, rec), true, nil
 }
 
-// fromRecordAfterRun is like fromRecord, for a call whose handler has run. It assumes that
-// none of the writes of an optimistic attempt's handler were made, and therefore subtracts
-// the run from the number of runs that package idemtest checks.
+// fromRecordAfterRun is like fromRecord, for a call whose handler has run. For an
+// optimistic attempt, it assumes that the record belongs to another attempt, so this
+// attempt's transaction was not committed and its run had no effects. fromRecordAfterRun
+// then subtracts the run from the number of runs that package idemtest counts.
 func (a *attempt) fromRecordAfterRun(ctx context.Context, means meaning, rec Record) decision {
 	if a.g.opts.Optimistic {
 		runcount.Undo(ctx)
@@ -187,9 +198,10 @@ func readFailsAgain(err error) bool {
 	return false
 }
 
-// finishOptimistic ends an optimistic attempt whose outcome is released or uncertain, so
-// that its answer is not stored. If another attempt has taken or completed the record
-// meanwhile, the caller receives what that record calls for, such as a replay.
+// finishOptimistic ends an optimistic attempt, which has run its handler without a lease,
+// if the outcome is released or uncertain. The handler's answer is not stored then. Another
+// attempt may have taken or completed the record meanwhile. If so, the caller receives what
+// that record implies, for example a replay of its answer.
 func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	d, decided, err := a.checkRecord(ctx)
 	if decided || err != nil {
@@ -203,10 +215,11 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	return decision{refusal: outcomeUnknown(shownOnly{end.err}, a.g.opts.RetryAfter)}
 }
 
-// handlerDiedOptimistic ends an optimistic attempt whose handler panicked with the value
-// v. If the record decides the call, that decision replaces the panic. Otherwise
-// handlerDiedOptimistic panics with v again. If the handler called runtime.Goexit, v is
-// nil, and the goroutine exits in either case.
+// handlerDiedOptimistic ends an optimistic attempt whose handler panicked with the value v,
+// or called runtime.Goexit, in which case v is nil. Another attempt may have stored an
+// answer meanwhile, or taken the lease. If so, handlerDiedOptimistic returns what the
+// caller receives instead of the panic. Otherwise it panics with v again. After
+// runtime.Goexit, the goroutine exits in either case.
 func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 	a.inner.setHandler(handlerFailed)
 	a.innerEnding = a.innerOutcome()

@@ -89,12 +89,13 @@ func (a *attempt) handlerDied(ctx context.Context) {
 	a.release(ctx, errHandlerDied)
 }
 
-// finish completes the record with the handler's answer, releases it, or leaves it in
-// progress, depending on end.outcome.
+// finish ends the attempt as end.outcome says. It completes the record with the handler's
+// answer, releases the record, or leaves it in progress.
 //
-// If end.changed is set, the outcome is not final, and the caller gets ErrOutcomeUnknown
-// instead of the handler's answer. After an answer such as a 402, the client would not
-// repeat the request.
+// If end.changed is set, the handler's answer is not stored, for example because the
+// outcome of a guarded call inside the handler is unknown. The handler's answer could then
+// mislead the caller: after a 402, for example, a client would not repeat the request. The
+// caller therefore receives ErrOutcomeUnknown instead.
 func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	if end.changed != nil {
 		end.err = errors.Join(end.changed, end.err)
@@ -146,21 +147,23 @@ func (a *attempt) unknown(why error) decision {
 	return decision{refusal: outcomeUnknown(why, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
 }
 
-// shownOnly is the cause of an ErrOutcomeUnknown that replaces the handler's error err. It has
-// the text of err for the log, and hides err from errors.Is and errors.As. If a caller found a
-// code of the handler in it, such as "card_declined", the caller would take the unknown outcome
-// for a definite one.
+// shownOnly is the cause of an ErrOutcomeUnknown that replaces the handler's error err.
+// shownOnly has the text of err, for the log, but errors.Is and errors.As don't find err in
+// it. Otherwise a caller could find a code of the handler, such as "card_declined", and
+// take the unknown outcome for a definite one.
 type shownOnly struct{ err error }
 
 func (e shownOnly) Error() string { return e.err.Error() }
 
-// complete stores the answer in the record, together with the enlisted writes of tx, which
-// is nil if there are none. It retries a failed request as long as there is time, unless
-// the request is a transaction that would fail again. If no request succeeds, the answer
-// may not be stored, so the caller receives ErrOutcomeUnknown instead.
+// complete stores the answer in the record and commits the handler's enlisted writes, if
+// there are any. tx is the transaction with these writes, or nil. complete retries a failed
+// request as long as there is time. It does not retry a transaction that would fail again
+// for the same reason. If no request succeeds, later calls may not get this answer, so the
+// caller receives ErrOutcomeUnknown instead.
 //
-// If the attempt has no lease because of Options.FailOpen, and tx is nil, complete tries
-// only once, and the caller receives the handler's answer even if it was not stored.
+// The rule differs if the attempt has no lease because of Options.FailOpen, and no
+// transaction is needed. Then complete tries only once, and the caller receives the
+// handler's answer even if the answer was not stored.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request := ctx
 	ctx, cancel := a.finishContext(ctx)

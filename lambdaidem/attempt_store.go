@@ -106,10 +106,12 @@ func unloadable(err error) error {
 	return &StoreError{Op: "load", Reason: ReasonForeign, NotApplied: true, Err: err}
 }
 
-// result returns the result to store: the handler's answer, or its error unless end.encoded
-// is set. If the answer can't be encoded, result returns the reason as its error, and a
-// result with a failure in place of the answer. The guard then refuses every later call
-// with that failure.
+// result returns the result to store. If end.encoded is true, that is the handler's encoded
+// answer, and otherwise the handler's error as a failure.
+//
+// If the answer can't be encoded, result returns the reason as its error. The result then
+// has the failure ErrAnswerUnavailable in place of the answer, and every later call
+// receives that failure.
 func (a *attempt) result(w work, end ending) (Result, error) {
 	r := a.emptyResult(end)
 	if !end.encoded {
@@ -132,9 +134,10 @@ func (a *attempt) withoutAnswer(end ending) Result {
 	return r
 }
 
-// emptyResult returns a result without Value or Failure, and sets lastResultMade to the current
-// time. Each result of an attempt has a different At, so that isResult can distinguish the
-// results of one attempt.
+// emptyResult returns a result without Value or Failure. The caller adds one of them. Each
+// result of an attempt has a different time in the field At, by which isResult
+// distinguishes the results of one attempt. emptyResult also stores the current time in
+// lastResultMade, for the cache.
 func (a *attempt) emptyResult(end ending) Result {
 	a.lastResultMade = a.g.opts.Clock()
 	now := a.lastResultMade.Truncate(time.Millisecond)
@@ -145,8 +148,9 @@ func (a *attempt) emptyResult(end ending) Result {
 	return Result{Outcome: end.outcome, At: now, Expires: a.expires(now)}
 }
 
-// lease returns the attempt's lease, with the values that the record gets if it is released
-// now: its expiry, and Bound, which says why the record refuses another payload.
+// lease returns the attempt's lease. Two of its fields are values that the record gets if
+// it is released now. Expires is the record's expiry. Bound is set if the record must
+// refuse another payload after the release, and says why.
 func (a *attempt) lease() Lease {
 	l := Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock()), Bound: a.bound}
 	switch {
@@ -159,9 +163,12 @@ func (a *attempt) lease() Lease {
 }
 
 // sendRelease calls Store.Release, even if ctx has ended. It retries a failed call until
-// the time for cleanup is over. An attempt without a lease, because of Options.FailOpen,
-// tries only once. why is the error to store as the record's last failure; nil if there is
-// none.
+// the time for cleanup is over. why is the error to store as the record's last failure; nil
+// if there is none.
+//
+// If the attempt runs without a lease because of Options.FailOpen, sendRelease tries only
+// once. It still tries, because the attempt may hold the lease after all: the reply to its
+// claim may have been lost.
 func (a *attempt) sendRelease(ctx context.Context, why error) (Record, error) {
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()

@@ -94,9 +94,10 @@ func (b *messageGuard[E, M]) runBatch(ctx context.Context, event E) []*batchMess
 // Lambda then retries the whole batch.
 //
 // A message may begin if at least Options.MinRunTime plus Options.Reserve is left. If that
-// sum exceeds nine tenths of the time at the start of the invocation, hardly any message
-// would ever begin, and the messages would end in the dead-letter queue. In this case
-// messages begin as long as half of that time is left.
+// sum exceeds nine tenths of the invocation's time, hardly any message would ever begin,
+// and the messages would end in the dead-letter queue. In this case, messages may begin in
+// the first half of the invocation's time. The invocation's time is the time that is left
+// when timeToBegin is called.
 func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
 	deadline, limited := ctx.Deadline()
 	if !limited {
@@ -160,8 +161,10 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M
 	}
 }
 
-// notBegunInside is for a handler of messages that a guarded handler calls. It records in
-// the attempt of that guarded handler that the message was refused and may succeed later.
+// notBegunInside records in the attempt of an outer guarded handler that the message t did
+// not begin and may succeed later. The outer handler's guard must know this before it
+// stores a failure. notBegunInside does nothing unless a guarded handler has called the
+// handler of this batch.
 func (b *messageGuard[E, M]) notBegunInside(ctx context.Context, t *batchMessage[M]) {
 	outer := attemptOf(ctx)
 	if outer == nil {
@@ -193,8 +196,16 @@ func firstNames[M any](all []*batchMessage[M]) []string {
 	return names
 }
 
-// identify finds the key of a message. It sets the message's call, or refusal if the key is
-// missing or invalid, or unguarded if the message runs without a record.
+// identify finds the key of a message and decides how the message may run. It sets one of
+// three fields of t:
+//
+//   - call, if the message has a key and may run with a record
+//   - unguarded, if the message runs without a record
+//   - refusal, if the message must not run, for example because its key is missing or
+//     invalid
+//
+// mayBegin returns an error if too little time is left; identify then does not look for the
+// key.
 func (b *messageGuard[E, M]) identify(ctx context.Context, t *batchMessage[M], mayBegin func() error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -308,10 +319,11 @@ func (b *messageGuard[E, M]) handlerOf(t *batchMessage[M]) func(context.Context)
 
 var errTimeout = errors.New("the message's time, BatchOptions.Timeout, is over")
 
-// discards reports whether to acknowledge a message that the guard refused because of its
-// key or payload, so that it is not delivered again. That is so if BatchOptions.Discard
-// returns true. discards does not call Discard if an earlier attempt may have begun the
-// message and not finished it, or if the user's code panicked before the message could run.
+// discards reports whether to acknowledge a message that the guard has refused because of
+// its key or payload. An acknowledged message is not delivered again. BatchOptions.Discard
+// decides. discards does not call Discard, and returns false, in two cases: an earlier
+// attempt may have begun the message and not finished it, or the user's code panicked
+// before the message could run.
 func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (discard bool) {
 	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished || t.panicked {
 		return false
@@ -334,9 +346,9 @@ func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (
 	return true
 }
 
-// noteUnguarded sends EventBypassed or EventSwitchedOff for a message that runs unguarded. It
-// logs a warning unless the guard is switched off, because the sender may have forgotten the
-// key.
+// noteUnguarded reports that a message runs unguarded. If the guard is switched off, it
+// sends EventSwitchedOff. Otherwise the message has no key, and noteUnguarded sends
+// EventBypassed and logs a warning, because the sender may have forgotten the key.
 func (b *messageGuard[E, M]) noteUnguarded(ctx context.Context, t *batchMessage[M]) {
 	b.g.bypassed(ctx)
 	if !b.g.off {
@@ -406,10 +418,11 @@ func (b *messageGuard[E, M]) failures(ctx context.Context, all []*batchMessage[M
 
 // errorsOf returns the errors of the messages that failed, in the form of lambdaError.
 //
-// If a guarded handler calls the handler of messages, errorsOf returns each error to that
-// handler as a passedOn instead. Marks on it, such as Retryable, then say nothing about the
-// guarded handler. Only the error of an unguarded message keeps its marks, because the
-// message is a part of the guarded handler.
+// The form differs if a guarded handler has called the handler of this batch. errorsOf then
+// wraps each error in a passedOn, which hides marks such as Retryable: they describe the
+// message, and must not decide about the record of the guarded handler. The error of an
+// unguarded message is not wrapped. Such a message has no record and runs as a part of the
+// guarded handler, so its marks count for that handler.
 func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 	inside := attemptOf(ctx) != nil
 	var errs []error

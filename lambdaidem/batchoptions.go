@@ -10,17 +10,17 @@ import (
 // BatchOptions configure a guarded handler of messages or stream records, such as one that
 // [Guard.SQS] returns. The zero value of a field means its default.
 type BatchOptions[M any] struct {
-	// Key returns the idempotency key of a message. Returning "" means that the message
-	// has no key. Default: the key that the sender gave as [MessageKey], else the id that
-	// the source gave the message, which is the same in each delivery.
+	// Key returns the idempotency key of a message. Returning "" means that the message has
+	// no key. Default: the key that the sender gave as [MessageKey], else the message's id.
+	// The event source gives each message an id, which is the same in each delivery.
 	//
-	// A message that is redriven from a dead-letter queue, or sent again by its sender,
-	// has a new id. If the first delivery may have had effects, the sender must give a
-	// key, or Key must derive one from the message. Under policy [Hold], the guard logs a
-	// warning, once, if it uses the id of the source as the key.
+	// A message that is redriven from a dead-letter queue, or sent again by its sender, has
+	// a new id. If the first delivery may have had effects, the sender must give a key, or
+	// Key must derive one from the message. Under policy [Hold], the guard logs a warning,
+	// once, if it uses a message's id as the key.
 	//
-	// The guard calls Key for every message of a batch before the first message begins,
-	// so Key should be fast. Options.ValidateKey checks the key that Key returns.
+	// The guard calls Key for every message of a batch before the first message begins, so
+	// Key should be fast. Options.ValidateKey checks the key that Key returns.
 	Key func(context.Context, M) (string, error)
 	// Repeated reports whether a message probably repeats an earlier one, like
 	// Options.Repeated for HTTP. If it returns true, the guard reads the message's record
@@ -36,11 +36,11 @@ type BatchOptions[M any] struct {
 	// the messages that the first has handled.
 	Operation string
 	// FingerprintAttributes names attributes of SQS and SNS messages that belong to the
-	// payload, such as a tenant or a currency that is not in the body. A message with the
-	// same key and another name, type or value of such an attribute fails with
-	// [ErrPayloadMismatch], and so does one that lacks the attribute. Case does not matter
-	// in the names. Default: none, because tracers add attributes that differ each time a
-	// sender sends a message again.
+	// payload, such as a tenant or a currency that is not in the body. Two messages with
+	// the same key must agree in these attributes: both must have the same ones, with the
+	// same types and values. Otherwise the later message fails with [ErrPayloadMismatch].
+	// Case does not matter in the names. Default: none, because tracers add attributes that
+	// differ each time a sender sends a message again.
 	//
 	// After a change of the list, a message whose record was made before the change fails
 	// with [ErrPayloadMismatch].
@@ -80,20 +80,22 @@ type BatchOptions[M any] struct {
 	WholeBatch bool
 	// Discard reports whether to give up a message that the guard would refuse again on
 	// every retry, with [ErrKeyMissing], [ErrKeyInvalid] or [ErrPayloadMismatch]. If
-	// Discard returns true, the message is acknowledged although it never ran, and a
-	// warning is logged on slog.Default(). A shard of a stream can't advance past a failed
-	// message until the retry limits of its event source mapping are reached. To let it
-	// advance, store the message elsewhere and then return true.
+	// Discard returns true, the message is acknowledged without running, and a warning is
+	// logged on slog.Default(). A shard of a stream can't advance past a failed message
+	// until the retry limits of its event source mapping are reached. To let it advance,
+	// store the message elsewhere and then return true.
 	//
-	// An error that BatchOptions.Key returned is reported as ErrKeyInvalid too. Return
-	// false if that error may be temporary. A mismatch ends when the record of the other
-	// payload expires.
+	// If BatchOptions.Key returned an error, why is an ErrKeyInvalid that wraps it. Return
+	// false if the error may be temporary. A payload mismatch is not permanent either: it
+	// ends when the record of the other payload expires.
 	//
-	// Discard is not called for a mismatch if the record is not completed and was made
-	// under other fingerprint options, before a deployment. The record may then be that of
-	// this message, whose handler has begun and not finished. If Discard returns true for a
-	// mismatch, identical messages later in the same batch are acknowledged without another
-	// call.
+	// After a deployment that changes the fingerprint options, a message may mismatch its
+	// own record. If such an older record is not completed, the handler may have begun the
+	// message and not finished it. The guard therefore does not call Discard for a mismatch
+	// with an older record that is not completed.
+	//
+	// If Discard returns true for a mismatch, identical messages later in the same batch
+	// are acknowledged without another call.
 	//
 	// Discard must be safe for concurrent use if Concurrency is above 1. Default: nil, a
 	// refused message is reported as failed.
@@ -124,9 +126,14 @@ func settleBatch[M any](optFns []func(*BatchOptions[M])) BatchOptions[M] {
 	return o
 }
 
-// BatchError is the error that a handler returns for a whole event: with
-// BatchOptions.WholeBatch, if a failed message has no id to report, or for an asynchronous
-// event of several messages. errors.Is and errors.As examine the errors of all messages.
+// BatchError is the error of a whole event, which makes Lambda retry all of its messages. A
+// handler returns a BatchError if messages have failed and one of the following holds:
+//
+//   - BatchOptions.WholeBatch is set.
+//   - A failed message has no id to report.
+//   - The event is asynchronous and has several messages.
+//
+// errors.Is and errors.As examine the errors of all messages.
 type BatchError struct {
 	Messages int     // the number of messages in the batch
 	Errs     []error // the errors of the messages that failed, in the order of the batch

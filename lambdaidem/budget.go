@@ -70,9 +70,10 @@ func (b *budget) beginLease(now time.Time) {
 	b.leaseEnd = ceil(now.Add(left).Add(b.opts.MaxSkew), leaseUnit)
 }
 
-// holdTo adopts the end of the lease in the record, and shortens the attempt if necessary.
-// The lease in the record may end earlier than the last claim requested, because an earlier
-// claim of this attempt may have acquired the record although its reply was lost.
+// holdTo sets leaseEnd to the end of the lease in the record, and shortens the attempt if
+// that lease ends earlier than expected. This can happen if the attempt sent several
+// claims: an earlier claim, whose reply was lost, may have acquired the record with an
+// earlier end.
 func (b *budget) holdTo(leaseEnd time.Time) {
 	b.leaseEnd = leaseEnd
 	b.over = earlier(b.over, time.Now().Add(leaseEnd.Sub(b.opts.Clock())-b.opts.MaxSkew))
@@ -141,9 +142,10 @@ func (b *budget) finishEnd() time.Time { return b.over.Add(-b.answerMargin()) }
 // cleanupEnd returns the deadline for a cleanup that begins now, such as releasing a
 // record: Options.CleanupTimeout from now.
 //
-// If the handler of an outer call made this call, the outer call still needs time to store
-// its own answer, until its finishEnd. The cleanup may use at most half of that time. If
-// the finishEnd of the outer call has passed, the same rule applies to the next outer call.
+// If the handler of an outer guarded call made this call, the outer call still needs time
+// to store its own answer. That time ends at the finishEnd of the outer call, and the
+// cleanup may use at most half of it. If that finishEnd has passed, the next outer call
+// whose finishEnd has not passed limits the cleanup in the same way.
 func (b *budget) cleanupEnd() time.Time {
 	now := time.Now()
 	end := now.Add(b.opts.CleanupTimeout)

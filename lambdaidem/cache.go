@@ -32,10 +32,10 @@ type CacheOptions struct {
 	// there is room, the first replay of an HTTP answer from the cache also caches its
 	// decoded form, which makes every later replay three times as fast. Default: 8 MiB.
 	Bytes int
-	// MaxAge is the time for which a cached answer is used, counted from a time before the
-	// request to the store that returned or stored the answer. It is measured by
-	// Options.Clock at each use, so it includes the time for which Lambda freezes the
-	// process. Default: 1 minute.
+	// MaxAge is how long a cached answer is used. The age counts from before the request to
+	// the store that returned or stored the answer, so no answer is used for longer than
+	// MaxAge after a purge has erased it. Options.Clock measures the age at each use, so
+	// the age includes the time for which Lambda freezes the process. Default: 1 minute.
 	MaxAge time.Duration
 }
 
@@ -96,9 +96,9 @@ func (c *cache) get(id string, now time.Time, skew time.Duration) *cacheEntry {
 	if !ok {
 		return nil
 	}
-	// Treat the record as expired if it expires within skew. On another machine, whose
-	// clock is ahead by skew, it has expired already, and another attempt may be running
-	// for the same id.
+	// Remove the entry if it is older than MaxAge or of unknown age, or if its record
+	// expires within skew. On another machine, whose clock is ahead by skew, the record has
+	// expired already, and another attempt may be running for the same id.
 	age, known := elapsed.Between(m.asked, now)
 	if m.record.GoneAt(now.Add(skew)) || !known || age >= c.opts.MaxAge {
 		c.entries.Remove(id)

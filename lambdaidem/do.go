@@ -79,11 +79,13 @@ type done[T any] struct {
 
 func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 
-// returned returns the error that the call returns to its caller. If the caller is a
-// guarded handler, returned wraps the error in a passedOn, so that marks such as Retryable,
-// which describe this call, don't decide about the record of that handler. It wraps
-// refusals too, because a function of the user, such as BatchOptions.Key, may have made the
-// error.
+// returned returns the error that the call returns to its caller.
+//
+// If the caller is a guarded handler, returned wraps the error in a passedOn. A passedOn
+// hides marks such as Retryable: they describe this call, and must not decide about the
+// record of the guarded handler. An error by which the guard refused the call is wrapped
+// too, because it may contain an error of the application, such as one that
+// BatchOptions.Key returned.
 func (d done[T]) returned(ctx context.Context) error {
 	if d.err == nil || d.merged || d.replay != nil || attemptOf(ctx) == nil {
 		return d.err
@@ -171,8 +173,9 @@ func (w *doWork[T]) run(ctx context.Context) {
 	w.answered()
 }
 
-// answered checks whether the error of fn was made by the function Answer. If so, it
-// replaces the result and the error by the value that Answer was given.
+// answered checks whether fn returned an error that the function Answer made. If so, the
+// result of the call becomes the value that was passed to Answer, and the error becomes
+// nil. If the value has the wrong type, the error says so.
 func (w *doWork[T]) answered() {
 	a, ok := w.err.(*answerError) //nolint:errorlint // an error that wraps an Answer is an ordinary error
 	if !ok {

@@ -50,11 +50,14 @@ func DownstreamKey(ctx context.Context, name string) string {
 	return downstreamKey(a.id, name)
 }
 
-// downstreamKey returns the downstream key for a record id and a name: SHA-256 over the
-// parts, each after its length, cut to the 122 free bits of a version 8 UUID. It does not
-// use the fingerprint, which changes when a secret is rotated, nor anything random, which a
-// call that reads no record could not know. The constant third part must stay, because
-// without it every key would change.
+// downstreamKey returns the downstream key for a record id and a name. It is a hash:
+// SHA-256 over the parts, each after its length, cut to the 122 free bits of a version 8
+// UUID.
+//
+// Every attempt must get the same key. The fingerprint is therefore not a part, because it
+// changes when a secret is rotated. No random value is a part either: it would have to be
+// stored in the record, and some calls run without reading the record. The constant "0"
+// must stay, because every key would change without it.
 func downstreamKey(id, name string) string {
 	var buf []byte
 	for _, part := range [...]string{"downstream key", id, "0", name} {

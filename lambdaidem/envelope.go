@@ -7,12 +7,16 @@ import (
 )
 
 // unwrap handles an SQS message that an SNS topic or an EventBridge bus has sent to the
-// queue. It replaces the body, which is an envelope, by the body that the sender published,
-// and takes the sender's key from the envelope. The rest of the envelope has ids and
-// signatures that differ for each publication, so the fingerprint must not cover it (Amazon
-// SNS, "Fanout to Amazon SQS queues"; Amazon EventBridge, "Event structure").
+// queue. The body of such a message is an envelope. unwrap replaces it by the body that the
+// sender published, and takes the sender's key from the envelope. The rest of the envelope
+// has ids and signatures that differ for each publication, so the fingerprint must not
+// cover it (Amazon SNS, "Fanout to Amazon SQS queues"; Amazon EventBridge, "Event
+// structure").
 //
-// The message keeps the id that the queue gave it, because a sender can't choose that id.
+// The message keeps the id that the queue gave it, which is the default idempotency key.
+// The id in the envelope would not be safe: anyone who may send to the queue can write an
+// envelope with the id of another message.
+//
 // unwrap does not change a message whose own attributes have a key, nor one whose body has
 // a member that no envelope has: that is an ordinary message.
 func (m *message) unwrap() {
@@ -27,7 +31,8 @@ func (m *message) unwrap() {
 	}
 }
 
-// All names of members that an envelope can have.
+// The names of all members that an envelope of SNS or EventBridge can have. A body with any
+// other member is not an envelope, and unwrap leaves it as it is.
 var (
 	envelopeOfSNS = []string{"Type", "MessageId", "SequenceNumber", "TopicArn", "Subject", "Message", "Timestamp",
 		"SignatureVersion", "Signature", "SigningCertURL", "UnsubscribeURL", "MessageAttributes"}

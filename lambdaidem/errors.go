@@ -64,11 +64,12 @@ type Error struct {
 	// unsure is set in an ErrPayloadMismatch if the payload may be the same after all: the
 	// record's fingerprint was made under settings that this guard does not know.
 	unsure bool
-	// unfinished is set if unsure is set and the record is not completed. The handler may
-	// then have begun the call and not finished it.
+	// unfinished may be set only if unsure is set. It means that the record is not
+	// completed: an earlier attempt may have begun the same call and not finished it.
 	unfinished bool
-	// forNow is set if Options.Key or Options.Principal, or a function like them, has
-	// failed. The same call may be accepted later.
+	// forNow is set if the call may be accepted later, because a function of the
+	// application that finds the key or the principal failed, such as Options.Key. It is
+	// also set if the key that BatchOptions.Key returned is invalid.
 	forNow bool
 	// replayed is set if the error was read from a record.
 	replayed     bool
@@ -148,15 +149,19 @@ func Uncertain(err error) error {
 	return &uncertainError{err}
 }
 
-// Retryable marks an error that guarantees that nothing happened. The record is released
-// under either policy, and a retry runs the handler again. Under policy [Hold], an error
-// that no function of this package has marked is uncertain, because most errors of a call
-// to another service don't say whether the call took effect. Over HTTP the response is the
-// problem document of an *[Error] in err, such as one from [Reject], or else a 503 with
-// Retry-After. The record is not released if the outcome of a guarded call that the handler
-// made is unknown. The mark doesn't pass from a [Do] to the guarded handler around it,
-// because that handler may have had effects of its own. A handler without effects marks the
-// error again. Retryable(nil) returns nil.
+// Retryable marks an error after which the handler certainly had no effect. The record is
+// released under either policy, and a retry runs the handler again. Use Retryable under
+// policy [Hold] in particular. There, an error that no function of this package has marked
+// is uncertain, because most errors of a call to another service don't say whether the call
+// took effect.
+//
+// Over HTTP, the response is the problem document of an *[Error] in err, such as one from
+// [Reject], or else a 503 with Retry-After.
+//
+// If the handler made a guarded call whose outcome is unknown, the record is not released
+// in spite of the mark. If a [Do] inside a guarded handler returns a marked error, the mark
+// does not count for that handler, which may have had effects of its own. A handler without
+// effects marks the error again. Retryable(nil) returns nil.
 func Retryable(err error) error {
 	if err == nil {
 		return nil
@@ -165,14 +170,16 @@ func Retryable(err error) error {
 }
 
 // Answer returns an error that the guard treats as if the handler had returned v instead.
-// Use it as the error of an enlisted write whose failed condition is not a failure of the
-// request, such as "already paid".
+// Use it if the condition of an enlisted write may fail in a request that is a success all
+// the same. For example, give a payment's write the error Answer(v), where v says "already
+// paid" (see dynamostore.Write.Else). If the write's condition fails, the client receives v
+// and no error.
 //
 // v must have the type that the handler returns. A nil v means the nil value of that type,
 // if the type has one. For net/http, v is an http.Handler, and the guard calls it with the
-// request to write the response. [Key], [RecordID] and [DownstreamKey] work in it as in
-// the guarded handler, but it can't enlist writes. An error that wraps an Answer is an
-// ordinary error.
+// request to write the response. [Key], [RecordID] and [DownstreamKey] work in this
+// http.Handler as in the guarded handler, but it can't enlist writes. An error that wraps
+// an Answer is an ordinary error.
 func Answer(v any) error { return &answerError{v} }
 
 type answerError struct{ v any }
@@ -240,10 +247,10 @@ func typeName(v any) string {
 	return t.Name()
 }
 
-// passedOn wraps the error of an inner call when the call returns it to the handler that
-// made the call. The marks in err, such as Retryable, and the status of a rejection describe
-// what happened in the inner call. The wrapper hides them, so that they don't decide about
-// the record of the handler, which may have had effects of its own.
+// passedOn wraps the error that an inner call, a guarded call inside a guarded handler,
+// returns to the outer handler. Marks in err, such as Retryable, and the status of an error
+// made by Reject describe only the inner call. The wrapper hides them, so that they don't
+// decide about the record of the outer handler, which may have had effects of its own.
 type passedOn struct {
 	err    error
 	stored bool // the inner call's record has the error as its failure, so every retry gets it again
@@ -252,8 +259,9 @@ type passedOn struct {
 func (e *passedOn) Error() string { return e.err.Error() }
 func (e *passedOn) Unwrap() error { return e.err }
 
-// withoutPassedOn returns the error that an inner call wrapped as passedOn, or err if err is no
-// such error. It does not look at the errors that err wraps.
+// withoutPassedOn removes the passedOn around err, the wrapper of an error that an inner
+// guarded call returned. If err itself is not a passedOn, withoutPassedOn returns err, even
+// if err wraps one.
 func withoutPassedOn(err error) error {
 	for {
 		p, ok := err.(*passedOn) //nolint:errorlint // the error itself alone
@@ -264,9 +272,10 @@ func withoutPassedOn(err error) error {
 	}
 }
 
-// withoutMarks returns the error that Permanent, Uncertain or Retryable has marked in err, or
-// err if there is no mark. If that error is a passedOn, withoutMarks returns the error inside
-// it. Lambda's errorType must be the type of that error, and not of the mark.
+// withoutMarks returns the error that was passed to Permanent, Uncertain or Retryable, if
+// err has such a mark, and otherwise err. If that error is a passedOn, the wrapper of an
+// inner call's error, withoutMarks also removes the wrapper. Lambda's errorType must be the
+// type of the original error, and not of a mark or a wrapper.
 func withoutMarks(err error) error {
 	for {
 		if p := (*permanentError)(nil); errors.As(err, &p) {

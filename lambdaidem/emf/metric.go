@@ -46,8 +46,8 @@ var counts = []Metric{
 	{"SwitchedOff", Count, lambdaidem.EventSwitchedOff},
 }
 
-// Metrics that don't count the events of one kind. Metrics of dead leases are in
-// deadleases.go.
+// Metrics that describe an event further, such as how long its call took, and the metric of
+// events of unknown kinds. The metrics of dead leases are in deadleases.go.
 var (
 	duration        = Metric{Name: "Duration", Unit: Milliseconds}
 	handlerDuration = Metric{Name: "HandlerDuration", Unit: Milliseconds}
@@ -57,9 +57,9 @@ var (
 	otherKind       = Metric{Name: "Other", Unit: Count} // events of kinds that this package does not know, from a later version of lambdaidem
 )
 
-// limits are the metrics that count throttled store calls by the limit that throttled them.
-// throttle is the Sample.Throttle of the calls that a metric counts. The last metric also
-// counts calls whose throttle is not in the list.
+// limits are the metrics that count throttled store calls, one metric for each limit of
+// DynamoDB that throttles calls. A metric counts the calls whose Sample.Throttle equals
+// throttle. The last metric also counts the calls whose Sample.Throttle is not in the list.
 var limits = []struct {
 	Metric
 	throttle string

@@ -22,9 +22,10 @@ type Observer struct {
 	clock    func() time.Time
 
 	// Parts of the JSON that are the same in every document, built once by New. namespace
-	// is the text between the timestamp and the names of the first set of dimensions. head
-	// is namespace with all sets of dimensions of an event. dimensions has the values of
-	// the dimensions service and function.
+	// is the text from the end of the timestamp to the first name of a dimension. head
+	// begins with namespace and goes on to the list of metrics; it has all sets of
+	// dimensions of an event. dimensions has the values of the dimensions service and
+	// function.
 	namespace, head, dimensions []byte
 
 	mu   sync.Mutex // held while a line is built and written, so that lines don't mix
@@ -148,9 +149,9 @@ func appendDimension(b []byte, text string) []byte {
 	return appendText(b, text, maxDimension)
 }
 
-// appendText appends a text to a JSON string. It appends at most as many bytes as the
-// argument most says, and cuts a longer text. CloudWatch accepts only printable ASCII in
-// the value of a dimension, so every other byte is written as %XX. Quotation marks and
+// appendText appends a text to a JSON string. most is the maximum number of bytes to
+// append; appendText cuts a longer text. CloudWatch accepts only printable ASCII in the
+// value of a dimension, so every other byte is written as %XX. Quotation marks and
 // backslashes, which would need an escape in JSON, are written as %XX too.
 func appendText(b []byte, text string, most int) []byte {
 	const digits = "0123456789ABCDEF"
