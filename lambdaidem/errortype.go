@@ -7,8 +7,9 @@ import "github.com/aws/aws-lambda-go/lambda/messages"
 // errors.Is and errors.As would not find a Code in it. Therefore each Code has a Go type of
 // the same name, and Step Functions can catch each Code by its name.
 
-// coded is embedded in one error type for each Code of the guard. Each of these types has the
-// name of its Code, because Lambda reports the name of an error's type as the errorType.
+// coded is the common part of the guard's error types, which all embed it. Each Code of the
+// guard has an error type of the same name, because Lambda reports the name of an error's type
+// as the errorType.
 type coded struct{ err *Error }
 
 func (e coded) Error() string { return e.err.Error() }
@@ -78,11 +79,15 @@ func byCode(e *Error) error {
 	return e
 }
 
-// lambdaError returns the error that a guarded Lambda handler returns for the result d of a
-// call, or nil. It removes the cause from a guard's error, because invokers must not see, for
-// example, what the store said. It converts a stored failure, and an error made by Reject, to
-// a messages.InvokeResponse_Error, which wraps no error. If any other error is marked by
-// Permanent, Retryable or Uncertain, lambdaError returns the marked error without the mark.
+// lambdaError returns the error that a guarded Lambda handler returns for d, the result of a
+// call, or nil if d has no error. The handler's error is changed according to its kind:
+//
+//   - An error of a guard loses its cause, because invokers must not see, for example, what the
+//     store said.
+//   - A stored failure, or an error made by Reject, becomes a messages.InvokeResponse_Error, so
+//     that Lambda reports its errorType.
+//   - Any other error loses the mark of Permanent, Retryable or Uncertain, so that Lambda reports
+//     the type of the marked error.
 func (d done[T]) lambdaError() error {
 	switch {
 	case d.err == nil:

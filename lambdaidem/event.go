@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// codec converts HTTP events of one type to Requests, and their responses to and from
-// Response. It does not decide whether a response is stored; Guard.outcomeOf does. Its
-// methods take pointers to events, because events are large.
+// codec converts HTTP events of one type to Requests. It also converts what the handler of such
+// events returned to a Response, and a Response back. A codec does not decide whether a response
+// is stored; Guard.outcomeOf does. The methods take pointers to events, because events are
+// large.
 type codec[In, Out any] interface {
 	request(*In, *Request)      // fills in a zero Request from the event
 	response(*In, Out) Response // converts what the handler returned for the event
@@ -86,10 +87,10 @@ func (r *Request) setBody(body string, isBase64 bool) {
 type headers struct {
 	sent http.Header // headers of a net/http request; nil for an event
 
-	// multi and single have the headers of an event: multi has every value of each name,
-	// single has one value. single is read only for names that multi does not have. If an
-	// event has only single, the gateway has joined repeated headers with commas, unless it
-	// is a load balancer, which keeps only the last one.
+	// multi and single have the headers of an event. multi has every value of each name. single
+	// has one value of each name, and is read only for names that multi does not have. In an
+	// event that has only single, the value of a repeated header depends on the gateway. A load
+	// balancer keeps only the last value. Every other gateway joins the values with commas.
 	multi  map[string][]string
 	single map[string]string
 

@@ -31,10 +31,11 @@ func (restAPI) request(e *events.APIGatewayProxyRequest, r *Request) {
 	r.Principal, r.anonymous = restCaller(&e.RequestContext).principal()
 }
 
-// response converts what the handler returned. API Gateway merges the maps Headers and
-// MultiValueHeaders ("Set up Lambda proxy integrations in API Gateway"). If both maps have a
-// name, ignoring case, response stores the value from Headers separately, in Response.beside.
-// A replay then has both maps again for the gateway to merge.
+// response converts what the handler returned. If a header is in both maps of the handler's
+// response, Headers and MultiValueHeaders, ignoring case, its value from Headers is stored
+// separately, in Response.beside. A replay then has the header in both maps again, and API
+// Gateway merges the maps in the same way as for the first response ("Set up Lambda proxy
+// integrations in API Gateway").
 func (restAPI) response(_ *events.APIGatewayProxyRequest, r events.APIGatewayProxyResponse) Response {
 	resp := Response{Status: r.StatusCode, Body: r.Body, Base64: r.IsBase64Encoded}
 	single := r.Headers

@@ -34,9 +34,9 @@ func streamRecord(e events.DynamoDBEventRecord) message {
 		body: []byte(mustJSON([]images{c.Keys, c.OldImage, c.NewImage})), parts: []string{e.EventName}}
 }
 
-// mustJSON returns v, a part of a stream record, as JSON. It sorts the members of sets,
-// because a set of DynamoDB has no order. Lambda has decoded v from JSON, so it can be encoded
-// again. mustJSON panics otherwise.
+// mustJSON returns v, a part of a stream record, as JSON. It sorts the members of sets: a set
+// of DynamoDB has no order, but equal sets must yield equal JSON. It panics if v can't be
+// encoded. That does not happen, because Lambda has decoded v from JSON.
 func mustJSON(v any) string {
 	text, err := toJSON(v)
 	var tree any

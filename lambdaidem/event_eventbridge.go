@@ -33,8 +33,8 @@ func eventBridgeMessage(e events.EventBridgeEvent) message {
 		sent: keyInDetail(e.Detail)}
 }
 
-// busOperation is the prefix of the default operation of EventBridge events. The default
-// operation of any other source is an ARN, so it can't have this prefix.
+// busOperation is the prefix of the default operation of EventBridge events. It distinguishes
+// these operations from those of all other sources, whose default operation is an ARN.
 const busOperation = "events"
 
 // busParts returns what the fingerprint of an event covers besides its detail.

@@ -38,10 +38,12 @@ func (g *Guard) Kinesis(h func(context.Context, events.KinesisEventRecord) error
 	}))
 }
 
-// unwindowed wraps h so that it returns an error for events of a tumbling window. Lambda
-// expects the window's state in the response to such an event. The state would lack the
-// records that were handled before, because the guard does not run the handler for them again.
-// A response without the state would not help: Lambda treats it as a failed invocation, and
+// unwindowed wraps h and returns an error for every event of a tumbling window, because a guard
+// can't maintain the window's state. Lambda expects the state in the response to such an event.
+// The state would lack the records that an earlier invocation has handled, because the handler
+// does not run for them again.
+//
+// A response without the state would not help. Lambda treats it as a failed invocation, and
 // would block the shard without a reason in the log.
 func unwindowed[E, R any](window func(E) events.TimeWindowProperties, h func(context.Context, E) (R, error)) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, e E) (R, error) {

@@ -21,14 +21,17 @@ import (
 // Different payload digests prove different payloads only if the settings are equal; see
 // call.comparePayload.
 
-// payload is the part of a call's payload that may be JSON. The other parts, such as the
-// method and the path of a request, are compared byte by byte.
+// payload is the body that a fingerprint covers, and how the body is compared. A fingerprint
+// also covers other parts of a call, such as the method and the path of a request. Those are
+// always compared byte by byte.
 type payload struct {
 	body []byte
 	json bool // compare the body by value if it is JSON that all readers understand in the same way
-	// form is hashed into the settings part of the fingerprint. For a typed payload, it is a
-	// digest of the Go type; see typedPayload. For a message, it has the names of the values
-	// that the fingerprint covers; see message.payload.
+	// form describes what the payload consists of; "" for a request. It is part of the
+	// fingerprint's settings, so that two payloads of different forms never count as proven
+	// different. For a typed payload, form is a digest of the Go type; see typedPayload. For a
+	// message, form has the names of the values that the fingerprint covers; see
+	// message.payload.
 	form string
 }
 
@@ -36,8 +39,8 @@ type payload struct {
 // concrete path, the sorted query, the headers in Options.FingerprintHeaders, and the body.
 //
 // The body is compared as a JSON value if the Content-Type is JSON or missing. A body of any
-// other type is compared byte by byte, because texts that are equal as JSON may differ in
-// that type.
+// other type is compared byte by byte. In another type, two texts may have different meanings
+// although they would be equal as JSON.
 func (g *Guard) requestCall(who Identity, r *Request) call {
 	media := r.contentType()
 	p := payload{body: r.Body, json: media == "" || isJSON(media)}
@@ -77,9 +80,9 @@ func (g *Guard) fingerprint(s *signer, p payload, parts []string) string {
 	return string(out[:])
 }
 
-// settingsSize is the number of bytes of the settings' digest in a fingerprint. Six bytes are
-// enough, because they must only distinguish the few settings under which one record is
-// compared before it expires.
+// settingsSize is how many bytes of the settings' digest a fingerprint contains. Six bytes are
+// enough: until a record expires, its fingerprint is compared under a few different settings at
+// most.
 const settingsSize = 6
 
 // appendFingerprinted appends the text whose digest becomes the payload's fingerprint.
@@ -103,8 +106,9 @@ type signer struct {
 	settings [sha256.Size]byte // digest of the options that fingerprints depend on
 }
 
-// settingsFor returns the digest of the options that a payload's fingerprint depends on. If
-// form, a description of what the payload consists of, is not empty, the digest covers it too.
+// settingsFor returns the digest of the settings under which s makes a fingerprint: the options
+// that fingerprints depend on, and form if it is not empty. form describes what the payload
+// consists of; see payload.
 func (s *signer) settingsFor(form string) [sha256.Size]byte {
 	if form == "" {
 		return s.settings

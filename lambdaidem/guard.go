@@ -19,9 +19,9 @@ type Guard struct {
 	off          bool               // the guard runs every call unguarded; set by the environment variable SwitchOff
 	cache        *cache             // the cache of finished records; nil without Options.Cache
 	fingerprints fingerprintOptions // the fingerprint options, checked and prepared for use
-	// unreleased lists the leases that earlier calls could not release, or may have taken
-	// although the store's reply was lost. No handler is running under such a lease, so later
-	// calls try to release it. Guards derived by With share the list.
+	// unreleased lists leases that may still block a record although no handler is running:
+	// an earlier call failed to release the lease, or tried to acquire it and lost the store's
+	// reply. Later calls try to release these leases. Guards derived by With share the list.
 	unreleased *unreleased
 }
 
@@ -104,11 +104,12 @@ type work interface {
 	// encode returns the answer in the form in which the record stores it. It is called if
 	// ending.encoded is true.
 	encode() ([]byte, error)
-	// replay decodes the stored answer in d, which the caller receives instead of a run
-	// of the handler. The error says why the answer can't be decoded.
+	// replay decodes the stored answer that d contains. The caller receives that answer, and
+	// the handler does not run. The error says why the answer can't be decoded.
 	replay(d decision) error
-	// rejected replaces what the handler returned by err, because none of the database
-	// writes that the handler enlisted were made. It returns the new ending of the call.
+	// rejected discards what the handler returned, and makes err the handler's error instead.
+	// The guard calls rejected if none of the database writes that the handler enlisted were
+	// made. The result is the new ending of the call.
 	rejected(err error) ending
 }
 

@@ -14,8 +14,9 @@ type HandlerOptions[In any] struct {
 	Skip func(context.Context, In) bool
 	// Repeated reports whether an event probably repeats an earlier one, like
 	// Options.Repeated for HTTP. If so, the guard reads the record before it tries to lock
-	// it. An example is a retry of Step Functions whose input has the RetryCount of the
-	// context object. Default: nil, no record is read first.
+	// it. If the record has the answer, that read saves a write, which costs more. For
+	// example, a retry of Step Functions can be recognized if the state machine puts the
+	// RetryCount of its context object into the input. Default: nil, no record is read first.
 	Repeated func(context.Context, In) bool
 }
 
@@ -41,9 +42,12 @@ type HandlerOptions[In any] struct {
 // If h returns an error, the errorType is the name of the error's Go type, as without a
 // guard, with two exceptions. For an error that [Reject] made, the errorType is the code,
 // or "Error" if the code is one of this package's. For an error that [Permanent],
-// [Retryable] or [Uncertain] marked, it is the type of the marked error. A rejection is
-// returned as a messages.InvokeResponse_Error of aws-lambda-go, which wraps no error. If an
-// error is stored, every replay reports the first errorType and message.
+// [Retryable] or [Uncertain] marked, the errorType is the type of the marked error.
+//
+// An error that [Reject] made, or an error that is stored, is returned as a
+// messages.InvokeResponse_Error of aws-lambda-go. That error wraps no other, so errors.As
+// does not find an *[Error] in it. If an error is stored, every replay reports the errorType
+// and the message of the first answer.
 func Handler[In, Out any](
 	g *Guard, operation string, key func(context.Context, In) (string, error),
 	h func(context.Context, In) (Out, error), optFns ...func(*HandlerOptions[In]),

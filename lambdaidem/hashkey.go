@@ -42,10 +42,11 @@ const HashKeyPrefix = "sha256_"
 //
 // HashKey returns an error if there are no fields, or if a field's JSON does not represent
 // it completely. That is so for a channel, NaN, a string that is not UTF-8, a struct without
-// exported fields, a struct with two fields of the same name, and a struct that has the
-// MarshalJSON of an embedded field. HashKey also returns an error if JSON readers may
-// understand a field's own JSON differently, for example because an object has two members of
-// the same name.
+// exported fields, a struct with two fields of the same name, and a struct whose MarshalJSON
+// method comes from an embedded field, because that method writes the embedded field only.
+//
+// HashKey also returns an error if two JSON readers may understand a field's JSON differently,
+// for example because a json.RawMessage has an object with two members of the same name.
 func HashKey(fields ...any) (string, error) {
 	if len(fields) == 0 {
 		return "", errors.New("lambdaidem: HashKey: there is no field to make a key of")

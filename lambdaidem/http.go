@@ -26,9 +26,9 @@ type Request struct {
 
 	headers  headers
 	nHeaders int // number of headers, to compare with Options.MaxHeaders
-	// anonymous says why Principal is empty although the gateway has authenticated the
-	// caller: the event lacks what would distinguish the caller from others. It is ""
-	// otherwise.
+	// anonymous is the reason why Principal is empty although the gateway has authenticated
+	// the caller: the event lacks what would distinguish this caller from others. Without
+	// such a reason, anonymous is "".
 	anonymous string
 	malformed *Error      // why the event could not be decoded; nil if it could
 	derived   *derivedKey // the result of Options.Key; nil until the guard has called it
@@ -62,10 +62,11 @@ type Response struct {
 	// MultiValueHeaders has the same name, ignoring case. The gateway decides how to combine
 	// the two maps, so both are stored as the handler wrote them.
 	beside map[string]string
-	// A net/http handler shares its header map with outer handlers. added has the names of
-	// headers to which the handler appended values after those of outer handlers. removed
-	// has the names of outer handlers' headers that the handler deleted. trailer has the
-	// trailers, which are set after the body.
+	// added, removed and trailer belong to a net/http handler, which shares its header map
+	// with outer handlers. They tell a replay how to repeat the handler's changes to that
+	// map. added has the names of headers whose values are appended to those of outer
+	// handlers. removed has the names of outer handlers' headers that the handler deleted.
+	// trailer has the trailers, the headers that are sent after the body.
 	added, removed []string
 	trailer        map[string][]string
 }
@@ -163,8 +164,9 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 }
 
 // refuse returns the results of serve for a refused request, normally the refusal's problem
-// document. If a guarded handler made the request, and must not pass that document on to its
-// own client, refuse returns the refusal as an error instead; see clientError.
+// document. If a guarded handler made the request, refuse returns some refusals as an error
+// instead; see clientError. That handler might pass the problem document on to its own client,
+// and the client would take the document for an answer about the client's own request.
 func (g *Guard) refuse(ctx context.Context, r *Request, refusal *Error) (*Response, error) {
 	if attemptOf(ctx) != nil && clientError(refusal) == nil {
 		return nil, &passedOn{refusal, false}
@@ -196,9 +198,9 @@ type httpWork struct {
 	replayed *Response // the stored response; nil unless the request is replayed
 	replaced bool      // response is a problem document to send instead of the handler's error
 	err      error     // the error that the handler returned, or that replaces it after a rejected transaction
-	// errorStands is set if the handler runs unguarded. An error of the handler is then
-	// returned to the server unchanged, unless the error is or wraps an *Error, which
-	// becomes a problem document.
+	// errorStands is true if the handler runs unguarded. The handler's error is then
+	// returned unchanged, as without a guard. Only an *Error that the client may receive
+	// still becomes a problem document; see handlerResponse.
 	errorStands bool
 }
 
@@ -244,8 +246,8 @@ func (w *httpWork) ending() ending {
 }
 
 // handlerResponse returns the results of serve for a request that is not replayed. d is the
-// decision about the request. The Response is nil if the handler's own response is to be sent.
-// Otherwise the Response or the error replaces it.
+// decision about the request. If both results are nil, the client receives the handler's own
+// response. Otherwise the Response or the error takes the place of the handler's response.
 func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) (*Response, error) {
 	switch {
 	case d.refusal != nil:
@@ -261,10 +263,10 @@ func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) 
 
 func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.toStore(&w.response)), nil }
 
-// identify returns the identity of a request's record. It refuses a request that exceeds a
-// limit, or whose key or caller is missing or invalid. In this case it returns the refusal,
-// the kind of event to report, and the parts of the identity that are known, which the
-// event shows.
+// identify returns the identity of a request's record. If the request exceeds a limit, or if
+// its key or caller is missing or invalid, identify returns a refusal as the *Error. The guard
+// reports each refusal as an event to its observer. The Kind is the kind of that event, and the
+// Identity then has only the parts that are known, for the event to show.
 func (g *Guard) identify(ctx context.Context, r *Request) (Identity, Kind, *Error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route, Path: r.Path}
 	who.settle()

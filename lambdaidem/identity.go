@@ -23,17 +23,17 @@ type Identity struct {
 	Tenant    string // Lambda's tenant id; empty unless the function has tenant isolation
 	Principal string // the caller: Request.Principal, or the result of Options.Principal
 
-	// Method, Host, Route and Path are set for HTTP requests. Method is in upper case.
-	// Route is the route template; the names of its parameters don't matter. Path is the
-	// path that the client requested, with its original escaping, which only HTTP APIs
-	// decode. If there is a route template, Path does not matter. Host is the host of a
-	// net/http request, in lower case; it is empty for events.
+	// Method, Host, Route and Path are set for HTTP requests. Method is in upper case. Host is
+	// the host of a net/http request, in lower case; it is empty for events. Route is the route
+	// template; the names of its parameters don't matter. Path is the path that the client
+	// requested, escaped as the client sent it. Only HTTP APIs decode the path of their events.
+	// Path does not matter if Route names a single route, and not a catch-all like {proxy+}.
 	Method, Host, Route, Path string
 
 	// Operation is the operation name that was given to [Do] or [Handler], or the source of
-	// a message. Handler is true for a call of a [Handler], and false for any other call.
+	// a message. It is empty for HTTP requests.
 	Operation string
-	Handler   bool
+	Handler   bool // true for a call of a [Handler], false for any other call
 	// Message is true for a message of a queue, topic, event bus or stream. OwnID reports
 	// whether Key is the id that the source gave the message, and not a key from its sender.
 	Message, OwnID bool
@@ -51,8 +51,10 @@ func (g *Guard) RecordID(i Identity) string {
 	return i.id()
 }
 
-// settle clears Path if a route template identifies the record. If the template is missing, or
-// is a catch-all, which matches many paths, settle clears Route instead.
+// settle clears Path or Route, so that only the other one identifies the record. It clears
+// Path if Route is the template of a single route. It clears Route if that is missing or is a
+// catch-all, such as "/{proxy+}": a catch-all matches many paths, and each path needs its own
+// records.
 func (i *Identity) settle() {
 	if isCatchAll(i.Route) {
 		i.Route = ""
@@ -93,9 +95,10 @@ func (i *Identity) resource() string {
 	}
 }
 
-// resourceInID returns the resource without the names of a template's parameters. The id of
-// the record is made from it, so renaming a parameter does not change the id: templates that
-// differ only in such names match the same paths.
+// resourceInID returns the resource in the form that the record's id is made from. In this
+// form, the parameters of a route template have no names: "/payments/{id}" becomes
+// "/payments/{}". Renaming a parameter therefore does not change the id. That is safe, because
+// templates that differ only in these names match the same paths.
 func (i *Identity) resourceInID() string {
 	if i.kind() != "http" || !strings.Contains(i.Route, "{") {
 		return i.resource()

@@ -78,14 +78,14 @@ func (i *innerCalls) end() {
 	i.running--
 }
 
-// record records how the inner call with the record rec ended, and returns the state of the
-// handler that made it. ran reports whether the call's own handler ran. effect reports
-// whether the call may have had an effect. left says how the call ended:
+// record notes how an inner call ended, and returns the state of the handler that made the
+// call. rec identifies the call's record. ran reports whether the call's own handler ran.
+// effect reports whether the call may have had an effect. left says how the call ended:
 //
 //   - OutcomeSucceeded or OutcomeFailed: the call's record has an answer.
 //   - OutcomeReleased: the call, or a call inside it, was refused, and a retry may succeed.
 //   - OutcomeUncertain: the outcome of the call is unknown.
-//   - "": the call was released, or every retry of it would be refused.
+//   - "": the call was released, or it was refused for good: every retry would be refused too.
 func (i *innerCalls) record(rec innerRecord, left Outcome, ran, effect bool) handlerState {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -133,9 +133,13 @@ func (i *innerCalls) setHandler(s handlerState) {
 	i.handler = s
 }
 
-// outcome summarizes the inner calls. left is OutcomeUncertain if the outcome of a call is
-// unknown or a call is still running, else OutcomeReleased if a call was refused and may
-// succeed later, else "". running reports whether a call is still running.
+// outcome summarizes the inner calls in one Outcome. The first line that applies decides:
+//
+//   - OutcomeUncertain: a call is still running, or the outcome of a call is unknown.
+//   - OutcomeReleased: a call was refused and may succeed later.
+//   - "": every call is settled.
+//
+// running reports whether a call is still running.
 func (i *innerCalls) outcome() (left Outcome, running bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -148,18 +152,17 @@ func (i *innerCalls) outcome() (left Outcome, running bool) {
 	return left, false
 }
 
-// innerOutcome summarizes the inner calls of the attempt's handler. It returns OutcomeUncertain
-// if the outcome of a call is unknown or a call is still running, else OutcomeReleased if a
-// call was refused and may succeed later, else "".
+// innerOutcome returns the Outcome that summarizes the inner calls of the attempt's handler, or
+// "" if every one of them is settled; see innerCalls.outcome.
 func (a *attempt) innerOutcome() Outcome {
 	left, _ := a.inner.outcome()
 	return left
 }
 
 // beginInner reports whether the attempt's handler may begin a guarded call. If so, the
-// caller must call endInner when the call has returned. The call also counts as running for
-// all outer handlers: the attempt's own handler may return first and leave the call running
-// in a goroutine.
+// caller must call endInner when the guarded call has returned. Until then, the guarded call
+// also counts as running for every outer handler, because it may continue in a goroutine after
+// the attempt's own handler has returned.
 func (a *attempt) beginInner() bool {
 	for around := a; around != nil; around = around.outer {
 		if !around.inner.begin() {
@@ -180,13 +183,14 @@ func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
 	}
 }
 
-// recordInner records how a guarded call of the attempt's handler has ended. d is what the
-// caller of that call received; it is zero if the call panicked. inner is the call's
-// attempt, or nil if the call was decided without an attempt.
+// recordInner records how a guarded call that the attempt's handler made has ended. d is the
+// decision about the call; it is zero if the call panicked. inner is the call's attempt, or nil
+// if the call was decided without an attempt, for example from the cache.
 //
-// The result counts for the handler that made the call. If that handler has already
-// succeeded, its own record can't reflect the result any more. The result then counts for
-// the next outer handler too.
+// The result affects the record of the handler that made the call. If that handler has already
+// succeeded, its record can no longer change. The result then affects the record of the next
+// outer handler too. All other outer handlers only learn that an inner call may have had an
+// effect.
 func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
 	left := inner.endingOf(d)
 	effect := left == OutcomeSucceeded || left == OutcomeUncertain || d.carriedOut() || inner != nil && inner.mayHaveHadEffect()
@@ -202,9 +206,9 @@ func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
 	}
 }
 
-// endingOf returns how an inner call with the decision d ended, as a value for the argument
-// left of innerCalls.record. a is the call's attempt, or nil if the call was decided without
-// one, for example from the cache.
+// endingOf returns how an inner call ended: an Outcome or "", as in the parameter left of
+// innerCalls.record. d is the decision about the call. a is the call's attempt, or nil if the
+// call was decided without one, for example from the cache.
 func (a *attempt) endingOf(d decision) Outcome {
 	switch {
 	case d.replays && d.failure != nil && d.failure.Code == ErrAnswerUnavailable: // the record has no answer, so it is unknown whether the call succeeded
@@ -233,16 +237,16 @@ func (a *attempt) endingOf(d decision) Outcome {
 	}
 }
 
-// carriedOut reports whether the call was carried out, or may have been, although the caller
-// does not receive the call's answer: the answer was not stored, or can't be read.
+// carriedOut reports whether the call was, or may have been, carried out although its caller
+// does not receive the answer. In this case, the answer was not stored, or it can't be read.
 func (d *decision) carriedOut() bool {
 	return d.unreturned || d.failure != nil && d.failure.Code == ErrAnswerUnavailable
 }
 
-// mayHaveHadEffect reports whether the attempt's call may have had an effect even if it did
-// not succeed. That is so if its writes were committed with a stored failure, if the record
-// has steps, or if the record was already bound to its payload, because an earlier attempt may
-// have had an effect.
+// mayHaveHadEffect reports whether the attempt's call may have had an effect even if the call
+// did not succeed. That is so in three cases: the call's writes were committed together with a
+// stored failure; the record has results of the handler's steps; or the record is bound to its
+// payload, which means that an earlier attempt may have had an effect.
 func (a *attempt) mayHaveHadEffect() bool { return a.storedByTx || a.steps.any() || a.bound != "" }
 
 // temporary reports whether a call that a guard has refused with e may succeed if it is
@@ -265,13 +269,14 @@ var (
 	errInnerRunning = errors.New("the handler has returned while a guarded call that it made is still running; it must wait for the call")
 	errInnerUnknown = errors.New("the outcome of a guarded call that the handler made is unknown")
 	errInnerRefused = errors.New("a guarded call that the handler made was refused and may succeed later, so the failure is not final")
-	// errUncertainCause is the reason for withholding a final error, such as a 402, from
-	// the client.
+	// errUncertainCause is why a client does not receive an error such as a 402. That error
+	// would tell the client not to repeat the request, although the outcome is uncertain.
 	errUncertainCause = errors.New("the handler's error tells the client not to repeat the request, but its outcome is uncertain")
 )
 
-// innerCallError is the cause of a guard's refusal of an inner call. The handler often returns
-// the refusal, and the event about the outer call must then say which call it is about.
+// innerCallError is the cause of a guard's refusal of an inner call. The handler that made the
+// call often returns the refusal as its own error. The event about the handler then shows, by
+// this cause, which inner call was refused.
 type innerCallError struct {
 	what   string // the operation or route
 	record string // the record's id
@@ -298,8 +303,8 @@ const (
 	final                        // the call failed, and the caller has no reason to repeat it, such as after a 402
 )
 
-// answerOfResponse reports whether a response tells the client that the call succeeded, that
-// the client may repeat it, or that it failed for good.
+// answerOfResponse returns what a response tells the client: that the call succeeded, that the
+// client may repeat the call, or that the call failed for good.
 func answerOfResponse(r *Response) answerTells {
 	switch defaultOutcome(r, Rerun) { //nolint:exhaustive // under Rerun, no response is uncertain
 	case OutcomeSucceeded:
@@ -310,8 +315,8 @@ func answerOfResponse(r *Response) answerTells {
 	return final
 }
 
-// answerOfError reports whether an error of the handler tells the client that it may repeat
-// the call, or that the call failed for good.
+// answerOfError returns what an error of the handler tells the client: that the client may
+// repeat the call, or that the call failed for good.
 func answerOfError(err error) answerTells {
 	e := clientError(err)
 	switch {
@@ -323,17 +328,20 @@ func answerOfError(err error) answerTells {
 	return final
 }
 
-// settle returns the outcome of a handler that has returned with the outcome o. The result is
-// o, unless a step or an inner call is not settled, for example because its outcome is
-// unknown; see the table at the top of this file. tells is what the handler's answer tells the
-// caller.
+// settle decides the outcome of a handler that has returned. o is the outcome by the handler's
+// answer alone, and tells is what that answer tells the caller. The result is o, unless a step
+// or an inner call is not settled, for example because its outcome is unknown; see the table at
+// the top of this file.
 //
-// why is not nil if the caller must not receive the handler's answer because a step or an
-// inner call is not settled: either that has changed the outcome, or the answer is final but
-// not stored.
+// why is nil if the caller may receive the handler's answer. Otherwise why is the reason: a step
+// or an inner call that is not settled. The caller does not receive the answer in two cases:
 //
-// Unless the handler has succeeded, the guard refuses every inner call that begins after
-// settle. The client is told that the request failed, so no further effect may follow.
+//   - The unsettled step or call has changed the outcome.
+//   - The answer is not stored, and it tells the caller not to repeat the call, such as a 402.
+//
+// After settle, the guard refuses every further inner call of this handler, unless the handler
+// has succeeded and its answer is to be stored. The client may learn that the request failed, or
+// a retry may run the handler again, so a late inner call must not have a further effect.
 func (a *attempt) settle(o Outcome, tells answerTells) (settled Outcome, why error) {
 	stored := o == OutcomeSucceeded || o == OutcomeFailed
 	switch {
@@ -368,11 +376,12 @@ func (a *attempt) settle(o Outcome, tells answerTells) (settled Outcome, why err
 	return o, nil
 }
 
-// settleError returns the ending of a handler that returned err. o is the outcome of err,
-// which an unsettled step or inner call may change; see settle. A final err, such as a 402,
-// tells the client not to repeat the request, so it is not sent if its outcome is uncertain. An
-// err that the handler itself has marked as Uncertain is sent, because the handler chose its
-// words.
+// settleError returns the ending of a handler that returned err. o is the outcome of err. An
+// unsettled step or inner call may change that outcome; see settle.
+//
+// If the outcome is uncertain, the client does not receive a final err, such as a 402, because
+// a final error tells the client not to repeat the request. But if the handler itself marked
+// err as Uncertain, the client receives err: the handler knew that the outcome is uncertain.
 func (a *attempt) settleError(o Outcome, err error) ending {
 	tells := answerOfError(err)
 	if _, marked := err.(*uncertainError); marked { //nolint:errorlint // a mark inside err is not that of the whole error

@@ -83,10 +83,10 @@ func lastRedirect(req *http.Request, match func(*http.Request) bool) *http.Reque
 	return nil
 }
 
-// withoutKey returns the request to send for an unguarded request. It removes the key if a
-// host that was passed to New has redirected the request to a host that was not, because such
-// a host must not see the key. net/http would send it there: after a redirect, it copies the
-// header of the first request, including a key that the caller has set.
+// withoutKey returns the request to send for an unguarded request. If a host that was passed to
+// New has redirected the request to any other host, withoutKey removes the key, because the
+// other host must not see it. Without this, net/http would send the key there: after a redirect,
+// net/http copies the header of the first request, including a key that the caller has set.
 func (t *Transport) withoutKey(req *http.Request) *http.Request {
 	if len(t.keysIn(req.Header)) == 0 || t.hasListedHost(req) || lastRedirect(req, t.hasListedHost) == nil {
 		return req
@@ -137,8 +137,8 @@ func headerValue(key string) (string, error) {
 }
 
 // RandomKey returns a random UUID of version 4 (RFC 9562, section 5.4). It is the default of
-// [Options.NewKey]. A caller who may have to repeat a request after an error passes a RandomKey
-// to [WithKey], to know the key.
+// [Options.NewKey]. If you may have to repeat a request after an error, pass a RandomKey to
+// [WithKey] yourself, so that you know the request's key.
 func RandomKey() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -38,8 +38,8 @@ type Options struct {
 	// long as the one before. A random part, up to half of the wait, is added or
 	// subtracted. Default: 200 ms, which spreads six attempts over about 6 s.
 	InitialWait time.Duration
-	// MaxWait is the longest wait between attempts, before jitter is added. It must be at
-	// least InitialWait and at most 146 years. Default: 10 s.
+	// MaxWait is the longest wait between attempts, before jitter and the server's Retry-After
+	// are added. It must be at least InitialWait and at most 146 years. Default: 10 s.
 	MaxWait time.Duration
 	// MaxRetryAfter is the longest Retry-After that the client waits for. If a response has
 	// a longer one, the caller gets that response at once. Default: 1 minute.

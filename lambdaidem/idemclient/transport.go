@@ -131,8 +131,8 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// guards reports whether t gives the request a key and retries it. That depends on its method,
-// its host and Options.Skip.
+// guards reports whether a request is guarded, so that t gives it a key and retries it. The
+// method and host of the request and Options.Skip decide.
 func (t *Transport) guards(req *http.Request) bool {
 	return slices.Contains(t.opts.Methods, strings.ToUpper(req.Method)) && t.hasListedHost(req) &&
 		(t.opts.Skip == nil || !t.opts.Skip(req))

@@ -97,8 +97,8 @@ func permanent(err error) bool {
 	if e := (tls.RecordHeaderError{}); errors.As(err, &e) && string(e.RecordHeader[:]) == "HTTP/" {
 		return true // the server speaks plain HTTP; http.Client turns the error into ErrSchemeMismatch only later
 	}
-	// crypto/tls wraps the errors of crypto/x509. Another RoundTripper may return them
-	// unwrapped.
+	// Look for the errors of crypto/x509 both inside a tls.CertificateVerificationError, as
+	// crypto/tls returns them, and without it, as another RoundTripper may return them.
 	if e := (*tls.CertificateVerificationError)(nil); errors.As(err, &e) {
 		return true
 	}

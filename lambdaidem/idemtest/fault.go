@@ -11,8 +11,8 @@ import (
 // fail.
 type Verb string
 
-// The methods of lambdaidem.Store, SaveSteps of lambdaidem.StepStore, and Commit of the
-// transactions of a lambdaidem.Transactor.
+// The verbs name the methods of lambdaidem.Store, the method SaveSteps of lambdaidem.StepStore,
+// and the method Commit of a transaction that a lambdaidem.Transactor has begun.
 const (
 	Acquire   Verb = "acquire"    // takes the lease on a record
 	Complete  Verb = "complete"   // stores the result of the handler

@@ -20,9 +20,9 @@ import (
 type Request struct {
 	// Method is the HTTP method. Default: POST.
 	Method string
-	// Path is the path, escaped as in a URL, such as "/payments/42". An HTTP API
-	// decodes the path of its events, but APIGatewayV2 does not. If the difference
-	// matters to a test, pass the decoded path. Default: "/".
+	// Path is the path, escaped as in a URL, such as "/payments/42". A real HTTP API decodes
+	// the path in its events, but the method APIGatewayV2 leaves Path as it is. If the
+	// difference matters to a test, set Path to the decoded path. Default: "/".
 	Path string
 	// Route is the route template without the method, such as "/payments/{id}". The path
 	// parameters of API Gateway events are derived from it. Function URLs and load
@@ -53,8 +53,8 @@ type Request struct {
 // host is the host of every request, whatever Request.Header says.
 const host = "example.com"
 
-// withDefaults returns a copy with the defaults filled in, and with the key and the
-// Content-Type in its own copy of Header.
+// withDefaults returns a copy of r with the defaults filled in. The copy has its own Header,
+// which also contains the key and the Content-Type.
 func (r Request) withDefaults() Request {
 	r.Method = cmp.Or(r.Method, http.MethodPost)
 	r.Path = cmp.Or(r.Path, "/")
@@ -152,9 +152,10 @@ func (r Request) IdentityALB() lambdaidem.Identity {
 // [Request.HTTP] that an http.ServeMux routes by a pattern ending in Route, such as
 // "POST /payments/{id}".
 //
-// In two cases, a record is identified by the path instead of the route: if the guard's
-// middleware wraps the mux, or if another router does not set http.Request.Pattern. Then set
-// Route of the result to "" and Path to the request's path.
+// In two cases, the guard does not know the route and identifies the record by the path: the
+// guard's middleware wraps the mux, or the router is another one that does not set
+// http.Request.Pattern. In these cases, set Route of the result to "" and Path to the request's
+// path.
 func (r Request) IdentityHTTP() lambdaidem.Identity {
 	who := r.Identity()
 	who.Principal, who.Host = "", host

@@ -51,8 +51,11 @@ func NewStore(inner lambdaidem.Store) *Store {
 }
 
 // Next adds faults for the next calls of a verb, one for each call. A call whose fault is
-// [None] is passed on. A guard retries many failed calls. So if only one reply to Complete is
-// lost, the guard's next call of Complete succeeds milliseconds later.
+// [None] is passed on.
+//
+// A single fault may change nothing that the test can see, because a guard retries many failed
+// calls. For example, if only one reply to Complete is lost, the guard calls Complete again
+// milliseconds later, and that call succeeds.
 func (s *Store) Next(v Verb, faults ...Fault) {
 	for _, f := range faults {
 		f.check(v)
@@ -62,8 +65,8 @@ func (s *Store) Next(v Verb, faults ...Fault) {
 	s.next[v] = append(s.next[v], faults...)
 }
 
-// Always sets the fault of every call of a verb, once the faults that [Store.Next] has set
-// for the verb are used up. With [None], such calls are passed on again.
+// Always sets the fault of all further calls of a verb. Calls for which [Store.Next] has added
+// a fault get that fault first. To end the fault that Always has set, call Always with [None].
 func (s *Store) Always(v Verb, f Fault) {
 	f.check(v)
 	s.mu.Lock()

@@ -58,7 +58,7 @@ func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, er
 // comparison ignores [Mark] and the headers named in ignored, like [Twice].
 //
 // Like a server, TwiceHTTP sets ContentLength to the length of the body. It also sets
-// RequestURI if it is empty because the request was made for a client.
+// RequestURI if that is empty, as it is in a request that http.NewRequest has made.
 func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, ignored ...string) *http.Response {
 	t.Helper()
 	var body []byte
