@@ -28,16 +28,17 @@ type jsonField struct {
 // hiddenField describes a struct field that is missing from the JSON of its type.
 type hiddenField struct {
 	why string // which field is missing and why, for an error text
-	// shadowed reports whether a field of the same name takes precedence: it is embedded less
-	// deeply or, at the same depth, has its name from a tag. Go selectors too prefer the less
-	// deeply embedded field, so shadowing is often intended.
+	// shadowed reports whether the field is missing because another field of the same name
+	// takes precedence. The other field is embedded less deeply or, at the same depth, has
+	// its name from a tag. Go selectors too prefer the less deeply embedded field, so
+	// shadowing is often intended.
 	shadowed bool
 }
 
 // jsonFields returns the fields that encoding/json writes for a struct that has neither
 // MarshalJSON nor MarshalText, in the order of the struct. If a field is missing from the
-// JSON although no tag omits it, hidden describes that field. If several are missing, hidden
-// describes one that is not shadowed, if there is one.
+// JSON although no tag omits it, hidden describes that field. If several fields are missing,
+// hidden describes one of them, and prefers a field that is not shadowed; see hiddenField.
 func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
 	var all []jsonField
 	var repeated *hiddenField
@@ -131,10 +132,11 @@ func validJSONName(s string) bool {
 	})
 }
 
-// promoted reports in ok whether the JSON of the struct type t lacks fields because t gets its
-// MarshalJSON or MarshalText method from an embedded field. The JSON of t then shows only that
-// embedded field, which promoted returns. ok is false if t has no such method, if t declares
-// the method itself, or if t has no other field that would be missing.
+// promoted examines whether the struct type t gets its MarshalJSON or MarshalText method
+// from an embedded field. The JSON of t then shows only that embedded field, and t's other
+// fields are missing. In this case, promoted returns the embedded field and true. It returns
+// false if t has no such method, if t declares the method itself, or if no other field is
+// missing.
 func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 	method := "MarshalJSON"
 	of := t

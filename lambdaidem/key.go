@@ -14,9 +14,9 @@ import (
 // parameters, which RFC 9651 allows after a String.
 const maxKeyHeader = 1024
 
-// parseKey returns the key from the values of the key's header. It returns "" and no error if
-// the header is absent or empty. An empty key is invalid, and the callers of parseKey refuse
-// it. If the header is malformed, parseKey returns an error that says why.
+// parseKey returns the key from the values of the key's header. If the header is absent, or
+// if it contains an empty key, parseKey returns "" and no error. The caller must then refuse
+// the request. If the header is malformed, parseKey returns an error that says why.
 func parseKey(values []string) (string, error) {
 	if len(values) == 0 {
 		return "", nil

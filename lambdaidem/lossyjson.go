@@ -15,13 +15,15 @@ import (
 // differ only in a part that is not written have the same JSON. They would have the same
 // fingerprint, and a replay would not return the value that the first caller received.
 
-// unseen returns an error if text, the JSON of v, does not show all of v: encoding/json
-// replaces bytes of a string that are not UTF-8 by U+FFFD, and writes nothing of a struct
-// without exported fields. name describes v in the error.
+// unseen returns an error if text, the JSON of v, does not show all of v. name describes v
+// in the error. These parts of v are an error:
 //
-// unseen also returns an error if the type of v has a field that is missing from its JSON
-// although no tag omits the field; see hiddenField. A shadowed field is an error only if
-// strict is true.
+//   - a string that is not UTF-8: encoding/json replaces the invalid bytes by U+FFFD;
+//   - a struct that is not zero and has no exported fields: encoding/json writes nothing of
+//     it;
+//   - a field that is missing from the JSON although no tag omits it; see hiddenField. A
+//     field that is shadowed by another field of the same name is an error only if strict is
+//     true.
 func unseen(text []byte, v any, name string, strict bool) error {
 	if why := hiddenFrom(reflect.TypeOf(v), strict); why != "" {
 		return fmt.Errorf("%s is of a type whose JSON hides a part: %s", name, why)
@@ -39,8 +41,9 @@ func unseen(text []byte, v any, name string, strict bool) error {
 	return nil
 }
 
-// Limits of a search. A value may contain a cycle even if encoding/json accepts it, because
-// the cycle may be in a part that is not written.
+// Limits of a search. They also end a search in a value that contains itself. encoding/json
+// accepts such a value if the cycle is in a part that it does not write, but a search may
+// visit that part.
 const (
 	maxVisits = 1 << 20 // maximum number of values to visit
 	maxNested = 1000    // maximum nesting depth; it is the depth at which encoding/json begins to look for cycles
@@ -150,9 +153,10 @@ func (s *search) fields(v reflect.Value) *hidden {
 	return nil
 }
 
-// ownText checks a value that has a MarshalJSON or MarshalText method: the method must
-// write valid UTF-8, and JSON without U+FFFD escapes. ownText accepts every
-// json.RawMessage.
+// ownText checks a value that has a MarshalJSON or MarshalText method. The text that the
+// method writes must be valid UTF-8, and JSON must not have the escape of U+FFFD, which may
+// stand for invalid bytes. ownText accepts every json.RawMessage, because it has its JSON
+// already and loses nothing.
 func (s *search) ownText(v reflect.Value) *hidden {
 	t := v.Type()
 	if !s.texts || t == rawJSON || !v.CanInterface() {
@@ -206,9 +210,10 @@ func hides(t reflect.Type) bool {
 
 var hiding sync.Map // results of mayHide: reflect.Type to bool
 
-// mayHide reports whether a value of type t can be or contain a struct for which hides
-// returns true. If t is or contains an interface, mayHide returns true, because the interface
-// may hold a value of any type. mayHide caches the result for each type.
+// mayHide reports whether a value of type t can be, or can contain, a struct of which
+// encoding/json writes no field; see hides. If t is or contains an interface, mayHide
+// returns true, because the interface may hold a value of any type. mayHide caches the
+// result for each type.
 func mayHide(t reflect.Type) bool {
 	if known, ok := hiding.Load(t); ok {
 		return known.(bool)

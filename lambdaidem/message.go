@@ -11,9 +11,10 @@ import (
 	"github.com/aws/aws-lambda-go/lambda/messages"
 )
 
-// MessageKey is the name of the message attribute in which a sender gives the idempotency
-// key of an SQS or SNS message. The attribute must have type String. Events of EventBridge
-// have no attributes, so MessageKey is the name of a member of the detail there.
+// MessageKey is the name under which a sender gives the idempotency key of a message. For
+// SQS and SNS, it is the name of a message attribute, which must have type String.
+// EventBridge events have no attributes. For them, it is the name of a member of the event's
+// detail, which must be a string.
 const MessageKey = "x-idempotency-key"
 
 // message is a message or stream record of any event source.
@@ -60,9 +61,11 @@ func (m *message) attribute(name, dataType, value string) {
 }
 
 // payload returns what the fingerprint of a message covers: the body, the values in m.parts,
-// and the attributes whose names are in named. All of these are the same in every
-// delivery. The payload's form names the covered values: it changes if named changes, or if
-// the same message comes another way, such as through SNS with raw message delivery.
+// and the attributes whose names are in named. All of these are the same in every delivery.
+//
+// The form of the payload has the names of the covered values. It changes if named changes,
+// or if the same message comes another way, such as through SNS with raw message delivery.
+// Fingerprints with different forms do not count as proof of different messages.
 func (m *message) payload(named []string) (p payload, parts []string) {
 	isNamed := func(a attribute) bool {
 		return slices.ContainsFunc(named, func(name string) bool { return strings.EqualFold(name, a.name) })
@@ -90,7 +93,8 @@ func (m *message) payload(named []string) (p payload, parts []string) {
 	return payload{body: m.body, json: true, form: string(form)}, parts
 }
 
-// messageWork runs the handler of one message. It implements the interface work.
+// messageWork implements the interface "work" for one message: it runs the message's
+// handler.
 type messageWork struct {
 	g       *Guard
 	attempt *attempt // the attempt that runs the handler; nil if it runs unguarded
@@ -130,14 +134,16 @@ func safeError(err error) (safe error) {
 	return err
 }
 
-// absentError is an error type that no error contains. A search for it makes errors.Is and
-// errors.As call the methods of every wrapped error.
+// absentError is an error type that no error contains. safeError searches an error for it
+// with errors.Is and errors.As. The search never finds it, so it calls the methods Is, As
+// and Unwrap of every wrapped error. safeError thus learns whether one of them panics.
 type absentError struct{ _ byte }
 
 func (*absentError) Error() string { return "" }
 
-// answered treats an error made by Answer as a success, because the handler of a message
-// returns no value that Answer could replace.
+// answered removes an error that the handler made with the function Answer, so that the
+// message counts as handled. Answer replaces what a handler returns, but the handler of a
+// message returns no value.
 func (w *messageWork) answered() {
 	if _, ok := w.err.(*answerError); ok { //nolint:errorlint // an error that wraps an Answer is an ordinary error
 		w.err = nil

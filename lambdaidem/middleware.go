@@ -21,9 +21,9 @@ import (
 // was stripped. If an http.ServeMux matched a pattern that fits the whole requested path, and
 // the pattern is no subtree such as "/a/" or "/{rest...}", the record belongs to the pattern
 // instead of the path. A retry must come to the same host. Behind proxies that change the
-// host, let an outer handler set r.Host. If something else decides between two guarded
-// handlers, such as a header, give each of the two a guard with its own Namespace; see
-// [Guard.With].
+// host, let an outer handler set r.Host. If two guarded handlers serve the same method, host
+// and path, and for example a header decides between them, give each of them a guard with its
+// own Namespace; see [Guard.With].
 //
 // The middleware must know the whole body. It refuses a request if an outer handler has
 // read some of the body. It also refuses a body without a Content-Length, unless the server
@@ -31,19 +31,19 @@ import (
 // nothing, or restore what they have read.
 //
 // The handler's response is sent after it has been stored. The client receives the same
-// response as without the guard, both first and in a replay: outer handlers set their
-// headers again for a replay, the middleware repeats the handler's changes to those
-// headers, and trailers are stored. Informational responses (1xx) are not sent. A stream
-// can't be stored, so Flush and Hijack return an error. Put http.TimeoutHandler around the
-// middleware. Inside the middleware, it would respond with 503 while the handler still
-// runs.
+// response as without the guard, both the first time and in a replay. For a replay, outer
+// handlers run again and set their headers, and the middleware repeats the changes that the
+// handler made to those headers. Trailers are stored too. Informational responses (1xx) are
+// not sent. A stream can't be stored, so Flush and Hijack return an error. Put
+// http.TimeoutHandler around the middleware. Inside the middleware, it would respond with 503
+// while the handler still runs.
 //
-// A request that is not guarded passes through unchanged, and so does its response. If
-// Options.Skip is set, or Options.Key together with Options.KeyOptional, the middleware
-// reads the body before it can decide, and the handler still receives the whole body. With
-// a store that has transactions, the handler of such a request can enlist writes. Its
-// ResponseWriter then wraps that of the server, so http.MaxBytesReader can't ask the server
-// to close the connection.
+// A request that runs unguarded passes through unchanged, and so does its response. The
+// middleware must read the body before it can decide whether to guard a request if
+// Options.Skip is set, or if both Options.Key and Options.KeyOptional are set. The handler
+// still receives the whole body. If the store has transactions, the handler of an unguarded
+// request can enlist writes. Its ResponseWriter then wraps that of the server, so
+// http.MaxBytesReader can't ask the server to close the connection.
 func (g *Guard) Middleware(next http.Handler) http.Handler {
 	if g.opts.Principal == nil && !g.opts.AnonymousCallers {
 		panic("lambdaidem: Middleware: set Options.Principal, or Options.AnonymousCallers if callers need not be told apart")
@@ -92,8 +92,8 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	send(w, resp)
 }
 
-// httpCall implements the interface served for a net/http request: it calls the handler and
-// keeps its response.
+// httpCall implements the interface "served" for a net/http request: it calls the handler
+// and keeps the handler's response.
 type httpCall struct {
 	h    *guarded
 	w    http.ResponseWriter
@@ -118,9 +118,9 @@ func (c *httpCall) handle(ctx context.Context) (Response, error) {
 	return c.serve(ctx, c.h.next)
 }
 
-// answer calls the http.Handler that was passed to the function Answer. The context of the
-// guarded handler has ended by then, so answer uses the context of the request, and adds the
-// attempt to it.
+// answer calls the http.Handler that the guarded handler has passed to the function Answer.
+// The context of the guarded handler has ended by then. So answer passes on the context of
+// the request instead, with the attempt added to it.
 func (c *httpCall) answer(v any) (Response, error) {
 	if handler, ok := v.(http.Handler); ok {
 		return c.serve(c.run.inContext(c.r.Context()), handler)

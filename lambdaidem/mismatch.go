@@ -55,13 +55,17 @@ func compareFingerprints(fingerprint, recorded string) payloadMatch {
 	}
 }
 
-// mayReplace reports whether the call may claim rec, a released record without steps, although
-// the call's payload may differ from the record's. It may if Record.Bound is empty.
+// mayReplace reports whether the call may claim rec, a released record without steps,
+// although the call's payload may differ from the record's. Record.Bound decides:
 //
-// With BoundByDownstreamKey, it may unless the payloads are known to differ. If the payload
-// did change, the service that receives the downstream key refuses the request: it gets the
-// same key as before. With any other Bound, nothing detects a change. For example, a guarded
-// call inside the handler may have a key that depends on the payload.
+//   - If Bound is empty, the call may claim the record, so that a client can correct its
+//     request.
+//   - With BoundByDownstreamKey, the call may claim the record unless the payloads are known
+//     to differ. The handler sends the same downstream key as before to another service. If
+//     the payload has changed after all, that service refuses the changed request.
+//   - With any other Bound, the call may not claim the record, because nothing would detect
+//     a changed payload. For example, a guarded call inside the handler may have a key that
+//     depends on the payload.
 func (c *call) mayReplace(rec Record) bool {
 	switch rec.Bound {
 	case "":
@@ -76,10 +80,12 @@ func (c *call) mayReplace(rec Record) bool {
 // errOtherSettings says in events why a payload can't be compared with the record's.
 var errOtherSettings = errors.New("the record's fingerprint was made under other options or secrets, or by another version of the payload's type: see docs/operate.md, \"Something changes in a deployment\"")
 
-// settingsUnknown replaces the SETTINGS part of a fingerprint, which has the form
-// SETTINGS.DIGEST. It is for a record that was claimed with a payload that could not be
-// compared with the record's. No real settings equal settingsUnknown, so from then on a
-// different digest never proves a different payload.
+// settingsUnknown replaces the SETTINGS in a record's fingerprint, which has the form
+// SETTINGS.DIGEST. The guard uses it when a call claims a record although the payloads could
+// not be compared. The DIGEST is then that of the call, but the record may have begun with
+// another payload. No real settings equal settingsUnknown, so a later call with a different
+// digest is not taken for a call with another payload: it may be a retry of the original
+// request.
 const settingsUnknown = "?"
 
 // withUnknownSettings returns the fingerprint with settingsUnknown in place of its settings.
@@ -88,14 +94,14 @@ func withUnknownSettings(fingerprint string) string {
 	return settingsUnknown + "." + digest
 }
 
-// fingerprintOver returns the fingerprint that rec gets when this call claims it: that of the
-// call's payload, made with the first secret. If the record kept its old fingerprint, no call
-// would match the record any more once the secret of that fingerprint is removed from the
+// fingerprintOver returns the new fingerprint of rec when this call claims rec. It is the
+// fingerprint of the call's payload, made with the first secret. If the record kept its old
+// fingerprint, no call would match the record once the old secret is removed from the
 // options.
 //
-// If the payload of this call, or of an earlier claim, could not be compared with the
-// record's, the new fingerprint has settingsUnknown. That is not needed if the record accepts
-// any payload.
+// The new fingerprint has settingsUnknown if the payload of this call could not be compared
+// with the record's, or if that was so for an earlier claim. A record that accepts any
+// payload does not need settingsUnknown.
 func (c *call) fingerprintOver(rec Record) string {
 	forgotten := rec.State == Released && rec.Bound == "" // the record accepts any payload
 	inDoubt := c.comparePayload(rec.Fingerprint) == maybeSamePayload || strings.HasPrefix(rec.Fingerprint, settingsUnknown)

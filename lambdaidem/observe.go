@@ -94,11 +94,13 @@ func (c Code) kind() Kind {
 // Event describes one outcome of one guarded call. A call may send several events, such as
 // EventTakenOver and then EventNew.
 //
-// Route is for people. It may contain a path, which a client can choose freely. Template
-// is for metrics: it has a limited number of values. It is the method and the route
-// template without a host, or the operation. Template is empty if a request has no route
-// template, and for an EventBridge event without BatchOptions.Operation, because its
-// sender chooses the source and detail type.
+// Route is for people. It may contain a path, which a client can choose freely.
+//
+// Template is for metrics, because it has a limited number of values. For an HTTP request,
+// it is the method and the route template, without the host. For any other call, it is the
+// operation. Template is empty if an HTTP request has no route template. It is also empty
+// for an EventBridge event without BatchOptions.Operation: the default operation contains
+// the source and the detail type, which the sender chooses.
 type Event struct {
 	Kind       Kind
 	RecordID   string        // id of the record, as Guard.RecordID returns it; empty if the call ran unguarded, or was refused before its record was looked up
@@ -146,7 +148,8 @@ func (g *Guard) unobserved(kind Kind, err error) bool {
 	return ignores(g.opts.Observer, kind, err)
 }
 
-// ignores reports whether o is one of this package's observers and ignores such an event.
+// ignores reports whether o is one of this package's observers and ignores events of this
+// kind with this error.
 func ignores(o Observer, kind Kind, err error) bool {
 	switch o := o.(type) {
 	case discard:
@@ -185,9 +188,9 @@ func (all observers) Observe(ctx context.Context, e Event) {
 
 // SlogObserver returns an observer that logs each event with logger:
 //
-//   - at slog.LevelWarn the kinds that are marked (!), an [EventNew] with an error marked
-//     by [Permanent], and an [EventReleased] with [ErrConditionFailed] or
-//     [ErrWriteInvalid];
+//   - at slog.LevelWarn the kinds of events that are marked (!) in the list of Kind
+//     constants, an [EventNew] with an error marked by [Permanent], and an [EventReleased]
+//     with [ErrConditionFailed] or [ErrWriteInvalid];
 //   - at slog.LevelDebug an [EventBypassed], because every GET makes one;
 //   - at slog.LevelInfo all other events.
 func SlogObserver(logger *slog.Logger) Observer { return slogObserver{logger} }
@@ -278,8 +281,9 @@ func (a *attempt) report(ctx context.Context, kind Kind, err error) {
 }
 
 // refused sends the event of a call that is refused before its record is looked up. If a
-// guarded handler made the call, refused also records the refusal in that handler's attempt:
-// after a refusal, the handler's own answer may not be stored. See attempt.recordInner.
+// guarded handler made the call, refused also records the refusal in that handler's attempt,
+// because the refusal can prevent the handler's own answer from being stored. See
+// attempt.recordInner.
 func (g *Guard) refused(ctx context.Context, who Identity, kind Kind, refusal *Error) {
 	if outer := attemptOf(ctx); outer != nil {
 		outer.recordInner(innerRecord{}, nil, decision{refusal: refusal})

@@ -86,10 +86,11 @@ func DecodeAnswer(value []byte) (*Response, error) { return decodeAnswer(value) 
 // EncodeAnswer encodes a response as the Result.Value of a [RecordHTTP].
 func EncodeAnswer(r *Response) []byte { return encodeAnswer(r) }
 
-// NoAnswer returns a value for Result.Failure, for an operator who completes a record without
-// an answer. The handler does not run again, and every retry gets [ErrAnswerUnavailable]. Only
-// a message whose record has [OutcomeSucceeded] counts as handled. why becomes a part of the
-// failure's message.
+// NoAnswer returns a value for Result.Failure, for an operator who completes a record
+// without an answer. The handler does not run again, and every retry gets
+// [ErrAnswerUnavailable]. The only exception is a message whose record has
+// [OutcomeSucceeded]: the message counts as handled, and its next delivery succeeds. why
+// becomes a part of the failure's message.
 func NoAnswer(why string) *Failure {
 	f := answerNotKept()
 	f.Message = string(ErrAnswerUnavailable) + ": " + why
@@ -101,26 +102,27 @@ func NoAnswer(why string) *Failure {
 // died has called that service.
 func (r Record) DownstreamKey(name string) string { return downstreamKey(r.ID, name) }
 
-// CheckResult returns an error if a record with the given scope could not replay r. An
-// operator's program should call it before it completes a record by hand. Otherwise every
-// replay might fail with [ErrAnswerUnreadable], or send a broken response to the client.
-// CheckResult requires
+// CheckResult returns an error if r can't be the result of a record with the given scope,
+// because the guard could not replay it. An operator's program should call CheckResult
+// before it completes a record by hand. Otherwise every replay might fail with
+// [ErrAnswerUnreadable], or the client might receive a broken response. CheckResult requires
 //   - for a [RecordHTTP], a response as [EncodeAnswer] encodes it, which a server can send:
 //     a status of 200 to 599, no body if the status does not allow one (204, 205, 304), at
 //     most 6 MB, headers and cookies that HTTP allows, a Content-Length that equals the
 //     length of the body, and a body that is encoded as its Content-Encoding says, or else
 //     JSON if its Content-Type says so;
-//   - for a [RecordValue], JSON of at most 6 MB without white space between its tokens, or
-//     a failure with a code and a message;
+//   - for a [RecordValue], JSON of at most 6 MB without white space between its tokens and
+//     without repeated members, or a failure with a code, a message and either no status or
+//     one of 400 to 599;
 //   - for a [RecordMessage], {}.
 //
 // r.Outcome must be [OutcomeSucceeded] or [OutcomeFailed], and [OutcomeFailed] for a
 // failure. A failure made by [NoAnswer] is valid for every kind, with either outcome.
 //
-// CheckResult does not know the type that the handler of a RecordValue returns. A replay
-// decodes the JSON into that type and encodes it again. The replay fails if the type writes
-// a number differently (such as 1.50), or does not have one of the members. The order of
-// the members does not matter.
+// CheckResult does not know which type the handler of a RecordValue returns. A replay
+// decodes the JSON into that type and encodes the value again. The replay fails if the new
+// JSON differs: if the type writes a number in another form (such as 1.50), or has no field
+// for a member. The order of the members does not matter.
 func CheckResult(scope string, r Result) error {
 	s, err := ParseScope(scope)
 	if err != nil {
@@ -181,8 +183,8 @@ func checkValue(value []byte) error {
 	return nil
 }
 
-// checkAnswer returns an error unless value is a response as a guard encodes it, and a server
-// can send that response.
+// checkAnswer returns an error if value does not have the exact form in which a guard stores
+// a response, or if a server can't send that response.
 func checkAnswer(value []byte) error {
 	r, err := decodeAnswer(value)
 	if err != nil {

@@ -57,14 +57,19 @@ type Options struct {
 	// Skip reports whether to run a request unguarded. Default: nil, no request is
 	// skipped.
 	Skip func(*Request) bool
-	// Repeated reports whether a request probably repeats an earlier one. If it returns
-	// true, the guard reads the record before it tries to lock it. If the record has the
-	// answer, the read replaces a write that would be refused. The read costs one read unit
-	// for each 4 KB of the record. The write would cost one write unit, five times the price
-	// of a read unit, for each KB. If the record does not have the answer, the request is
-	// handled as usual and costs the read in addition. So a client that lies about a
-	// repetition gains nothing. [SentAgain] can be used here. Default: nil, no request is
-	// looked up.
+	// Repeated reports whether a request probably repeats an earlier one. It can reduce the
+	// cost of repetitions. [SentAgain] is such a function. Default: nil, which counts no
+	// request as a repetition.
+	//
+	// If Repeated returns true, the guard first reads the record. If the record has the
+	// answer, the guard replays it at the cost of that read: one read unit for each 4 KB of
+	// the record. Without the read, the guard would try to take the lease, and the database
+	// would refuse that write. A refused write costs one write unit for each KB, and a write
+	// unit costs five times as much as a read unit.
+	//
+	// If the record does not have the answer, the guard handles the request as usual, and
+	// the read is an additional cost. So a client gains nothing if it marks its first
+	// request as a repetition.
 	Repeated func(*Request) bool
 	// Principal returns a name for the caller of a request. The same key sent by two
 	// callers belongs to two records. An error made by [Reject] is sent to the client;
@@ -72,10 +77,10 @@ type Options struct {
 	// unless AnonymousCallers is set. Default: nil, the caller is the one that the
 	// gateway has authenticated; see [Request.Principal].
 	Principal func(context.Context, *Request) (string, error)
-	// AnonymousCallers lets Principal return "" for callers that it can't tell apart.
-	// These callers share their keys. It also lets [Guard.Middleware] work without
-	// Principal. Default: false. Events from a gateway that authenticates nobody do not
-	// need it: if Principal is nil, all their callers share their keys.
+	// AnonymousCallers lets Principal return "" for callers that it can't tell apart. These
+	// callers share their keys. AnonymousCallers also lets [Guard.Middleware] work without
+	// Principal. Default: false. Events from a gateway do not need it: if Principal is nil
+	// and the gateway authenticates nobody, all callers share their keys.
 	AnonymousCallers bool
 
 	// TTL is how long the answer of a completed record is replayed, in whole seconds. A
@@ -102,11 +107,12 @@ type Options struct {
 	// tenths of the time that an invocation starts with, half of that time is reserved
 	// instead. Default: 500 ms or a tenth of the time left, whichever is less.
 	Reserve time.Duration
-	// CleanupTimeout is the maximum time for each of three tasks: releasing a record, storing
-	// an answer after the time reserved for it has passed, and committing the enlisted writes
-	// of a request that runs unguarded. If a guarded handler makes the call, the task must
-	// also end within half of the time that remains to store that handler's answer.
-	// Default: 2 s.
+	// CleanupTimeout is the maximum time for each of three tasks: releasing a record,
+	// storing an answer after the time reserved for it has passed, and committing the
+	// enlisted writes of a request that runs unguarded. Default: 2 s.
+	//
+	// If a call was made inside another guarded handler, that outer handler still needs time
+	// to store its answer. Each task of the inner call may use at most half of that time.
 	CleanupTimeout time.Duration
 
 	// Wait is how long a duplicate request waits for the attempt in progress before it
@@ -118,9 +124,11 @@ type Options struct {
 	// starts only if MinRunTime plus Reserve (if set) are left of the invocation. Default:
 	// 1 s.
 	//
-	// If that sum exceeds nine tenths of the time that an invocation starts with, the
-	// messages of a batch begin as long as half of the time is left. The guard logs a
-	// warning about this, once, if MinRunTime is above the default or Reserve is set.
+	// A function with a short timeout might never have so much time left, and no message
+	// would begin. So if MinRunTime plus Reserve exceeds nine tenths of the time that an
+	// invocation starts with, a message begins if at least half of that time is left. The
+	// guard logs one warning about this if MinRunTime is above the default or Reserve is
+	// set.
 	MinRunTime time.Duration
 	// RetryAfter is the minimum value of the Retry-After header in a 409
 	// [ErrInProgress] and in a 503. It is sent in whole seconds, rounded up. Default:
@@ -128,54 +136,68 @@ type Options struct {
 	RetryAfter time.Duration
 
 	// Outcome decides whether a response is stored, and whether a retry runs the handler
-	// again. It receives a copy of the response, so changing the copy has no effect. It
-	// may call [DefaultOutcome] with the copy, to get the default under this guard's
-	// Policy. A return value that is not one of the Outcome constants means
-	// [OutcomeUncertain]. Default: nil, the outcome is that of DefaultOutcome.
+	// again. It receives a copy of the response, so changing the copy has no effect. It may
+	// call [DefaultOutcome] with the copy, to get the default under this guard's Policy. A
+	// return value that is not one of the Outcome constants means [OutcomeUncertain].
+	// Default: nil, the outcome is that of DefaultOutcome.
 	//
 	// If the handler has enlisted writes, and its response has a status of 200 to 399, the
 	// outcome must be [OutcomeSucceeded]. Any other outcome drops the writes, so the client
 	// gets 500 [ErrWriteInvalid] instead of a success.
 	//
-	// If the handler made a guarded call that was refused and may succeed later, a
-	// response with a status other than 200 to 399 is not stored, whatever the outcome
-	// is. If it is unknown whether such a call had its effect, the record is not released
-	// either, and the client gets 503 [ErrOutcomeUnknown]. See docs/effects.md, "Guarded
-	// calls inside a handler".
-	Outcome func(*Response) Outcome
-	// FailOpen runs the handler without a lease if a request to the store fails. A retry
-	// may then run the handler again. Default: false, the client gets 503 and the handler
-	// does not run.
+	// A handler may itself make a guarded call, an inner call, which can limit the outcome:
 	//
-	// Even with FailOpen, the handler does not run if it might repeat a step: if the
-	// record has steps, or if the failed request may have taken over the record of an
-	// attempt that died. Under policy [Hold], a record may wait for an operator although
-	// its handler has run and the client has its answer. That happens if the lease was
-	// taken, the store's reply was lost, and the answer could not be stored.
+	//   - If the inner call was refused and may succeed later, the guard stores only a
+	//     response with a status of 200 to 399, whatever Outcome returns.
+	//   - If it is unknown whether the inner call had its effect, the guard also stores only
+	//     such a response, and it does not release the record.
+	//
+	// If this limit changes the outcome, the client gets 503 [ErrOutcomeUnknown] instead of
+	// the response. See docs/effects.md, "Guarded calls inside a handler".
+	Outcome func(*Response) Outcome
+	// FailOpen runs the handler without a lease if a request to the store fails. A retry may
+	// then run the handler again. Default: false, the client gets 503 and the handler does
+	// not run.
+	//
+	// Even with FailOpen, the handler does not run if it might repeat a step of an earlier
+	// attempt. That is possible if the record has steps, or if the failed request may have
+	// taken over the record of an attempt that died. The handler does not run either if the
+	// guard has looked up the record because of Repeated, and the record does not allow this
+	// call to run.
+	//
+	// Under policy [Hold], FailOpen may leave a record that waits for an operator, although
+	// the handler has run and the client has its answer. That happens if the store granted
+	// the lease, but its reply was lost, and then the answer could not be stored.
 	FailOpen bool
 	// Optimistic runs the handler without taking a lease first. The enlisted writes, the
 	// answer and the record are then committed in one transaction, so that a new request
 	// takes one round trip instead of two. Default: false.
 	//
-	// Set Optimistic only if enlisted writes are the handler's only effects. Duplicates run
-	// the handler too, both before and after the commit, and the transaction drops only
-	// their enlisted writes. (A duplicate whose answer is in Options.Cache does not run
-	// the handler.) The handler has attempt number 0 and can't use steps. Optimistic
-	// requires a store with transactions, policy [Rerun], and FailOpen unset.
+	// Set Optimistic only if enlisted writes are the handler's only effects. Duplicates of a
+	// request run the handler too, both before and after the request has been committed. The
+	// transaction drops only the enlisted writes of the duplicates. (A duplicate whose
+	// answer is in Options.Cache does not run the handler.)
+	//
+	// The handler has attempt number 0 and can't use steps. Optimistic requires a store with
+	// transactions, policy [Rerun], and FailOpen unset.
 	Optimistic bool
 	// FingerprintIgnore are JSON Pointers (RFC 6901) to parts of a payload that may differ
 	// between a request and its retry, such as a timestamp or a trace id. The fingerprint
-	// does not cover these parts of JSON bodies over HTTP and of the payloads of [Do] and
-	// [Handler]. Nothing that must be the same on every retry may depend on an ignored
-	// part. Default: none.
+	// does not cover these parts, so a retry in which they differ is not refused. The
+	// pointers apply to the JSON bodies of HTTP requests and messages, and to the payloads
+	// of [Do] and [Handler]. Default: none.
 	//
-	// An ignored part may also be absent. An array index in a pointer refers to the
-	// complete array, before ignored elements are left out. A pointer to a part that does
-	// not exist has no effect. Case matters. The pointers don't apply to a body that is
-	// not JSON, or that two JSON readers may understand differently, such as one with a
-	// repeated member. The fingerprint covers every byte of such a body.
+	// The handler may use an ignored part only for things that may differ between retries.
+	// If a wrong part is ignored, such as an amount, a request with another amount counts as
+	// a retry.
 	//
-	// After a pointer is added, retries of older requests that contain the part get 422
+	// An ignored part may also be absent. An array index in a pointer refers to the complete
+	// array, before ignored elements are left out. A pointer to a part that does not exist
+	// has no effect. Case matters. The pointers don't apply to a body that is not JSON, or
+	// that two JSON readers may understand differently, such as one with a repeated member.
+	// The fingerprint covers every byte of such a body.
+	//
+	// After you add a pointer, retries of older requests that have the part it names get 422
 	// until Options.TTL has passed.
 	FingerprintIgnore []string
 	// FingerprintHeaders are the names of HTTP request headers that the fingerprint
@@ -185,17 +207,19 @@ type Options struct {
 	// list, retries of older requests get 422 until Options.TTL has passed. Default: none.
 	FingerprintHeaders []string
 	// FingerprintSecrets are secret keys for fingerprints. With a secret, a fingerprint is
-	// an HMAC-SHA256 (RFC 2104) instead of a SHA-256, so that someone who can read the
-	// table can't confirm a guess of a payload, such as an amount. Each secret must have
-	// at least 16 random bytes. Default: none, fingerprints are plain SHA-256.
+	// an HMAC-SHA256 (RFC 2104) instead of a SHA-256, so that someone who can read the table
+	// can't confirm a guess of a payload, such as an amount. Each secret must have at least
+	// 16 random bytes. Default: none, fingerprints are plain SHA-256.
 	//
-	// The first entry makes new fingerprints. A fingerprint that was made with any of the
-	// entries matches. The entry [Unsigned] stands for fingerprints without a secret.
+	// The guard makes new fingerprints with the first entry. It recognizes a payload in an
+	// existing record if the record's fingerprint was made with any of the entries. The
+	// entry [Unsigned] stands for fingerprints without a secret.
 	//
-	// To replace the first entry, append the new entry and deploy everywhere. Then move
-	// the new entry to the front and deploy everywhere. Remove the old entry once
-	// Options.TTL and the time of the longest attempt have passed since. To introduce the
-	// first secret, do the same with [Unsigned] as the old entry. See docs/operate.md.
+	// To replace the first entry, append the new entry and deploy everywhere. Then move the
+	// new entry to the front and deploy everywhere. After this second deployment, wait for
+	// Options.TTL plus the time of the longest attempt, and then remove the old entry. To
+	// introduce the first secret, do the same with [Unsigned] as the old entry. See
+	// docs/operate.md.
 	FingerprintSecrets [][]byte
 	// MismatchStatus is the HTTP status of [ErrPayloadMismatch]: 422 or 409.
 	// Default: 422.
@@ -242,9 +266,9 @@ type Options struct {
 	// MaxHeaders is the maximum number of request headers. In a net/http request, each
 	// value of a header counts. A request with more gets 431. Default: 500.
 	MaxHeaders int
-	// MaxJSONDepth is the maximum nesting depth of a JSON body whose fingerprint does not
-	// depend on white space and the order of members. The fingerprint of a deeper body
-	// covers its exact bytes. Default: 64.
+	// MaxJSONDepth is the maximum nesting depth at which a JSON body is compared by value.
+	// White space and the order of members then don't matter. The fingerprint of a body that
+	// is nested more deeply covers its exact bytes. Default: 64.
 	MaxJSONDepth int
 
 	// MaxStepBytes is the maximum total size of the names and results of a record's steps,
@@ -265,8 +289,9 @@ type Options struct {
 const defaultMinRunTime = time.Second
 
 // MinTTL is the minimum Options.TTL: 15 minutes. AWS accepts a request for up to 15 minutes
-// after it was signed (Signature Version 4; error RequestExpired). A delayed write can
-// reach the database that late, and must still find the record, which refuses it.
+// after it was signed (Signature Version 4; error RequestExpired). So a delayed write can
+// reach the database that late. The record must still be there then, because only the record
+// makes the write's condition fail.
 const MinTTL = 15 * time.Minute
 
 // Mark is a header to add to replayed responses; see Options.ReplayMarks.

@@ -138,7 +138,8 @@ func (n node) check(at position) error {
 	}
 }
 
-// checkAll checks the first children of a node: nodes[i] in position at[i].
+// checkAll checks as many nodes as there are positions: nodes[i] in position at[i]. It
+// returns the first error.
 func checkAll(nodes []node, at ...position) error {
 	for i, is := range at {
 		if err := nodes[i].check(is); err != nil {
@@ -189,9 +190,10 @@ func (n node) checkComparison() error {
 	return checkAll(sides, comparedTo, comparedTo)
 }
 
-// checkParts checks a list [a, b] or an object {x: a} that the expression builds. The list or
-// object must be the expression's result or a part of the result. Elsewhere, a missing part
-// would go unnoticed, because keyOf looks for missing parts only in the result.
+// checkParts checks a list [a, b] or an object {x: a} that the expression builds. It accepts
+// the list or object only as the expression's result or as a part of the result. keyOf looks
+// for missing parts there and nowhere else. If the expression computed a key from the list
+// or object instead, it would give a key although a part is missing.
 func (n node) checkParts(at position) error {
 	if at != asResult {
 		return errors.New("what [a, b] or {x: a} put together must be the result: what is made of it would not miss a part")

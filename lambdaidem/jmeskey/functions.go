@@ -15,11 +15,13 @@ type function struct {
 	more    bool       // the last argument may be repeated
 }
 
-// samePosition stands for the position of the function call itself. It is for an argument
-// whose value becomes the function's result or a part of it.
+// samePosition marks an argument whose value becomes the function's result or a part of it.
+// The rest of the expression uses such an argument as it uses the result, so checkCall
+// checks the argument in the position of the call itself.
 const samePosition position = -1
 
-// Reasons for rejecting functions. The text follows the name of the function.
+// Reasons for rejecting functions. An error text consists of "the function", the function's
+// name and the reason.
 const (
 	onNumbers = "knows no numbers but float64, and numbers are their texts here"
 	unordered = "takes the members of an object in another order each time"

@@ -110,8 +110,8 @@ func Event[In any](k *Key) func(context.Context, In) (string, error) {
 //   - The text exceeds a limit of [Options], is not JSON, or is JSON that parsers may read
 //     differently.
 //   - The expression's result is true or false.
-//   - A function in the expression gets an argument that it does not support, such as
-//     starts_with a number or a missing value.
+//   - A function in the expression gets an argument that it does not support. For example,
+//     starts_with does not support a number or a missing value.
 func (k *Key) JSON(text []byte) (string, error) {
 	if len(text) > k.maxBytes {
 		return "", fmt.Errorf("jmeskey: the JSON has %d bytes; at most %d are allowed", len(text), k.maxBytes)

@@ -17,21 +17,23 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Store is a [lambdaidem.Store], [lambdaidem.StepStore] and [lambdaidem.Holder] in memory. Create one with [New].
-// It is safe for concurrent use. It shares no memory with its callers: it copies what they
-// pass in and what it returns.
+// Store is a [lambdaidem.Store], [lambdaidem.StepStore] and [lambdaidem.Holder] in memory.
+// Create one with [New]. It is safe for concurrent use. It shares no memory with its callers:
+// it copies what they pass in and what it returns.
 //
 // A call whose context has ended changes nothing. It returns a *[lambdaidem.StoreError] with
-// ReasonTimeout and NotApplied. The only other errors are [lambdaidem.ErrLeaseLost] and, from
-// SaveSteps, a StoreError with ReasonInvalid if the record already has at least as many steps
-// as the save, but not the same ones.
+// ReasonTimeout and NotApplied. The only other errors are these:
+//
+//   - A call whose lease is lost returns [lambdaidem.ErrLeaseLost].
+//   - SaveSteps returns a StoreError with ReasonInvalid and NotApplied if it comes too late:
+//     the record already has other steps, and at least as many as the call would save.
 type Store struct {
 	mu      sync.Mutex
 	records map[string]lambdaidem.Record
 
-	// ids has the id of every record. hand is the index in ids of the next record that sweep
-	// checks. sweep checks only two records in each call, so that no single call takes long.
-	ids  []string
+	// ids has the id of every record, so that sweep can check the records one after another.
+	ids []string
+	// hand is the index in ids of the next record that sweep checks.
 	hand int
 }
 
@@ -209,10 +211,11 @@ func (s *Store) put(r lambdaidem.Record) lambdaidem.Record {
 	return copied(r)
 }
 
-// sweep checks two records, and deletes those that expired at least
-// lambdaidem.KeptAfterExpiry ago. Acquire calls it once and adds at most one record. So memory
-// stays proportional to the number of records that have not expired or have expired only
-// recently.
+// sweep deletes records that expired at least lambdaidem.KeptAfterExpiry ago. It checks only
+// two records in each call, so that no call takes long. Each Acquire calls sweep once and
+// adds at most one record, so sweep checks records faster than they are added. Memory
+// therefore stays proportional to the number of records that have not expired or have
+// expired only recently.
 func (s *Store) sweep(now time.Time) {
 	for range min(2, len(s.ids)) {
 		if s.hand >= len(s.ids) {

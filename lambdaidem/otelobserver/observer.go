@@ -78,8 +78,9 @@ func New(optFns ...func(*Options)) *Observer {
 	}
 }
 
-// made returns instrument. If err is not nil, it reports err to otel.Handle and returns
-// none, an instrument that does nothing.
+// made returns the given instrument, unless creating it has failed with err. In that case,
+// made passes err to otel.Handle and returns the argument none, an instrument that does
+// nothing.
 func made[T any](instrument T, err error, none T) T {
 	if err != nil {
 		otel.Handle(err)

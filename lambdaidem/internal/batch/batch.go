@@ -127,7 +127,8 @@ func (r *run) skips(i int) (bool, error) {
 	return r.lateErr != nil, r.lateErr
 }
 
-// ended reports whether an item with the Key of[0] and the Content of[1] has ended.
+// ended reports whether an item with a given Key and Content has ended. The argument has the
+// Key and then the Content.
 func (r *run) ended(of [2]string) bool {
 	_, ended := r.ends[of]
 	return ended

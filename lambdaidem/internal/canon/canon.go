@@ -114,8 +114,8 @@ var scanners = sync.Pool{New: func() any { return new(scanner) }}
 // collector.
 const maxRetained = 256 << 10
 
-// recycle returns the scanner to the pool, without references to the current text. If its
-// buffers exceed maxRetained, it does nothing.
+// recycle returns the scanner to the pool, without references to the current text. If the
+// scanner's buffers exceed maxRetained, recycle leaves the scanner to the garbage collector.
 func (s *scanner) recycle() {
 	if s.retained() > maxRetained {
 		return

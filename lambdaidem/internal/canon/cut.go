@@ -17,10 +17,11 @@ type Pointers struct{ root node }
 // of a pointer, so a node stands for a whole pointer or for its first tokens.
 type node struct {
 	named bool // a pointer ends here
-	// members maps each token below this node to its child node. The token is the name of
-	// an object's member, in canonical spelling. If the token can also be the index of an
-	// array's element, elements maps that index to the same child node.
-	members  map[string]*node
+	// members has the child node for each token below this node. The token is the name of
+	// an object's member, in canonical spelling.
+	members map[string]*node
+	// elements has the child nodes of those tokens that can also be the index of an array's
+	// element, by index.
 	elements map[int]*node
 }
 
@@ -94,10 +95,10 @@ func spell(name string) string {
 // of the original array, including those that Cut removes. Time is linear in the length of
 // the text.
 //
-// After Cut, two texts are equal if and only if they were equal outside the named parts. A
-// named part may exist in only one of them. This holds for arrays too: the pointers name the
-// same indexes in every text, so the n-th element that is left had the same index in every
-// text.
+// After Cut, two texts are equal if and only if they were equal outside the named parts. It
+// does not matter whether a named part was in both texts or in only one. This holds for
+// arrays too: the pointers name the same indexes in every text, so the n-th element that is
+// left had the same index in every text.
 func (p *Pointers) Cut(text []byte) []byte {
 	if p == nil || len(p.root.members) == 0 {
 		return text
@@ -107,8 +108,9 @@ func (p *Pointers) Cut(text []byte) []byte {
 	return text[:c.kept]
 }
 
-// cutter copies the parts of a text that Cut keeps to the front of the text. It does not check
-// for invalid JSON, because the text is in canonical form.
+// cutter does the work of Cut: it moves the parts of a text that are not removed to the
+// beginning of the text. It does not check for invalid JSON, because the text is in
+// canonical form.
 type cutter struct {
 	text []byte
 	pos  int // the next byte to read

@@ -44,9 +44,9 @@ type member struct {
 	position
 }
 
-// position is the position of a member in the output. moved is len(scanner.moved) when the
-// member ended. scanner.moved lists the objects to reorder, so those inside the member are the
-// last elements of scanner.moved[:moved].
+// position is where a member is in the output, before members are reordered. moved is
+// len(scanner.moved) when the member ended. So the last elements of scanner.moved[:moved]
+// are those objects inside the member whose members must be reordered.
 type position struct {
 	start, end uint32
 	moved      uint32
@@ -68,9 +68,10 @@ func (s *scanner) name() (member, bool) {
 		s.flush()
 		spelt = s.out[start:]
 	}
-	// The name is folded with its escapes still in it. That is safe: after folding, an escape
-	// still differs from every other escape and from text without an escape. Nor does any
-	// escape end in an i, after which appendFolded would drop a combining dot (U+0307).
+	// The folded name contains the escapes of the name. Folding changes their letters, but
+	// two different escapes stay different, and an escape still differs from text without an
+	// escape. appendFolded drops a combining dot (U+0307) after an i. No escape ends in an
+	// i, so no dot after an escape is dropped.
 	s.names = appendFolded(s.names, spelt[1:len(spelt)-1])
 	return member{
 		prefix:   prefix(s.names, name),
@@ -80,8 +81,10 @@ func (s *scanner) name() (member, bool) {
 	}, true
 }
 
-// add adds m, whose value has been read, to the object o. It reports false if the object
-// has too many members, or if m has the same name as the member before it.
+// add adds the member m to the object o after the value of m has been read. It reports false
+// if the object has too many members, or if m has the same name as the member before it. If
+// the members come in the order of their names, that finds every duplicate. Otherwise end
+// sorts the members, and finds the other duplicates.
 func (s *scanner) add(o *opened, m member) bool {
 	count := len(s.open) - o.members
 	if count == s.lim.Members {
@@ -179,9 +182,9 @@ func prefix(names []byte, at int) uint64 {
 	return p
 }
 
-// reorder copies spelt[from:to] to dst, which has the same length, and reorders the members
-// of the objects in it. The objects to reorder are the last ones of s.moved[:n]: those that
-// begin at position from or later.
+// reorder copies s.spelt[from:to] to dst, and sorts the members of the objects in it. dst
+// has the length to-from. The last elements of s.moved[:n] are the objects to sort: those
+// that begin at position from or later. reorder ignores the elements before them.
 func (s *scanner) reorder(dst []byte, from, to, n int) {
 	for n > 0 && int(s.moved[n-1].start) >= from {
 		o := s.moved[n-1]
@@ -218,19 +221,20 @@ func (s *scanner) retained() int {
 }
 
 // appendFolded appends the folded form of name, which is UTF-8 in canonical spelling. Two
-// names that any of these readers treats as the same have the same folded form:
+// names have the same folded form if any of the following JSON readers treats them as the
+// same:
 //
 //   - encoding/json ignores case as strings.EqualFold does;
 //   - encoding/json/v2 with MatchCaseInsensitiveNames also ignores underscores and dashes.
 //     Protobuf too reads user_id and userId as one field. A name of only underscores and
 //     dashes is the empty name;
-//   - json-iterator, like strings.ToLower, reads İ as i. Jackson in the Turkish locale
-//     reads ı as I;
+//   - json-iterator, like strings.ToLower, reads İ as i. Jackson in the Turkish locale reads
+//     ı as I;
 //   - Jackson in other locales reads İ as i and U+0307, the dot above. Sorting needs an
 //     equivalence relation, and İ also equals i, so the dot is ignored after any i.
 //
-// Names also have the same folded form if several of these rules together lead from one
-// name to the other. All other names have different folded forms.
+// Two names also have the same folded form if only a combination of these rules makes them
+// equal. All other names have different folded forms.
 //
 // appendFolded does not apply full case folding, which replaces ß by ss. Readers convert
 // names to lower case, which turns no letter except İ into several characters. We know of no
@@ -271,8 +275,9 @@ func appendFolded(dst, name []byte) []byte {
 
 const dotAbove = '\u0307'
 
-// foldedASCII maps each ASCII byte to its folded form; 0 means that the byte is dropped. A
-// name never has a byte 0, because the canonical form escapes control characters.
+// foldedASCII maps each ASCII byte to its folded form. The value 0 means that the byte is
+// dropped. No name contains a byte 0 itself, because the canonical form escapes control
+// characters.
 var foldedASCII = func() (folded [utf8.RuneSelf]byte) {
 	for i := range folded {
 		switch c := byte(i); {
@@ -286,8 +291,9 @@ var foldedASCII = func() (folded [utf8.RuneSelf]byte) {
 	return folded
 }()
 
-// fold returns the smallest rune that differs from r only by simple case folding. The
-// Turkish letters İ and ı have no simple case folding; fold returns I for them.
+// fold returns the rune that stands for r and for every rune that equals r under simple case
+// folding: the smallest of them. The Turkish letters İ and ı have no simple case folding, so
+// fold returns I for them.
 func fold(r rune) rune {
 	if r == 'İ' || r == 'ı' {
 		return 'I'

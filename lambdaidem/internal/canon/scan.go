@@ -54,8 +54,9 @@ func (s *scanner) text() bool {
 // at returns the length of the output so far.
 func (s *scanner) at() int { return len(s.out) + s.pos - s.from }
 
-// flush copies src[from:pos] to out. It grows out enough for the rest of src, because
-// the canonical form is never longer than the text.
+// flush copies src[from:pos] to out. Before that, it enlarges out so that the rest of src
+// fits too. That is enough for the whole output, because the canonical form is never longer
+// than the text.
 func (s *scanner) flush() {
 	s.out = append(slices.Grow(s.out, len(s.src)-s.from), s.src[s.from:s.pos]...)
 	s.from = s.pos
@@ -182,8 +183,9 @@ func digits(src []byte, i int) int {
 	return i
 }
 
-// peek skips white space and returns the next byte without reading it. At the end of the
-// text it returns 0. A zero byte is invalid wherever peek is called.
+// peek skips white space and returns the next byte, without moving past it. At the end of
+// the text, peek returns 0. A byte 0 in the text gives the same result, but JSON does not
+// allow that byte in any place where peek is called.
 func (s *scanner) peek() byte {
 	if s.pos < len(s.src) && s.src[s.pos] > ' ' { // the usual case
 		return s.src[s.pos]

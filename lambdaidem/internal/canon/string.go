@@ -47,10 +47,11 @@ func plain(src []byte, i int) int {
 		highs = 0x80 * ones
 	)
 	for ; i+8 <= len(src); i += 8 {
-		// Check eight bytes at once. (x-n) &^ x, with n subtracted from each byte, has the
-		// high bit set in the first byte of x that is less than n, and in no byte before
-		// that one. The variables quote and backslash have a zero byte, which is less than
-		// 1, wherever w has that character.
+		// Check eight bytes at once. In (x-n) &^ x, with n subtracted from each byte, the
+		// high bit of a byte is set if the byte of x is less than n. A borrow can set it
+		// wrongly, but only in a byte after a correct one, and only the first one counts.
+		// The variables quote and backslash have a zero byte, which is less than 1, wherever
+		// w has that character.
 		w := binary.LittleEndian.Uint64(src[i:])
 		quote, backslash := w^('"'*ones), w^('\\'*ones)
 		found := (quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w

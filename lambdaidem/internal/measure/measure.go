@@ -23,9 +23,10 @@ type Sample struct {
 	Outcome string // Event.Kind, or Other
 	Route   string // Event.Template, or None if that is blank
 
-	// Call, Handler and Store are the durations of the event. They are 0 unless the event
-	// is the one that ends its call, so that no call is measured twice. A negative value
-	// means that the clock was set back. Ignore values that are not positive.
+	// Call, Handler and Store are the event's fields Duration, Handler and Store. They are
+	// 0 unless the event ends a call for which the guard looked up the record. A call has at
+	// most one such event, so no call is measured twice. A negative value means that the
+	// clock was set back. Ignore values that are not positive.
 	Call, Handler, Store time.Duration
 	// Attempt is the number of the attempt if the event ends a call whose handler ran, and
 	// otherwise 0.
@@ -95,7 +96,8 @@ var (
 // Unknown is the Sample.Reason or Sample.Throttle if the store did not give one.
 const Unknown = "unknown"
 
-// known returns value if all contains it, Unknown if it is empty, and Other otherwise.
+// known returns value if the list all contains value. Otherwise it returns Unknown for an
+// empty value, and Other for any other value.
 func known[T ~string](value T, all []T) string {
 	if value == "" {
 		return Unknown
