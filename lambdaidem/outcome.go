@@ -122,14 +122,15 @@ func refusedForNow(r *Response) bool {
 	return json.Unmarshal(body, &doc) == nil && (doc.Code == ErrInProgress || doc.Code == ErrAttemptAbandoned)
 }
 
-// outcomeOfError returns the outcome of an error that a handler returned: the one that the error
-// asks for, as outcomeOfMarks finds it, or else uncertain under policy Hold and released under
-// policy Rerun.
+// outcomeOfError returns the outcome of an error that a handler returned. An error can ask for
+// an outcome, for example by the mark Permanent; see outcomeOfMarks. If it asks for none, its
+// outcome is uncertain under policy Hold and released under policy Rerun.
 //
-// innerFailure is the outcome of an error that is the stored failure of a guarded call inside
-// the handler. It is OutcomeFailed, because every retry gets that failure again. For a handler
-// of messages it is "", so that the error counts as one that asks for no outcome: a failed
-// message is not stored, and must run again.
+// A handler may also return the stored failure of an inner call, that is, of a guarded call
+// that the handler made. innerFailure is the outcome of such an error. It is normally
+// OutcomeFailed, because every retry gets the same failure again. For the handler of a message
+// it is "", which means that the error asks for no outcome: a failed message is not stored, and
+// must run again.
 func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 	if o := g.outcomeOfMarks(err, innerFailure); o != "" {
 		return o
@@ -140,13 +141,14 @@ func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 	return OutcomeReleased
 }
 
-// outcomeOfMarks returns the outcome that err asks for, or "" if it asks for none.
-// Permanent, Uncertain and Retryable mark an error with an outcome. An error made by Reject
-// has the outcome of its status. outcomeOfMarks also examines the errors that err wraps. If
-// they ask for different outcomes, outcomeOfBoth chooses one.
+// outcomeOfMarks returns the outcome that err asks for, or "" if it asks for none. Permanent,
+// Uncertain and Retryable mark an error with an outcome. An error made by Reject has the
+// outcome of its status. The stored failure of an inner call has the outcome innerFailure; see
+// outcomeOfError. outcomeOfMarks also examines the errors that err wraps. If they ask for
+// different outcomes, outcomeOfBoth chooses one.
 //
-// If err joins several errors, policy Hold makes the outcome uncertain as soon as one of
-// them has no mark: that error may come from a call that had an effect.
+// If err joins several errors, policy Hold makes the outcome uncertain as soon as one of them
+// has no mark: that error may come from a call that had an effect.
 func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case nil, *panicError: // the value of a panic is no mark
@@ -192,11 +194,14 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	return ""
 }
 
-// outcomeWithinMark returns the outcome of the marks inside err, the error that Permanent or
-// Retryable has marked. It returns OutcomeUncertain if err wraps an Uncertain error or
-// ErrOutcomeUnknown, else OutcomeFailed if err wraps a Permanent error, else "". It ignores the
-// status of an error made by Reject, and a Permanent error of an inner call, because the mark
-// around err takes precedence over both.
+// outcomeWithinMark returns the outcome that err asks for, or "" if it asks for none. err is an
+// error that Permanent or Retryable has marked, without that outer mark. The caller decides
+// between the two outcomes.
+//
+// The result is OutcomeUncertain if err wraps an Uncertain error or ErrOutcomeUnknown, and
+// otherwise OutcomeFailed if err wraps a Permanent error. outcomeWithinMark ignores the status
+// of an error made by Reject, and a Permanent error of an inner call, because the outer mark
+// takes precedence over both.
 func outcomeWithinMark(err error) Outcome {
 	if u := (*uncertainError)(nil); errors.As(err, &u) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain

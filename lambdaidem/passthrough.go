@@ -49,7 +49,7 @@ func copyBack(r, inside *http.Request) {
 }
 
 // passThrough runs the handler of a net/http request unguarded. It implements the interface
-// called served.
+// served, through which httpWork calls a handler and gets its response.
 type passThrough struct {
 	next     http.Handler
 	r        *http.Request

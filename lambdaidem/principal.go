@@ -59,8 +59,9 @@ type caller struct {
 	apiKeyID string
 }
 
-// sharedSession is the session name in the ARN of every user of a Cognito
-// identity pool (Amazon Cognito, "Identity pools authentication flow").
+// sharedSession ends the ARN of every user of a Cognito identity pool: it is the session name
+// that all of them have (Amazon Cognito, "Identity pools authentication flow"). An ARN that
+// ends so does not say which user made the request.
 const sharedSession = "/CognitoIdentityCredentials"
 
 // principal returns the caller's name. If the gateway has verified several credentials, the

@@ -183,10 +183,10 @@ func keyInvalid(detail string, err error) *Error {
 	return &Error{Code: ErrKeyInvalid, Status: http.StatusBadRequest, Detail: detail, Err: err}
 }
 
-// keyUnread returns the refusal of a call whose key could not be found, because the
-// application's key function failed with err. If err is or wraps an *Error of the application,
-// such as one made by Reject, that *Error is the refusal. The parameter in says where the key
-// was looked for.
+// keyUnread returns the refusal of a call, because the application's function that finds the
+// key, such as Options.Key, has failed with err. If err contains an *Error that the client may
+// receive, such as one made by Reject, that *Error is the refusal; see ownRefusal. The
+// parameter in is the place where the function looks for the key, "request" or "event".
 func keyUnread(in string, err error) *Error {
 	if own := ownRefusal(err); own != nil {
 		return own
@@ -215,7 +215,8 @@ func ownRefusal(err error) *Error {
 	return nil
 }
 
-// keyKind returns the kind of event to report for e, a refusal because of the key.
+// keyKind returns the kind of the event that reports the refusal e. e refuses a call because
+// its key is missing or invalid.
 func keyKind(e *Error) Kind {
 	if e.Code == ErrKeyMissing {
 		return EventKeyMissing
@@ -323,8 +324,9 @@ func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 }
 
 // conditionFailed replaces the response of a net/http handler after the database has rejected
-// the handler's writes. err is the error of the rejection. It is not an Answer and has no
-// problem document of its own.
+// the handler's writes. err is the error of the rejection. The guard calls conditionFailed only
+// if err does not say what to answer: the function Answer has not made err, and err has no
+// problem document.
 func conditionFailed(err error) *Error {
 	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request wrote nothing, because a condition that it requires is not met. Repeat it with the same key."}
@@ -337,10 +339,10 @@ func answerNotKept() *Failure {
 		Message: string(ErrAnswerUnavailable) + ": the operation was carried out, but its answer could not be stored"}
 }
 
-// answerUnavailable refuses a call whose record is completed with the failure f and has no answer.
-// With OutcomeFailed, the text does not say that the request was carried out: the handler has
-// failed, or an operator has ended the record, by settling it without an answer or by erasing
-// its steps.
+// answerUnavailable refuses a call whose completed record has the failure f in place of an
+// answer. If the outcome is OutcomeFailed, the text for the client must not say that the
+// request was carried out. Either the handler has failed and its answer could not be stored, or
+// an operator has ended the record, by settling it without an answer or by erasing its steps.
 func answerUnavailable(f *Failure, outcome Outcome) *Error {
 	detail := "The request was carried out, but there is no answer to repeat. Do not send it again."
 	if outcome == OutcomeFailed {
@@ -371,8 +373,9 @@ func answerUnreadable(err error, outcome Outcome) *Error {
 }
 
 // hasEnded returns the first words of a text for a client that can't receive the stored answer.
-// With OutcomeFailed, they don't say that the request was carried out. The handler may have
-// declined it, or an operator may have ended the record without knowing.
+// With OutcomeFailed, these words don't say that the request was carried out. The handler may
+// have refused the request, or an operator may have ended the record without knowing whether
+// the request was carried out.
 func hasEnded(outcome Outcome) string {
 	if outcome == OutcomeSucceeded {
 		return "The request was carried out"

@@ -174,8 +174,9 @@ func readsWhole(r io.Reader) bool {
 	return err == nil && n < most
 }
 
-// valuesOf returns the values of a header from r.Header and r.beside, ignoring the case of
-// its name.
+// valuesOf returns all values of a header of the response. It ignores the case of the header's
+// name. Besides r.Header, it searches r.beside, which has further values of some headers if the
+// response is for a REST API.
 func valuesOf(r *Response, name string) (values []string) {
 	for _, headers := range []map[string][]string{r.Header, single(r.beside)} {
 		for _, n := range slices.Sorted(maps.Keys(headers)) {

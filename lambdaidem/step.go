@@ -131,7 +131,9 @@ func storeStep[T any](ctx context.Context, a *attempt, name string, value T) (T,
 
 var errStoringDied = errors.New("the encoding of the result or the store panicked or called runtime.Goexit")
 
-// stepKey is the key of a context value: the attempt whose step runs with that context.
+// stepKey is the key of a value in the context with which a step's function runs. The value is
+// the attempt that runs the step. Step and TxOf look for the value to detect that they are
+// called inside a step, and return an error.
 type stepKey struct{}
 
 // checkStep returns an error if name is invalid, or if no result of type T can be stored.

@@ -81,9 +81,9 @@ func (s *steps) end(name string) {
 	delete(s.running, name)
 }
 
-// beginSave returns the steps to save: those already stored and a new one. It returns an
-// error if no further step may be stored. The method close calls stop if the handler returns
-// before the save has ended.
+// beginSave returns the steps to save: those already stored and a new one. It returns an error
+// if no further step may be stored. stop ends the save. If the handler returns before the save
+// has ended, the method close calls stop.
 func (s *steps) beginSave(name string, text []byte, stop context.CancelFunc) (Steps, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -65,14 +65,15 @@ type Store interface {
 
 // KeptAfterExpiry is how long a store keeps a record after it has expired: one hour.
 //
-// A request to the database may arrive long after it was sent. Its condition compares the
-// record's expiry with the time at which the request was made, so a record that has
-// expired since still refuses it. If the record were deleted, the database would carry
-// out a claim or a transaction that its sender gave up long ago.
+// During this time, the expired record still refuses requests that reach the database late.
+// Such a request has a condition that compares the record's expiry with the time at which the
+// request was made. The condition fails if the record had not expired at that time. If the
+// record were deleted, the database would carry out a claim or a transaction that its sender
+// gave up long ago.
 //
-// AWS accepts a request for up to 15 minutes after it was signed. An invocation may sign
-// the same request again for as long as it runs, which is another 15 minutes on Lambda.
-// The rest of the hour allows for clocks that differ.
+// AWS accepts a request for up to 15 minutes after it was signed. An invocation may sign the
+// same request again for as long as it runs, which is another 15 minutes on Lambda. The rest of
+// the hour allows for clocks that differ.
 const KeptAfterExpiry = time.Hour
 
 // State is the state of a record.
@@ -116,9 +117,9 @@ func (r Record) LeaseLiveAt(now time.Time) bool {
 // record does not expire. Once its lease has ended, no retry runs the handler until an operator
 // decides.
 //
-// Held returns false for a record that was acquired under policy [Rerun], which expires. Once
-// its lease has ended, a guard with policy Hold does not run the handler for it either, until
-// it has expired.
+// Held returns false for a record that was acquired under policy [Rerun], because such a record
+// expires. If a retry reaches a guard with policy Hold after the lease of that record has
+// ended, the retry does not run the handler either, until the record has expired.
 func (r Record) Held() bool { return r.State == InProgress && r.Expires.IsZero() }
 
 // GoneAt reports whether every method of a [Store] treats the record as absent at now.
@@ -132,16 +133,18 @@ func (r Record) GoneAt(now time.Time) bool {
 	return expired && !r.LeaseLiveAt(now)
 }
 
-// The values of Record.Bound, Claim.Bound and Lease.Bound. A released record without a
-// Bound accepts a request with another payload, so that a client can correct its request.
-// A record with a Bound refuses another payload with [ErrPayloadMismatch], because the
-// first payload may have had an effect.
+// The values of Record.Bound, Claim.Bound and Lease.Bound. Bound says why a released record
+// refuses a request with another payload. If Bound is empty, the record accepts another
+// payload, so that a client can correct its request. Otherwise the record refuses another
+// payload with [ErrPayloadMismatch], because the first payload may have had an effect. If there
+// are several reasons, Bound is the first of BoundByInnerCall, BoundByDeadAttempt and
+// BoundByDownstreamKey.
 //
-// After a deployment that changed how fingerprints are made, it may be unknown whether a
-// payload is the same. With BoundByDownstreamKey, the request then runs with the same
-// downstream key, and the service that receives the key refuses a payload that has changed.
-// With the other values, the request is refused. A record with several reasons has the first of
-// BoundByInnerCall, BoundByDeadAttempt and BoundByDownstreamKey.
+// After a deployment that changed how fingerprints are made, the guard may be unable to tell
+// whether a payload is the same. If Bound is BoundByDownstreamKey, the guard then accepts the
+// request. The handler sends the same downstream key as before, and the service that receives
+// the key refuses a payload that has changed. If Bound has another value, the guard refuses the
+// request.
 const (
 	BoundByDownstreamKey = "downstream_key" // a handler called DownstreamKey, and may have sent the key to another service
 	BoundByDeadAttempt   = "dead_attempt"   // an attempt died, and its effects are unknown
@@ -173,8 +176,9 @@ type Lease struct {
 	Bound       string    // Record.Bound after a release
 }
 
-// Result is the stored answer of a completed record. Only one of Value, Failure and Apart
-// is set, so that a stored failure can't be replayed as a zero value.
+// Result is the stored answer of a completed record: a Value, a Failure, or Apart, which says
+// where the store keeps a large Value outside the record. Only one of the three is set, so that
+// a stored failure can't be replayed as a zero value.
 type Result struct {
 	Outcome Outcome   // OutcomeSucceeded or OutcomeFailed
 	Value   []byte    // the answer as JSON; opaque to the store

@@ -64,7 +64,8 @@ func originalOf(r *http.Request) *original {
 	return o
 }
 
-// countedBody is a request body that counts the bytes read from it in original.read.
+// countedBody is a request body that counts the bytes that handlers read from it. The count is
+// original.read, which bodyLength uses.
 type countedBody struct {
 	io.ReadCloser
 	o *original
@@ -76,10 +77,10 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// target is the host, path and query that the client requested, before any handler changed
-// them. The host is in lower case and has no port. If an outer handler has rewritten a value,
-// the field has the original value, " > " and the new value. Two different requests that are
-// rewritten to the same URL therefore have different records.
+// target is the host, path and query that the client requested. The host is in lower case and
+// has no port. If an outer handler has rewritten one of these values, its field has the
+// original value, " > " and the new value. Two different requests therefore have different
+// records, even if an outer handler rewrites both to the same URL.
 type target struct{ host, path, query string }
 
 const rewrittenTo = " > "
@@ -122,8 +123,9 @@ func parseTarget(host, uri string) (target, error) {
 	return target{host: strings.ToLower(hostname(host)), path: u.EscapedPath(), query: u.RawQuery}, nil
 }
 
-// joinRewritten returns first if both values are equal, and otherwise both of them, separated
-// by rewrittenTo.
+// joinRewritten returns a value for a field of target. first is the value that the client sent,
+// and second is the value that the guard received. If they are equal, joinRewritten returns
+// first, and otherwise both of them, separated by rewrittenTo.
 func joinRewritten(first, second string) string {
 	if first == second {
 		return first
@@ -202,10 +204,11 @@ func hostname(host string) string {
 // the result with the number of bytes that readBody itself has read, to detect that an outer
 // handler has read a part of the body. Call bodyLength after the body was read to its end. If
 // an outer handler has replaced the body, r.ContentLength must be the length of the new body.
+// first is the result of isFirst.
 //
-// If there is no Content-Length, and Outermost has not counted the bytes, bodyLength returns
-// unread if no outer handler has read the body, someRead if one has read some of it, and -1 if
-// it can't tell. first is the result of isFirst.
+// The length is unknown if there is no Content-Length and Outermost has not counted the bytes.
+// bodyLength then returns what is known about outer handlers: unread, someRead, or -1 if it
+// can't tell whether they have read the body.
 func bodyLength(r *http.Request, first bool) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI
@@ -223,9 +226,10 @@ func bodyLength(r *http.Request, first bool) int64 {
 	}
 }
 
-// Special results of bodyLength. unread means that no outer handler has read the body, so that
-// readBody has the whole body, whatever its length. someRead means that an outer handler has
-// read a part. It is larger than any body, so readBody finds that bytes are missing.
+// Results of bodyLength for a body of unknown length. unread means that no outer handler has
+// read any of the body, so readBody accepts whatever it has read itself. someRead means that an
+// outer handler has read a part of the body. The number someRead is larger than any body, so
+// that readBody finds that bytes are missing and refuses the request.
 const (
 	unread   = -2
 	someRead = math.MaxInt64

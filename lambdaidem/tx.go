@@ -16,9 +16,9 @@ import (
 // transaction from [TxOf].
 type Transactor interface {
 	// Begin returns a new transaction without writes. It sends nothing to the database.
-	// The transaction makes its idempotency token from bytes of random. By that token, the
-	// database recognizes a transaction that is sent again. If the store wraps another
-	// store, and that store has no transactions, Begin returns nil.
+	// random is the source of the transaction's idempotency token, by which the database
+	// recognizes a transaction that is sent again. If the store wraps a store that has no
+	// transactions, Begin returns nil.
 	Begin(random io.Reader) Tx
 }
 
@@ -87,15 +87,15 @@ type Completion struct {
 // handler's writes. The guard treats it as if the handler had returned Err, or the result of
 // Verdict.
 type Rejected struct {
-	// Err names the write, or is the error that the handler specified for the failed
-	// condition.
+	// Err is the error that the handler specified for the failed condition, or else an
+	// error that names the failed write.
 	Err error
 	// Verdict, if not nil, returns an error that replaces Err, or nil to keep Err. It
 	// calls a function of the user, which may panic. The guard calls Verdict once.
 	Verdict func() error
-	// Unsettled means that an earlier request with the same transaction may still be
-	// applied, unless the record changes before. If Unsettled is false, nothing was
-	// written, and nothing will be.
+	// Unsettled means that the database may still apply an earlier request with the same
+	// transaction, as long as the record does not change. If Unsettled is false, nothing
+	// was written, and nothing will be.
 	Unsettled bool
 }
 
@@ -189,8 +189,9 @@ func (e *enlisting) resume() {
 	}
 }
 
-// end makes TxOf return the error why from now on. It returns the transaction, or nil if the
-// handler never asked for one.
+// end ends enlisting: every later call of TxOf returns an error. That error is why, or that of
+// an earlier call of end or begun. end returns the transaction, or nil if the handler never
+// asked for one.
 func (e *enlisting) end(why error) Tx {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -200,8 +201,9 @@ func (e *enlisting) end(why error) Tx {
 	return e.tx
 }
 
-// begun reports whether the handler has asked for a transaction. If it has not, and why is not
-// nil, TxOf returns the error why from now on.
+// begun reports whether the handler has asked for a transaction, by calling TxOf. If the
+// handler has not, and the error why is not nil, begun ends enlisting: every later call of TxOf
+// returns why.
 func (e *enlisting) begun(why error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -228,11 +230,12 @@ func (e *enlisting) seal(o Outcome) (tx Tx, dropped int) {
 }
 
 // successWithoutWrites returns an error that replaces a successful answer if Options.Outcome
-// returned an outcome o that drops the enlisted writes. The caller would otherwise believe that
-// the writes were made. If o is OutcomeReleased, the error is marked as Retryable. If o is
-// OutcomeFailed, it has no mark, so the record is not completed although nothing was written.
-// For any other o, it is marked as Uncertain. dropped is the number of writes, for the error's
-// text.
+// returned an outcome o that drops the enlisted writes. Without this error, the caller would
+// believe that the writes were made. dropped is the number of writes, for the error's text.
+//
+// The error is marked so that it has the outcome o: as Retryable for OutcomeReleased, and as
+// Uncertain for OutcomeUncertain or an invalid o. For OutcomeFailed, the error has no mark and
+// is not stored. Otherwise the record would be completed although its writes are missing.
 func successWithoutWrites(o Outcome, dropped int) error {
 	err := &Error{Code: ErrWriteInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request wrote nothing, because its answer contradicts what would be written.",
@@ -248,7 +251,8 @@ func successWithoutWrites(o Outcome, dropped int) error {
 	return Uncertain(err)
 }
 
-// drop removes the transaction, after the database has rejected it.
+// drop removes the transaction after the database has rejected it. A later call of seal then
+// finds nothing to commit.
 func (e *enlisting) drop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -21,11 +21,14 @@ import (
 type typedJSON struct {
 	text []byte // the JSON without zero struct fields
 	// form is a digest of the value's static type. If two texts differ and have different
-	// forms, they may differ only because a new version of the program changed the type,
-	// so their payloads may still be the same. The form must not depend on data that a
-	// client chooses, so it covers neither the keys of maps nor the dynamic types of
-	// values in interfaces. For the same reason, Call.Payload requires that the type of the
-	// whole value not depend on what a client sends.
+	// forms, a new version of the program may have changed the type. The guard then treats
+	// the payloads as possibly the same.
+	//
+	// A client must not be able to choose the form. Otherwise it could send a different
+	// payload, and the guard could not tell that the payload differs. The form therefore
+	// covers neither the keys of maps nor the dynamic types of values in interfaces. For
+	// the same reason, Call.Payload requires that the type of the whole value not depend on
+	// what a client sends.
 	form   []byte
 	nested int // the current nesting depth, to stop at a cycle
 }
@@ -122,8 +125,9 @@ func (c *typedJSON) fields(v reflect.Value) error {
 	return nil
 }
 
-// omits reports whether the fingerprint's text omits a field with the value v: because v is
-// zero, or because encoding/json omits it too.
+// omits reports whether the fingerprint's text leaves out a field with the value v. It leaves
+// out a field that encoding/json omits. It also leaves out every field that is zero, so that
+// adding a field to a type does not change the fingerprints of existing values.
 func (f *jsonField) omits(v reflect.Value) bool {
 	if v.IsZero() {
 		return true

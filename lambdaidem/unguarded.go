@@ -9,9 +9,10 @@ import (
 // writes too, and they must not be lost. The guard commits them in a transaction of their
 // own, before the answer is sent.
 
-// unguarded returns an attempt for a handler that runs without a record. The attempt has no id,
-// but it holds the writes that the handler enlists. In the handler's context, runOf finds this
-// attempt. attemptOf ignores it, because it has no record.
+// unguarded returns an attempt for a handler that runs without a record. The attempt is needed
+// for the writes that the handler enlists: TxOf finds it by runOf in the handler's context. The
+// attempt has no id, so that attemptOf ignores it. Functions that need a record, such as
+// RecordID and Step, then find none.
 func (g *Guard) unguarded(ctx context.Context) *attempt {
 	outer := runOf(ctx)
 	return &attempt{g: g, outer: outer, budget: newBudget(ctx, outer, &g.opts)}
@@ -23,7 +24,8 @@ func (g *Guard) bypass(ctx context.Context, w work) decision {
 	return g.unguarded(ctx).runAlone(ctx, w)
 }
 
-// runAlone does the work of bypass. a is an attempt made by Guard.unguarded.
+// runAlone runs the handler of w without a record and commits its enlisted writes, like bypass.
+// a must be an attempt made by Guard.unguarded.
 func (a *attempt) runAlone(ctx context.Context, w work) decision {
 	a.setReserved()
 	defer a.enlist.end(errRunEnded)
@@ -35,9 +37,9 @@ func (a *attempt) runAlone(ctx context.Context, w work) decision {
 // caller gets a 503. If the database rejects a write, the caller gets the error of the
 // rejection.
 //
-// commitAlone tries for at most Options.CleanupTimeout, even if the deadline is later. A client
-// that stops waiting sends the request again, and there is no record to prevent that retry from
-// running at the same time.
+// commitAlone tries for at most Options.CleanupTimeout, even if the call has more time left.
+// During a longer delay, the client might stop waiting and send the request again. There is no
+// record that would prevent the retry from running at the same time.
 func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	if a.enlist.end(errRunEnded) == nil {
 		return decision{} // nothing was enlisted
@@ -69,8 +71,9 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	a.report(ctx, EventStoreError, err)
 	a.report(ctx, EventUncertain, err)
 	if _, rejected := errors.AsType[*Rejected](err); rejected {
-		// Hide the error that the handler specified for the failed condition from errors.Is:
-		// an earlier request may still make the writes.
+		// An earlier request may still make the writes, so the outcome is unknown. Hide
+		// the error that the handler specified for the failed condition: a caller that
+		// finds it by errors.Is would take the outcome for a definite one.
 		err = shownOnly{err}
 	}
 	return a.unknown(err)

@@ -53,10 +53,10 @@ type unreleasedClaim struct {
 	withdrawing bool          // a call is withdrawing the claim now
 }
 
-// newUnreleasedClaim returns the attempt's last claim as an entry for the list. The claim is
-// not sent again. The signatures of all its requests expire within MinTTL from now, and the
-// store refuses a request that arrives later. why is the error to store as the record's
-// last failure; nil if there is none.
+// newUnreleasedClaim returns the attempt's last claim as an entry for the list. A request with
+// this claim may still be on its way to the store. It must arrive within MinTTL from now: the
+// attempt sends no further one, and AWS refuses a request whose signature is older. why is the
+// error to store as the record's last failure; nil if there is none.
 func (a *attempt) newUnreleasedClaim(why error) *unreleasedClaim {
 	now := time.Now()
 	lease := a.lease()
@@ -79,10 +79,11 @@ func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, resolved bo
 // resolvedBy reports whether the claim does not hold the lease and can never acquire it. rec
 // and err are the results of Store.Release, which was called at the time asked.
 //
-// A request with the claim may still be on its way to the database. It changes nothing if
-// the record has been released under the claim's token, is completed, or has another token
-// than the record that the claim takes over. If the record is still as the claim expects
-// it, the request can be applied until arrivesBy.
+// A request with the claim may still be on its way to the database. Until arrivesBy, the
+// database may apply the request if the record is still as the claim expects it. The request
+// can't be applied any more if the record has been released under the claim's token, or is
+// completed. The same is true if the record has a token other than that of the record that the
+// claim takes over.
 func (c *unreleasedClaim) resolvedBy(rec Record, err error, asked time.Time) bool {
 	switch {
 	case err == nil:
@@ -226,9 +227,9 @@ func (a *attempt) withdrawUnreleased(ctx context.Context) {
 	}
 }
 
-// withdrawClaimOn checks whether an earlier call of this process holds the lease on rec
-// by a claim in the list of unreleased claims. If so, withdrawClaimOn withdraws the claim
-// and returns the resulting record. It returns rec if there is no such claim, or if the
+// withdrawClaimOn looks in the list of unreleased claims for the claim that holds the lease on
+// rec. Such a claim was made by an earlier call of this process. withdrawClaimOn withdraws the
+// claim and returns the resulting record. It returns rec if there is no such claim, or if the
 // withdrawal fails.
 func (a *attempt) withdrawClaimOn(ctx context.Context, rec Record) Record {
 	c := a.g.unreleased.holding(rec)

@@ -146,9 +146,10 @@ func covers(whole, part any) bool {
 	return whole == part
 }
 
-// numberForms are the values of fromJSON's parameter numbers, in the order in which rebuild
-// tries them. A number in an interface is decoded as a float64, like encoding/json does, or
-// as a json.Number if a float64 can't represent it exactly.
+// numberForms are two ways to decode a number in an interface, in the order in which to try
+// them. With false, fromJSON decodes the number as a float64, like encoding/json does. With
+// true, fromJSON decodes the number as a json.Number, which is for numbers that a float64 can't
+// represent exactly.
 var numberForms = [...]bool{false, true}
 
 // fromJSON decodes text. If numbers is true, numbers in interfaces become json.Numbers.
@@ -173,10 +174,11 @@ func toJSON(v any) ([]byte, error) {
 }
 
 // sameJSON reports whether two JSON texts that encoding/json wrote have the same value. It
-// compares their canonical forms. A text has no canonical form if some JSON readers treat two
-// of its member names as equal, such as names that differ only in case. sameJSON then
-// compares the decoded values, and also the lengths, because decoding hides a repeated
-// member.
+// compares their canonical forms, if both have one. A text has none if some JSON readers treat
+// two of its member names as equal, such as names that differ only in case.
+//
+// Without canonical forms, sameJSON compares the decoded values. Decoding keeps only one of two
+// members with the same name, so sameJSON also compares the lengths of the texts.
 func sameJSON(a, b []byte) bool {
 	x, okX := canon.Append(nil, a, wholeValue)
 	y, okY := canon.Append(nil, b, wholeValue)

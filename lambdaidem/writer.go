@@ -72,9 +72,11 @@ func (k *bufferedAnswer) FlushError() error {
 	return streamRefused("an answer that is flushed")
 }
 
-// response returns the buffered response. Its Header, added and removed have only the
-// handler's changes to the header that outer handlers have set. Before a replay, outer
-// handlers set their headers again, and send then repeats these changes.
+// response returns the buffered response, with the handler's changes to the header instead of
+// the whole header. The field Header has the values that the handler set or added. The field
+// added names the headers to which the handler added values, and removed names those that it
+// deleted. Before a replay, outer handlers set their headers again, and send then repeats these
+// changes.
 func (k *bufferedAnswer) response() Response {
 	k.WriteHeader(http.StatusOK)
 	r := Response{Status: k.status, Body: k.body.String(), Header: make(map[string][]string, len(k.sent))}

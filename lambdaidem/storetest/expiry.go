@@ -30,8 +30,8 @@ var expirySteps = []Step{
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "an expired answer is locked afresh")
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			// The takeover is attempt 2. The step then notices if the last acquire does not
-			// begin with attempt 1 again.
+			// Expire a record of attempt 2. If its first attempt expired, the last
+			// acquire could not show that the attempt number begins with 1 again.
 			b := s.acquires("the takeover", s.takeover("b", leaseLength, a))
 			done := s.completes("the completion", b, s.answer(2*leaseLength, "first"))
 			expiry := done.Expires.Sub(s.base)

@@ -256,7 +256,7 @@ func (s *stepStory) losesSave(what, token string, after time.Duration, current l
 	s.losesSaveAt(what, token, s.at(after), current)
 }
 
-// losesSaveAt is like losesSave, for a call at the time now.
+// losesSaveAt is like losesSave, but takes the time of the call as the absolute time now.
 func (s *stepStory) losesSaveAt(what, token string, now time.Time, current lambdaidem.Record) {
 	more := copiedSteps(current.Steps)
 	more["of a lost lease"] = []byte(`true`)
@@ -269,7 +269,7 @@ func (s *stepStory) save(what, token string, after time.Duration, steps lambdaid
 	s.saveAt(what, token, s.at(after), steps, want, wantErr)
 }
 
-// saveAt is like save, for a call at the time now.
+// saveAt is like save, but takes the time of the call as the absolute time now.
 func (s *stepStory) saveAt(what, token string, now time.Time, steps lambdaidem.Steps, want lambdaidem.Record, wantErr error) {
 	s.check(what, "SaveSteps", now, want, wantErr, func() (lambdaidem.Record, error) {
 		return s.steps.SaveSteps(s.ctx, lambdaidem.Lease{ID: s.id, Token: token, Expires: now.Add(releaseTTL)}, copiedSteps(steps), now)
@@ -290,9 +290,9 @@ func (s *stepStory) rejectsSave(what, token string, after time.Duration, steps l
 	s.reads(what, after, current)
 }
 
-// acquiresOver calls Acquire to take over the record seen, which was read before. It checks
-// that the takeover gets the lease and keeps the steps of that record. It returns the record
-// that the store must now have.
+// acquiresOver calls Acquire to take over a record. seen is that record, as an earlier call
+// returned it. acquiresOver checks that the claim gets the lease, and that the record keeps its
+// steps. It returns the record that the store must now have.
 func (s *stepStory) acquiresOver(what, token string, after time.Duration, seen lambdaidem.Record) lambdaidem.Record {
 	c := s.takeover(token, after, seen)
 	want := claimed(c)

@@ -40,8 +40,9 @@ type Env struct {
 	// Prefix is the prefix of the id of every record. It is random, so that two runs with
 	// the same table use different records.
 	Prefix string
-	// Base is the time at which each step begins, in whole seconds. It is later than the
-	// current time.
+	// Base is the time at which each step begins, in whole seconds. It is two hours after
+	// the current time, so that no record expires in real time while the steps run. A
+	// database that deletes expired records then deletes none that a step still needs.
 	Base time.Time
 }
 
@@ -98,10 +99,10 @@ func Run(ctx context.Context, store lambdaidem.Store) error {
 // Test runs each step as a parallel subtest, on a store that newStore returns. It calls
 // newStore once for each step.
 //
-// newStore may return the same store each time if the store deletes expired records by real
-// time only. But a store such as memstore deletes the records that have expired at the time
-// that a call passes. The steps pass times that differ by up to a century, so one step would
-// delete the records of another. For such a store, newStore must return a new store each time.
+// The steps pass times to the store that differ by up to a century. If a store deletes expired
+// records by these times, as memstore does, one step could delete the records of another. For
+// such a store, newStore must return a new store each time. If a store deletes expired records
+// by real time only, newStore may return the same store each time.
 func Test(t *testing.T, newStore func(t *testing.T) lambdaidem.Store) {
 	t.Helper()
 	for _, step := range Steps() {

@@ -12,10 +12,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// story is a sequence of calls that test the store with one record. A method such as
-// acquires makes a call, checks the record and the error that it returns, and then reads the
-// record with Get to check that it was stored. The parameter what of these methods describes
-// the call in error messages. After the first failure, err is set and the methods do nothing.
+// story tests the store by a sequence of calls for one record. Each of its methods such as
+// acquires and completes makes one call, and checks the record and the error that the call
+// returns. The method then reads the record with Get, to check that the store has kept it. The
+// parameter named "what" describes the call in error messages. After the first failure, err is
+// set and the methods do nothing.
 type story struct {
 	ctx   context.Context
 	store lambdaidem.Store
@@ -42,9 +43,10 @@ const (
 	releaseTTL  = 3 * time.Hour // from a release to the expiry of the released record
 )
 
-// claim returns a claim without Over, which gets the lease only if there is no record, or only
-// an expired one. after is the time of the call, counted from the beginning of the story. The
-// Fingerprint, Invocation and Bound contain token.
+// claim returns a claim without Over. Such a claim gets the lease only if there is no record,
+// or only an expired one. after is the time of the call, counted from the beginning of the
+// story. Fingerprint, Invocation and Bound are made from token, so that two claims with
+// different tokens also differ in these fields.
 func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 	now := s.at(after)
 	return lambdaidem.Claim{
@@ -60,15 +62,15 @@ func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 	}
 }
 
-// takeover returns a claim that takes over the record seen, which was read before. Apart from
-// Over, it is like the claim that s.claim returns.
+// takeover returns a claim that takes over a record. seen is that record, as an earlier call
+// returned it. The claim is like one that s.claim returns, but has seen as its Over.
 func (s *story) takeover(token string, after time.Duration, seen lambdaidem.Record) lambdaidem.Claim {
 	c := s.claim(token, after)
 	c.Over = &seen
 	return c
 }
 
-// answer returns a successful result with a value, for a completion at the time after, counted
+// answer returns a successful result with a value. after is the time of the completion, counted
 // from the beginning of the story.
 func (s *story) answer(after time.Duration, value string) lambdaidem.Result {
 	at := s.at(after)
@@ -80,8 +82,8 @@ func (s *story) answer(after time.Duration, value string) lambdaidem.Result {
 	}
 }
 
-// lease returns the lease of the attempt with that token, for a release at the time after,
-// counted from the beginning of the story.
+// lease returns a lease with which the attempt that has the token releases its record. after is
+// the time of the release, counted from the beginning of the story.
 func (s *story) lease(token string, after time.Duration) lambdaidem.Lease {
 	return lambdaidem.Lease{ID: s.id, Token: token, Expires: s.at(after).Add(releaseTTL).Truncate(time.Second), LastFailure: "failure of " + token, Bound: "release of " + token}
 }
@@ -150,8 +152,8 @@ func (s *story) release(what, token string, after time.Duration, want lambdaidem
 	})
 }
 
-// reads checks that Get returns the record want at the time after, counted from the
-// beginning of the story.
+// reads checks that Get returns the record want. after is the time of the call, counted from
+// the beginning of the story.
 func (s *story) reads(what string, after time.Duration, want lambdaidem.Record) {
 	s.readsAt(what, s.at(after), want)
 }
@@ -191,8 +193,8 @@ func (s *story) check(what, method string, now time.Time, want lambdaidem.Record
 	s.readsAt("after "+what, now, want)
 }
 
-// compare checks that the record got, which the call returned, equals want. It loads answers
-// that the store keeps separately from the record.
+// compare checks that got, the record that the call returned, equals want. If the store keeps
+// an answer separately from the record, compare loads the answer first.
 func (s *story) compare(call string, got, want lambdaidem.Record) {
 	got, err := s.loaded(got)
 	if err == nil {
@@ -260,8 +262,8 @@ func completed(r lambdaidem.Record, result lambdaidem.Result) lambdaidem.Record 
 	return r
 }
 
-// mismatch returns an error that says how the record got, which the call returned,
-// differs from want. It returns nil if they are equal.
+// mismatch returns an error that describes how got, the record that the call returned, differs
+// from want. It returns nil if the two records are equal.
 func mismatch(call string, got, want lambdaidem.Record) error {
 	diffs := differences(got, want)
 	switch {
@@ -276,7 +278,7 @@ func mismatch(call string, got, want lambdaidem.Record) error {
 	}
 }
 
-// differences returns a text for each field in which the record got differs from want.
+// differences returns one text for each field that is different in the records got and want.
 func differences(got, want lambdaidem.Record) []string {
 	var diffs []string
 	differs := func(field string, same bool, got, want any) {
