@@ -111,4 +111,3 @@ func delay(to io.WriteCloser, from io.Reader, by time.Duration) {
 		log.Print(err)
 	}
 }
-
