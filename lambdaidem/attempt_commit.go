@@ -170,6 +170,9 @@ func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, er
 	}
 	switch means { //nolint:exhaustive // the record decides the call in all other cases
 	case isFree:
+		if a.bound = rec.Bound; rec.State == InProgress { // an attempt of a version without Options.Optimistic died
+			a.bound = BoundByDeadAttempt
+		}
 		return decision{}, false, nil
 	case isBusy, isAcquired:
 		return a.inProgress(ctx), true, nil
@@ -208,6 +211,7 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 		return d
 	}
 	if end.outcome == OutcomeReleased && !a.txMayCommit {
+		a.innerEnding = a.releasedEnding()
 		a.report(ctx, EventReleased, end.err)
 		return decision{}
 	}
@@ -223,14 +227,15 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 	a.inner.setHandler(handlerFailed)
 	a.innerEnding = a.innerOutcome()
-	d, decided, _ := a.checkRecord(ctx)
+	d, decided, unread := a.checkRecord(ctx)
 	switch {
 	case decided:
 		return d
-	case a.txMayCommit:
+	case a.txMayCommit || unread != nil:
 		a.innerEnding = OutcomeUncertain
 		a.report(ctx, EventUncertain, errEndingDied)
 	default:
+		a.innerEnding = a.releasedEnding()
 		a.report(ctx, EventReleased, errHandlerDied)
 	}
 	if v != nil {

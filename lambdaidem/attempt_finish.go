@@ -85,7 +85,7 @@ func (a *attempt) handlerDied(ctx context.Context) {
 		a.report(ctx, EventUncertain, errHandlerDied)
 		return
 	}
-	a.innerEnding = a.innerOutcome()
+	a.innerEnding = a.releasedEnding()
 	a.release(ctx, errHandlerDied)
 }
 
@@ -108,7 +108,7 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	case OutcomeSucceeded, OutcomeFailed:
 		return a.complete(ctx, w, end, tx)
 	case OutcomeReleased:
-		a.innerEnding = a.innerOutcome()
+		a.innerEnding = a.releasedEnding()
 	case OutcomeUncertain:
 		a.innerEnding = OutcomeUncertain
 	default: // keep the lease, because the handler may have had effects
@@ -188,10 +188,7 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 		}
 		if errors.Is(err, ErrLeaseLost) {
 			if c.Claim == nil {
-				if a.failedOpen {
-					a.innerEnding = end.outcome
-				}
-				return a.lost(ctx, rec)
+				return a.lost(ctx, rec, end)
 			}
 			d, over, mayRetry := a.claimFailed(ctx, rec)
 			if !mayRetry {
@@ -219,14 +216,21 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 }
 
 // lost returns what the caller receives if another attempt has taken over or completed the
-// record. rec is the current record. The answer of this attempt was not stored.
-func (a *attempt) lost(ctx context.Context, rec Record) decision {
-	if a.failedOpen && rec.State != Completed {
-		return decision{} // with FailOpen, only a completed record replaces the handler's answer
-	}
+// record. rec is the current record. The answer of this attempt, which ended as end says, was
+// not stored.
+func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	means := a.meaningOf(rec)
-	if a.failedOpen && means == isMismatch {
-		return decision{} // the record is of another payload, so it has no answer for this call
+	if a.failedOpen {
+		a.innerEnding = end.outcome
+		if means == isBusy && end.outcome == OutcomeFailed {
+			a.innerEnding = OutcomeReleased // for an outer handler, this call is not settled: the other attempt may succeed
+		}
+		// With FailOpen, the caller receives the handler's answer, except in two cases: the
+		// record has an answer, or the handler's failure is final although another attempt
+		// may still succeed.
+		if means != isFinished && (means != isBusy || !end.final) {
+			return decision{}
+		}
 	}
 	a.report(ctx, EventLeaseLost, nil)
 	if means == isFinished || means == isMismatch {
@@ -253,9 +257,9 @@ func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decisi
 
 // release releases the record of an attempt that had no effects, so that a retry runs the
 // handler again. why is the error to report; nil if there is none. If another attempt has
-// taken over the record, release changes nothing and returns the record as takenOver. It
-// returns no takenOver for an attempt that runs without a lease because of
-// Options.FailOpen.
+// taken over the record, release changes nothing and returns the record as takenOver. For an
+// attempt that runs without a lease because of Options.FailOpen, release returns it only if
+// the record has an answer for this call.
 func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver *Record) {
 	switch rec, err := a.sendRelease(ctx, why); {
 	case err == nil:
@@ -266,11 +270,17 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 		if a.mayHoldLease {
 			a.rememberClaim(ctx, why, rec, err)
 		}
+		if !errors.Is(err, ErrLeaseLost) || rec.State == InProgress || rec.State == Completed {
+			a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // for an outer handler, this call is not settled: another attempt may carry it out, or has done so
+		}
 		if a.txMayCommit {
 			a.report(ctx, EventUncertain, why)
 			return a.unknown(shownOnly{why}), nil
 		}
 		a.report(ctx, EventReleased, why)
+		if errors.Is(err, ErrLeaseLost) && a.meaningOf(rec) == isFinished {
+			return decision{}, &rec
+		}
 	case errors.Is(err, ErrLeaseLost):
 		a.report(ctx, EventLeaseLost, why)
 		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // for an outer handler, this call is not settled: the other attempt may carry it out

@@ -95,18 +95,24 @@ func (d done[T]) returned(ctx context.Context) error {
 
 func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(context.Context) (T, error)) done[T] {
 	var zero T
+	identified := false
+	defer recordUnidentified(ctx, &identified)
 	refuse := func(kind Kind, e *Error) done[T] {
+		identified = true
 		g.refused(ctx, who, kind, e)
 		return refusedDo[T](e)
 	}
 	if c.Operation == "" {
+		identified = true
 		return refusedDo[T](requestInvalid("Call.Operation is empty; name what is done.", nil))
 	}
 	if streams[T]() {
+		identified = true
 		return refusedDo[T](streamRefused(fmt.Sprintf("a result of type %T", zero)))
 	}
 	w := &doWork[T]{g: g, fn: fn}
 	if g.off || c.Skip || c.Key == "" && g.opts.KeyOptional {
+		identified = true
 		g.bypassed(ctx)
 		merged := attemptOf(ctx) != nil
 		if merged { // the outer handler's guard decides by the error that this call returns
@@ -134,6 +140,7 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	}
 	made := g.newCall(who, given, c.Operation)
 	made.repeated = c.Repeated
+	identified = true
 	d := g.handleCall(ctx, made, w)
 	switch {
 	case d.refusal != nil:

@@ -72,10 +72,13 @@ func handle[In, Out any](
 	ctx context.Context, g *Guard, operation string, key func(context.Context, In) (string, error),
 	h func(context.Context, In) (Out, error), in In, o *HandlerOptions[In],
 ) done[Out] {
+	identified := false
+	defer recordUnidentified(ctx, &identified)
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Operation: operation, Handler: true}
 	c := Call{Operation: operation, Payload: in, Skip: g.off || o.Skip != nil && o.Skip(ctx, in)}
 	c.Repeated = !c.Skip && o.Repeated != nil && o.Repeated(ctx, in)
 	refuse := func(kind Kind, e *Error) done[Out] {
+		identified = true
 		g.refused(ctx, who, kind, e)
 		return refusedDo[Out](e)
 	}
@@ -94,5 +97,6 @@ func handle[In, Out any](
 			}
 		}
 	}
+	identified = true
 	return do(ctx, g, who, c, func(ctx context.Context) (Out, error) { return h(ctx, in) })
 }

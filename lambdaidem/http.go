@@ -146,13 +146,17 @@ type served interface {
 // handler's own response is to be sent. If the error is not nil, there is no response to send:
 // a guarded Lambda handler returns the error, and Middleware sends an error response.
 func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, error) {
+	identified := false
+	defer recordUnidentified(ctx, &identified)
 	who, kind, refusal := g.identify(ctx, r)
 	if refusal != nil {
+		identified = true
 		g.refused(ctx, who, kind, refusal)
 		return g.refuse(ctx, r, refusal)
 	}
 	c := g.requestCall(who, r)
 	c.repeated = g.opts.Repeated != nil && g.opts.Repeated(r)
+	identified = true
 	d := g.handleCall(ctx, c, w)
 	switch {
 	case d.replays && d.failure != nil: // the record has no response

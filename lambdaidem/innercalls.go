@@ -1,6 +1,7 @@
 package lambdaidem
 
 import (
+	"context"
 	"errors"
 	"sync"
 )
@@ -11,8 +12,8 @@ import (
 //
 // First, attempt.endInner decides how an inner call ended:
 //
-//	settled      its record has an answer or was released, or the guard will refuse every
-//	             retry of the call for the same reason
+//	settled      its record has an answer, or was released and never had an effect, or the
+//	             guard will refuse every retry of the call for the same reason
 //	refused      it was not carried out now, and a retry may succeed; OutcomeReleased
 //	unknown      it may have been carried out; OutcomeUncertain
 //
@@ -159,6 +160,17 @@ func (a *attempt) innerOutcome() Outcome {
 	return left
 }
 
+// releasedEnding returns how the attempt's call has ended for an outer handler if the call's
+// record is released: an Outcome or "", as in the parameter left of innerCalls.record. The call
+// is not settled if it may have had an effect before: an earlier attempt for the record died, or
+// a guarded call inside it had an effect. A retry of the call may still carry it out.
+func (a *attempt) releasedEnding() Outcome {
+	if a.bound == BoundByDeadAttempt || a.bound == BoundByInnerCall || a.inner.anyEffect() {
+		return outcomeOfBoth(a.innerOutcome(), OutcomeReleased)
+	}
+	return a.innerOutcome()
+}
+
 // beginInner reports whether the attempt's handler may begin a guarded call. If so, the
 // caller must call endInner when the guarded call has returned. Until then, the guarded call
 // also counts as running for every outer handler, because it may continue in a goroutine after
@@ -193,7 +205,7 @@ func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
 // effect.
 func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
 	left := inner.endingOf(d)
-	effect := left == OutcomeSucceeded || left == OutcomeUncertain || d.carriedOut() || inner != nil && inner.mayHaveHadEffect()
+	effect := left == OutcomeSucceeded || left == OutcomeUncertain || d.carriedOut() || d.panicked(inner) || inner != nil && inner.mayHaveHadEffect()
 	ran := inner != nil && inner.started && d.refusal == nil
 	counts := true // for the handler of around
 	for around := a; around != nil; around = around.outer {
@@ -206,6 +218,16 @@ func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
 	}
 }
 
+// recordUnidentified is deferred by the functions that identify a guarded call. They call
+// functions of the application, such as a key function. If one of these panics, identified is
+// still false. If a guarded handler makes the call, recordUnidentified then records in that
+// handler's attempt that the call was refused and may succeed later.
+func recordUnidentified(ctx context.Context, identified *bool) {
+	if outer := attemptOf(ctx); outer != nil && !*identified {
+		outer.recordInner(innerRecord{}, nil, decision{})
+	}
+}
+
 // endingOf returns how an inner call ended: an Outcome or "", as in the parameter left of
 // innerCalls.record. d is the decision about the call. a is the call's attempt, or nil if the
 // call was decided without one, for example from the cache.
@@ -215,8 +237,8 @@ func (a *attempt) endingOf(d decision) Outcome {
 		return OutcomeReleased
 	case d.replays:
 		return d.outcome
-	case d.refusal == nil && a == nil:
-		return ""
+	case d.panicked(a):
+		return OutcomeReleased
 	case d.refusal == nil, d.replaced:
 		return a.innerEnding
 	}
@@ -235,6 +257,12 @@ func (a *attempt) endingOf(d decision) Outcome {
 	default: // the call's handler ran, and its answer is not stored
 		return OutcomeUncertain
 	}
+}
+
+// panicked reports whether a function of the application has panicked before the handler of an
+// inner call ran, for example while a stored answer was decoded. d and a are as for endingOf.
+func (d *decision) panicked(a *attempt) bool {
+	return d.refusal == nil && !d.replays && (a == nil || !a.started)
 }
 
 // carriedOut reports whether the call was, or may have been, carried out although its caller

@@ -253,7 +253,7 @@ func (a *attempt) stepLost(ctx context.Context) decision {
 		rec = now
 	}
 	a.spent(asked)
-	return a.lost(ctx, rec)
+	return a.lost(ctx, rec, ending{})
 }
 
 // stepBytes returns the total size of the names and results of steps in bytes, which

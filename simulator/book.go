@@ -26,6 +26,7 @@ type book struct {
 	callOf    map[string]call           // by downstream key
 	keyOf     map[call]string           // the downstream key of each
 	chargedAt map[charge]time.Time      // when an inner call had succeeded
+	deadInner map[string]bool           // by inner record: an attempt of it has died
 
 	// Of transactions: see transactions.go.
 	paths        map[Path]int
@@ -73,7 +74,7 @@ type answer struct {
 
 func newBook(w *world) *book {
 	b := &book{w: w, records: map[string]*history{}, faults: map[Fault]int{}, kinds: map[lambdaidem.Kind]int{},
-		runBy: map[uint64]*run{}, parts: map[string]memdynamo.Item{}, callOf: map[string]call{}, keyOf: map[call]string{}, chargedAt: map[charge]time.Time{}, payloadOf: map[string]string{}, paths: map[Path]int{}, sent: map[string]*sent{}}
+		runBy: map[uint64]*run{}, parts: map[string]memdynamo.Item{}, callOf: map[string]call{}, keyOf: map[call]string{}, chargedAt: map[charge]time.Time{}, deadInner: map[string]bool{}, payloadOf: map[string]string{}, paths: map[Path]int{}, sent: map[string]*sent{}}
 	b.judge = judge{b: b}
 	return b
 }

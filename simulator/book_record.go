@@ -81,6 +81,7 @@ func (b *book) wrote(w memdynamo.Write) {
 		return
 	}
 	if w.Table == innerTable {
+		b.innerWrote(w)
 		return
 	}
 	if b.part(w) {
@@ -126,6 +127,7 @@ func (b *book) wrote(w memdynamo.Write) {
 	}
 	l := h.lives[len(h.lives)-1]
 	l.keepSteps(a, w)
+	l.held = l.held && !as.over
 	if c := b.commit; c != nil {
 		c.record, c.life, c.before = h, l, stateOf(w.Before)
 	}

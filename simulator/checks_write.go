@@ -58,7 +58,7 @@ func (j *judge) write(a *actor, r *request, w memdynamo.Write, as change, h *his
 		}
 		if _, ok := w.After["expiration"]; ok && expiry(w.After).Before(end.Add(p.maxSkew+time.Second)) {
 			j.brokenLocked(a, CheckExpiry, "it expires at %v, its lease ends at %v", expiry(w.After), end)
-		} else if ok == a.holds() {
+		} else if ok == (a.holds() || l.held && !as.over) {
 			j.brokenLocked(a, CheckExpiry, "under policy %s; has an expiration: %v", a.policy, ok)
 		}
 	case completed, released:
@@ -105,7 +105,9 @@ func (j *judge) holdKept(a *actor) {
 		return
 	}
 	item, _ := w.dbs[0].Item(table, memdynamo.Item{"id": memdynamo.String(h.id)})
-	if _, expires := item["expiration"]; expires && stateOf(item) == inProgress {
+	// If the lease is live, another attempt has taken the record over since it was read.
+	dead := millis(item["in_progress_expiration"]).Before(time.Now().Add(-w.plan.skew))
+	if _, expires := item["expiration"]; expires && stateOf(item) == inProgress && dead {
 		j.brokenLocked(a, CheckHeld, "it was told that an operator must decide, and the record expires at %v", expiry(item))
 	}
 }

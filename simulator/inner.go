@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -24,7 +25,7 @@ type innerOutcome int
 
 // The outcomes.
 const (
-	settled innerOutcome = iota // it has an answer, or nothing happened
+	settled innerOutcome = iota // it has an answer, or nothing has ever happened
 	refused                     // it may be answered otherwise later
 	unknown                     // it may have had its effect
 )
@@ -96,7 +97,29 @@ func (a *actor) charge(ctx context.Context, r *run) {
 		}
 		return "charged", nil
 	})
-	a.w.book.chargeEnds(r, of, innerOutcomeOf(err, ran, interrupted), err, ran)
+	left := innerOutcomeOf(err, ran, interrupted)
+	if released := errors.Is(err, errNoCharge) || interrupted; released && left == settled && a.w.book.innerDied(a.innerGuard().RecordID(lambdaidem.Identity{Operation: "charge", Key: of.record + of.payload})) {
+		left = refused // nobody knows what the attempt did that died
+	}
+	a.w.book.chargeEnds(r, of, left, err, ran)
+}
+
+// innerWrote sees each write to the record of an inner call.
+func (b *book) innerWrote(w memdynamo.Write) {
+	id := w.Key["id"].Text
+	switch {
+	case w.Op == "PutItem": // a new record
+		delete(b.deadInner, id)
+	case stateOf(w.Before) == inProgress && stateOf(w.After) == inProgress && w.Before["token"].Text != w.After["token"].Text:
+		b.deadInner[id] = true
+	}
+}
+
+// innerDied reports whether an attempt of the inner record has died.
+func (b *book) innerDied(id string) bool {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	return b.deadInner[id]
 }
 
 // innerOutcomeOf returns what the handler's author knows of a charge that ended with err. ran

@@ -1,0 +1,82 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// A request fails open although another attempt has answered it: one call of the store was
+// throttled. The request's own failure is not what became of it.
+func TestX5_ARequestThatFailedOpenGetsTheAnswerOfTheRecord(t *testing.T) {
+	for name, failure := range map[string]error{
+		"not carried out":      lambdaidem.Retryable(errWire),
+		"final and not stored": lambdaidem.Retryable(lambdaidem.Reject(http.StatusPaymentRequired, "no_limit", "Not now.")),
+		"final and stored":     noPayment,
+		"not marked":           errWire,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(status(http.StatusCreated), failOpen)
+			r.send(t, first())
+			r = r.later(func(context.Context, request) (response, error) { return response{}, failure })
+			r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			if out := r.send(t, first()); out.StatusCode != http.StatusCreated || !replayed(out) {
+				t.Errorf("the record is %s, and the client is told %d %s", r.record(t).State, out.StatusCode, out.Body)
+			}
+		})
+	}
+}
+
+// The record is one of another payload, so it has no answer for this request.
+func TestX5_ARequestThatFailedOpenKeepsItsFailureBesideAnotherPayload(t *testing.T) {
+	r := newRig(status(http.StatusCreated), failOpen)
+	r.send(t, post("k-1", `{"amount":2}`))
+	r = r.later(func(context.Context, request) (response, error) {
+		return response{}, lambdaidem.Retryable(lambdaidem.Reject(http.StatusPaymentRequired, "no_limit", "Not now."))
+	})
+	r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+	if out := r.send(t, post("k-1", `{"amount":3}`)); out.StatusCode != http.StatusPaymentRequired {
+		t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+	}
+}
+
+// Another attempt still runs. A success of the request that failed open is sent, and a failure
+// that the client may repeat. A final failure would end the client's retries, and the other
+// attempt may succeed.
+func TestX5_AFinalFailureThatFailedOpenIsNotSentBesideAnotherAttempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends func(context.Context, request) (response, error)
+		want int
+	}{
+		"final":  {func(context.Context, request) (response, error) { return response{}, noPayment }, http.StatusConflict},
+		"stored": {func(context.Context, request) (response, error) { return response{}, lambdaidem.Permanent(errWire) }, http.StatusInternalServerError},
+		"201":    {status(http.StatusCreated), http.StatusCreated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil, failOpen)
+			began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			other := r.guarded(func(context.Context, request) (response, error) {
+				close(began)
+				<-goOn
+				return response{StatusCode: http.StatusCreated}, nil
+			})
+			go func() {
+				defer close(done)
+				if out, err := other(context.WithoutCancel(t.Context()), first()); err != nil || out.StatusCode != http.StatusCreated {
+					t.Errorf("the other attempt: %+v, %v", out, err)
+				}
+			}()
+			<-began
+			r = r.later(c.ends)
+			r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			out := r.send(t, first())
+			close(goOn)
+			<-done
+			if out.StatusCode != c.want {
+				t.Errorf("the client is told %d %s; want %d", out.StatusCode, out.Body, c.want)
+			}
+		})
+	}
+}
