@@ -20,13 +20,13 @@ const (
 	cancelCondition = "ConditionalCheckFailed" // the condition of this action failed
 )
 
-// judge turns the error of a TransactWriteItems request into the error of Commit. fate says
-// whether any request of this transaction may have been applied so far. judge returns the
-// fate that follows from this error.
+// judge turns err, the error of a TransactWriteItems request, into the error of Commit. The
+// parameter fate says whether this request or an earlier one of the transaction may have been
+// applied. In general, judge returns the same fate.
 //
 // If the condition on the idempotency record failed, judge also returns the current record.
-// If that record shows that an earlier request was applied, the transaction has succeeded,
-// and the error is nil.
+// That record shows whether an earlier request was applied, so the returned fate is not Unknown.
+// If an earlier request was applied, the transaction has succeeded, and the error is nil.
 //
 // If several actions failed, a failed condition on the record takes precedence, then any
 // other failure of the action on the record, and then the failures of the handler's writes.
@@ -61,10 +61,13 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 // refusedTable reports whether DynamoDB refused the transaction because of the table of an
 // enlisted write: the table does not exist, or the credentials don't allow the write.
 //
-// The error does not always name the table, so refusedTable excludes the table of the
-// records. That table is not the cause if the transaction has no record, or if the attempt
-// has already written its lease there. Otherwise the transaction itself claims the record.
-// The cause can then be either table, and refusedTable returns false.
+// The error does not always name the table, so refusedTable must exclude the store's own table
+// as the cause. There are three kinds of transactions:
+//
+//   - The transaction has no record, and does not use the store's table.
+//   - The attempt has already written its lease to the store's table, so that table works.
+//   - The transaction itself takes the lease. The cause can then be either table, so
+//     refusedTable returns false.
 func (p *prepared) refusedTable(err error) bool {
 	if p.completion.Claim != nil || len(p.writes) == 0 {
 		return false
@@ -123,15 +126,16 @@ func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error)
 // writeFailed returns the error of a transaction that was cancelled because of the
 // handler's writes. reasons has one reason for each write.
 //
-// The kind of failure decides which error it is:
+// A write can fail in two ways:
 //
-//   - A conflict or throttling: a StoreError, because a retry could succeed.
-//   - Any other failure, such as a failed condition: a lambdaidem.Rejected. It is a
-//     StoreError instead if the transaction has no record and an earlier request may have
-//     been applied.
+//   - After a conflict or throttling, a retry could succeed. The error is a StoreError.
+//   - Any other failure, such as a failed condition, comes from the handler's write itself.
+//     The error is a lambdaidem.Rejected. There is one exception: if the transaction has no
+//     record, and an earlier request may have been applied, the error is a StoreError,
+//     because nothing shows whether the handler's writes were made.
 //
-// If writes failed in both ways, the second kind takes precedence. If several writes failed
-// in the same way, the one that was enlisted first decides.
+// If some writes failed in the first way and others in the second, the second decides. If
+// several writes failed in the same way, the one that was enlisted first decides.
 func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReason, cause error) error {
 	var busy *lambdaidem.StoreError
 	for i := range reasons {
@@ -145,9 +149,9 @@ func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReaso
 				busy.Reason, busy.Err = r, fmt.Errorf("the enlisted write %q: %s: %w", w.name, aws.ToString(reason.Message), cause)
 			}
 		case fate == wire.Unknown && p.records() == 0:
-			// Without a record, nothing shows whether an earlier request of this transaction
-			// was applied, or is delayed and will be. So the error must say that the
-			// transaction may have been applied.
+			// The transaction has no record that would show what happened to an earlier
+			// request. That request may have been applied, or it may be delayed and applied
+			// later. So return a StoreError whose NotApplied is false.
 			return failed(opCommit, fate, cause)
 		default:
 			rejected := writeInvalid(&WriteError{Write: w.name, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))})

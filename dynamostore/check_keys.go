@@ -22,9 +22,9 @@ const keySample = 100
 // the keys decrypt what the table contains.
 //
 // For the last check it reads a sample: one page of a Scan with up to 100 items. For each
-// key id in the sample, it decrypts one answer or step. It does not try answers in parts.
-// A nil result does not prove that all keys are right, because items outside the sample may
-// be encrypted under other keys.
+// key id in the sample, it decrypts one answer or step. It does not try large answers that are
+// stored in parts. A nil result does not prove that all keys are right, because items outside the
+// sample may be encrypted under other keys.
 //
 // CheckKeys returns nil or [TableProblems] with [NoKey], [UnreadableTexts], or the problem
 // of a failed dynamodb:Scan. Without Options.Encryption it returns nil. It consumes up to

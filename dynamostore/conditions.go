@@ -54,9 +54,11 @@ const (
 	claimIsFree = "(" + lockIsFree + ") OR (" + leaseIsOurs + ")"
 
 	// claimIsStillFree is like claimIsFree, but for a write that takes over an existing
-	// record, which the attempt has read before. It holds in two cases. In the first, the
-	// record has not changed since that read, and has no steps: the write would remove them.
-	// In the second, this attempt holds the lease already.
+	// record, which the attempt has read before. It holds in two cases:
+	//
+	//   - The record has not changed since that read, and has no steps. The write removes
+	//     all steps, so it must fail if there are any.
+	//   - This attempt holds the lease already.
 	claimIsStillFree = "(" + isStillWhatWasSeen + " AND attribute_not_exists(#steps)) OR (" + leaseIsOurs + ")"
 
 	// stepsGrow holds if the record has fewer steps than the request that saves them. Each

@@ -70,13 +70,14 @@ type Encryption struct {
 	// Default: 5 minutes.
 	KeyFor time.Duration
 
-	// Only, if true, makes the store refuse texts that are not encrypted, so that nobody
-	// without a key can put an answer into the table. A replay of such an answer fails
-	// with lambdaidem.ErrAnswerUnavailable. A record with steps that are not encrypted is
-	// refused with lambdaidem.ErrRecordForeign. Set Only when all unencrypted records have
-	// expired. That is one TTL after the last process has begun to encrypt. Records that
-	// wait for an operator (policy Hold) take longer: they don't expire while they wait.
-	// Default: false.
+	// Only, if true, makes the store refuse answers and steps that are not encrypted. So
+	// nobody without a key can put an answer into the table. A replay of an unencrypted
+	// answer fails with lambdaidem.ErrAnswerUnavailable. A record with unencrypted steps is
+	// refused with lambdaidem.ErrRecordForeign.
+	//
+	// Before you set this option to true, wait until all unencrypted records have expired.
+	// That is one TTL after the last process has begun to encrypt. Records that wait for an
+	// operator (policy Hold) take longer: they don't expire while they wait. Default: false.
 	Only bool
 }
 
@@ -200,7 +201,8 @@ const (
 
 // seal encrypts a text of the record with the given id. token is the fencing token of the
 // attempt. purpose says what the text is in the record, such as the result of a certain step.
-// seal returns the sealed form of the text, which is the same for the same arguments.
+// seal returns the sealed form of the text: the ciphertext after a header with the key's id, the
+// token and the salt. The result is the same for the same arguments.
 func (k Key) seal(id, token, purpose string, text []byte) []byte {
 	out := make([]byte, 0, 1+sizedBytes(k.ID)+sizedBytes(token)+saltBytes+len(text)+tagBytes)
 	out = appendSized(append(out, sealVersion), k.ID)
@@ -211,9 +213,10 @@ func (k Key) seal(id, token, purpose string, text []byte) []byte {
 	return aead.Seal(out, nonce, text, associated(out, id, purpose))
 }
 
-// salt returns the salt for encrypting a text. The salt is an HMAC-SHA256 of the text and of
-// associatedData, the associated data before the salt is added to them. So a write that is
-// retried encrypts a text to the same bytes, and different texts have different salts.
+// salt returns the salt for encrypting a text. The salt is an HMAC-SHA256 of associatedData and
+// the text. So a write that is retried encrypts a text to the same bytes, and different texts
+// have different salts. associatedData must not contain the salt, which is not known yet; seal
+// adds the salt afterwards.
 //
 // Nobody without the key can tell the salt from a random one, because HMAC-SHA256 (RFC 2104) is
 // a pseudorandom function. RFC 8452 and RFC 6979 derive nonces in a similar way.
@@ -231,7 +234,7 @@ func (k Key) salt(associatedData, text []byte) []byte {
 	return h.Sum(nil)[:saltBytes]
 }
 
-// sealed has the fields of an encrypted text in the sealed form.
+// sealed has the fields of an encrypted text, which the method Key.seal has encoded.
 type sealed struct {
 	keyID, token string
 	header       []byte // everything before the ciphertext, including the salt
@@ -240,7 +243,8 @@ type sealed struct {
 
 var errNoSeal = errors.New("it has not the form of an encrypted text of this version")
 
-// parseSealed parses an encrypted text in the sealed form. It does not decrypt the text.
+// parseSealed splits an encrypted text into its fields, such as the key's id and the salt. It
+// does not decrypt the text. It returns errNoSeal if b does not have the format that seal writes.
 func parseSealed(b []byte) (s sealed, err error) {
 	if len(b) == 0 || b[0] != sealVersion {
 		return s, errNoSeal

@@ -20,7 +20,7 @@ type Tx struct {
 	err        error    // a *WriteError for the first write that can't be made; nil if there is none
 	whenFailed bool     // whether to make the writes for OutcomeFailed too; see AlsoWhenFailed
 	sealed     bool     // whether enlisting has ended, because the handler has returned
-	refused    error    // why nothing can be enlisted at the moment; nil while enlisting is possible
+	refused    error    // why writes can't be enlisted now, while a step or a guarded call runs; otherwise nil
 }
 
 // Enlist returns the transaction of the handler that ctx belongs to. The handler adds
@@ -90,9 +90,9 @@ func (t *Tx) AlsoWhenFailed() {
 }
 
 // Drop discards all writes enlisted so far. A handler calls Drop if it has enlisted writes and
-// then finds that it should succeed without them. The handler must call Drop for that. If
-// Options.Outcome gave the answer another outcome instead, the writes would be dropped too,
-// but the client would receive an error; see [Enlist].
+// then finds that it should succeed without them. There is no other way to do that. An outcome
+// from Options.Outcome can drop the writes too, but the client of a successful handler then
+// receives an error; see [Enlist].
 func (t *Tx) Drop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,8 +171,9 @@ func (t *Tx) named(name string) *Write {
 	return nil
 }
 
-// mustBeOpen panics if nothing can be enlisted at the moment, because a write that is
-// enlisted or changed now would be lost. The caller must hold t.mu.
+// mustBeOpen panics if no write may be enlisted or changed now. After the handler has returned,
+// such a write would be lost. While a step or a guarded call runs inside the handler, the write
+// would be missing from a retry that skips the step or call. The caller must hold t.mu.
 func (t *Tx) mustBeOpen() {
 	if t.sealed {
 		panic("dynamostore: a write was enlisted after the handler had returned, and would be lost")
@@ -182,8 +183,9 @@ func (t *Tx) mustBeOpen() {
 	}
 }
 
-// refuse forbids enlisting: every later attempt to enlist or change a write panics, with the
-// text of the error why. refuse(nil) allows enlisting again.
+// refuse forbids the handler to enlist or change writes. Every later attempt panics, and the
+// panic says why. refuse(nil) allows enlisting again. The guard calls refuse when a step or a
+// guarded call inside the handler begins, and again when it ends.
 func (t *Tx) refuse(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -52,8 +52,9 @@ func takeValue(f field, v types.AttributeValue) (want string) {
 	return f.take(&r)
 }
 
-// wants returns the result of field.take. If ok is true, the value was valid, and wants returns
-// "". Otherwise wants returns what, which describes a valid value, such as "a string".
+// wants returns "" if ok is true, and what otherwise. Implementations of field.take return its
+// result: ok says whether the decoded value was valid, and what describes the values that are
+// valid, such as "a string".
 func wants(ok bool, what string) string {
 	if ok {
 		return ""
@@ -209,7 +210,7 @@ type partsField struct{ of **parts }
 // The members of the attribute parts.
 const (
 	partsCount    = "count"    // N, the number of parts; 0 if the record has the stored bytes
-	partsLength   = "length"   // N, the size of the answer in bytes, before compression
+	partsLength   = "length"   // N, the size of the answer in bytes, before compression and encryption
 	partsChecksum = "checksum" // B, SHA-256
 	partsFailure  = "failure"  // BOOL, whether the answer is a failure; absent: it is a value
 )

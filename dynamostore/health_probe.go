@@ -21,7 +21,7 @@ import (
 // CloudTrail.
 const deniedCacheFor = time.Hour
 
-// settingsCheck is the Check.Name of the check of the table's settings. This check makes
+// settingsCheck is the Check.Name of the check that reads the table's settings. This check makes
 // several calls, so it is not named after one IAM action.
 const settingsCheck = "settings"
 
@@ -111,12 +111,13 @@ func (c *HealthCheck) checkStore(ctx context.Context) (Health, bool) {
 	return h, true
 }
 
-// keep caches the result of a check:
+// keep stores the result of a check of p. The kind of result decides how long p caches it:
 //
-//   - Pass, or warn for any reason but throttling: for p.cacheFor.
-//   - The credentials don't allow reading the table's settings: for p.cacheFor, and at least
-//     for deniedCacheFor.
-//   - Any other result: not at all, so that the next check of the store repeats it.
+//   - If the status is pass, or is warn for a reason other than throttling, the result is
+//     cached for p.cacheFor.
+//   - If the credentials don't allow reading the table's settings, the result is cached for
+//     p.cacheFor or deniedCacheFor, whichever is longer.
+//   - Any other result is not cached, so that the next check of the store repeats this check.
 func (p *probe) keep(check Check, began time.Time) {
 	now := wall()
 	check.Name, check.Table, check.Time, check.Latency = p.name, p.table, now, now.Sub(began)
@@ -129,17 +130,21 @@ func (p *probe) keep(check Check, began time.Time) {
 	}
 }
 
-// skip stores the result that the check of p was not made. The parameter down is an earlier
-// probe that has failed. The check of p would fail in the same way; see failsAll.
+// skip sets p.last to a result that says that the check of p was not made. The parameter down is
+// an earlier probe. It has failed in a way in which the check of p would fail too.
 func (p *probe) skip(now time.Time, down *probe) {
 	p.last = Check{Name: p.name, Table: p.table, Time: now, Detail: fmt.Sprintf("not looked at: %s on table %q failed before", down.name, down.table)}
 	p.expires = now
 }
 
 // failsAll reports whether the latest result of p makes all further checks pointless, because
-// they would fail in the same way. That is so if DynamoDB did not reply or can't be reached.
-// It is also so if p is the first probe, which tests the store's own table, and the table does
-// not exist or has another key. first is true for that probe.
+// they would fail in the same way. There are two such results:
+//
+//   - DynamoDB did not reply or can't be reached.
+//   - The store's own table does not exist or has another key. The first probe finds this. A
+//     later probe with such a result may have tested another table, so it does not count.
+//
+// first reports whether p is the first probe.
 func (p *probe) failsAll(first bool) bool {
 	code := p.last.Code
 	return code == TimedOut || code == Unreachable || first && (code == NoTable || code == WrongKey)
@@ -156,7 +161,7 @@ func worse(a, b HealthStatus) HealthStatus {
 // resultOf returns the result for an action that ended with err. If the condition failed,
 // or if there was a conflict with another transaction, the action is allowed, so the status
 // is pass. If DynamoDB refused the request as invalid, the key in the request is probably
-// wrong. Check.Detail then contains the parameter keyed, a text that says what key is needed.
+// wrong. Check.Detail then says which key is needed. The parameter keyed is the text for that.
 func (c *HealthCheck) resultOf(name, table, keyed string, err error) Check {
 	if err == nil {
 		return Check{Status: HealthPass}
@@ -218,7 +223,7 @@ func (c *HealthCheck) checkSettings(ctx context.Context) Check {
 	return found
 }
 
-// encryptionCheck is Check.Name of the check of Options.Encryption.
+// encryptionCheck is the Check.Name of the check that tests Options.Encryption.
 const encryptionCheck = "encryption"
 
 // checkEncryption checks that Options.Encryption returns a key to encrypt answers with,

@@ -29,8 +29,9 @@ type Inspected struct {
 	// decrypted. Record.Steps then has only the names of the steps.
 	StepsUnread error
 	// Encrypted reports whether the store that took the record's lease has
-	// Options.Encryption. If so, [Operator.Settle] needs a store with
-	// Options.Encryption too, unless it stores lambdaidem.NoAnswer.
+	// Options.Encryption. If so, an operator's answer must be encrypted too. [Operator.Settle]
+	// then returns [ErrNotEncrypted] if the operator's store has no Options.Encryption. Only
+	// the result lambdaidem.NoAnswer needs no encryption.
 	Encrypted bool
 	// Now is the time at which the database sent the record, by the database's own clock. It
 	// is in whole seconds, rounded down.
@@ -63,8 +64,8 @@ func (i Inspected) latest() time.Time {
 //
 // The error is a *lambdaidem.StoreError. Its Reason is [lambdaidem.ReasonForeign] if the
 // item is not a record of this package. One cause is that id names an item that holds a part
-// of a large answer. Another is that the functions rename an attribute (for example by
-// Options.DataAttribute) and this store's Options don't.
+// of a large answer. Another is that the Lambda function that wrote the record renames an
+// attribute (for example by Options.DataAttribute), but the Options of this store don't.
 func (s *Store) Inspect(ctx context.Context, id string) (Inspected, error) {
 	var out *dynamodb.GetItemOutput
 	_, err := wire.Watch(ctx, func(ctx context.Context) (err error) {
@@ -108,11 +109,13 @@ func (s *Store) inspected(ctx context.Context, attrs attributes, meta middleware
 	return seen, nil
 }
 
-// hidesExpiry returns an error if the item seems to have its expiration under another name
-// than this store's Options say: the expiration attribute is missing, but another attribute
-// looks like an expiration. Without the error, an operator would take the record for one
-// that waits for a decision under policy Hold, because such a record has no expiration. The
-// operator would then set an expiration that the functions don't read.
+// hidesExpiry returns an error if the item seems to come from a store with another
+// Options.ExpirationAttribute. The item then has no attribute with this store's name for the
+// expiration, but another attribute whose value looks like an expiration.
+//
+// The error protects operators from a mistake. Under policy Hold, a record without an expiration
+// waits for an operator's decision. An operator would take this item for such a record, and would
+// set an expiration that the Lambda functions don't read.
 func hidesExpiry(it *item, attrs attributes) error {
 	if it.Expiration.there {
 		return nil
@@ -143,8 +146,8 @@ func (s *Store) inspect(ctx context.Context, seen *Inspected, it *item) {
 	}
 }
 
-// inspectedAt returns an Inspected without a record, for a reply with the given Date
-// header that has just been received.
+// inspectedAt returns an Inspected without a record, for a reply that DynamoDB has just sent.
+// date is the Date header of the reply. [Inspected.At] counts the time from this moment.
 func inspectedAt(date time.Time) Inspected { return Inspected{Now: date.UTC(), read: time.Now()} }
 
 // errNoDate means that a reply has no Date header. DynamoDB sends this header with each

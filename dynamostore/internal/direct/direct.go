@@ -21,15 +21,16 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// Transport makes the first attempt of each call. It is safe for concurrent use.
+// Transport makes the first attempt of each call without the SDK's middleware. Any further
+// attempts are left to the SDK's client. A Transport is safe for concurrent use.
 type Transport struct {
 	client  *wire.Client
 	options dynamodb.Options // the options of the SDK's client
 
 	rehearsal sync.Once // runs rehearse, which sets head, signsItself and unfit
 	head      head      // the header fields of every request
-	// signsItself reports whether package sigv4 signs requests instead of the SDK's
-	// signer, because it makes the same signatures in less time.
+	// signsItself reports whether package sigv4 signs most requests. That package is faster than
+	// the SDK's signer. It is used only if rehearse finds that both make the same signatures.
 	signsItself bool
 	signer      sigv4.Signer // used only if signsItself is true
 	unfit       error        // why the transport can't be used; nil if it can

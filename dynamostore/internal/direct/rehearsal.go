@@ -23,14 +23,15 @@ import (
 // rehearse checks whether the transport builds the same requests as the SDK's client. It lets
 // the SDK's client build a test request that is not sent, and copies the header fields of that
 // request into t.head. Then it builds the same request without the SDK. It returns an error if
-// the two requests differ. A difference means that the client has a setting, or the program a
-// version of the SDK, that this package can't imitate.
+// the two requests differ. A difference means that this package can't imitate a setting of the
+// client, or the version of the SDK in this program.
 //
 // rehearse also sets t.signsItself. It is true if package sigv4 makes the same signatures as
 // the SDK's signer, and the SDK's signer does not log.
 func (t *Transport) rehearse() error {
-	// Lost finds the next two settings too. They get this far only if Options.Transport is
-	// TransportDirect, because the store then ignores what Lost finds.
+	// The transport can't work with the next two settings. By default the function Lost finds
+	// them, and the store does not use the transport. If Options.Transport is TransportDirect,
+	// the store ignores the result of Lost, so the settings must be checked here too.
 	if t.options.Credentials == nil {
 		return errors.New("the client is anonymous: it has no credentials")
 	}
@@ -92,8 +93,9 @@ func (t *Transport) rehearse() error {
 	return nil
 }
 
-// refusedRehearsal returns the response that ends the rehearsal's call of the SDK. The response
-// is an error that the SDK does not retry, so the SDK builds only one request.
+// refusedRehearsal returns a response to the SDK's test request in rehearse, because no request
+// is sent to DynamoDB. The response is an error that the SDK does not retry, so the SDK builds
+// only one request.
 func refusedRehearsal(r *http.Request) *http.Response {
 	const body = `{"__type":"com.amazonaws.dynamodb.v20120810#ValidationException","message":"rehearsal"}`
 	return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}
@@ -121,8 +123,8 @@ func differ(ours, sdks *http.Request) error {
 
 // headOf returns a description of the header fields that all requests of a client have. It
 // derives the description from h, the header of one request that the SDK has built and signed.
-// operation is the operation of that request. The request must have been signed with a session
-// token.
+// operation is the operation of that request. The credentials of the request must have had a
+// session token, so that h contains the header field for the token too.
 func headOf(h http.Header, operation wire.Operation) head {
 	of := head{targets: map[wire.Operation]string{}}
 	service, _ := strings.CutSuffix(h.Get(fieldTarget), string(operation))
@@ -152,9 +154,9 @@ func headOf(h http.Header, operation wire.Operation) head {
 		case lineHost, lineLength:
 			of.fields = append(of.fields, headField{line: line})
 		default:
-			// Leave out a field that the SDK signs but does not send. Without the field,
-			// this package makes another signature than the SDK. The function differ then
-			// returns an error, so this transport is not used.
+			// A field that the SDK signs but does not send has no known value, so leave it
+			// out. The signatures of the two requests then differ. The function differ
+			// returns an error for that, so this transport is not used.
 			if _, sent := left[lower]; sent {
 				add(lower, line)
 			}

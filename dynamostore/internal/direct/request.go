@@ -44,8 +44,8 @@ const (
 	fieldSignature  = "Authorization"
 )
 
-// Two signed header fields are not in the header of a request, because net/http adds them.
-// These constants begin their lines in the canonical request.
+// The beginnings of the lines for two header fields in the canonical request. The signature
+// covers these fields, but net/http sends them, so http.Request.Header does not contain them.
 const (
 	lineHost   = "host:"
 	lineLength = "content-length:"
@@ -79,8 +79,9 @@ const mostFields = 12
 //	invocation  the id of the call
 //	at          the date of the signature
 func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, to *endpoint, creds *aws.Credentials, invocation string, at time.Time) (*http.Request, error) {
-	// Compute the exact number of header fields, which is the size of the map: for eight
-	// fields, Go allocates half as much memory as for nine.
+	// Count the header fields, so that the map below is created with the exact size. Go
+	// allocates twice as much memory for a map of nine fields as for one of eight. t.head also
+	// lists the two fields that net/http adds, which are not in the map, and the session token.
 	fields := len(t.head.fields) - len([...]string{lineHost, lineLength, fieldToken}) + len([...]string{fieldSignature}) + len(to.headers)
 	trace, traced := t.trace.id(ctx)
 	if traced {

@@ -44,8 +44,9 @@ func (s *signing) done() {
 	}
 }
 
-// add appends a header field to the canonical request. line is the field's name and
-// colon, or "" for a field that is not signed.
+// add appends the line of a signed header field to the canonical request. line is the beginning
+// of that line: the field's name and a colon. If line is "", the field is not signed, and add
+// does nothing. It also does nothing if the SDK's signer signs the request.
 func (s *signing) add(line, value string) {
 	if line != "" && !s.bySDK {
 		s.text = append(append(append(s.text, line...), value...), '\n')
@@ -61,15 +62,15 @@ func (s *signing) canonical(signed string, digest *[sha256.Size]byte) []byte {
 	return s.text
 }
 
-// plainToken reports whether a session token appears unchanged in the canonical request.
-// A token with spaces may not, because white space is normalized there. The caller then leaves
-// the request to the SDK's signer.
+// plainToken reports whether a session token certainly appears unchanged in the canonical
+// request. White space is normalized there, so plainToken returns false for a token that contains
+// a space, or that begins or ends with white space. The SDK's signer must then sign the request.
 func plainToken(token string) bool {
 	return strings.IndexByte(token, ' ') < 0 && strings.TrimSpace(token) == token
 }
 
-// silent reports whether signer is the SDK's signer and does not log the requests that it
-// signs. Only then may this package sign without it. silent returns false if it can't find
+// silent reports whether signer is the SDK's own signer and logs nothing. This package replaces
+// only such a signer, because package sigv4 writes no log. silent returns false if it can't find
 // out, for example if the signer of a later version of the SDK has no LogSigning option.
 func silent(signer dynamodb.HTTPSignerV4) bool {
 	own, ok := signer.(*v4.Signer)

@@ -18,9 +18,9 @@ type traces struct{ last atomic.Pointer[trace] }
 // field is the value of the header field that the SDK makes of it.
 type trace struct{ raw, field string }
 
-// id returns the value of the header field, which the SDK's own middleware computes. It
-// returns false if the SDK would not send the field: outside Lambda, or if the environment
-// variable _X_AMZN_TRACE_ID is not set.
+// id returns the value of the header field X-Amzn-Trace-Id. The SDK's own middleware computes
+// it. id returns false if the SDK would not send the field: outside Lambda, or if the
+// environment variable _X_AMZN_TRACE_ID is not set.
 func (t *traces) id(ctx context.Context) (id string, ok bool) {
 	raw, traced := os.LookupEnv("_X_AMZN_TRACE_ID") // the SDK sends the field even if the variable is empty
 	if !traced {

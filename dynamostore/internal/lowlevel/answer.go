@@ -17,10 +17,12 @@ func Empty(body string) bool {
 	return r.Take('{') && r.Take('}') && r.End()
 }
 
-// Item decodes a response, such as that of GetItem, which is a JSON object. The object may
-// have one member, an item, under the name member, and no others. Item calls take for each
-// attribute of the item. take must read the attribute's value from r, and return false if
-// the value is not valid. found reports whether the response has an item.
+// Item decodes a response that contains at most an item, such as the response to a GetItem. The
+// parameter member is the name of the item in the JSON object, such as "Item". Any other member
+// of the object makes the response invalid.
+//
+// Item calls take for each attribute of the item. take must read the attribute's value from r,
+// and return false if the value is not valid. found reports whether the response has an item.
 func Item(body, member string, take func(r *Reader, name string) bool) (found, ok bool) {
 	r := Reader{jsonread.New(body)}
 	ok = r.Object(func(name string) bool {
@@ -79,8 +81,9 @@ func (r *Reader) reason() (reason types.CancellationReason, ok bool) {
 }
 
 // failure decodes an error response and returns its message. ok is false unless the response
-// has the given error code. Besides the code and the message, the response may have one more
-// member, under the name member. To read the value of that member, failure calls take.
+// has the error code that the parameter code names. Besides the error code and the message, the
+// response may have only one more member, such as "Item". The parameter member is its name, and
+// the function take reads its value.
 func failure(body, code, member string, take func(*Reader) bool) (message *string, ok bool) {
 	r := Reader{jsonread.New(body)}
 	var is string

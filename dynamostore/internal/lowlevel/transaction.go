@@ -55,8 +55,8 @@ func (a *action) appendTo(b []byte) (_ []byte, ok bool) {
 }
 
 // appendCondition appends the members that all kinds of conditional writes can have, each
-// preceded by a comma: the condition, the names and values of the placeholders, and whether
-// the error returns the existing item.
+// preceded by a comma. These are the condition, the names and values of the placeholders, and
+// old, which says whether DynamoDB's error contains the existing item if the condition fails.
 func appendCondition(b []byte, condition *string, names map[string]string, values Attributes, old types.ReturnValuesOnConditionCheckFailure) (_ []byte, ok bool) {
 	b = appendOptional(b, `,"ConditionExpression":`, condition)
 	if names != nil {

@@ -78,18 +78,22 @@ func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	}
 	call := &call{Context: ctx, request: r, first: made}
 	if made != nil {
-		// This is a first estimate of whether the attempt may have been applied. The
-		// middleware witness replaces it by a more precise one when the SDK gets the outcome
-		// of the attempt. If the caller's context has ended, the estimate stays.
+		// Estimate whether the attempt may have been applied. The SDK's client gets the
+		// outcome of the attempt below. A middleware, the type witness, then replaces the
+		// estimate by a more precise one. If the caller's context has ended, the middleware
+		// does not get the outcome, and the estimate stays.
 		call.unknown = !made.conn.neverSent()
 	}
 	err := call.send(c.sdk)
 	return call.fate(err), call.refusal(err)
 }
 
-// Watch calls send, which makes one call of the SDK's typed client, and observes the
-// attempts of that call. send must pass its context to the call, and use the client that
-// [Client.SDK] returns, or one with the same options.
+// Watch runs the function send, which makes one call of the SDK's typed client. Watch returns
+// the error of that call, and a Fate that says whether DynamoDB has applied the request.
+//
+// To observe the attempts, Watch needs middleware of this package. So send must use the client
+// that [Client.SDK] returns, or one with the same options. send must also pass its context on to
+// the client, because the middleware finds the state of the call there.
 func Watch(ctx context.Context, send func(context.Context) error) (Fate, error) {
 	call := &call{Context: ctx}
 	err := send(call)
@@ -151,7 +155,8 @@ func (c *call) send(sdk *dynamodb.Client) error {
 	return in.send(c, sdk)
 }
 
-// refusal returns the error of Do for a call that ended with the SDK's error err.
+// refusal converts err, with which the SDK's client ended the call, to the error that Do returns.
+// If the request's condition failed, the result wraps both ErrRefused and err.
 func (c *call) refusal(err error) error {
 	switch Code(err) {
 	case "ConditionalCheckFailedException", "TransactionCanceledException":
@@ -168,9 +173,9 @@ func (a *Attempt) succeeded(r *Request) bool {
 }
 
 // refused reports whether the response is complete and says that the request's condition
-// failed. A response may name its error in a header field, which the SDK then prefers to the
-// body. Answer.Refusal reads only the body, so refused returns false for such a response, and
-// the SDK decodes it.
+// failed. Answer.Refusal reads the error code only in the body, but the SDK prefers an error code
+// in the header. So if the header has one, refused returns false, and the SDK's client decodes
+// the response.
 func (a *Attempt) refused(r *Request) bool {
 	return a.whole() && a.Status == http.StatusBadRequest && first(a.Header, "X-Amzn-Errortype") == "" && r.Answer.Refusal(a.Body)
 }
