@@ -185,9 +185,10 @@ func attributeNames(attrs map[string]types.AttributeValue) string {
 	return "the attributes " + strings.Join(slices.Sorted(maps.Keys(attrs)), ", ")
 }
 
-// record returns the item as a [lambdaidem.Record]. If the answer is compressed, encrypted or
-// stored in parts, Result.Apart describes it, and [Store.Load] reads it. If the steps are
-// encrypted, Record.Steps has their names with nil results.
+// The method record returns the item as a [lambdaidem.Record]. If the answer is compressed,
+// encrypted or stored in parts, the result has no Value and no Failure. Its field Apart then
+// describes how the answer is stored, and [Store.Load] returns the answer. If the steps are
+// encrypted, Record.Steps has the names of the steps with nil results.
 func (it *item) record() lambdaidem.Record {
 	r := lambdaidem.Record{
 		ID:          it.ID,

@@ -56,17 +56,21 @@ func (l *layout) parse(attrs attributes) (*item, error) {
 	return it, nil
 }
 
-// taker is called for each attribute of an item. It reads the attribute's value from r, and
-// reports whether the value was valid.
+// A taker is a function that decodes one attribute of an item. It reads the attribute's value
+// from r, and reports whether the value was valid.
 type taker = func(r *lowlevel.Reader, name string) bool
 
-// read decodes the item in a response. The caller's function scan reads the response: it calls
-// the given taker for each attribute of the item. Its result here reports whether the response
-// has an item, and its result ok whether scan could read the response. If there is no item,
-// read returns a nil item. If scan can't read the response, read returns false.
+// The method read decodes the item in a response. The parameter scan is a function that reads
+// the response and passes each attribute of the item to a taker. The first result of scan, here,
+// is true if the response has an item. The second result, ok, is false if the response can't be
+// read or the taker has returned false.
 //
-// If the item is not a valid record, read calls scan again to decode the item into a map. It
-// passes the map to parse, and returns the error of parse, which says what is wrong.
+// The method returns the item, or nil if the response has none. Its result ok is false if the
+// response can't be read.
+//
+// If the first scan fails, or if the item is not a valid record, the method scans the response
+// again and stores the attributes in a map. It then calls parse, whose error says what is wrong
+// with the item, and returns that error as foreign.
 func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, foreign error) {
 	it := &item{}
 	var seen uint32
@@ -94,7 +98,9 @@ func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, forei
 	return it, true, foreign
 }
 
-// set reports whether one of the given updates sets or removes attribute i of itemAttributes.
+// The method set reports whether one of the given updates changes attribute i of itemAttributes,
+// that is, sets the attribute or removes it. The method returns false if the table has no name
+// for the attribute.
 func (l *layout) set(i int, by updates) bool {
 	return itemAttributes[i].setBy&by != 0 && l[i].name != ""
 }
@@ -131,9 +137,10 @@ func (l *layout) appendKey(b []byte, id string) []byte {
 	return append(lowlevel.AppendString(b, id), "}}"...)
 }
 
-// expression returns an UpdateExpression for the attributes that the given updates change. If
-// the item has a value for an attribute, the expression sets the attribute, and expression
-// adds the value to the map values. Otherwise the expression removes the attribute.
+// The method expression returns an UpdateExpression for the attributes that the given updates
+// change. If the item has a value for an attribute, the UpdateExpression sets the attribute, and
+// the method adds the value to the map values. Otherwise the UpdateExpression removes the
+// attribute.
 func (l *layout) expression(sets updates, it *item, values attributes) string {
 	for i := range itemAttributes {
 		if a := &itemAttributes[i]; l.set(i, sets) {
@@ -146,8 +153,8 @@ func (l *layout) expression(sets updates, it *item, values attributes) string {
 	return string(l.appendExpression(make([]byte, 0, enough), sets, it))
 }
 
-// appendExpression appends to b the same UpdateExpression that l.expression returns. The text
-// has only keywords and placeholders, so it needs no escaping in JSON.
+// appendExpression appends to b the UpdateExpression that the method expression returns. The
+// text has only keywords and placeholders, so it needs no escaping in JSON.
 func (l *layout) appendExpression(b []byte, sets updates, it *item) []byte {
 	verb := "SET "
 	for i := range itemAttributes {
@@ -181,10 +188,12 @@ func (l *layout) appendValues(b []byte, sets updates, it *item) []byte {
 	return b
 }
 
-// headFor returns the beginning of the JSON of a request or of an action in a transaction. It
-// is the same for all records, so it is encoded only once: the table's name, the condition,
-// the attribute names, and which item DynamoDB should return. The parameter returns is the
-// request's ReturnValues. It is "" for an action, which can't return an item if it succeeds.
+// headFor returns the beginning of the JSON of a request or of an action in a transaction: the
+// table's name, the condition, the attribute names, and which item DynamoDB should return. This
+// text is the same for all records, so it is encoded only once.
+//
+// The parameter returns is the request's ReturnValues. For an action, it is "", because an
+// action that succeeds can't return an item.
 func (w *write) headFor(table string, returns types.ReturnValue) string {
 	var b []byte
 	b = lowlevel.AppendString(append(b, `{"TableName":`...), table)

@@ -47,8 +47,8 @@ const (
 )
 
 // checkOperatorText returns an error unless an operator's name or reason can be stored in a
-// record. The parameter what says for the error which of them it is: "name" or "reason". The
-// parameter most is the maximum length in bytes.
+// record. The parameter what is "name" or "reason", for the text of the error. The parameter
+// most is the maximum length in bytes.
 func checkOperatorText(what, text string, most int) error {
 	switch {
 	case strings.TrimSpace(text) == "":

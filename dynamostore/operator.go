@@ -100,8 +100,9 @@ var (
 	// never changes such a record. Settle replaces the operator's answer only if
 	// OperatorOptions.Again is set.
 	ErrRecordSettled = errors.New("an operator has settled the record, and callers may have received that answer")
-	// ErrNotEncrypted is returned by Settle if the functions that use the record encrypt
-	// answers and the operator's store has no Options.Encryption.
+	// ErrNotEncrypted means that the operator's store has no Options.Encryption, although the
+	// functions that use the record encrypt their answers. Settle returns it, unless the result
+	// has no answer (lambdaidem.NoAnswer).
 	ErrNotEncrypted = errors.New("the record's functions encrypt answers, and this store has no key: an answer in plain text would stay readable, and functions may refuse it")
 	// ErrRecordReleased is returned by Release if the record is already released.
 	ErrRecordReleased = errors.New("the record is released already: the next retry runs")
@@ -149,7 +150,7 @@ const (
 // record, only one of them succeeds. If the attempt is still running, it can no longer
 // complete the record.
 //
-// Release returns the record as it is now. The error is one of these:
+// If Release succeeds, it returns the record as it is now. The error is one of these:
 //   - [ErrRecordChanged], with the record as it is now
 //   - [ErrRecordCompleted], [ErrRecordSettled], [ErrRecordReleased] or [ErrRecordGone]
 //   - [*LeaseLiveError], unless OperatorOptions.Force is set
@@ -226,10 +227,13 @@ func (i Inspected) settled() bool {
 	return isSettled(i.Record.State, i.Record.Token, i.Operations)
 }
 
-// isSettled reports whether a record has an answer that an operator gave. The parameters are
-// the record's state, token and operations. Settle gives the record a new token and adds an
-// OperationSettled with that token. So an operator's answer is still there if the record is
-// completed, and that operation is the latest one and has the record's token.
+// isSettled reports whether a record has an answer that an operator gave. The parameters are the
+// record's state, token and operations.
+//
+// Settle completes the record, gives it a new token, and adds an OperationSettled with that
+// token. A later change, such as a purge, adds another operation or replaces the token. So a
+// completed record still has the operator's answer if its latest operation is an
+// OperationSettled with the record's token.
 func isSettled(state lambdaidem.State, token string, did []Operation) bool {
 	n := len(did)
 	return state == lambdaidem.Completed && n > 0 && did[n-1].What == OperationSettled && did[n-1].Token == token
@@ -263,9 +267,9 @@ func (o *Operator) mayStore(seen Inspected, result lambdaidem.Result) error {
 	return nil
 }
 
-// mayChange returns an error unless this operator may release or settle the record. forced
-// reports whether the record's lease is live, so that the change is allowed only because of
-// OperatorOptions.Force.
+// mayChange returns an error unless this operator may release or settle the record. The result
+// forced is true if the record's lease is live, and mayChange allows the change only because
+// OperatorOptions.Force is set.
 func (o *Operator) mayChange(seen Inspected) (forced bool, err error) {
 	now, rec := seen.At(), seen.Record
 	switch {
@@ -304,10 +308,10 @@ func (o *Operator) newToken() (string, error) {
 	return base64.RawURLEncoding.EncodeToString(token[:]), nil
 }
 
-// expires returns the new expiry of a record: OperatorOptions.TTL from now, by the
-// database's clock. If the record already has a later expiry, expires returns that one.
-// After the expiry a retry runs the handler again, so an operator who does not know the TTL
-// of the functions must not bring it forward.
+// The method expires returns the new expiry of a record: OperatorOptions.TTL from now, by the
+// database's clock. If the record already has a later expiry, the method returns the later one.
+// A retry after the expiry runs the handler again, so an operator who does not know the TTL of
+// the functions must never shorten the record's life.
 func (o *Operator) expires(seen Inspected) time.Time {
 	at := seen.latest().Add(o.opts.TTL).Add(time.Second - 1).Truncate(time.Second)
 	if was := seen.Record.Expires; was.After(at) {
@@ -323,10 +327,12 @@ type operatorWrite struct {
 	condition string  // its ConditionExpression
 }
 
-// write sends the conditional UpdateItem of Release or Settle. The parameter how describes the
-// request, and the item has the new values. The condition fails if the record is not as in
-// seen any more. write returns the record as it is now. The error is ErrRecordChanged or a
-// StoreError.
+// The method write sends the conditional UpdateItem of Release or Settle. The parameter how
+// describes the request, and the item has the new values. The condition fails if the record has
+// changed since it was read as seen.
+//
+// If the update succeeds, the method returns the record as it is now. The error is
+// ErrRecordChanged, also with the record as it is now, or a StoreError.
 func (o *Operator) write(ctx context.Context, seen Inspected, how *operatorWrite, it *item) (Inspected, error) {
 	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
 	if how.condition == isStillWhatWasSettled {

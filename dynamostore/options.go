@@ -28,20 +28,21 @@ type Options struct {
 	// BackoffMax. BackoffMax must be at least BackoffBase. Defaults 25 ms and 1 s.
 	BackoffBase, BackoffMax time.Duration
 
-	// Transport selects the code that sends requests to DynamoDB. Default: the transport
-	// named by the environment variable LAMBDAIDEM_TRANSPORT ("direct" or "sdk"), which
-	// lets an operator switch without deploying code, or [TransportAuto] if it is not set.
+	// Transport selects the code that sends requests to DynamoDB. By default, the environment
+	// variable LAMBDAIDEM_TRANSPORT ("direct" or "sdk") selects it, so an operator can switch
+	// without deploying code. If the variable is not set either, the default is [TransportAuto].
 	Transport Transport
 
 	// Random returns a number of at least 0 and below 1 for the jitter. It must be safe
 	// for concurrent use. Default: math/rand/v2.Float64.
 	Random func() float64
 
-	// CompressFrom is the minimum size in bytes of an answer to compress. An answer is
-	// compressed only if that saves at least 1 KB, which is one write unit. Answers that
-	// are not compressed can be read in the console. It must be at least 1;
-	// math.MaxInt disables compression. Default 2 KB, because compressing smaller JSON
-	// rarely saves a unit.
+	// CompressFrom is the size in bytes from which answers are compressed: at least 1. The value
+	// math.MaxInt disables compression. Default 2 KB, because compressing smaller JSON rarely
+	// saves a write unit.
+	//
+	// An answer is stored compressed only if that saves at least 1 KB, which is one write unit.
+	// Answers that are not compressed can be read in the console.
 	CompressFrom int
 
 	// MaxInline is the maximum size in bytes of an answer that is stored in the record
@@ -92,10 +93,13 @@ type Options struct {
 	// value of the index's partition key, and the id of a record determines its shard.
 	// More shards allow more requests a second. Default 64.
 	//
-	// Each shard can take 1,000 write units a second, because its entries are sorted by
-	// time (Amazon DynamoDB, "Best practices for designing and using partition keys
-	// effectively"). If the index can't keep up, DynamoDB throttles every lock on the
-	// table ("Understanding Global Secondary Index write throttling and back pressure").
+	// Each shard can take 1,000 write units a second, the limit of a partition in DynamoDB
+	// (Amazon DynamoDB, "Best practices for designing and using partition keys
+	// effectively"). All new entries of a shard go to the same partition, because the
+	// entries are sorted by time. If the index can't keep up, DynamoDB throttles every lock
+	// on the table ("Understanding Global Secondary Index write throttling and back
+	// pressure").
+	//
 	// Each new request takes two write units of its shard, or three with enlisted writes.
 	// So each shard is enough for 333 requests a second, and 64 shards for 21,000. The
 	// default quota of a table or index, 40,000 write units a second, allows 20,000
@@ -107,8 +111,9 @@ type Options struct {
 	// record that was locked before is still in progress, change it in those that search.
 	LeaseShards int
 
-	// Each of the fields below names one attribute of a record. Powertools for AWS Lambda
-	// can rename the same attributes. The names of all attributes of an item must differ.
+	// Each of the fields below names one attribute of a record. The names of all attributes
+	// of an item must differ. Powertools for AWS Lambda has the same six attributes with the
+	// same default names, and can rename them too. So a table can serve both.
 	IDAttribute                   string // the partition key, a string; default "id"
 	StatusAttribute               string // the state of the record; default "status"
 	ExpirationAttribute           string // the table's TTL attribute; default "expiration"
@@ -117,7 +122,8 @@ type Options struct {
 	ValidationAttribute           string // the request's fingerprint; default "validation"
 }
 
-// transportVariable is the environment variable that names a transport.
+// transportVariable is the environment variable that selects the transport (see
+// Options.Transport) if the option is not set.
 const transportVariable = "LAMBDAIDEM_TRANSPORT"
 
 const (

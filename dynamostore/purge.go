@@ -39,9 +39,9 @@ type PurgeOptions struct {
 	//     ErrAnswerUnavailable. Without the results of the steps, the handler would repeat
 	//     the steps.
 	//
-	// The expiry is not sooner because AWS accepts a signed request for 15 minutes. The
-	// request that sets the expiry may arrive that late, and the expiry must then still be in
-	// the future. DynamoDB's TTL deletes the item at least an hour
+	// The record can't expire sooner, because AWS accepts a signed request for 15 minutes.
+	// The request that sets the expiry may arrive that late, and must still arrive before
+	// the expiry. DynamoDB's TTL deletes the item at least an hour
 	// ([lambdaidem.KeptAfterExpiry]) after the expiry. Until then, requests that were sent
 	// before the expiry and arrive late still find the item and are refused.
 	Forget bool
@@ -92,16 +92,17 @@ const opPurge = "purge"
 //   - A completed record loses its answer, or the text of its failure, and all parts of
 //     the answer. The record itself stays until its TTL, so no retry runs the handler a
 //     second time. A retry gets [lambdaidem.ErrAnswerUnavailable].
-//   - Parts of answers that no record refers to are deleted. An attempt leaves such parts
-//     behind if it dies before it completes, if another attempt completes first under
-//     lambdaidem.Options.Optimistic, or if its transaction is rejected. For each part,
-//     Purge calls Match with a Record that has only the record's ID, Scope and Token, and
-//     in StartedAt the time at which the part was written.
-//   - A part that no record refers to stays if an attempt or an operator may still complete
-//     the record with this part. That is so if the part's attempt holds the lease, or if the
-//     part was written within the last hour and no attempt has completed the record. A record
-//     that an operator settled is included: an operator may replace that answer, and writes
-//     the parts of the new answer before the record refers to them.
+//   - Parts of answers that no record refers to are deleted, with the exceptions below. An
+//     attempt leaves such parts behind if it dies before it completes, if another attempt
+//     completes first under lambdaidem.Options.Optimistic, or if its transaction is rejected.
+//     For each part, Purge calls Match with a Record that has only the record's ID, Scope and
+//     Token, and in StartedAt the time at which the part was written.
+//   - The exceptions are parts with which an attempt or an operator may still complete the
+//     record: the attempt that wrote the part holds the lease, or the part was written within
+//     the last hour and no attempt has completed the record. The second rule also protects
+//     parts of a record that an operator settled: an operator may replace that answer, and
+//     writes the parts of the new answer before the record refers to them. Parts also stay
+//     if the item under their record's id is not a record of this package.
 //   - The results of steps stay in records that are released or in progress, because the
 //     next attempt needs them. PurgeOptions.Steps erases these results too, and
 //     PurgeOptions.Forget erases those of released records.
@@ -201,8 +202,8 @@ func (p *purge) spend(ctx context.Context, units float64) error {
 	return p.opts.Pace(ctx, units)
 }
 
-// count lets the function add change the progress. It holds the lock p.mu meanwhile, because
-// several goroutines count records at the same time.
+// count calls the function add, which changes the progress. During the call, count holds the
+// lock p.mu, because several goroutines count records at the same time.
 func (p *purge) count(add func(*PurgeProgress)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -256,23 +257,25 @@ func (p *purge) isDone(it *item, now time.Time) bool {
 // PurgeOptions.Forget), so that this purge need not do it again. That is so if:
 //   - the latest operation in the record is an OperationForgotten,
 //   - the record has no answer and no steps, and
-//   - the record expires no later than if this purge forgot it now.
+//   - the record's expiry is not later than the one that this purge would set.
 //
-// The first condition is not enough: a retry that ran after the earlier purge may have stored
-// an answer or steps again, and set a later expiry.
+// The first condition is not enough: a retry that ran after the earlier purge may have stored an
+// answer or steps again, and set a later expiry.
 func (p *purge) wasForgotten(it *item, now time.Time) bool {
 	n := len(it.Operations)
 	holdsNothing := it.isErased() || it.Status == lambdaidem.Released && len(it.Steps) == 0
 	return n > 0 && it.Operations[n-1].What == OperationForgotten && holdsNothing && it.Expiration.n <= deletionOf(p.forgottenAt(now)).n
 }
 
-// forgottenAt returns the expiry of a record that is forgotten now. A request that is signed
-// now and sets the expiry can't arrive after that time: AWS refuses it after MinTTL. The rest
-// allows for a clock that is ahead by MaxSkew, and for rounding to whole seconds.
+// forgottenAt returns the expiry that a purge sets if it forgets a record now. The request that
+// sets the expiry may be delayed, but must arrive before the expiry. So the expiry is MinTTL
+// from now: AWS refuses the request if it arrives more than MinTTL after it was signed. MaxSkew
+// is added for a clock that is ahead, and a second for rounding.
 //
-// If the request arrived after the expiry, a claim that was sent in between could arrive even
-// later and still lock the record: the condition of a claim compares the expiry with the time
-// at which the claim was made.
+// Suppose that the request could arrive after the expiry. Then an attempt could have sent a
+// claim between the expiry and that arrival, and the claim could arrive last. The claim would
+// lock the record, because the condition of a claim compares the expiry with the time at which
+// the claim was made.
 func (p *purge) forgottenAt(now time.Time) time.Time {
 	return now.Add(lambdaidem.MinTTL + p.o.opts.MaxSkew + time.Second)
 }
@@ -283,9 +286,9 @@ func (it *item) isErased() bool {
 	return it.Status == lambdaidem.Completed && it.Failure != nil && it.Failure.Code == lambdaidem.ErrAnswerUnavailable
 }
 
-// record purges one record with the requests that writes returns. If a request is refused
-// because the record has changed since it was read, the other requests are not sent, and
-// the record counts as PurgeProgress.Changed.
+// The method record purges one record. It calls the functions that p.writes returns, in order.
+// If one of them returns false, the record has changed since it was read: the method stops and
+// counts the record in PurgeProgress.Changed.
 func (p *purge) record(ctx context.Context, it *item, clock Inspected) error {
 	for _, write := range p.writes(it, clock) {
 		if done, err := write(ctx); err != nil || !done {
@@ -299,9 +302,9 @@ func (p *purge) record(ctx context.Context, it *item, clock Inspected) error {
 	return nil
 }
 
-// writes returns functions that purge a record. The caller must call them in this order. Each
-// function sends requests, and returns false if a request was refused because the record has
-// changed since it was read.
+// The method writes returns the functions that purge a record. The caller calls them in this
+// order. Each function sends requests, and returns false if DynamoDB refused a request because
+// the record has changed since it was read. The caller must then stop.
 func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (bool, error)) {
 	add := func(write func(context.Context) (bool, error)) { all = append(all, write) }
 	switch {
@@ -331,9 +334,9 @@ func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (
 // has another token.
 const isAsSeen = "#token = :seen_token AND #status = :seen_state"
 
-// expiresNoSooner is a condition that holds if the record has no expiry, or if its expiry is
-// not before the new one. So a purge that forgets a record never extends the record's life,
-// even if another purge has set an earlier expiry since the record was read.
+// expiresNoSooner is a condition that holds if the record has no expiry, or if its expiry is the
+// new one or later. A purge must never extend the record's life, but another purge may have set
+// an expiry earlier than the new one since the record was read.
 const expiresNoSooner = "(attribute_not_exists(#expiration) OR #expiration >= :expiration)"
 
 func (it *item) asSeen() attributes {
@@ -346,9 +349,9 @@ func (p *purge) erase(ctx context.Context, it *item, now time.Time) (bool, error
 	return p.removeAnswer(ctx, it, p.erasedItem(it, OperationErased, it.Token, now), isAsSeen)
 }
 
-// forget removes the answer and the steps from a record and makes the record expire. It
-// does not delete the item, because the item must still refuse requests that were sent
-// earlier and arrive late.
+// forget removes the answer and the steps from a record and makes the record expire. It does not
+// delete the item. A request that was sent earlier and arrives late must still find the item:
+// its condition then fails, and DynamoDB refuses the request.
 func (p *purge) forget(ctx context.Context, it *item, now time.Time) (bool, error) {
 	own, err := p.o.newToken()
 	if err != nil {
@@ -386,12 +389,12 @@ func (p *purge) erasedItem(it *item, what OperationKind, token string, now time.
 	return next
 }
 
-// removeAnswer updates the attributes of a record that concern its answer, and the attributes
-// listed in also. The parameter it is the record as it was read, and next has the new values.
-// removeAnswer reports false if the condition fails.
+// removeAnswer writes values from next to a record: the attributes that concern the answer, and
+// the attributes listed in the last parameter. The first item parameter is the record as it was
+// read. removeAnswer reports false if the condition fails.
 //
-// In memory, removeAnswer also copies the new token and the new list of parts from next to
-// the parameter it. The writes that follow delete these parts and compare this token.
+// removeAnswer also changes the first item in memory, for the writes that follow: it stores the
+// new token, which they compare, and the new list of parts, which they delete.
 func (p *purge) removeAnswer(ctx context.Context, it, next *item, condition string, also ...string) (bool, error) {
 	attrs := append(also, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
 	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, next, it.asSeen())
@@ -412,8 +415,9 @@ func (p *purge) updateAsSeen(ctx context.Context, next, seen *item, attrs ...str
 	return p.update(ctx, &attributeUpdate{also: attrs, condition: isAsSeen}, next, seen.asSeen())
 }
 
-// update sends a conditional update. It reports true if the update was applied, now or by
-// an earlier try, or if the record no longer exists.
+// update sends a conditional update. It reports true if the update was applied, by the last try
+// or by an earlier one whose reply was lost. It also reports true if the record no longer
+// exists, because nothing is left to purge.
 func (p *purge) update(ctx context.Context, c *attributeUpdate, next *item, values attributes) (bool, error) {
 	out, fate, err := p.o.s.updateAttributes(ctx, c, next, values)
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
@@ -428,9 +432,12 @@ func (p *purge) update(ctx context.Context, c *attributeUpdate, next *item, valu
 }
 
 // wasApplied reports whether an earlier try of a refused write was applied, although its reply
-// was lost. The parameter next has the values that the write stores, and current is the item
-// in the table. If the write adds an operation to the record, that operation is the last one
-// in next. The earlier try was applied if current has this operation.
+// was lost. The parameter next has the values that the write stores, and current is the item in
+// the table.
+//
+// wasApplied looks for the operation that the write adds to the record, which is the last one in
+// next. The earlier try was applied if current has this operation. For a write that adds no
+// operation, wasApplied returns false.
 func (s *Store) wasApplied(current attributes, next *item) bool {
 	it, err := s.layout.parse(current)
 	n := len(next.Operations)

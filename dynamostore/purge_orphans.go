@@ -69,10 +69,11 @@ const orphanAge = time.Hour
 //     is not an orphan.
 //   - In all other cases, the part is an orphan once it is older than orphanAge.
 //
-// A record counts as expired a little early, by maxSkew plus one second. By a clock that is
-// ahead, the record may have expired already, and an optimistic attempt, which takes no lease,
-// may have written the part for a new record. The second is added because the parameter now,
-// the database's time, is rounded down to a whole second.
+// For these rules, a record expires maxSkew plus one second before its expiry. The reason is
+// an optimistic attempt, which takes no lease. If its clock is ahead, the record has already
+// expired by that clock, and the attempt may have written the part for a new record. The rule
+// for completed records must not delete that part. The second is added because the parameter
+// now, the database's time, is rounded down to a whole second.
 func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
 	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
 		if current.Status == lambdaidem.Completed && !isSettled(current.Status, current.Token, current.Operations) {
@@ -104,9 +105,13 @@ func (part *storedPart) isReferredToBy(it *item) bool {
 	return false
 }
 
-// deleteOrphans deals with the parts that PurgeOptions.Match selects and that no record refers
-// to. It deletes the orphans; see isOrphan. In a dry run, it only counts them. It leaves the
-// others alone and counts them in PurgeProgress.KeptParts.
+// deleteOrphans deletes the orphans among the parts that were found. An orphan is a part that no
+// record refers to, and with which nobody can complete a record any more; see isOrphan. In a dry
+// run, deleteOrphans only counts the orphans.
+//
+// All other parts that no record refers to stay, and count in PurgeProgress.KeptParts.
+// deleteOrphans ignores parts that PurgeOptions.Match does not select, and parts that a record
+// refers to.
 func (p *purge) deleteOrphans(ctx context.Context, found []storedPart, now time.Time) error {
 	type lookup struct {
 		current *item // the record as it is now; nil if there is none

@@ -9,10 +9,12 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// erasesSteps reports whether PurgeOptions.Steps lets the purge erase the steps of the record.
-// That is so if the record has steps and has not expired, and is released or belongs to an
-// attempt that died. It returns false for a released record if PurgeOptions.Forget is set,
-// because forgetSteps erases the steps then.
+// erasesSteps reports whether the purge erases the steps of the record because of
+// PurgeOptions.Steps. The record must have steps and must not have expired. It must also be
+// released, or be in progress although its attempt has died.
+//
+// If PurgeOptions.Forget is set too, erasesSteps returns false for a released record, because
+// the purge then calls forgetSteps for it.
 func (p *purge) erasesSteps(it *item, clock Inspected) bool {
 	if !p.opts.Steps || len(it.Steps) == 0 {
 		return false
@@ -28,8 +30,10 @@ func (p *purge) erasesSteps(it *item, clock Inspected) bool {
 	}
 }
 
-// eraseSteps erases the steps of a record. To do so, it completes the record, with the failure
-// lambdaidem.NoAnswer. eraseSteps reports false if the record has changed since it was read.
+// eraseSteps erases the steps of a record. Without its steps, the next attempt would repeat
+// their effects. So eraseSteps completes the record, with the failure lambdaidem.NoAnswer, and
+// no retry runs the handler. eraseSteps reports false if the record has changed since it was
+// read.
 func (p *purge) eraseSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
 	seen := p.inspected(it, clock)
 	expires := p.o.expires(seen)
@@ -43,10 +47,10 @@ func (p *purge) eraseSteps(ctx context.Context, it *item, clock Inspected) (bool
 }
 
 // forgetSteps erases the steps of a released record and makes the record expire, as
-// PurgeOptions.Forget demands. To do so, it completes the record, with the failure
-// lambdaidem.NoAnswer. If the record stayed released, a retry before the expiry would run the
-// handler, which would not find the results of the steps and would repeat their effects.
-// forgetSteps reports false if the record has changed since it was read.
+// PurgeOptions.Forget demands. Until the expiry, a retry must not run the handler: the handler
+// would not find the results of the steps and would repeat their effects. So forgetSteps
+// completes the record, with the failure lambdaidem.NoAnswer. forgetSteps reports false if the
+// record has changed since it was read.
 func (p *purge) forgetSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
 	seen := p.inspected(it, clock)
 	expires := p.forgottenAt(seen.latest())

@@ -94,8 +94,9 @@ func isObject(body string) bool {
 	return ok
 }
 
-// Refusal implements [wire.Answer]. If the condition of the write failed, Refusal decodes
-// the existing item, which DynamoDB includes in the error.
+// Refusal implements [wire.Answer]. It reports whether the error response in body means that the
+// condition of the write failed. If so, it also decodes the existing item, which DynamoDB
+// includes in the response.
 func (r *recordRequest) Refusal(body string) bool {
 	if r.Operation == wire.GetItem { // a read has no condition
 		return false
@@ -264,7 +265,8 @@ func (s *Store) updateAction(w *write, it *item, g given) []byte {
 }
 
 // appendUpdate appends the second half of an update's JSON: the key, the UpdateExpression and
-// the values. The caller has already written the first half, which is w.head or w.action.
+// the values. The caller has already written the first half: w.head for an UpdateItem request,
+// or w.action for an Update in a transaction.
 func (s *Store) appendUpdate(b []byte, w *write, it *item, g given) []byte {
 	b = s.layout.appendKey(append(b, `,"Key":`...), it.ID)
 	b = append(b, `,"UpdateExpression":"`...)

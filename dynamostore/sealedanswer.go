@@ -102,9 +102,10 @@ func (s *Store) findCached(id string) (Key, error) {
 }
 
 // decryptText decrypts a text of the record with the given id. It returns the plaintext and the
-// fencing token of the attempt that encrypted it. purpose must be the same as at encryption. The
-// error is a damagedAnswerError if the text can never be decrypted, and a keyError if its key
-// can't be fetched now.
+// fencing token of the attempt that encrypted it. The parameter purpose says what the text is,
+// such as the result of a certain step. Decryption fails if the text was encrypted for another
+// purpose. The error is a damagedAnswerError if the text can never be decrypted, and a keyError
+// if its key can't be fetched now.
 func (s *Store) decryptText(id, purpose string, stored []byte, find finder) (text []byte, token string, err error) {
 	of, err := parseSealed(stored)
 	if err != nil {
@@ -158,9 +159,10 @@ func (s *Store) shown(it *item) lambdaidem.Record {
 	return r
 }
 
-// trusted returns the record in an item. If Encryption.Only is set, trusted removes an answer
-// in plaintext, because anyone who can write to the table could have put it there. Instead it
-// sets Result.Apart to a value that Load refuses with ReasonForeign.
+// trusted returns the record in an item. If Encryption.Only is set, trusted removes an answer in
+// plaintext, because anyone who can write to the table could have put it there. The returned
+// record is still completed. Its Result.Apart has a value that makes Load fail with
+// ReasonForeign.
 func (s *Store) trusted(it *item) lambdaidem.Record {
 	r := it.record()
 	if !s.opts.Encryption.Only || r.State != lambdaidem.Completed || r.Result.Apart != nil {
@@ -178,9 +180,10 @@ func (s *Store) trusted(it *item) lambdaidem.Record {
 }
 
 // decrypted returns the record in an item, with the results of its steps decrypted. The caller
-// is the attempt that holds the record's lease, and its handler needs the results. The error
-// is a StoreError. Its NotApplied is false, because the caller has sent a write before, which
-// was applied or may have been applied.
+// is the attempt that holds the record's lease, and its handler needs the results.
+//
+// The error is a StoreError whose NotApplied is false. The reason is that the caller has already
+// sent a write to the record, and this write may have been applied.
 func (s *Store) decrypted(ctx context.Context, op string, it *item) (lambdaidem.Record, error) {
 	r := s.trusted(it)
 	if len(it.Steps) == 0 || !it.sealsSteps() && !s.opts.Encryption.Only {

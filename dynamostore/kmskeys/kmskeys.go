@@ -67,7 +67,7 @@ type Options struct {
 //
 // Specify all keys by their ARNs. If KMS does not find a key by its id or alias, the cause can
 // be a mistake in a deployment, such as another account or Region. If KMS does not find a key
-// by its ARN, this package takes the key for deleted.
+// by its ARN, this package assumes that the key was deleted.
 //
 // A replay whose answer can't be decrypted fails in one of two ways:
 //   - It fails with 500 for good if all keys are given by ARNs and KMS finds none of them, or

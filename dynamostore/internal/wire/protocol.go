@@ -39,9 +39,12 @@ func (p protocol) SerializeRequest(ctx context.Context, schema *smithy.Operation
 	return nil
 }
 
-// body returns the bytes to send: r.Body, unless the user's middleware has changed the input.
-// In that case, body returns what the SDK has encoded as the body of req. It stores these
-// bytes in r and returns them for every later attempt too.
+// body returns the bytes to send: usually r.Body. If the user's middleware has changed the SDK's
+// input, body returns the bytes that the SDK has encoded as the body of req.
+//
+// body stores these bytes in r and returns them for every later attempt too. The SDK would
+// encode maps in another order, and DynamoDB might take the attempts of one transaction for
+// different transactions.
 func (r *Request) body(in any, req *smithyhttp.Request) ([]byte, error) {
 	if r.altered != nil {
 		return r.altered, nil
@@ -74,7 +77,8 @@ func (p protocol) DeserializeResponse(ctx context.Context, schema *smithy.Operat
 	if !ok {
 		c.body = string(body)
 	}
-	// The SDK decodes the response again, because the user's middleware may use its output.
+	// The SDK decodes the response again, because the user's middleware may use the SDK's
+	// output.
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return p.ClientProtocol.DeserializeResponse(ctx, schema, registry, resp, out) //nolint:wrapcheck // it is the SDK's
 }
