@@ -55,8 +55,9 @@ func (s *Store) needsResealing(it *item) bool {
 }
 
 // resealSteps encrypts the steps of an item under the current key and stores them in
-// DynamoDB. steps has the decrypted results. Each attempt extends the life of its record,
-// so without resealSteps an old key could be needed long after the guard's TTL.
+// DynamoDB. steps has the decrypted results. Each attempt extends the life of its record.
+// Without resealSteps, a record that is attempted again and again could need an old key
+// long after the guard's TTL.
 //
 // resealSteps ignores errors, because the attempt already has the decrypted steps and can
 // run. The next attempt tries again. If the error is a lost lease, the attempt learns of

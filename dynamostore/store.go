@@ -140,8 +140,8 @@ func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err erro
 	return lambdaidem.Record{}, err
 }
 
-// lock takes the lease by a conditional PutItem. If the condition fails, lock returns the
-// existing item and wire.ErrRefused. The item is nil if it no longer exists. Any other error
+// lock takes the lease by a conditional PutItem. If the condition fails, lock returns
+// wire.ErrRefused and the existing item, or nil if there is none any more. Any other error
 // is a StoreError.
 func (s *Store) lock(ctx context.Context, it *item, now time.Time) (*item, error) {
 	r := s.locking(it, given{now: now})
@@ -199,15 +199,15 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.release(lease.Expires, lease.LastFailure, lease.Bound) })
 }
 
-// end completes or releases a record by the update w. change makes the same change to an
-// item in memory. end applies change to the old item, which DynamoDB returns, and so knows
-// the resulting record without reading it.
+// end completes or releases a record. The update w changes the item in the table. The
+// function change makes the same change to an item in memory. DynamoDB returns the old
+// item, and end applies change to it. So end knows the new record without reading it.
 func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, change func(*item)) (lambdaidem.Record, error) {
 	ours := &item{ID: lease.ID, Token: lease.Token}
 	change(ours)
-	// This size leaves out attributes that are only in the table's item, such as the
-	// fingerprint. The whole item is a few hundred bytes larger. If only these make the
-	// item too large, DynamoDB itself refuses the update.
+	// The variable ours has only the attributes that this update sets. The whole item is
+	// larger, because it also has attributes such as the fingerprint. If only these make
+	// the item too large, DynamoDB itself refuses the update.
 	if size := s.layout.size(ours); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(w.op, size)
 	}

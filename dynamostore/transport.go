@@ -38,8 +38,9 @@ type transport interface {
 // client has a setting that the direct transport would ignore, directTransport returns a
 // description of the setting instead, unless its last argument, forced, is true.
 //
-// The file direct.go replaces this function. Without that file, the SDK's client makes all
-// tries.
+// The function below is a placeholder. The file direct.go replaces it by the real function
+// when the program starts. If direct.go is deleted from the package, the placeholder
+// remains, and the SDK's client makes all tries.
 var directTransport = func(*wire.Client, *dynamodb.Client, bool) (_ transport, lost string) {
 	return nil, "this program is built without the direct transport"
 }

@@ -23,8 +23,8 @@ func (s *Store) Begin(random io.Reader) lambdaidem.Tx {
 }
 
 // transaction implements [lambdaidem.Tx], which the guard uses to commit a handler's
-// writes. The handler never sees the transaction. It enlists its writes in a [Tx], the
-// field enlisted.
+// writes. The handler never sees the transaction. The handler enlists its writes in a [Tx],
+// which is the transaction's field enlisted.
 type transaction struct {
 	store    *Store
 	random   io.Reader // the source of the token that lets DynamoDB recognize a retried transaction
@@ -34,18 +34,20 @@ type transaction struct {
 	mayBeApplied bool      // whether a request was sent that may have been applied
 }
 
-// Seal ends enlisting: from now on, a call that enlists a write panics. o is the outcome of
+// Seal ends enlisting: every later call that enlists a write panics. o is the outcome of
 // the handler's answer. Seal reports whether there are enlisted writes that the guard must
-// commit with this answer. With OutcomeSucceeded it commits the writes. With OutcomeFailed
-// it commits them only if the handler has called [Tx.AlsoWhenFailed]. With any other
-// outcome it drops them.
+// commit with this answer. With OutcomeSucceeded, the guard commits the writes. With
+// OutcomeFailed, the guard commits them only if the handler has called [Tx.AlsoWhenFailed].
+// With any other outcome, the guard drops them.
 func (t *transaction) Seal(o lambdaidem.Outcome) bool { return t.enlisted.seal(o) }
 
 // Writes returns the number of writes that the handler has enlisted.
 func (t *transaction) Writes() int { return t.enlisted.count() }
 
-// Refuse makes every later attempt to enlist a write panic with the text of why.
-// Refuse(nil) allows enlisting again.
+// Refuse forbids enlisting: every later call that enlists a write panics, with the text of
+// the error why. Refuse(nil) allows enlisting again. The guard forbids enlisting while a
+// step or a guarded call runs inside the handler. A retry skips such a step or call, so the
+// retry's transaction would lack the writes that were enlisted inside.
 func (t *transaction) Refuse(why error) { t.enlisted.refuse(why) }
 
 // Commit makes the enlisted writes and completes the record in one TransactWriteItems. It

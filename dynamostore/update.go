@@ -25,15 +25,15 @@ func (l *layout) writes(table string) writes {
 		w.head = w.headFor(table, returns)
 		return w
 	}
-	// A completion, a release and a save are given only the lease, but the methods of Store
-	// return the whole record. They take the other attributes from the old item (ALL_OLD),
-	// which DynamoDB returns without consuming capacity. The new item (ALL_NEW) has these
-	// attributes too, but DynamoDB would also send back the answer or the steps of this
-	// very write.
+	// The last argument says which item the response to a write contains. The old item
+	// (ALL_OLD) consumes no capacity. The new item (ALL_NEW) would be longer, because
+	// DynamoDB would also send back the answer or the steps of this very write.
 	//
-	// A takeover needs the steps in the old item: the old attempt may have saved steps
-	// after the record was read. A lock needs no item, because it writes the whole record.
-	// The other writes ignore the item.
+	// A completion, a release and a save need the old item: they are given only the lease,
+	// but the methods of Store return the whole record. A takeover needs the steps in the
+	// old item, because the old attempt may have saved steps after the record was read. A
+	// lock needs no item, because it writes the whole record. The other writes ignore the
+	// item.
 	return writes{
 		lock:       of(opAcquire, 0, lockIsFree, types.ReturnValueNone),
 		takeover:   of(opAcquire, takeover, isStillWhatWasSeen, types.ReturnValueAllOld),

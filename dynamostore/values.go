@@ -49,8 +49,8 @@ func (t *Tx) CheckValue(name, table string, key any, condition string, args Args
 }
 
 // If adds a condition to the write. If the write already has a condition, both must hold.
-// If args has a placeholder that the write already uses, the call fails with
-// [lambdaidem.ErrWriteInvalid].
+// If args has a placeholder that the write already uses, the guarded call can't commit its
+// writes, and fails with [lambdaidem.ErrWriteInvalid].
 func (w *Write) If(condition string, args Args) *Write {
 	w.tx.mu.Lock()
 	defer w.tx.mu.Unlock()

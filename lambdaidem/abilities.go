@@ -13,14 +13,14 @@ import (
 // record, for example in several items. The Result of such a record has Apart set instead
 // of Value.
 type Loader interface {
-	// Load returns the complete result of a completed record. It reads the Value that is
-	// stored outside the record, which record.Result.Apart identifies. The guard calls
-	// Load only to replay an answer.
+	// Load returns the complete result of a completed record. record.Result.Apart says
+	// where the store has put the Value outside the record, and Load reads it from there.
+	// The guard calls Load only to replay an answer.
 	//
 	// Load MUST return exactly the bytes that were stored, or a *[StoreError]. The Reason
 	// is [ReasonForeign] if the answer is missing, damaged or written by another attempt,
-	// so that another read would fail too. It is another Reason if the answer can't be
-	// read now.
+	// so that another read would fail too. The Reason is another one if a later read may
+	// succeed.
 	Load(ctx context.Context, record Record) (Result, error)
 }
 
@@ -32,12 +32,14 @@ type StepStore interface {
 	// has exactly these steps, SaveSteps also succeeds. If the record has another state or
 	// token, SaveSteps changes nothing and returns [ErrLeaseLost] with the current record.
 	//
-	// Each call for one lease passes all earlier steps and a new one. If a delayed call
-	// arrives after a later one, it MUST NOT remove steps. SaveSteps recognizes such a
-	// call: the record has at least as many steps as the call passes, but not exactly the
-	// same ones. SaveSteps then changes nothing and returns a StoreError with
-	// [ReasonInvalid] and NotApplied. If the steps are too large to store, the error is a
-	// StoreError with [ReasonTooLarge] and NotApplied.
+	// Each call for one lease passes all earlier steps and a new one. A request may be
+	// delayed in the network until the next call has saved more steps. Such an outdated
+	// request MUST NOT remove these steps. A request is outdated if the record has at least
+	// as many steps as the request passes, but not exactly the same ones. SaveSteps then
+	// changes nothing and returns a StoreError with [ReasonInvalid] and NotApplied.
+	//
+	// If the steps are too large to store, the error is a StoreError with [ReasonTooLarge]
+	// and NotApplied.
 	//
 	// Release and a takeover keep the steps. Complete removes them.
 	//
@@ -66,8 +68,9 @@ type Holder interface {
 	// was read. If the record has another state, token or lease end now, or has expired at
 	// now, Hold changes nothing and returns nil. The error is a StoreError.
 	//
-	// Hold also sets the lease end to [HeldUntil]. So the takeover by another attempt, which
-	// has read the record before and can't know that it is held, is refused.
+	// Hold also sets the lease end to [HeldUntil]. Another attempt may have read the record
+	// before this change, and try to take it over without knowing that it is held. The store
+	// refuses that takeover, because the lease end is not the one that the attempt has read.
 	//
 	// The guard calls Hold if an attempt under policy [Rerun] has died and the policy is
 	// Hold now. Without Hold, the record would expire after Options.TTL, and the next retry
@@ -75,9 +78,10 @@ type Holder interface {
 	Hold(ctx context.Context, seen Record, now time.Time) error
 }
 
-// HeldUntil returns the lease end that [Holder.Hold] gives a record: a millisecond, the
-// smallest unit of a lease end, after the one that was read. The lease stays over, because the
-// guard calls Hold only for a lease that has ended.
+// HeldUntil returns the lease end that [Holder.Hold] gives a record: one millisecond, the
+// smallest difference between two lease ends, after the lease end in seen. The new lease
+// end makes the store refuse a takeover that still expects the old one. It does not revive
+// the lease, because the guard calls Hold only after the lease has ended.
 func HeldUntil(seen Record) time.Time { return seen.LeaseEnd.Add(time.Millisecond) }
 
 // Steps maps the name of each step of a record to the step's result, as JSON.

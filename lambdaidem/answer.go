@@ -24,16 +24,18 @@ type storedAnswer struct {
 	// Beside is set only for responses of REST API events, if the handler set the same
 	// header in both maps, ignoring case. Beside then has the value that the handler put
 	// into Headers. The values that the handler put into MultiValueHeaders are stored like
-	// those of any other header. A replay needs both, because the gateway decides how to
-	// combine them.
+	// those of any other header. A replay sends both maps as the handler set them, because
+	// the gateway decides how to combine their values.
 	Beside map[string]string `json:"beside,omitempty"`
-	// The following three are set only for net/http responses, whose headers may come from
-	// outer handlers too, such as middleware. Added names the headers to which the handler
-	// appended values; a replay appends these values to those of the outer handlers.
-	// Removed names the headers of outer handlers that the handler deleted; a replay
-	// deletes them too. Trailers are the header fields that follow the body.
-	Added    []string            `json:"added,omitempty"`
-	Removed  []string            `json:"removed,omitempty"`
+	// Added is set only for net/http responses, whose headers may come from outer handlers
+	// too, such as middleware. It names the headers to which the guarded handler appended
+	// values. A replay appends these values to those of the outer handlers.
+	Added []string `json:"added,omitempty"`
+	// Removed is set only for net/http responses. It names the headers of outer handlers
+	// that the guarded handler deleted. A replay deletes these headers too.
+	Removed []string `json:"removed,omitempty"`
+	// Trailers is set only for net/http responses. It has the header fields that follow the
+	// body.
 	Trailers map[string][]string `json:"trailers,omitempty"`
 	// Bytes is true if one of the strings is not valid UTF-8, so that JSON can't represent
 	// it. Every string except header names is then base64.

@@ -73,8 +73,8 @@ func appendMap[V any](buf []byte, member string, m map[string]V, wanted func(V) 
 
 // appendMember appends one member to a JSON object that is being written. The argument
 // member is the text that precedes the member's value, such as `,"cookies":`. The value is
-// a list of the strings texts, which the function text appends one by one. If texts is
-// empty, appendMember appends nothing.
+// a list of the strings in texts. The function text appends one of these strings. If texts
+// is empty, appendMember appends nothing.
 func appendMember(buf []byte, member string, texts []string, text func([]byte, string) []byte) []byte {
 	if len(texts) == 0 {
 		return buf

@@ -54,9 +54,9 @@ type attempt struct {
 	firstCompletion Completion // what the method completion makes before it adds a claim
 	storedByTx      bool       // a transaction has stored the answer
 
-	// innerEnding is for a call that another guarded handler has made. It says how the call
-	// ended, which decides what happens to the record of that handler. innerCalls.record
-	// lists the values.
+	// innerEnding says how this call ended; innerCalls.record lists the values. It is used
+	// only if the handler of an outer guarded call made this call. The ending of an inner
+	// call helps to decide what happens to the record of the outer call.
 	innerEnding Outcome
 
 	fingerprint string // Record.Fingerprint, or that of the call until the record is known
@@ -138,7 +138,8 @@ func runOf(ctx context.Context) *attempt {
 	return a
 }
 
-// inContext returns a copy of ctx that carries the attempt, for runOf.
+// inContext returns a copy of ctx that carries the attempt. The functions runOf and
+// attemptOf find the attempt in the copy.
 func (a *attempt) inContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, attemptKey{}, a)
 }
@@ -262,13 +263,15 @@ func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 const maxClaims = 8
 
 // claimRepeatedly sends claims of the record until a claim succeeds or the record is not
-// free. A claim fails if the record is not as the claim expects, for example because
-// another attempt has just changed it. If the changed record is free too, claimRepeatedly
-// claims that.
+// free. over is the record that the first claim takes over, or the zero Record to create
+// one. A claim fails if the record is not as the claim expects, for example because another
+// attempt has just changed it. If the changed record is free too, the next claim takes over
+// the changed record.
 //
-// seen is the record that the last claim was to replace. rec is the record after that
-// claim. means is what rec means to the call; it is never isFree. It is isBusy if maxClaims
-// claims have failed, or if a transaction of another attempt is writing the record.
+// rec is the record after the last claim. seen is the record that the last claim was to
+// take over; after maxClaims failed claims, seen is equal to rec. means is what rec means
+// to the call. It is never isFree: it is isBusy if maxClaims claims have failed, or if a
+// transaction of another attempt is writing the record.
 func (a *attempt) claimRepeatedly(ctx context.Context, over Record) (seen, rec Record, means meaning, err error) {
 	for range maxClaims {
 		rec, err = a.claim(ctx, over)
@@ -307,17 +310,18 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 }
 
 // notAcquired decides what follows after the claim of the record, or Preparer.Prepare, has
-// failed with err. seen is the record that the claim was to replace. If mayRun is true, the
-// handler may run without a lease, which only Options.FailOpen permits. Otherwise d refuses
-// the call.
+// failed with err. seen is the record that the claim was to take over. If mayRun is true,
+// the handler may run without a lease, which only Options.FailOpen permits. Otherwise d
+// refuses the call.
 //
 // Even with FailOpen, the handler must not run if it might repeat a step that an earlier
 // attempt has stored. The handler therefore does not run in these cases:
 //
 //   - The record seen has steps.
-//   - The claim may have taken over the record of a dead attempt. That attempt may have
-//     stored a step after seen was read.
-//   - lookUp has read a record that has steps, or that the call may not take over.
+//   - seen is the record of a dead attempt, and the claim may have taken it over. The dead
+//     attempt may have stored a step after seen was read.
+//   - Before the claim, the function lookUp has read a record that has steps, or that the
+//     call may not take over.
 //
 // The handler does not run either if the context has ended, or if the record is damaged or
 // belongs to another program.
@@ -360,10 +364,11 @@ func (a *attempt) fromRecord(ctx context.Context, means meaning, rec Record) dec
 	}
 }
 
-// hold removes the expiry of the record of a dead attempt, if the policy is Hold now. A record
-// that was acquired under Hold has no expiry. One that was acquired under Rerun must not expire
-// either, now that the caller is told that an operator must decide: after the expiry, the next
-// retry would run the handler. If the store fails, the next retry calls hold again.
+// hold removes the expiry of a dead attempt's record under policy Hold, because the caller
+// is told that an operator must decide. A record that was acquired under Hold has no
+// expiry. A record that was acquired under Rerun, before the policy was changed, has one:
+// after the expiry, a retry would run the handler without an operator's decision. If the
+// store fails, the next retry calls hold again.
 func (a *attempt) hold(ctx context.Context, rec Record) {
 	store, ok := a.g.store.(Holder)
 	if !ok || a.g.opts.Policy != Hold || rec.Held() {

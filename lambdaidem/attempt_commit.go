@@ -13,14 +13,14 @@ import (
 // without a lease because of Options.FailOpen and the database has rejected its earlier
 // transaction. If the attempt has no lease, the transaction also claims the record.
 
-// completion returns the completion that stores r: by tx, or by Store.Complete if tx is
-// nil. If tx is not nil and the attempt has no lease, the completion also claims the
-// record.
+// completion returns the completion that stores the result r. The completion is for the
+// transaction tx, or for Store.Complete if tx is nil. If tx is not nil and the attempt has
+// no lease, the completion also claims the record.
 //
-// With Options.FailOpen, the attempt may have sent a claim whose reply was lost. That claim
-// may have been meant to take over a record. The completion then takes over the same
-// record. A completion that created a new record instead would lose data of the old record,
-// such as the attempt number.
+// With Options.FailOpen, the attempt may have sent a claim to take over an existing record,
+// without receiving a reply. The completion then takes over that record too. A completion
+// that created a new record instead would lose data of the old record, such as the attempt
+// number.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.firstCompletion = Completion{Lease: a.lease(), Result: r}
 	c := &a.firstCompletion
@@ -54,10 +54,12 @@ func (c *Completion) with(r Result) *Completion {
 // is to complete it. tx is the transaction with the handler's writes, or nil. If tx is not
 // nil, completingTx returns tx.
 //
-// Store.Complete can't claim a record, but a transaction can. Without tx, completingTx
-// therefore begins a transaction without writes in two cases: for an optimistic attempt,
-// which never has a lease, and for an attempt that runs without a lease because of
-// Options.FailOpen and whose first transaction was rejected.
+// Store.Complete can't claim a record, but a transaction can. If tx is nil, completingTx
+// therefore begins a transaction without writes in two cases:
+//
+//   - The attempt is optimistic, so it never has a lease.
+//   - The attempt runs without a lease because of Options.FailOpen, and the database has
+//     rejected its first transaction.
 func (a *attempt) completingTx(tx Tx) Tx {
 	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.txRejected) {
 		return a.g.transact.Begin(a.g.opts.Random)
@@ -78,11 +80,11 @@ func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error
 // is the completion that the attempt sent last. unstorable is why the handler's answer
 // could not be stored; nil if it could.
 //
-// The record may have another answer than c. Suppose that the reply to a transaction was
-// lost, the database rejected a retry of the transaction, and this attempt then sent c with
-// another answer. If the lost transaction was applied after all, the record has the first
-// answer. A completed record never changes, so the caller receives the answer in the
-// record.
+// The record may have the answer of an earlier completion instead of the answer of c. For
+// example, the attempt sent a transaction whose reply was lost. The database rejected a
+// retry of the transaction, so the attempt sent c, with another answer. But the lost
+// transaction had been applied. A completed record never changes, so the caller receives
+// the answer in the record.
 func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end ending, unstorable error) decision {
 	if rec.Attempt > 0 { // the reply to a transaction has no attempt number
 		a.number = rec.Attempt
@@ -104,20 +106,21 @@ func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end 
 	return decision{}
 }
 
-// isResult reports whether the result in a record, has, is the result that this attempt
-// sent, meant. It compares only At, because any two results of one attempt have different
-// times.
+// isResult reports whether has, the result in a record, is the same as meant, the result
+// that this attempt sent. It compares only the field At, because any two results of one
+// attempt have different times.
 func isResult(has, meant Result) bool { return has.At.Equal(meant.At) }
 
-// errStepsRemain is the reason in the event of an optimistic attempt whose record has
-// steps. The steps come from an older deployment, and an optimistic attempt can't continue
-// after them, so it can't complete the record. The client never receives this text.
+// errStepsRemain is the error in the event of an optimistic attempt whose record has steps.
+// An older deployment, without Options.Optimistic, has stored the steps. An optimistic
+// attempt can't use stored steps, so it does not complete the record. The client never
+// receives this text.
 var errStepsRemain = errors.New("the record has steps of a version without Options.Optimistic, and an optimistic attempt can't continue after steps: see docs/operate.md, \"Something changes in a deployment\"")
 
 // claimFailed decides what follows after the store has refused a completion that also
-// claims the record. rec is the current record. If mayRetry is true, the attempt may send
-// another completion, whose claim takes over the record seen. Otherwise d is what the
-// caller of the guarded call receives.
+// claims the record. rec is the record as it is now. If mayRetry is true, the attempt may
+// try again with a completion that takes over seen, the latest state of the record.
+// Otherwise d is what the caller of the guarded call receives.
 func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, seen Record, mayRetry bool) {
 	rec = a.withdrawClaimOn(ctx, rec)
 	means := a.meaningOf(rec)
@@ -142,11 +145,12 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, seen
 	return decision{}, rec, true
 }
 
-// checkRecord reads the record of an optimistic attempt, which runs its handler without a
-// lease, after the handler has ended without an answer to store. Meanwhile another attempt
-// may have stored an answer, for example, or taken the lease. If the record is not free for
-// this call, decided is true, and d is what the caller receives instead of this attempt's
-// result. If the record can't be read, err is not nil, and d refuses the call.
+// checkRecord reads the record of an optimistic attempt after the handler has ended without
+// an answer to store. An optimistic attempt runs its handler without a lease. While the
+// handler ran, another attempt may therefore have stored an answer or taken the lease. If
+// the record is not free for this call, decided is true, and d is what the caller receives
+// instead of this attempt's result. If the record can't be read, err is not nil, and d
+// refuses the call.
 func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, err error) {
 	ctx, cancel := a.finishContext(ctx)
 	defer cancel()
@@ -180,10 +184,10 @@ func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, er
 	return a.fromRecordAfterRun(ctx, means, rec), true, nil
 }
 
-// fromRecordAfterRun is like fromRecord, for a call whose handler has run. For an
-// optimistic attempt, it assumes that the record belongs to another attempt, so this
-// attempt's transaction was not committed and its run had no effects. fromRecordAfterRun
-// then subtracts the run from the number of runs that package idemtest counts.
+// fromRecordAfterRun is like fromRecord, for a call whose handler has run. It assumes that
+// the record belongs to another attempt. The transaction of an optimistic attempt was then
+// not committed, and its run had no effects. Package idemtest must not count such a run, so
+// fromRecordAfterRun subtracts it from the number of runs.
 func (a *attempt) fromRecordAfterRun(ctx context.Context, means meaning, rec Record) decision {
 	if a.g.opts.Optimistic {
 		runcount.Undo(ctx)
@@ -223,7 +227,7 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 // or called runtime.Goexit, in which case v is nil. Another attempt may have stored an
 // answer meanwhile, or taken the lease. If so, handlerDiedOptimistic returns what the
 // caller receives instead of the panic. Otherwise it panics with v again. After
-// runtime.Goexit, the goroutine exits in either case.
+// runtime.Goexit, the goroutine exits anyway, and nobody receives the decision.
 func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 	a.inner.setHandler(handlerFailed)
 	a.innerEnding = a.innerOutcome()

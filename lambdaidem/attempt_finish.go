@@ -147,10 +147,10 @@ func (a *attempt) unknown(why error) decision {
 	return decision{refusal: outcomeUnknown(why, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
 }
 
-// shownOnly is the cause of an ErrOutcomeUnknown that replaces the handler's error err.
-// shownOnly has the text of err, for the log, but errors.Is and errors.As don't find err in
-// it. Otherwise a caller could find a code of the handler, such as "card_declined", and
-// take the unknown outcome for a definite one.
+// shownOnly is a cause that only logs can use. When an ErrOutcomeUnknown replaces the
+// handler's error err, its cause is a shownOnly with the text of err. errors.Is and
+// errors.As don't find err in a shownOnly. Otherwise a caller could find a code of the
+// handler, such as "card_declined", and take the unknown outcome for a definite one.
 type shownOnly struct{ err error }
 
 func (e shownOnly) Error() string { return e.err.Error() }
@@ -161,8 +161,8 @@ func (e shownOnly) Error() string { return e.err.Error() }
 // for the same reason. If no request succeeds, later calls may not get this answer, so the
 // caller receives ErrOutcomeUnknown instead.
 //
-// The rule differs if the attempt has no lease because of Options.FailOpen, and no
-// transaction is needed. Then complete tries only once, and the caller receives the
+// An attempt that runs without a lease because of Options.FailOpen is an exception if it
+// needs no transaction. complete then tries only once, and the caller receives the
 // handler's answer even if the answer was not stored.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request := ctx
@@ -240,10 +240,11 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 }
 
 // failedLate returns what the caller receives if the handler failed after another attempt
-// had taken over the record. If that attempt has finished, the caller receives its answer.
-// Otherwise the caller receives the answer of the handler that failed, or ErrInProgress if
-// that answer is final. After a final answer, the client would not repeat the request, and
-// would not learn that the other attempt has succeeded.
+// had taken over the record. If the other attempt has finished, the caller receives the
+// other attempt's answer. Otherwise the caller receives the failure of this handler, with
+// one exception. A final failure, such as a 402, tells the client not to repeat the
+// request, and the client would not learn that the other attempt has succeeded. The caller
+// then receives ErrInProgress instead.
 func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
 	means := a.meaningOf(rec)
 	switch {
@@ -257,9 +258,9 @@ func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decisi
 
 // release releases the record of an attempt that had no effects, so that a retry runs the
 // handler again. why is the error to report; nil if there is none. If another attempt has
-// taken over the record, release changes nothing and returns the record as takenOver. For an
-// attempt that runs without a lease because of Options.FailOpen, release returns it only if
-// the record has an answer for this call.
+// taken over the record, release changes nothing, and takenOver is the current record. For an
+// attempt that runs without a lease because of Options.FailOpen, takenOver is nil unless the
+// current record has an answer for this call.
 func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver *Record) {
 	switch rec, err := a.sendRelease(ctx, why); {
 	case err == nil:

@@ -11,8 +11,9 @@ import (
 // how they are retried. The callers in the other files of attempt decide what follows from
 // the replies.
 
-// spent adds the time since asked to the time spent in the store, which events report.
-// The time for storing steps is part of the handler's time instead.
+// spent adds the time of one store call to inStore, the time spent in the store, which
+// events report. asked is when the call began. The time for storing steps counts as the
+// handler's time instead.
 func (a *attempt) spent(asked time.Time) { a.inStore += time.Since(asked) }
 
 // claim asks the store for the lease, and returns the record as Store.Acquire does. over is
@@ -106,8 +107,8 @@ func unloadable(err error) error {
 	return &StoreError{Op: "load", Reason: ReasonForeign, NotApplied: true, Err: err}
 }
 
-// result returns the result to store. If end.encoded is true, that is the handler's encoded
-// answer, and otherwise the handler's error as a failure.
+// result returns the result to store. The result has the handler's encoded answer if
+// end.encoded is true, and otherwise the handler's error as a failure.
 //
 // If the answer can't be encoded, result returns the reason as its error. The result then
 // has the failure ErrAnswerUnavailable in place of the answer, and every later call
@@ -136,8 +137,8 @@ func (a *attempt) withoutAnswer(end ending) Result {
 
 // emptyResult returns a result without Value or Failure. The caller adds one of them. Each
 // result of an attempt has a different time in the field At, by which isResult
-// distinguishes the results of one attempt. emptyResult also stores the current time in
-// lastResultMade, for the cache.
+// distinguishes the results of one attempt. emptyResult also sets lastResultMade to the
+// current time. If the result is stored, its age in the cache counts from that time.
 func (a *attempt) emptyResult(end ending) Result {
 	a.lastResultMade = a.g.opts.Clock()
 	now := a.lastResultMade.Truncate(time.Millisecond)
@@ -148,9 +149,9 @@ func (a *attempt) emptyResult(end ending) Result {
 	return Result{Outcome: end.outcome, At: now, Expires: a.expires(now)}
 }
 
-// lease returns the attempt's lease. Two of its fields are values that the record gets if
-// it is released now. Expires is the record's expiry. Bound is set if the record must
-// refuse another payload after the release, and says why.
+// lease returns the attempt's lease. The fields Expires and Bound are for a release of the
+// record now. Expires becomes the record's expiry. Bound says why the released record must
+// refuse a request with another payload; it is empty if the record need not refuse one.
 func (a *attempt) lease() Lease {
 	l := Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock()), Bound: a.bound}
 	switch {

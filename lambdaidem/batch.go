@@ -32,10 +32,11 @@ type messageGuard[E, M any] struct {
 	ownOnce, shortOnce sync.Once // log the warnings of warnOfOwnID and timeToBegin once
 }
 
-// longestWait is the default Options.Wait for messages that are retried only a limited
-// number of times. No invocation lasts longer: the maximum timeout is 15 minutes, or 90
-// minutes on managed instances (AWS Lambda, "Lambda quotas"). Such a message therefore
-// waits until shortly before the invocation's deadline.
+// longestWait is the default BatchOptions.Wait for an event source that retries a message
+// only a limited number of times. No invocation lasts longer: the maximum timeout is 15
+// minutes, or 90 minutes on managed instances (AWS Lambda, "Lambda quotas"). By default, a
+// message of such a source therefore waits for another attempt until shortly before the
+// invocation's deadline.
 const longestWait = 90 * time.Minute
 
 func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M) error, optFns []func(*BatchOptions[M])) *messageGuard[E, M] {
@@ -162,9 +163,9 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M
 }
 
 // notBegunInside records in the attempt of an outer guarded handler that the message t did
-// not begin and may succeed later. The outer handler's guard must know this before it
-// stores a failure. notBegunInside does nothing unless a guarded handler has called the
-// handler of this batch.
+// not begin and may succeed later. The outer handler's guard then does not store a failure
+// of that handler, so that a retry can run the message. notBegunInside does nothing unless
+// a guarded handler has called the handler of this batch.
 func (b *messageGuard[E, M]) notBegunInside(ctx context.Context, t *batchMessage[M]) {
 	outer := attemptOf(ctx)
 	if outer == nil {
@@ -187,7 +188,7 @@ func (b *messageGuard[E, M]) cutShort(ctx context.Context, late []*batchMessage[
 	b.g.opts.Observer.Observe(ctx, e)
 }
 
-// firstNames returns the names of the first ten messages.
+// firstNames returns the names of the first ten messages, for a log line.
 func firstNames[M any](all []*batchMessage[M]) []string {
 	var names []string
 	for _, t := range all[:min(len(all), 10)] {
@@ -416,13 +417,15 @@ func (b *messageGuard[E, M]) failures(ctx context.Context, all []*batchMessage[M
 	return names, nil
 }
 
-// errorsOf returns the errors of the messages that failed, in the form of lambdaError.
+// errorsOf returns the errors of the messages that failed. lambdaError makes each error, so
+// that Lambda reports the right errorType and message.
 //
-// The form differs if a guarded handler has called the handler of this batch. errorsOf then
-// wraps each error in a passedOn, which hides marks such as Retryable: they describe the
-// message, and must not decide about the record of the guarded handler. The error of an
-// unguarded message is not wrapped. Such a message has no record and runs as a part of the
-// guarded handler, so its marks count for that handler.
+// The errors have another form if a guarded handler has called the handler of this batch.
+// errorsOf then wraps each error in a passedOn, which hides marks such as Retryable: they
+// describe the message, and must not decide about the record of the guarded handler. Two
+// kinds of errors are not wrapped. The error of an unguarded message keeps its marks,
+// because such a message has no record and runs as a part of the guarded handler. A
+// replayed failure has no marks.
 func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 	inside := attemptOf(ctx) != nil
 	var errs []error
@@ -438,8 +441,9 @@ func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 	return errs
 }
 
-// reported returns a Lambda handler for events whose response lists the failed messages, such
-// as an SQSEvent. answer makes the response from the names of the failed messages.
+// reported returns a Lambda handler for events whose response lists the failed messages,
+// such as an SQSEvent. The function answer makes the response from the names of the failed
+// messages.
 func reported[E, M, R any](b *messageGuard[E, M], answer func(names []string) R) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, event E) (R, error) {
 		names, err := b.failures(ctx, b.runBatch(ctx, event))

@@ -85,14 +85,14 @@ type BatchOptions[M any] struct {
 	// until the retry limits of its event source mapping are reached. To let it advance,
 	// store the message elsewhere and then return true.
 	//
-	// If BatchOptions.Key returned an error, why is an ErrKeyInvalid that wraps it. Return
-	// false if the error may be temporary. A payload mismatch is not permanent either: it
-	// ends when the record of the other payload expires.
+	// Some of these refusals end by themselves. If BatchOptions.Key returned an error, why
+	// is an ErrKeyInvalid that wraps it: return false if that error may be temporary. A
+	// payload mismatch ends when the record of the other payload expires.
 	//
-	// After a deployment that changes the fingerprint options, a message may mismatch its
-	// own record. If such an older record is not completed, the handler may have begun the
-	// message and not finished it. The guard therefore does not call Discard for a mismatch
-	// with an older record that is not completed.
+	// After a deployment that changes the fingerprint options, a message may mismatch a
+	// record that the old version made for the same message. If that record is not
+	// completed, the handler may have begun the message and not finished it. The guard then
+	// does not call Discard, and the message fails.
 	//
 	// If Discard returns true for a mismatch, identical messages later in the same batch
 	// are acknowledged without another call.

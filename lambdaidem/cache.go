@@ -32,10 +32,11 @@ type CacheOptions struct {
 	// there is room, the first replay of an HTTP answer from the cache also caches its
 	// decoded form, which makes every later replay three times as fast. Default: 8 MiB.
 	Bytes int
-	// MaxAge is how long a cached answer is used. The age counts from before the request to
-	// the store that returned or stored the answer, so no answer is used for longer than
-	// MaxAge after a purge has erased it. Options.Clock measures the age at each use, so
-	// the age includes the time for which Lambda freezes the process. Default: 1 minute.
+	// MaxAge is how long a cached answer is used. The age of an answer counts from a time
+	// before the guard sent the request that read or stored the answer. So no process uses
+	// an answer for longer than MaxAge after a purge has erased the answer. Options.Clock
+	// measures the age at each use, so the age includes the time for which Lambda freezes
+	// the process. Default: 1 minute.
 	MaxAge time.Duration
 }
 
@@ -60,8 +61,8 @@ type cache struct {
 	bytes   int // the total size of all entries
 }
 
-// cacheEntry is an entry of the cache. It shares no memory with what the store returned.
-// Only answer and bytes change after it was created.
+// cacheEntry is an entry of the cache. It shares no memory with the record that the store
+// returned. While the entry is in the cache, only the fields answer and bytes change.
 type cacheEntry struct {
 	id     string
 	record Record                   // a copy with the fields that attempt.meaningOf and a replay need
@@ -70,8 +71,9 @@ type cacheEntry struct {
 	bytes  int
 }
 
-// entryOverhead is the size of a cache entry in bytes, without its strings. About 490 bytes
-// were measured, including the slot in the map and the links of the list.
+// entryOverhead is the size of a cache entry in bytes, without its strings, such as the
+// record's id. Measurements gave about 490 bytes, including the slot in the map and the
+// links of the list.
 const entryOverhead = 512
 
 func newCache(o CacheOptions) *cache {
@@ -96,9 +98,10 @@ func (c *cache) get(id string, now time.Time, skew time.Duration) *cacheEntry {
 	if !ok {
 		return nil
 	}
-	// Remove the entry if it is older than MaxAge or of unknown age, or if its record
-	// expires within skew. On another machine, whose clock is ahead by skew, the record has
-	// expired already, and another attempt may be running for the same id.
+	// Remove the entry if it is older than MaxAge. Remove it too if its age is unknown,
+	// because the machine's clock was set back. Also remove it if less than skew is left
+	// until its record expires: on another machine, whose clock is ahead by skew, the
+	// record has expired already, and another attempt may be running for the same id.
 	age, known := elapsed.Between(m.asked, now)
 	if m.record.GoneAt(now.Add(skew)) || !known || age >= c.opts.MaxAge {
 		c.entries.Remove(id)
@@ -167,8 +170,8 @@ func (g *Guard) decoded(d decision) (*Response, error) {
 }
 
 // recall returns what the call receives according to the call's record in the cache. It
-// reports false if the cache does not have the record. A call that the cache decides is not
-// an attempt: it needs neither a fencing token nor a lease.
+// reports false if the cache does not have the record. No attempt begins if the cache has
+// the record, so recall needs neither a fencing token nor a lease.
 func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 	if g.cache == nil {
 		return decision{}, false

@@ -44,23 +44,25 @@ type Call struct {
 // as JSON, only the first caller gets it, and Do sends an [EventAnswerLost]. Later callers
 // get [ErrAnswerUnavailable].
 //
-// Do may be called inside a guarded handler. The call has a record of its own, so it is not
-// repeated when the handler runs again. While fn runs, it can enlist writes only in its own
-// transaction, and the handler can't enlist any in its transaction. A table in
-// docs/effects.md, "Guarded calls inside a handler", shows how the outcome of the call
-// affects the handler's record. A call with the same operation and key as the handler is
-// refused with [ErrRequestInvalid].
+// Do may be called inside a guarded handler. The inner call has a record of its own. A
+// retry of the handler gets the stored result of the inner call and does not run fn again.
+// While fn runs, fn can enlist writes in the transaction of the inner call, and nothing can
+// be enlisted in the handler's transaction. A table in docs/effects.md, "Guarded calls inside
+// a handler", shows how the outcome of the inner call affects the handler's record. An inner
+// call with the same operation and key as the handler is refused with [ErrRequestInvalid].
 //
-// Do returns the error that fn returned, with an outcome as for a handler (see [Reject],
-// [Permanent], [Uncertain] and [Retryable]). Inside a guarded handler, the error is wrapped
-// and has no mark, because the guarded handler may have had effects of its own. A guarded
-// handler without effects can mark the error with Retryable again. If the stored result is
-// a failure, Do returns an *[Error] with its code. If the guard refuses the call, Do
-// returns an *Error with one of these codes: [ErrRequestInvalid], [ErrKeyMissing],
-// [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress], [ErrAttemptAbandoned],
-// [ErrStoreUnavailable], [ErrOutOfTime], [ErrOutcomeUnknown], [ErrAnswerUnavailable],
-// [ErrAnswerUnreadable], [ErrRecordForeign], [ErrStreaming], or, because of a write that fn
-// enlisted, [ErrConditionFailed] or [ErrWriteInvalid]. Use errors.Is to compare them.
+// Do returns the error that fn returned. The error has an outcome like the error of a
+// handler: see [Reject] and the functions that mark an error, [Permanent], [Uncertain] and
+// [Retryable]. Inside a guarded handler, Do returns the error wrapped and without its mark,
+// because the guarded handler may have had effects of its own. A guarded handler without
+// effects can mark the error with Retryable again. An inner call that runs unguarded
+// returns the error with its mark. If the stored result is a failure, Do returns an
+// *[Error] with its code. If the guard refuses the call, Do returns an *Error with one of
+// these codes: [ErrRequestInvalid], [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch],
+// [ErrInProgress], [ErrAttemptAbandoned], [ErrStoreUnavailable], [ErrOutOfTime],
+// [ErrOutcomeUnknown], [ErrAnswerUnavailable], [ErrAnswerUnreadable], [ErrRecordForeign],
+// [ErrStreaming], or, because of a write that fn enlisted, [ErrConditionFailed] or
+// [ErrWriteInvalid]. Use errors.Is to compare them.
 func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (T, error)) (T, error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Principal: c.Principal, Operation: c.Operation, Key: c.Key}
 	got := do(ctx, g, who, c, fn)
@@ -86,6 +88,9 @@ func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 // record of the guarded handler. An error by which the guard refused the call is wrapped
 // too, because it may contain an error of the application, such as one that
 // BatchOptions.Key returned.
+//
+// Two kinds of errors are not wrapped. If the call ran without a record, as a part of the
+// guarded handler, its marks count for that handler. A replayed failure has no marks.
 func (d done[T]) returned(ctx context.Context) error {
 	if d.err == nil || d.merged || d.replay != nil || attemptOf(ctx) == nil {
 		return d.err

@@ -32,9 +32,9 @@ import (
 // key.
 //
 // DownstreamKey returns "" if the call runs unguarded, because there is no record that a
-// retry would share. It panics if the handler has returned without success: the record may be
-// released already, and then the key could not bind it to its payload any more. A handler
-// must therefore wait for its goroutines.
+// retry would share. DownstreamKey panics if the handler has returned without success. The
+// guard may have released the record by then, so that it is too late to bind the record to
+// its payload. A handler must therefore wait for its goroutines before it returns.
 func DownstreamKey(ctx context.Context, name string) string {
 	a := attemptOf(ctx)
 	if a == nil {
@@ -55,9 +55,10 @@ func DownstreamKey(ctx context.Context, name string) string {
 // UUID.
 //
 // Every attempt must get the same key. The fingerprint is therefore not a part, because it
-// changes when a secret is rotated. No random value is a part either: it would have to be
-// stored in the record, and some calls run without reading the record. The constant "0"
-// must stay, because every key would change without it.
+// changes when a secret is rotated. A random value is not a part because it would have to
+// be stored in the record, and some calls run without reading the record. The part "0"
+// means nothing, but must stay: without it, a new version would return another key than the
+// old version for every record.
 func downstreamKey(id, name string) string {
 	var buf []byte
 	for _, part := range [...]string{"downstream key", id, "0", name} {

@@ -7,18 +7,19 @@ import (
 )
 
 // unwrap handles an SQS message that an SNS topic or an EventBridge bus has sent to the
-// queue. The body of such a message is an envelope. unwrap replaces it by the body that the
-// sender published, and takes the sender's key from the envelope. The rest of the envelope
-// has ids and signatures that differ for each publication, so the fingerprint must not
-// cover it (Amazon SNS, "Fanout to Amazon SQS queues"; Amazon EventBridge, "Event
-// structure").
+// queue. The body of such a message is an envelope around the sender's body. unwrap sets
+// the message's body to the sender's body, and takes the sender's idempotency key from the
+// envelope. The fingerprint must not cover the ids, times and signatures in the envelope,
+// because they differ for each publication (Amazon SNS, "Fanout to Amazon SQS queues";
+// Amazon EventBridge, "Event structure").
 //
 // The message keeps the id that the queue gave it, which is the default idempotency key.
 // The id in the envelope would not be safe: anyone who may send to the queue can write an
 // envelope with the id of another message.
 //
-// unwrap does not change a message whose own attributes have a key, nor one whose body has
-// a member that no envelope has: that is an ordinary message.
+// unwrap does not change a message whose own attributes have a key. It does not change an
+// ordinary message either. A body with any member that no envelope has belongs to an
+// ordinary message.
 func (m *message) unwrap() {
 	if m.sent.given || len(m.body) == 0 || m.body[0] != '{' {
 		return

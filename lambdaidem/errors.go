@@ -64,12 +64,12 @@ type Error struct {
 	// unsure is set in an ErrPayloadMismatch if the payload may be the same after all: the
 	// record's fingerprint was made under settings that this guard does not know.
 	unsure bool
-	// unfinished may be set only if unsure is set. It means that the record is not
-	// completed: an earlier attempt may have begun the same call and not finished it.
+	// unfinished is set if unsure is set and the record is not completed. An earlier
+	// attempt may then have begun the same call and not finished it.
 	unfinished bool
-	// forNow is set if the call may be accepted later, because a function of the
-	// application that finds the key or the principal failed, such as Options.Key. It is
-	// also set if the key that BatchOptions.Key returned is invalid.
+	// forNow is set if the guard may accept the call later. That is so if Options.Key
+	// failed, or another function of the application that finds the key or the principal.
+	// forNow is also set if the key that BatchOptions.Key returned is invalid.
 	forNow bool
 	// replayed is set if the error was read from a record.
 	replayed     bool
@@ -150,10 +150,10 @@ func Uncertain(err error) error {
 }
 
 // Retryable marks an error after which the handler certainly had no effect. The record is
-// released under either policy, and a retry runs the handler again. Use Retryable under
-// policy [Hold] in particular. There, an error that no function of this package has marked
-// is uncertain, because most errors of a call to another service don't say whether the call
-// took effect.
+// released, whether the policy is [Rerun] or [Hold], and a retry runs the handler again.
+// Use Retryable under policy Hold in particular. There, an error that no function of this
+// package has marked is uncertain, because most errors of a call to another service don't
+// say whether the call took effect.
 //
 // Over HTTP, the response is the problem document of an *[Error] in err, such as one from
 // [Reject], or else a 503 with Retry-After.
@@ -170,10 +170,10 @@ func Retryable(err error) error {
 }
 
 // Answer returns an error that the guard treats as if the handler had returned v instead.
-// Use it if the condition of an enlisted write may fail in a request that is a success all
-// the same. For example, give a payment's write the error Answer(v), where v says "already
-// paid" (see dynamostore.Write.Else). If the write's condition fails, the client receives v
-// and no error.
+// With Answer, a request can be a success even if the condition of an enlisted write fails.
+// For example, give a payment's write the error Answer(v), where v says "already paid" (see
+// dynamostore.Write.Else). If the write's condition fails, the client receives v and no
+// error.
 //
 // v must have the type that the handler returns. A nil v means the nil value of that type,
 // if the type has one. For net/http, v is an http.Handler, and the guard calls it with the
@@ -202,7 +202,8 @@ func answerAs[T any](v any) (T, error) {
 	return none, isNotTheAnswer[T](v)
 }
 
-// isNotTheAnswer returns the error for an Answer whose v is not a T.
+// isNotTheAnswer returns the error for a handler that called Answer with a value v of the
+// wrong type. T is the type that the handler returns.
 func isNotTheAnswer[T any](v any) error {
 	return fmt.Errorf("lambdaidem.Answer was given a %T, where the handler returns a %s", v, reflect.TypeFor[T]())
 }
@@ -259,9 +260,9 @@ type passedOn struct {
 func (e *passedOn) Error() string { return e.err.Error() }
 func (e *passedOn) Unwrap() error { return e.err }
 
-// withoutPassedOn removes the passedOn around err, the wrapper of an error that an inner
-// guarded call returned. If err itself is not a passedOn, withoutPassedOn returns err, even
-// if err wraps one.
+// withoutPassedOn returns the error inside err if err is a passedOn, the wrapper of an
+// inner guarded call's error. Otherwise withoutPassedOn returns err, even if err wraps a
+// passedOn.
 func withoutPassedOn(err error) error {
 	for {
 		p, ok := err.(*passedOn) //nolint:errorlint // the error itself alone
@@ -272,10 +273,10 @@ func withoutPassedOn(err error) error {
 	}
 }
 
-// withoutMarks returns the error that was passed to Permanent, Uncertain or Retryable, if
-// err has such a mark, and otherwise err. If that error is a passedOn, the wrapper of an
-// inner call's error, withoutMarks also removes the wrapper. Lambda's errorType must be the
-// type of the original error, and not of a mark or a wrapper.
+// withoutMarks returns the original error in err, because Lambda's errorType must be the
+// type of the original error. If err has a mark, withoutMarks continues with the error that
+// was passed to Permanent, Uncertain or Retryable. If the error is then a passedOn, the
+// wrapper of an inner call's error, withoutMarks returns the error in the wrapper.
 func withoutMarks(err error) error {
 	for {
 		if p := (*permanentError)(nil); errors.As(err, &p) {

@@ -19,7 +19,8 @@ var (
 	ttlDisabled      = Metric{Name: "TTLDisabled", Unit: Count}
 )
 
-// recent is the time after the end of a dead lease in which DeadLeases.Recent counts it.
+// recent limits what DeadLeases.Recent counts: dead leases that ended less than this time
+// ago.
 const recent = time.Hour
 
 // DeadLeases counts the leases that ended before their attempt completed or released the
@@ -105,9 +106,11 @@ func (d *DeadLeases) values() []measured {
 	}
 }
 
-// write writes a document with one set of dimensions: [service, function, route] if route is
-// not nil, and [service, function] otherwise. An event's document has both sets, but here the
-// values of a route differ from those of all routes together. The caller holds mu.
+// write writes a document with one set of dimensions: [service, function, route] if route
+// is not nil, and [service, function] otherwise. An event's document has both sets, because
+// an event has the same values for both. Dead leases need a document for each set, because
+// the values of one route differ from the values of all routes together. The caller holds
+// mu.
 func (o *Observer) write(now time.Time, route *string, values []measured) {
 	b := append(o.line[:0], `{"_aws":{"Timestamp":`...)
 	b = strconv.AppendInt(b, now.UnixMilli(), 10)

@@ -21,11 +21,13 @@ type Observer struct {
 	bypassed bool
 	clock    func() time.Time
 
-	// Parts of the JSON that are the same in every document, built once by New. namespace
-	// is the text from the end of the timestamp to the first name of a dimension. head
-	// begins with namespace and goes on to the list of metrics; it has all sets of
-	// dimensions of an event. dimensions has the values of the dimensions service and
-	// function.
+	// Parts of the JSON that are the same in every document. New builds them once:
+	//
+	//   - namespace is the text between the timestamp and the first name of a dimension.
+	//   - head is the text between the timestamp and the list of an event's metrics. It
+	//     begins with the same text as namespace, and then names the dimensions of an
+	//     event.
+	//   - dimensions has the values of the dimensions service and function.
 	namespace, head, dimensions []byte
 
 	mu   sync.Mutex // held while a line is built and written, so that lines don't mix
