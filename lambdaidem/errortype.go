@@ -79,15 +79,15 @@ func byCode(e *Error) error {
 	return e
 }
 
-// lambdaError returns the error that a guarded Lambda handler returns for d, the result of a
-// call, or nil if d has no error. The handler's error is changed according to its kind:
+// lambdaError returns the error that a guarded Lambda handler returns to Lambda for d, the result
+// of a call. It returns nil if d has no error. Otherwise the result depends on the error in d:
 //
-//   - An error of a guard loses its cause, because invokers must not see, for example, what the
-//     store said.
-//   - A stored failure, or an error made by Reject, becomes a messages.InvokeResponse_Error, so
-//     that Lambda reports its errorType.
-//   - Any other error loses the mark of Permanent, Retryable or Uncertain, so that Lambda reports
-//     the type of the marked error.
+//   - An error that a guard made is returned without its cause, because invokers must not see, for
+//     example, what the store said.
+//   - A stored failure, or an error made by Reject, is returned as a
+//     messages.InvokeResponse_Error, so that Lambda reports its errorType.
+//   - Any other error is returned without the mark of Permanent, Retryable or Uncertain, so that
+//     Lambda reports the type of the marked error.
 func (d done[T]) lambdaError() error {
 	switch {
 	case d.err == nil:

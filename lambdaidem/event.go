@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// codec converts HTTP events of one type to Requests. It also converts what the handler of such
-// events returned to a Response, and a Response back. A codec does not decide whether a response
-// is stored; Guard.outcomeOf does. The methods take pointers to events, because events are
-// large.
+// codec converts between the HTTP events of one type and the types Request and Response, which are
+// the same for all events. Guard.outcomeOf, and not the codec, decides whether a response is
+// stored. The methods take pointers to events, because events are large.
 type codec[In, Out any] interface {
 	request(*In, *Request)      // fills in a zero Request from the event
 	response(*In, Out) Response // converts what the handler returned for the event
@@ -87,11 +86,12 @@ func (r *Request) setBody(body string, isBase64 bool) {
 type headers struct {
 	sent http.Header // headers of a net/http request; nil for an event
 
-	// multi and single have the headers of an event. multi has every value of each name. single
-	// has one value of each name, and is read only for names that multi does not have. In an
-	// event that has only single, the value of a repeated header depends on the gateway. A load
-	// balancer keeps only the last value. Every other gateway joins the values with commas.
-	multi  map[string][]string
+	// multi has every value of each header of an event.
+	multi map[string][]string
+	// single has one value of each header of an event. appendTo uses single only for names that
+	// multi does not have. In an event that has only single, the value of a repeated header
+	// depends on the gateway. A load balancer keeps only the last value. Every other gateway joins
+	// the values with commas.
 	single map[string]string
 
 	// cookies has the cookies of an event in payload format 2.0, which has no Cookie header

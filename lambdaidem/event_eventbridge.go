@@ -12,13 +12,14 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// EventBridge guards a handler of EventBridge events. Lambda invokes the function
-// asynchronously, with one event at a time, and at least once for each event. Retries and
-// waiting are as for [Guard.SNS]. If several rules match an event, the function receives
-// the event several times with the same id, and the handler runs once.
+// EventBridge guards a handler of EventBridge events. Lambda invokes the function asynchronously,
+// with one event at a time, and at least once for each event. Retries and waiting are as for
+// [Guard.SNS]. If several rules match an event, the function receives the event several times with
+// the same id, and the handler runs once.
 //
-// The default BatchOptions.Operation is "events:REGION|ACCOUNT|SOURCE|TYPE": the event's
-// Region and account, which its sender can't choose, its source and its detail type.
+// The default BatchOptions.Operation is "events:REGION|ACCOUNT|SOURCE|TYPE". SOURCE is the event's
+// source and TYPE its detail type, both chosen by the sender. REGION and ACCOUNT are the event's
+// Region and account, which the sender can't choose.
 func (g *Guard) EventBridge(h func(context.Context, events.EventBridgeEvent) error, optFns ...func(*BatchOptions[events.EventBridgeEvent])) func(context.Context, events.EventBridgeEvent) error {
 	return asynchronous(guardMessages(g, source[events.EventBridgeEvent, events.EventBridgeEvent]{
 		list:           func(e events.EventBridgeEvent) []events.EventBridgeEvent { return []events.EventBridgeEvent{e} },

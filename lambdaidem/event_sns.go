@@ -7,15 +7,15 @@ import (
 )
 
 // SNS guards a handler of the messages of an SNS topic. Lambda invokes the function
-// asynchronously: if a message fails, the function returns an error, and Lambda invokes it
-// again, by default twice ("Error handling for asynchronous invocation"). SNS and Lambda
-// may also deliver a message again without any error.
+// asynchronously: if a message fails, the function returns an error, and Lambda invokes it again,
+// by default twice ("Error handling for asynchronous invocation"). SNS and Lambda may also deliver
+// a message again without any error.
 //
-// If another invocation is still handling the same message, this invocation waits for it. If
-// this one failed instead, Lambda might use up the retries before the other one's lease on
-// the message ends. The wait ends shortly before this invocation's deadline, or after
-// BatchOptions.Wait if that is set. Allow the function at least one retry, and configure a
-// destination for failures.
+// If another invocation is still handling the same message, this invocation waits for the other
+// one. An error at once would not help: Lambda might use up the retries before the other
+// invocation's lease on the message ends. The wait ends shortly before this invocation's deadline,
+// or after BatchOptions.Wait if that is set. Allow the function at least one retry, and configure
+// a destination for failures.
 func (g *Guard) SNS(h func(context.Context, events.SNSEventRecord) error, optFns ...func(*BatchOptions[events.SNSEventRecord])) func(context.Context, events.SNSEvent) error {
 	return asynchronous(guardMessages(g, source[events.SNSEvent, events.SNSEventRecord]{
 		list:           func(e events.SNSEvent) []events.SNSEventRecord { return e.Records },

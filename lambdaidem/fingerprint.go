@@ -27,11 +27,13 @@ import (
 type payload struct {
 	body []byte
 	json bool // compare the body by value if it is JSON that all readers understand in the same way
-	// form describes what the payload consists of; "" for a request. It is part of the
-	// fingerprint's settings, so that two payloads of different forms never count as proven
-	// different. For a typed payload, form is a digest of the Go type; see typedPayload. For a
-	// message, form has the names of the values that the fingerprint covers; see
-	// message.payload.
+	// form describes what the payload consists of. It is "" for a request. For a typed payload,
+	// form is a digest of the Go type; see typedPayload. For a message, form has the names of the
+	// values that the fingerprint covers; see message.payload.
+	//
+	// A new version of a program may change the form, and with it the fingerprint of the same
+	// payload. The form is therefore part of the fingerprint's settings: if two fingerprints with
+	// different forms differ, the guard does not conclude that their payloads differ.
 	form string
 }
 
@@ -50,7 +52,8 @@ func (g *Guard) requestCall(who Identity, r *Request) call {
 	return g.newCall(who, p, r.Method, r.Path, sortedQuery(r.Query))
 }
 
-// newCall returns the call with the identity who. Its payload consists of p and parts.
+// newCall returns the guarded call with the identity who. The call's fingerprint covers the body
+// in p, and parts, which are further values such as the method and the path of a request.
 func (g *Guard) newCall(who Identity, p payload, parts ...string) call {
 	signers := g.fingerprints.signers
 	c := call{who: who, fingerprint: g.fingerprint(&signers[0], p, parts)}
@@ -67,7 +70,8 @@ func (g *Guard) newCall(who Identity, p payload, parts ...string) call {
 	return c
 }
 
-// fingerprint returns the fingerprint that the signer s makes of a payload.
+// fingerprint returns the fingerprint that the signer s makes. The fingerprint covers the body in
+// p, and parts, as for newCall.
 func (g *Guard) fingerprint(s *signer, p payload, parts []string) string {
 	scratch := scratchPool.Get().(*[]byte)
 	defer putScratch(scratch)
@@ -81,11 +85,13 @@ func (g *Guard) fingerprint(s *signer, p payload, parts []string) string {
 }
 
 // settingsSize is how many bytes of the settings' digest a fingerprint contains. Six bytes are
-// enough: until a record expires, its fingerprint is compared under a few different settings at
-// most.
+// enough to tell the settings apart: while a record exists, a guard uses only a few different
+// settings.
 const settingsSize = 6
 
-// appendFingerprinted appends the text whose digest becomes the payload's fingerprint.
+// appendFingerprinted appends the text from whose digest a fingerprint is made: parts, and the
+// body in p. A body that is compared as JSON is appended in canonical form, without the values
+// that Options.FingerprintIgnore excludes.
 func (g *Guard) appendFingerprinted(buf []byte, p payload, parts []string) []byte {
 	for _, part := range parts {
 		buf = appendPart(buf, part)
@@ -107,8 +113,9 @@ type signer struct {
 }
 
 // settingsFor returns the digest of the settings under which s makes a fingerprint: the options
-// that fingerprints depend on, and form if it is not empty. form describes what the payload
-// consists of; see payload.
+// that fingerprints depend on, and form, which describes what the payload consists of; see
+// payload. Each fingerprint contains a part of this digest. Different fingerprints prove different
+// payloads only if the settings are equal.
 func (s *signer) settingsFor(form string) [sha256.Size]byte {
 	if form == "" {
 		return s.settings
@@ -166,7 +173,8 @@ func (o Options) fingerprintOptions() fingerprintOptions {
 	return c
 }
 
-// signer returns a signer with the given secret, or without a secret if it is nil.
+// signer returns the signer for a secret. If secret is nil, the signer makes fingerprints without
+// a secret. headers has the names of the request headers that fingerprints cover.
 func (o Options) signer(secret []byte, headers []string) signer {
 	s := signer{secret: secret}
 	text := appendPart(nil, "fingerprint settings 1") // increase the number whenever appendFingerprinted changes
@@ -194,19 +202,20 @@ const minSecret = 16
 // Unsigned returns an entry for Options.FingerprintSecrets that stands for "no secret": a
 // fingerprint made with it is a plain SHA-256.
 //
-// As the first entry, Unsigned makes the guard store fingerprints without a secret, while
-// records that were signed with one of the other entries still match. As a later entry, it
-// lets records match that were stored before the guard had a secret.
+// To stop using a secret, put Unsigned before the secret. The guard then makes new fingerprints
+// without a secret, and records that were signed with the secret still match. To begin to use a
+// secret, put Unsigned after the secret. The guard then signs new fingerprints with the secret,
+// and records that were stored without one still match.
 func Unsigned() []byte { return []byte(unsigned) }
 
 const unsigned = "unsigned" // shorter than minSecret, so that it can't be a secret
 
 func isUnsigned(secret []byte) bool { return string(secret) == unsigned }
 
-// withHeaders returns the parts of a request's payload besides the body, including the headers
-// in Options.FingerprintHeaders. For each header, it returns the name, the number of values
-// and the values. The number distinguishes an absent header from an empty one. White space
-// around a value is removed (RFC 9110, section 5.5).
+// withHeaders returns what the fingerprint of a request covers besides the body: the method, the
+// path, the sorted query, and the headers in Options.FingerprintHeaders. For each header, it
+// returns the name, the number of values and the values. The number distinguishes an absent header
+// from an empty one. White space around a value is removed (RFC 9110, section 5.5).
 func (g *Guard) withHeaders(r *Request) []string {
 	parts := []string{r.Method, r.Path, sortedQuery(r.Query)}
 	for _, name := range g.fingerprints.headers {

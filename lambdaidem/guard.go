@@ -101,15 +101,16 @@ type work interface {
 	// ending returns how the handler ended. It is called once, after run has
 	// returned. It may call other code of the user, such as Options.Outcome.
 	ending() ending
-	// encode returns the answer in the form in which the record stores it. It is called if
-	// ending.encoded is true.
+	// encode returns the handler's answer in the form in which the record stores it. If
+	// ending.encoded is false, the record stores the handler's error instead, and the guard does
+	// not call encode.
 	encode() ([]byte, error)
 	// replay decodes the stored answer that d contains. The caller receives that answer, and
 	// the handler does not run. The error says why the answer can't be decoded.
 	replay(d decision) error
-	// rejected discards what the handler returned, and makes err the handler's error instead.
-	// The guard calls rejected if none of the database writes that the handler enlisted were
-	// made. The result is the new ending of the call.
+	// rejected replaces what the handler returned by the error err, and returns the new ending of
+	// the call. The handler may have enlisted database writes for the guard to commit. If none of
+	// these writes were made, the handler's answer may be untrue, and the guard calls this method.
 	rejected(err error) ending
 }
 
@@ -181,11 +182,13 @@ func (g *Guard) handleCall(ctx context.Context, c call, w work) (d decision) {
 	return a.run(ctx, w)
 }
 
-// guardedInside reports whether the call c is made inside a handler that is guarded by the
-// same record. The call could never acquire the record, because that handler keeps the lease
-// until it returns, and it waits for the call. With Options.Optimistic, there is no lease. The
-// call would complete the record before the handler does, and the handler's writes would be
-// dropped.
+// guardedInside reports whether the call c is made inside a handler that is guarded by the same
+// record. The guard must refuse such a call.
+//
+// With a lease, the call could never acquire the record: the outer handler holds the lease until
+// it returns, and it can't return before the call does. With Options.Optimistic, there is no
+// lease. The call would complete the record before the outer handler does, and the outer handler's
+// writes would be dropped.
 func guardedInside(ctx context.Context, c *call) bool {
 	outer := runOf(ctx)
 	if outer == nil {

@@ -12,10 +12,10 @@ type HandlerOptions[In any] struct {
 	// Skip reports whether to run the handler for an event unguarded. Default: nil, every
 	// event is guarded.
 	Skip func(context.Context, In) bool
-	// Repeated reports whether an event probably repeats an earlier one, like
-	// Options.Repeated for HTTP. If so, the guard reads the record before it tries to lock
-	// it. If the record has the answer, that read saves a write, which costs more. For
-	// example, a retry of Step Functions can be recognized if the state machine puts the
+	// Repeated reports whether an event probably repeats an earlier one, like Options.Repeated for
+	// HTTP. If so, the guard reads the record before it tries to lock it. If the record already
+	// has the answer, this read replaces the attempt to lock the record, a write that costs more.
+	// For example, a retry of Step Functions can be recognized if the state machine puts the
 	// RetryCount of its context object into the input. Default: nil, no record is read first.
 	Repeated func(context.Context, In) bool
 }

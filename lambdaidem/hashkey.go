@@ -67,8 +67,8 @@ func HashKey(fields ...any) (string, error) {
 	return HashKeyPrefix + base64.RawURLEncoding.EncodeToString(sum[:]), nil
 }
 
-// wholeValue has limits for the JSON of a Go value, which no value exceeds in practice. Texts
-// that clients send have stricter limits.
+// wholeValue has the limits for the JSON of a Go value. They are so high that no value exceeds
+// them in practice. Texts that clients send have lower limits.
 var wholeValue = canon.Limits{Bytes: math.MaxInt32, Depth: 10_000, Members: math.MaxInt32}
 
 // fieldForm returns the canonical JSON of a field, without the struct fields that are zero,

@@ -58,17 +58,18 @@ type Response struct {
 
 	reason string // status description that a handler of ALB events wrote, such as "200 OK"
 	policy Policy // the guard's policy, set for Options.Outcome so that DefaultOutcome knows it; else empty
-	// beside has the headers that a handler of REST API events set in Headers although
-	// MultiValueHeaders has the same name, ignoring case. The gateway decides how to combine
-	// the two maps, so both are stored as the handler wrote them.
+	// beside is for responses of REST API events, which have two maps of headers. If a handler
+	// sets the same header in both maps, ignoring case, beside has the value from the map Headers,
+	// and Header has the values from MultiValueHeaders. Both are stored, because the gateway
+	// decides how to combine them.
 	beside map[string]string
-	// added, removed and trailer belong to a net/http handler, which shares its header map
-	// with outer handlers. They tell a replay how to repeat the handler's changes to that
-	// map. added has the names of headers whose values are appended to those of outer
-	// handlers. removed has the names of outer handlers' headers that the handler deleted.
-	// trailer has the trailers, the headers that are sent after the body.
+	// added and removed tell a replay how to repeat the changes that a net/http handler made to
+	// its header map, which it shares with outer handlers. added has the names of the headers to
+	// which the handler added values: a replay appends these values to those of outer handlers.
+	// removed has the names of outer handlers' headers that the handler deleted.
 	added, removed []string
-	trailer        map[string][]string
+	// trailer has the trailers of a net/http response, the headers that are sent after the body.
+	trailer map[string][]string
 }
 
 // Set replaces all values of a header by one value. Case does not matter in name.
@@ -95,8 +96,9 @@ func (r *Response) Del(name string) {
 	r.added = slices.DeleteFunc(r.added, func(have string) bool { return strings.EqualFold(have, name) })
 }
 
-// bypasses reports whether a request runs unguarded. If it does, bypasses also sends
-// EventBypassed.
+// bypasses reports whether a request runs unguarded, for example because Options.Skip says so. For
+// such a request, it also sends an event: EventSwitchedOff if the guard is switched off, and
+// otherwise EventBypassed.
 func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
 	bypassed := g.passes(r.Method, r) || g.opts.Skip != nil && g.opts.Skip(r) || g.keyless(ctx, r)
 	if bypassed {
@@ -105,10 +107,10 @@ func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
 	return bypassed
 }
 
-// passes reports whether a request runs unguarded for a reason that is known without its body:
-// the guard is switched off, the method is not guarded, or the header with the optional key is
-// absent. If passes returns false, the request may still run unguarded for another reason; see
-// bypasses. method must be in upper case.
+// passes reports whether a request runs unguarded for a reason that is known without its body: the
+// guard is switched off, the method is not guarded, or the key is optional and the request lacks
+// the header that would contain it. Middleware can then leave the body unread. Other reasons need
+// the whole request; see bypasses. method must be in upper case.
 func (g *Guard) passes(method string, header interface{ Values(name string) []string }) bool {
 	return g.off || !slices.Contains(g.opts.Methods, method) ||
 		g.opts.KeyOptional && g.opts.Key == nil && len(header.Values(g.opts.KeyHeader)) == 0
@@ -167,10 +169,13 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 	return w.handlerResponse(ctx, r, d)
 }
 
-// refuse returns the results of serve for a refused request, normally the refusal's problem
-// document. If a guarded handler made the request, refuse returns some refusals as an error
-// instead; see clientError. That handler might pass the problem document on to its own client,
-// and the client would take the document for an answer about the client's own request.
+// refuse returns the results of serve for a refused request. Normally these are the problem
+// document of the refusal and no error.
+//
+// A request that a guarded handler makes is different: that handler might pass the problem
+// document on to its own client, and the client would take the document for a statement about its
+// own request. If the refusal could mislead the client in this way, refuse returns it as an error
+// instead; see clientError.
 func (g *Guard) refuse(ctx context.Context, r *Request, refusal *Error) (*Response, error) {
 	if attemptOf(ctx) != nil && clientError(refusal) == nil {
 		return nil, &passedOn{refusal, false}
@@ -202,9 +207,10 @@ type httpWork struct {
 	replayed *Response // the stored response; nil unless the request is replayed
 	replaced bool      // response is a problem document to send instead of the handler's error
 	err      error     // the error that the handler returned, or that replaces it after a rejected transaction
-	// errorStands is true if the handler runs unguarded. The handler's error is then
-	// returned unchanged, as without a guard. Only an *Error that the client may receive
-	// still becomes a problem document; see handlerResponse.
+	// errorStands is true if the handler runs unguarded. The handler's error is then returned
+	// unchanged, as without a guard. There is one exception: an *Error that the client may receive
+	// becomes a problem document; see handlerResponse. The method rejected sets errorStands to
+	// false, because the guard then replaces the handler's error.
 	errorStands bool
 }
 
@@ -267,10 +273,10 @@ func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) 
 
 func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.toStore(&w.response)), nil }
 
-// identify returns the identity of a request's record. If the request exceeds a limit, or if
-// its key or caller is missing or invalid, identify returns a refusal as the *Error. The guard
-// reports each refusal as an event to its observer. The Kind is the kind of that event, and the
-// Identity then has only the parts that are known, for the event to show.
+// identify returns the identity of a request's record. If the request can't be decoded or exceeds
+// a limit, or if its key or caller is missing or invalid, identify returns a refusal as the
+// *Error. The guard then sends an event about the refusal. Kind is the kind of that event, and
+// Identity has the parts that the event shows, as far as they are known.
 func (g *Guard) identify(ctx context.Context, r *Request) (Identity, Kind, *Error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route, Path: r.Path}
 	who.settle()
@@ -299,8 +305,8 @@ func (w *httpWork) replay(d decision) (err error) {
 	return err
 }
 
-// again returns the stored response to send as a replay. It adds Options.ReplayMarks, and then
-// lets Options.OnReplay change the response.
+// again makes a replay from the stored response. It adds Options.ReplayMarks, and then lets
+// Options.OnReplay change the response.
 func (w *httpWork) again(ctx context.Context, r *Request) *Response {
 	g, resp := w.g, w.replayed
 	if resp.Header == nil {

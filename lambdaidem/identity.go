@@ -23,19 +23,23 @@ type Identity struct {
 	Tenant    string // Lambda's tenant id; empty unless the function has tenant isolation
 	Principal string // the caller: Request.Principal, or the result of Options.Principal
 
-	// Method, Host, Route and Path are set for HTTP requests. Method is in upper case. Host is
-	// the host of a net/http request, in lower case; it is empty for events. Route is the route
-	// template; the names of its parameters don't matter. Path is the path that the client
-	// requested, escaped as the client sent it. Only HTTP APIs decode the path of their events.
-	// Path does not matter if Route names a single route, and not a catch-all like {proxy+}.
+	// Method, Host, Route and Path are set for HTTP requests.
+	//
+	//   - Method is in upper case.
+	//   - Host is the host of a net/http request, in lower case. It is empty for events.
+	//   - Route is the route template. The names of its parameters don't matter.
+	//   - Path is the path that the client requested, escaped as the client sent it. In an event
+	//     of an HTTP API, the path is decoded. Path does not matter if Route names a single route,
+	//     and not a catch-all like {proxy+}.
 	Method, Host, Route, Path string
 
 	// Operation is the operation name that was given to [Do] or [Handler], or the source of
 	// a message. It is empty for HTTP requests.
 	Operation string
 	Handler   bool // true for a call of a [Handler], false for any other call
-	// Message is true for a message of a queue, topic, event bus or stream. OwnID reports
-	// whether Key is the id that the source gave the message, and not a key from its sender.
+	// Message and OwnID are for messages of a queue, topic, event bus or stream. Message is true
+	// for every such message. OwnID is true if Key is the id that the source gave the message, and
+	// false if Key comes from the sender or from BatchOptions.Key.
 	Message, OwnID bool
 
 	Key string // the idempotency key; a quoted header value (an RFC 9651 String) without its quotes

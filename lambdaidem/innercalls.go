@@ -60,8 +60,9 @@ type innerRecord struct {
 	id    string // Record.ID
 }
 
-// begin reports whether an inner call may begin. If so, the caller must call end when the
-// inner call has returned.
+// begin counts one more inner call as running and returns true. The caller must call end when the
+// inner call has returned. If the handler has ended without success, begin returns false, and the
+// inner call must not run.
 func (i *innerCalls) begin() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -72,21 +73,25 @@ func (i *innerCalls) begin() bool {
 	return true
 }
 
-// end undoes one successful call of begin.
+// end undoes one call of begin that returned true.
 func (i *innerCalls) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.running--
 }
 
-// record notes how an inner call ended, and returns the state of the handler that made the
-// call. rec identifies the call's record. ran reports whether the call's own handler ran.
-// effect reports whether the call may have had an effect. left says how the call ended:
+// record notes how an inner call ended. attempt.settle later uses these notes to decide the
+// outcome of the handler that made the call. The result is the state of that handler.
+//
+// rec identifies the call's record. ran reports whether the call's own handler ran. effect reports
+// whether the call may have had an effect. left says how the call ended:
 //
 //   - OutcomeSucceeded or OutcomeFailed: the call's record has an answer.
-//   - OutcomeReleased: the call, or a call inside it, was refused, and a retry may succeed.
+//   - OutcomeReleased: the call, or a call inside it, was refused, and a retry may succeed. If the
+//     handler that made the call then fails, that failure is not stored.
 //   - OutcomeUncertain: the outcome of the call is unknown.
-//   - "": the call was released, or it was refused for good: every retry would be refused too.
+//   - "": the call leaves nothing to settle. Its handler ran and its record was released, or every
+//     retry of the call would be refused too.
 func (i *innerCalls) record(rec innerRecord, left Outcome, ran, effect bool) handlerState {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -134,11 +139,12 @@ func (i *innerCalls) setHandler(s handlerState) {
 	i.handler = s
 }
 
-// outcome summarizes the inner calls in one Outcome. The first line that applies decides:
+// outcome summarizes the inner calls in one Outcome, by which attempt.settle may change the
+// outcome of the handler. left is the first of these that applies:
 //
 //   - OutcomeUncertain: a call is still running, or the outcome of a call is unknown.
 //   - OutcomeReleased: a call was refused and may succeed later.
-//   - "": every call is settled.
+//   - "": the inner calls do not affect the handler's outcome.
 //
 // running reports whether a call is still running.
 func (i *innerCalls) outcome() (left Outcome, running bool) {
@@ -153,8 +159,8 @@ func (i *innerCalls) outcome() (left Outcome, running bool) {
 	return left, false
 }
 
-// innerOutcome returns the Outcome that summarizes the inner calls of the attempt's handler, or
-// "" if every one of them is settled; see innerCalls.outcome.
+// innerOutcome summarizes the inner calls of the attempt's handler in one Outcome. It returns ""
+// if these calls do not affect the handler's outcome; see innerCalls.outcome.
 func (a *attempt) innerOutcome() Outcome {
 	left, _ := a.inner.outcome()
 	return left
@@ -171,10 +177,13 @@ func (a *attempt) releasedEnding() Outcome {
 	return a.innerOutcome()
 }
 
-// beginInner reports whether the attempt's handler may begin a guarded call. If so, the
-// caller must call endInner when the guarded call has returned. Until then, the guarded call
-// also counts as running for every outer handler, because it may continue in a goroutine after
-// the attempt's own handler has returned.
+// beginInner counts a guarded call of the attempt's handler as running and returns true. The
+// caller must call endInner when the guarded call has returned. The call also counts as running
+// for every outer handler, because it may continue in a goroutine after the attempt's own handler
+// has returned.
+//
+// If one of these handlers has ended without success, beginInner counts nothing and returns false,
+// and the guarded call must not run.
 func (a *attempt) beginInner() bool {
 	for around := a; around != nil; around = around.outer {
 		if !around.inner.begin() {
@@ -187,7 +196,8 @@ func (a *attempt) beginInner() bool {
 	return true
 }
 
-// endInner ends a guarded call that the attempt's handler made; see recordInner.
+// endInner records how a guarded call of the attempt's handler has ended, and no longer counts the
+// call as running. The parameters are those of recordInner.
 func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
 	a.recordInner(rec, inner, d)
 	for around := a; around != nil; around = around.outer {
@@ -196,13 +206,13 @@ func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
 }
 
 // recordInner records how a guarded call that the attempt's handler made has ended. d is the
-// decision about the call; it is zero if the call panicked. inner is the call's attempt, or nil
-// if the call was decided without an attempt, for example from the cache.
+// decision about the call; it is zero if the call panicked. inner is the call's attempt, or nil if
+// the call was decided without an attempt, for example from the cache.
 //
-// The result affects the record of the handler that made the call. If that handler has already
-// succeeded, its record can no longer change. The result then affects the record of the next
-// outer handler too. All other outer handlers only learn that an inner call may have had an
-// effect.
+// The way in which the call ended may change the outcome of the handler that made the call. If
+// that handler has already succeeded, its outcome can no longer change. The next outer handler is
+// then treated as if it had made the call, and so on outward. For all handlers further out,
+// recordInner only records whether the call may have had an effect.
 func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
 	left := inner.endingOf(d)
 	effect := left == OutcomeSucceeded || left == OutcomeUncertain || d.carriedOut() || d.panicked(inner) || inner != nil && inner.mayHaveHadEffect()
@@ -228,9 +238,10 @@ func recordUnidentified(ctx context.Context, identified *bool) {
 	}
 }
 
-// endingOf returns how an inner call ended: an Outcome or "", as in the parameter left of
-// innerCalls.record. d is the decision about the call. a is the call's attempt, or nil if the
-// call was decided without one, for example from the cache.
+// endingOf returns how an inner call ended: an Outcome, or "" if the call leaves nothing to
+// settle. The parameter left of innerCalls.record has the same values and explains them. d is the
+// decision about the call. a is the call's attempt, or nil if the call was decided without an
+// attempt, for example from the cache.
 func (a *attempt) endingOf(d decision) Outcome {
 	switch {
 	case d.replays && d.failure != nil && d.failure.Code == ErrAnswerUnavailable: // the record has no answer, so it is unknown whether the call succeeded
@@ -265,16 +276,18 @@ func (d *decision) panicked(a *attempt) bool {
 	return d.refusal == nil && !d.replays && (a == nil || !a.started)
 }
 
-// carriedOut reports whether the call was, or may have been, carried out although its caller
-// does not receive the answer. In this case, the answer was not stored, or it can't be read.
+// carriedOut reports whether the call was carried out, or may have been, although its caller
+// receives no answer. The reason is that the answer could not be stored, or that it can't be read.
 func (d *decision) carriedOut() bool {
 	return d.unreturned || d.failure != nil && d.failure.Code == ErrAnswerUnavailable
 }
 
-// mayHaveHadEffect reports whether the attempt's call may have had an effect even if the call
-// did not succeed. That is so in three cases: the call's writes were committed together with a
-// stored failure; the record has results of the handler's steps; or the record is bound to its
-// payload, which means that an earlier attempt may have had an effect.
+// mayHaveHadEffect reports whether the attempt's call may have had an effect. Even if the call did
+// not succeed, there are three ways in which it may have had one:
+//
+//   - A transaction stored the failure together with the writes of the call's handler.
+//   - The record has results of the handler's steps.
+//   - The record is bound to its payload, because an earlier attempt may have had an effect.
 func (a *attempt) mayHaveHadEffect() bool { return a.storedByTx || a.steps.any() || a.bound != "" }
 
 // temporary reports whether a call that a guard has refused with e may succeed if it is
@@ -291,7 +304,8 @@ func (e *Error) temporary() bool {
 	return e.forNow || asksForRetry(e.Status) || serverFailed(e.Status)
 }
 
-// Reasons, sent in events, why an inner call is refused or a handler's answer is not stored.
+// Errors that events contain. Each says why an inner call is refused, or why a handler's answer is
+// not stored.
 var (
 	errInnerTooLate = errors.New("the handler that makes this call has returned without success; it must wait for the calls that it makes")
 	errInnerRunning = errors.New("the handler has returned while a guarded call that it made is still running; it must wait for the call")
@@ -356,20 +370,21 @@ func answerOfError(err error) answerTells {
 	return final
 }
 
-// settle decides the outcome of a handler that has returned. o is the outcome by the handler's
-// answer alone, and tells is what that answer tells the caller. The result is o, unless a step
-// or an inner call is not settled, for example because its outcome is unknown; see the table at
-// the top of this file.
+// settle decides the outcome of a handler that has returned. o is the outcome that follows from
+// the handler's answer alone, and tells is what that answer tells the caller. An inner call or a
+// step whose outcome is unknown may change the outcome, and so may an inner call that was refused;
+// see the table at the top of this file.
 //
-// why is nil if the caller may receive the handler's answer. Otherwise why is the reason: a step
-// or an inner call that is not settled. The caller does not receive the answer in two cases:
+// If the caller may receive the handler's answer, why is nil. Otherwise why says that a step or an
+// inner call is not settled. The caller must not receive the answer in two cases:
 //
 //   - The unsettled step or call has changed the outcome.
 //   - The answer is not stored, and it tells the caller not to repeat the call, such as a 402.
 //
-// After settle, the guard refuses every further inner call of this handler, unless the handler
-// has succeeded and its answer is to be stored. The client may learn that the request failed, or
-// a retry may run the handler again, so a late inner call must not have a further effect.
+// After settle, the guard refuses every further inner call of the handler, for example one from a
+// goroutine. Such a call must not have an effect: the client may learn that the request failed, or
+// a retry may run the handler again. The exception is a handler that has succeeded and whose
+// answer is to be stored. Its goroutines may still make guarded calls.
 func (a *attempt) settle(o Outcome, tells answerTells) (settled Outcome, why error) {
 	stored := o == OutcomeSucceeded || o == OutcomeFailed
 	switch {
@@ -404,12 +419,13 @@ func (a *attempt) settle(o Outcome, tells answerTells) (settled Outcome, why err
 	return o, nil
 }
 
-// settleError returns the ending of a handler that returned err. o is the outcome of err. An
-// unsettled step or inner call may change that outcome; see settle.
+// settleError returns the ending of a handler that returned the error err. o is the outcome that
+// follows from err alone. An unsettled step or inner call may change that outcome; see settle.
 //
-// If the outcome is uncertain, the client does not receive a final err, such as a 402, because
-// a final error tells the client not to repeat the request. But if the handler itself marked
-// err as Uncertain, the client receives err: the handler knew that the outcome is uncertain.
+// A final error, such as a 402, tells the client not to repeat the request. That would be wrong
+// while the outcome is uncertain, so the client then does not receive a final error. The exception
+// is an error that the handler itself has marked as Uncertain. The client receives that error,
+// because the handler chose it knowing that the outcome is uncertain.
 func (a *attempt) settleError(o Outcome, err error) ending {
 	tells := answerOfError(err)
 	if _, marked := err.(*uncertainError); marked { //nolint:errorlint // a mark inside err is not that of the whole error

@@ -54,8 +54,9 @@ func (t *Transport) newValue(req *http.Request) (string, error) {
 		}
 		return value, nil
 	}
-	// For a redirect, net/http copies the header of the first request, but not the key
-	// that this transport added. That key is in the Request of the redirecting response.
+	// Let a redirected request keep its key. net/http copies the header that the caller set on the
+	// first request, but not a key that this transport added. The added key is in the Request of
+	// the redirecting response.
 	if from := lastRedirect(req, t.guards); from != nil {
 		if values := t.keysIn(from.Header); len(values) > 0 {
 			return values[0], nil

@@ -87,9 +87,9 @@ func isTemporary(status int) bool {
 	}
 }
 
-// permanent reports whether the next attempt would fail with the same error. Every other error
-// counts as a network error and is retried. An unnecessary retry does no harm, because it has
-// the same key.
+// permanent reports whether every further attempt would fail with the same error, such as an
+// invalid certificate. All other errors count as network errors and are retried. An unnecessary
+// retry does no harm, because it has the same key.
 func permanent(err error) bool {
 	if errors.Is(err, http.ErrSchemeMismatch) {
 		return true

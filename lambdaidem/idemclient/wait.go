@@ -35,8 +35,8 @@ func sum(a, b time.Duration) time.Duration {
 	return a + b
 }
 
-// sleep waits for d and returns nil. If the request ends earlier, it returns the cause at
-// once.
+// sleep waits for d and returns nil. If the request is canceled during the wait, or its deadline
+// passes, sleep returns the cause at once.
 func sleep(req *http.Request, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

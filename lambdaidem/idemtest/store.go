@@ -20,8 +20,8 @@ import (
 //
 // Besides the methods of lambdaidem.Store, it passes on those of lambdaidem.StepStore,
 // lambdaidem.Transactor, lambdaidem.Loader, lambdaidem.Preparer and lambdaidem.Holder. Load,
-// Prepare and Hold can't be made to fail. Call any other method on the inner store itself. If the inner
-// store is not a StepStore, SaveSteps fails.
+// Prepare and Hold can't be made to fail. Call any other method on the inner store itself. If
+// the inner store is not a StepStore, SaveSteps fails.
 type Store struct {
 	inner lambdaidem.Store
 
@@ -144,8 +144,10 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 	})
 }
 
-// call records a call of a verb and determines its fault. Depending on the fault, it passes
-// the call on with pass, returns an error, or kills the process.
+// call handles one call of the store method that v names. It adds the call to the list that Calls
+// returns, and finds the fault that Next or Always has set for the method. The fault decides
+// whether the inner store's method, pass, is called, whether an error is returned, and whether the
+// simulated process is killed.
 func (s *Store) call(ctx context.Context, v Verb, id string, pass func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 	process.EndIfDead(ctx)
 	s.mu.Lock()
