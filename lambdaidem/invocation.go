@@ -27,10 +27,10 @@ func invocationOf(ctx context.Context) string {
 	return label(lc.AwsRequestID)
 }
 
-// failureCode returns a short name for the error that ended an attempt, for the released
-// record to store: the error's code, "http_503" for a response with status 503, "panic", or
-// the name of the error's Go type. It never returns any of the error's text, which may
-// contain personal data and secrets.
+// failureCode returns a short name for the error that ended an attempt: the error's code,
+// "http_503" for a response with status 503, "panic", or the name of the error's Go type. A
+// release of the record stores the name as Record.LastFailure. It never contains any of the
+// error's text, which may contain personal data and secrets.
 func failureCode(err error) string {
 	switch {
 	case err == nil:

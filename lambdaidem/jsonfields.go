@@ -38,7 +38,8 @@ type hiddenField struct {
 // jsonFields returns the fields that encoding/json writes for a struct that has neither
 // MarshalJSON nor MarshalText, in the order of the struct. If a field is missing from the
 // JSON although no tag omits it, hidden describes that field. If several fields are missing,
-// hidden describes one of them, and prefers a field that is not shadowed; see hiddenField.
+// hidden describes only one of them, if possible a field that is not shadowed. A shadowed
+// field is often intended; see hiddenField.
 func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
 	var all []jsonField
 	var repeated *hiddenField
@@ -135,8 +136,8 @@ func validJSONName(s string) bool {
 // promoted examines whether the struct type t gets its MarshalJSON or MarshalText method
 // from an embedded field. The JSON of t then shows only that embedded field, and t's other
 // fields are missing. In this case, promoted returns the embedded field and true. It returns
-// false if t has no such method, if t declares the method itself, or if no other field is
-// missing.
+// false if t has no such method, if t declares the method itself, or if t has no other field
+// that JSON would show.
 func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 	method := "MarshalJSON"
 	of := t
@@ -237,7 +238,8 @@ func findHidden(t reflect.Type, met map[reflect.Type]bool) *hiddenField {
 	return nil
 }
 
-// worse returns the hidden field that is less likely to be intended.
+// worse returns a or b, whichever is not shadowed, because a shadowed field is often intended.
+// If this does not decide, worse returns a, or b if a is nil.
 func worse(a, b *hiddenField) *hiddenField {
 	if a == nil || b != nil && a.shadowed && !b.shadowed {
 		return b

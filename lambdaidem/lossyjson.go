@@ -153,10 +153,10 @@ func (s *search) fields(v reflect.Value) *hidden {
 	return nil
 }
 
-// ownText checks a value that has a MarshalJSON or MarshalText method. The text that the
-// method writes must be valid UTF-8, and JSON must not have the escape of U+FFFD, which may
-// stand for invalid bytes. ownText accepts every json.RawMessage, because it has its JSON
-// already and loses nothing.
+// ownText checks a value that has a MarshalJSON or MarshalText method. It calls the method. The
+// text must be valid UTF-8. If it is JSON, it must not contain the escape \ufffd either, which
+// may stand for invalid bytes. ownText accepts every json.RawMessage, because a RawMessage is
+// JSON already, so nothing is lost.
 func (s *search) ownText(v reflect.Value) *hidden {
 	t := v.Type()
 	if !s.texts || t == rawJSON || !v.CanInterface() {

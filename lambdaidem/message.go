@@ -63,9 +63,10 @@ func (m *message) attribute(name, dataType, value string) {
 // payload returns what the fingerprint of a message covers: the body, the values in m.parts,
 // and the attributes whose names are in named. All of these are the same in every delivery.
 //
-// The form of the payload has the names of the covered values. It changes if named changes,
-// or if the same message comes another way, such as through SNS with raw message delivery.
-// Fingerprints with different forms do not count as proof of different messages.
+// payload also sets p.form to the names of the covered values. These names change if named
+// changes, or if the same message comes another way, such as through SNS with raw message
+// delivery. The fingerprint then differs although the message may be the same. So two
+// fingerprints with different forms are no proof of two different messages.
 func (m *message) payload(named []string) (p payload, parts []string) {
 	isNamed := func(a attribute) bool {
 		return slices.ContainsFunc(named, func(name string) bool { return strings.EqualFold(name, a.name) })
@@ -158,9 +159,10 @@ func (w *messageWork) rejected(err error) ending {
 	return w.ending()
 }
 
-// ending returns the outcome of the handler. It never stores a failure, not even one that
-// Permanent marks: a message that is redriven from a dead-letter queue, after the cause has
-// been fixed, must run again.
+// ending returns how the handler has ended. The outcome is never OutcomeFailed, so the guard
+// never stores an error as the answer, not even an error that the handler marked as Permanent.
+// A message that is redriven from a dead-letter queue, after the cause of the error has been
+// fixed, must run again.
 func (w *messageWork) ending() ending {
 	if w.err == nil {
 		o, _ := w.attempt.settle(OutcomeSucceeded, success)
@@ -195,7 +197,7 @@ func (e *panicError) Unwrap() error {
 }
 
 // reported returns the panic as the error that Lambda would report if the handler were not
-// guarded, but without the stack, which Error writes to the log.
+// guarded. The error has no stack, because the stack is logged as a part of Error's text.
 func (e *panicError) reported() error {
 	return messages.InvokeResponse_Error{Type: typeName(e.value), Message: fmt.Sprint(e.value)}
 }

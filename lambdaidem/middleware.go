@@ -18,17 +18,21 @@ import (
 //	mux.Handle("POST /payments", guard.Middleware(next))
 //
 // A record belongs to the host and the path that the client requested, before any prefix
-// was stripped. If an http.ServeMux matched a pattern that fits the whole requested path, and
-// the pattern is no subtree such as "/a/" or "/{rest...}", the record belongs to the pattern
-// instead of the path. A retry must come to the same host. Behind proxies that change the
-// host, let an outer handler set r.Host. If two guarded handlers serve the same method, host
-// and path, and for example a header decides between them, give each of them a guard with its
-// own Namespace; see [Guard.With].
+// was stripped. If an http.ServeMux pattern has matched the whole requested path, the record
+// belongs to the pattern instead of the path. A pattern that matches a whole subtree, such as
+// "/a/" or "/{rest...}", does not count.
 //
-// The middleware must know the whole body. It refuses a request if an outer handler has
-// read some of the body. It also refuses a body without a Content-Length, unless the server
-// or its mux calls the middleware directly. [Outermost] helps if outer handlers read
-// nothing, or restore what they have read.
+// A retry must come to the same host. Behind proxies that change the host, let an outer
+// handler set r.Host. If two guarded handlers serve the same method, host and path, and for
+// example a header decides between them, give each of them a guard with its own Namespace; see
+// [Guard.With].
+//
+// The middleware must know the whole body, to compare it with that of an earlier request. It
+// refuses a request if an outer handler has read some of the body. Without a Content-Length,
+// the middleware can't tell whether an outer handler has done so. It then refuses the request,
+// unless the server or its mux calls the middleware directly. With [Outermost] around the
+// outer handlers, the middleware accepts such a request if the outer handlers read nothing of
+// the body, or restore what they have read.
 //
 // The handler's response is sent after it has been stored. The client receives the same
 // response as without the guard, both the first time and in a replay. For a replay, outer
@@ -38,12 +42,12 @@ import (
 // http.TimeoutHandler around the middleware. Inside the middleware, it would respond with 503
 // while the handler still runs.
 //
-// A request that runs unguarded passes through unchanged, and so does its response. The
-// middleware must read the body before it can decide whether to guard a request if
-// Options.Skip is set, or if both Options.Key and Options.KeyOptional are set. The handler
-// still receives the whole body. If the store has transactions, the handler of an unguarded
-// request can enlist writes. Its ResponseWriter then wraps that of the server, so
-// http.MaxBytesReader can't ask the server to close the connection.
+// A request that runs unguarded passes through unchanged, and so does its response. Options.Skip
+// and, with Options.KeyOptional, Options.Key may decide that a request runs unguarded. Both may
+// look at the body, so the middleware reads the body before it calls them. The handler still
+// receives the whole body. If the store has transactions, the handler of an unguarded request
+// can enlist writes. Its ResponseWriter then wraps that of the server, so http.MaxBytesReader
+// can't ask the server to close the connection.
 func (g *Guard) Middleware(next http.Handler) http.Handler {
 	if g.opts.Principal == nil && !g.opts.AnonymousCallers {
 		panic("lambdaidem: Middleware: set Options.Principal, or Options.AnonymousCallers if callers need not be told apart")

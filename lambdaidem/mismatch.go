@@ -21,9 +21,9 @@ const (
 	maybeSamePayload                     // can't be compared: the digests differ, but so do the settings under which they were made
 )
 
-// comparePayload compares the payload of this call with the payload of a record, whose
-// fingerprint is recorded. It makes fingerprints of the call's payload with every secret
-// of the guard, because the record's may have been made with any of them.
+// comparePayload compares the payload of this call with the payload of a record. The
+// parameter recorded is the record's fingerprint. Any secret of the guard may have made that
+// fingerprint, so comparePayload makes a fingerprint of the call's payload with each secret.
 func (c *call) comparePayload(recorded string) payloadMatch {
 	best := compareFingerprints(c.fingerprint, recorded)
 	if best == samePayload || c.others == nil {
@@ -55,16 +55,17 @@ func compareFingerprints(fingerprint, recorded string) payloadMatch {
 	}
 }
 
-// mayReplace reports whether the call may claim rec, a released record without steps,
-// although the call's payload may differ from the record's. Record.Bound decides:
+// mayReplace reports whether the call may claim rec, a released record without steps, even if
+// the call's payload is not known to be that of the record. The result depends on Record.Bound,
+// which says why a released record refuses another payload:
 //
-//   - If Bound is empty, the call may claim the record, so that a client can correct its
+//   - If Bound is empty, the record accepts any payload, so that a client can correct its
 //     request.
-//   - With BoundByDownstreamKey, the call may claim the record unless the payloads are known
-//     to differ. The handler sends the same downstream key as before to another service. If
-//     the payload has changed after all, that service refuses the changed request.
-//   - With any other Bound, the call may not claim the record, because nothing would detect
-//     a changed payload. For example, a guarded call inside the handler may have a key that
+//   - With BoundByDownstreamKey, the record refuses only a payload that is known to differ.
+//     If the payloads can't be compared, the record accepts the call: the handler sends the
+//     same downstream key as before to another service, which refuses a changed payload.
+//   - With any other Bound, mayReplace returns false, because nothing else would detect a
+//     changed payload. For example, a guarded call inside the handler may have a key that
 //     depends on the payload.
 func (c *call) mayReplace(rec Record) bool {
 	switch rec.Bound {
@@ -81,11 +82,13 @@ func (c *call) mayReplace(rec Record) bool {
 var errOtherSettings = errors.New("the record's fingerprint was made under other options or secrets, or by another version of the payload's type: see docs/operate.md, \"Something changes in a deployment\"")
 
 // settingsUnknown replaces the SETTINGS in a record's fingerprint, which has the form
-// SETTINGS.DIGEST. The guard uses it when a call claims a record although the payloads could
-// not be compared. The DIGEST is then that of the call, but the record may have begun with
-// another payload. No real settings equal settingsUnknown, so a later call with a different
-// digest is not taken for a call with another payload: it may be a retry of the original
-// request.
+// SETTINGS.DIGEST. The guard stores it when a call claims a record although the payloads of
+// the call and the record could not be compared. The DIGEST is that of the call's payload,
+// but the request that created the record may have had another payload.
+//
+// If that request is retried, its digest may differ from the DIGEST. A different digest proves
+// another payload only if the settings are equal, and no real settings equal settingsUnknown.
+// So the guard does not tell the client of the retry that its payload is another one.
 const settingsUnknown = "?"
 
 // withUnknownSettings returns the fingerprint with settingsUnknown in place of its settings.
@@ -94,14 +97,15 @@ func withUnknownSettings(fingerprint string) string {
 	return settingsUnknown + "." + digest
 }
 
-// fingerprintOver returns the new fingerprint of rec when this call claims rec. It is the
-// fingerprint of the call's payload, made with the first secret. If the record kept its old
-// fingerprint, no call would match the record once the old secret is removed from the
-// options.
+// fingerprintOver returns the fingerprint to store in rec when this call claims rec. It is the
+// fingerprint of the call's payload, made with the first secret. The record can't keep its old
+// fingerprint, because that may have been made with an older secret. Once the older secret is
+// removed from the options, no call would match the record.
 //
-// The new fingerprint has settingsUnknown if the payload of this call could not be compared
-// with the record's, or if that was so for an earlier claim. A record that accepts any
-// payload does not need settingsUnknown.
+// The new fingerprint has settingsUnknown if nobody knows whether the record was created for
+// the same payload: this call's payload can't be compared with the record's, or the record's
+// fingerprint already has settingsUnknown. The exception is a released record with an empty
+// Bound, which accepts any payload: the fingerprint then is that of the call.
 func (c *call) fingerprintOver(rec Record) string {
 	forgotten := rec.State == Released && rec.Bound == "" // the record accepts any payload
 	inDoubt := c.comparePayload(rec.Fingerprint) == maybeSamePayload || strings.HasPrefix(rec.Fingerprint, settingsUnknown)

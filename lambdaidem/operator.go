@@ -102,27 +102,28 @@ func NoAnswer(why string) *Failure {
 // died has called that service.
 func (r Record) DownstreamKey(name string) string { return downstreamKey(r.ID, name) }
 
-// CheckResult returns an error if r can't be the result of a record with the given scope,
-// because the guard could not replay it. An operator's program should call CheckResult
-// before it completes a record by hand. Otherwise every replay might fail with
-// [ErrAnswerUnreadable], or the client might receive a broken response. CheckResult requires
-//   - for a [RecordHTTP], a response as [EncodeAnswer] encodes it, which a server can send:
-//     a status of 200 to 599, no body if the status does not allow one (204, 205, 304), at
-//     most 6 MB, headers and cookies that HTTP allows, a Content-Length that equals the
-//     length of the body, and a body that is encoded as its Content-Encoding says, or else
-//     JSON if its Content-Type says so;
-//   - for a [RecordValue], JSON of at most 6 MB without white space between its tokens and
-//     without repeated members, or a failure with a code, a message and either no status or
-//     one of 400 to 599;
-//   - for a [RecordMessage], {}.
+// CheckResult returns an error if the guard could not replay r from a record with the given
+// scope. An operator's program should call CheckResult before it completes a record by hand.
+// Otherwise every replay might fail with [ErrAnswerUnreadable], or the client might receive a
+// broken response. The scope determines the kind of the record, and so what r must be:
 //
-// r.Outcome must be [OutcomeSucceeded] or [OutcomeFailed], and [OutcomeFailed] for a
-// failure. A failure made by [NoAnswer] is valid for every kind, with either outcome.
+//   - For a [RecordHTTP], r.Value is a response that a server can send, as [EncodeAnswer]
+//     encodes it. The status is 200 to 599. HTTP allows the headers and cookies, and there
+//     is no Transfer-Encoding. The body has at most 6 MB, and is empty if the status does not
+//     allow one (204, 205, 304). The body fits a Content-Length and a Content-Encoding, if
+//     there are any. A body without a Content-Encoding is JSON if the Content-Type says so.
+//   - For a [RecordValue], r.Value is JSON of at most 6 MB, without white space between its
+//     tokens and without repeated members. Or r.Failure has a code, a message and either no
+//     status or a status of 400 to 599, and r.Outcome is [OutcomeFailed].
+//   - For a [RecordMessage], r.Value is {}.
+//
+// r.Outcome must be [OutcomeSucceeded] or [OutcomeFailed]. A failure made by [NoAnswer] is
+// valid for every kind, with either outcome.
 //
 // CheckResult does not know which type the handler of a RecordValue returns. A replay
 // decodes the JSON into that type and encodes the value again. The replay fails if the new
-// JSON differs: if the type writes a number in another form (such as 1.50), or has no field
-// for a member. The order of the members does not matter.
+// JSON differs. For example, a float64 turns 1.50 into 1.5, and a struct drops a member for
+// which it has no field. The order of the members does not matter.
 func CheckResult(scope string, r Result) error {
 	s, err := ParseScope(scope)
 	if err != nil {

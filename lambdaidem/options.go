@@ -107,28 +107,32 @@ type Options struct {
 	// tenths of the time that an invocation starts with, half of that time is reserved
 	// instead. Default: 500 ms or a tenth of the time left, whichever is less.
 	Reserve time.Duration
-	// CleanupTimeout is the maximum time for each of three tasks: releasing a record,
-	// storing an answer after the time reserved for it has passed, and committing the
-	// enlisted writes of a request that runs unguarded. Default: 2 s.
+	// CleanupTimeout is the maximum time for each of these tasks:
 	//
-	// If a call was made inside another guarded handler, that outer handler still needs time
-	// to store its answer. Each task of the inner call may use at most half of that time.
+	//   - releasing a record;
+	//   - storing an answer that is late, because the handler has used up the time of Reserve;
+	//   - committing the enlisted writes of a request that runs unguarded.
+	//
+	// Default: 2 s. If the handler of an outer guarded call made this call, the outer call
+	// still needs time to store its own answer. Each task may then use at most half of that
+	// time.
 	CleanupTimeout time.Duration
 
 	// Wait is how long a duplicate request waits for the attempt in progress before it
 	// gets 409. The wait always ends early enough to answer before the deadline of the
 	// invocation. Default: 0, a duplicate gets 409 at once.
 	Wait time.Duration
-	// MinRunTime is the minimum time that a handler gets. It applies to a request that has
-	// waited for another attempt (see Wait), and to each message of a batch: the handler
-	// starts only if MinRunTime plus Reserve (if set) are left of the invocation. Default:
-	// 1 s.
+	// MinRunTime prevents a handler from starting so late that it can't finish. It applies to
+	// a request that has waited for another attempt (see Wait), and to each message of a
+	// batch. The handler starts only if at least MinRunTime plus Reserve is left of the
+	// invocation. Otherwise the request gets 409, or the message fails and is delivered
+	// again. Default: 1 s.
 	//
-	// A function with a short timeout might never have so much time left, and no message
-	// would begin. So if MinRunTime plus Reserve exceeds nine tenths of the time that an
-	// invocation starts with, a message begins if at least half of that time is left. The
-	// guard logs one warning about this if MinRunTime is above the default or Reserve is
-	// set.
+	// If a function has a short timeout, so much time might never be left, and no message
+	// would ever begin. Another rule therefore applies to messages if MinRunTime plus Reserve
+	// exceeds nine tenths of the time that the invocation starts with: a message begins if
+	// at least half of that time is left. The guard logs one warning about this if MinRunTime
+	// is above the default or Reserve is set.
 	MinRunTime time.Duration
 	// RetryAfter is the minimum value of the Retry-After header in a 409
 	// [ErrInProgress] and in a 503. It is sent in whole seconds, rounded up. Default:
@@ -145,29 +149,33 @@ type Options struct {
 	// outcome must be [OutcomeSucceeded]. Any other outcome drops the writes, so the client
 	// gets 500 [ErrWriteInvalid] instead of a success.
 	//
-	// A handler may itself make a guarded call, an inner call, which can limit the outcome:
+	// A handler may itself make a guarded call, an inner call. Two cases override the result
+	// of Outcome, unless the response has a status of 200 to 399 and is to be stored:
 	//
-	//   - If the inner call was refused and may succeed later, the guard stores only a
-	//     response with a status of 200 to 399, whatever Outcome returns.
-	//   - If it is unknown whether the inner call had its effect, the guard also stores only
-	//     such a response, and it does not release the record.
+	//   - If the inner call was refused and may succeed later, the response is not stored.
+	//     Under policy [Rerun], a retry can then run the handler and the inner call again.
+	//   - If it is unknown whether the inner call had its effect, the response is not stored,
+	//     and the record is not released. No retry runs the handler before the lease has
+	//     ended.
 	//
-	// If this limit changes the outcome, the client gets 503 [ErrOutcomeUnknown] instead of
-	// the response. See docs/effects.md, "Guarded calls inside a handler".
+	// If this changes the outcome, the client gets 503 [ErrOutcomeUnknown] instead of the
+	// response. See docs/effects.md, "Guarded calls inside a handler".
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler without a lease if a request to the store fails. A retry may
 	// then run the handler again. Default: false, the client gets 503 and the handler does
 	// not run.
 	//
-	// Even with FailOpen, the handler does not run if it might repeat a step of an earlier
-	// attempt. That is possible if the record has steps, or if the failed request may have
-	// taken over the record of an attempt that died. The handler does not run either if the
-	// guard has looked up the record because of Repeated, and the record does not allow this
-	// call to run.
+	// Even with FailOpen, the handler does not run in these cases, and the client gets 503:
+	//
+	//   - The record has stored steps of an earlier attempt, or may have them because the
+	//     failed request may have taken over the record of an attempt that died. The handler
+	//     might repeat such a step.
+	//   - The guard has already read the record, because of Repeated, and the record forbids
+	//     this call to run. For example, another attempt is running.
 	//
 	// Under policy [Hold], FailOpen may leave a record that waits for an operator, although
-	// the handler has run and the client has its answer. That happens if the store granted
-	// the lease, but its reply was lost, and then the answer could not be stored.
+	// the handler has run and the client has its answer. This happens if the database grants
+	// the lease, but its reply is lost, and the answer can't be stored later.
 	FailOpen bool
 	// Optimistic runs the handler without taking a lease first. The enlisted writes, the
 	// answer and the record are then committed in one transaction, so that a new request
@@ -191,20 +199,20 @@ type Options struct {
 	// If a wrong part is ignored, such as an amount, a request with another amount counts as
 	// a retry.
 	//
-	// An ignored part may also be absent. An array index in a pointer refers to the complete
-	// array, before ignored elements are left out. A pointer to a part that does not exist
-	// has no effect. Case matters. The pointers don't apply to a body that is not JSON, or
-	// that two JSON readers may understand differently, such as one with a repeated member.
-	// The fingerprint covers every byte of such a body.
+	// An ignored part may also be absent, so a pointer to a part that does not exist has no
+	// effect. An array index in a pointer counts all elements of the array, including ignored
+	// ones. Case matters in the names of members. The pointers don't apply to a body that is
+	// not JSON, or that two JSON readers may understand differently, such as one with a
+	// repeated member. The fingerprint covers every byte of such a body.
 	//
-	// After you add a pointer, retries of older requests that have the part it names get 422
-	// until Options.TTL has passed.
+	// If you add a pointer, the retry of an earlier request that contains the named part gets
+	// 422, until Options.TTL has passed.
 	FingerprintIgnore []string
 	// FingerprintHeaders are the names of HTTP request headers that the fingerprint
 	// covers, besides method, path, query and body: the header with a tenant or a
 	// currency, for example. Case does not matter in the names. An absent header differs
 	// from an empty one, and the order of several values matters. After a change of the
-	// list, retries of older requests get 422 until Options.TTL has passed. Default: none.
+	// list, retries of earlier requests get 422 until Options.TTL has passed. Default: none.
 	FingerprintHeaders []string
 	// FingerprintSecrets are secret keys for fingerprints. With a secret, a fingerprint is
 	// an HMAC-SHA256 (RFC 2104) instead of a SHA-256, so that someone who can read the table

@@ -15,9 +15,9 @@ type function struct {
 	more    bool       // the last argument may be repeated
 }
 
-// samePosition marks an argument whose value becomes the function's result or a part of it.
-// The rest of the expression uses such an argument as it uses the result, so checkCall
-// checks the argument in the position of the call itself.
+// samePosition marks an argument whose value becomes the function's result or a part of it, as
+// in not_null(a, b). checkCall checks such an argument as if it stood in the expression in
+// place of the call.
 const samePosition position = -1
 
 // Reasons for rejecting functions. An error text consists of "the function", the function's

@@ -25,8 +25,8 @@ import (
 // ReasonTimeout and NotApplied. The only other errors are these:
 //
 //   - A call whose lease is lost returns [lambdaidem.ErrLeaseLost].
-//   - SaveSteps returns a StoreError with ReasonInvalid and NotApplied if it comes too late:
-//     the record already has other steps, and at least as many as the call would save.
+//   - SaveSteps returns a StoreError with ReasonInvalid and NotApplied if the steps to save
+//     are out of date: the record has at least as many steps, and they are not the same ones.
 type Store struct {
 	mu      sync.Mutex
 	records map[string]lambdaidem.Record
@@ -136,8 +136,8 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 	}
 }
 
-// SaveSteps stores the results of an attempt's steps; see [lambdaidem.StepStore]. It limits
-// neither the number of steps nor their size.
+// SaveSteps stores the results of an attempt's steps; see [lambdaidem.StepStore]. The steps may
+// have any number and any size.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
 	if err := ended(ctx, "save_steps"); err != nil {
 		return lambdaidem.Record{}, err

@@ -20,8 +20,9 @@ type Item struct {
 	// "" means that the item has no key.
 	Key string
 	// Content is a digest of the item's payload. An item with the same Key and Content as
-	// an earlier item is a duplicate, and does not run. It succeeds if the earlier item
-	// succeeded. Otherwise it fails with ErrDuplicate.
+	// an earlier item is a duplicate, and does not run. The duplicate succeeds if the earlier
+	// item succeeded. Otherwise the duplicate fails with ErrDuplicate. An item without a Key
+	// is never a duplicate.
 	Content string
 }
 

@@ -20,8 +20,8 @@ type node struct {
 	// members has the child node for each token below this node. The token is the name of
 	// an object's member, in canonical spelling.
 	members map[string]*node
-	// elements has the child nodes of those tokens that can also be the index of an array's
-	// element, by index.
+	// elements has the child nodes whose token is a number such as "0", which can also be an
+	// array index. The map's key is that index.
 	elements map[int]*node
 }
 
@@ -58,7 +58,8 @@ func (p *Pointers) add(pointer string) error {
 	return nil
 }
 
-// child returns the child node for a token, and adds it if there is none.
+// child returns the child node for name, which is one token of a pointer after its escapes are
+// decoded. If the node has no such child, child adds it.
 func (at *node) child(name string) *node {
 	spelled := spell(name)
 	next := at.members[spelled]
@@ -132,10 +133,12 @@ func (c *cutter) value(at *node) {
 	}
 }
 
-// all reads an object or an array and copies it to the result, except for the members or
-// elements that the pointers name. closing is its closing brace or bracket. find returns the
-// node, in the tree of pointers, for the i-th member or element, which begins at pos. It
-// returns nil if no pointer names that member or element, or a part of it.
+// all copies the object or array at pos to the result, without the members or elements that
+// the pointers name. closing is the closing brace or bracket of the object or array.
+//
+// find(i) must return the node in the tree of pointers for the member or element with index i,
+// which begins at pos. The node is nil if no pointer names that member or element, or a part
+// of it.
 func (c *cutter) all(closing byte, find func(i int) *node) {
 	c.keep(c.pos + 1)
 	first := c.kept

@@ -44,9 +44,9 @@ type member struct {
 	position
 }
 
-// position is where a member is in the output, before members are reordered. moved is
-// len(scanner.moved) when the member ended. So the last elements of scanner.moved[:moved]
-// are those objects inside the member whose members must be reordered.
+// position is where a member is in the output, before members are reordered. moved is the
+// number of elements that scanner.moved had when the member ended. The objects inside the
+// member whose members must be reordered, if there are any, are the last of these elements.
 type position struct {
 	start, end uint32
 	moved      uint32
@@ -68,10 +68,10 @@ func (s *scanner) name() (member, bool) {
 		s.flush()
 		spelt = s.out[start:]
 	}
-	// The folded name contains the escapes of the name. Folding changes their letters, but
-	// two different escapes stay different, and an escape still differs from text without an
-	// escape. appendFolded drops a combining dot (U+0307) after an i. No escape ends in an
-	// i, so no dot after an escape is dropped.
+	// An escape such as \n is folded like the rest of the name. That is safe: two different
+	// escapes stay different, and an escape still differs from text without an escape.
+	// appendFolded drops a combining dot (U+0307) after an i. It keeps a dot after an escape,
+	// because no escape ends in an i.
 	s.names = appendFolded(s.names, spelt[1:len(spelt)-1])
 	return member{
 		prefix:   prefix(s.names, name),
@@ -82,9 +82,9 @@ func (s *scanner) name() (member, bool) {
 }
 
 // add adds the member m to the object o after the value of m has been read. It reports false
-// if the object has too many members, or if m has the same name as the member before it. If
-// the members come in the order of their names, that finds every duplicate. Otherwise end
-// sorts the members, and finds the other duplicates.
+// if the object has too many members, or if m has the same name as the member before it. As
+// long as the members come in the order of their names, comparing neighbors finds every
+// duplicate. If they come in another order, the method end sorts them and finds the duplicates.
 func (s *scanner) add(o *opened, m member) bool {
 	count := len(s.open) - o.members
 	if count == s.lim.Members {
@@ -182,9 +182,10 @@ func prefix(names []byte, at int) uint64 {
 	return p
 }
 
-// reorder copies s.spelt[from:to] to dst, and sorts the members of the objects in it. dst
-// has the length to-from. The last elements of s.moved[:n] are the objects to sort: those
-// that begin at position from or later. reorder ignores the elements before them.
+// reorder copies s.spelt[from:to] to dst, and sorts the members of the objects in this part of
+// the text. dst has the length to-from. s.moved[:n] must contain these objects as its last
+// elements. It may begin with other objects, which start before position from and which
+// reorder ignores.
 func (s *scanner) reorder(dst []byte, from, to, n int) {
 	for n > 0 && int(s.moved[n-1].start) >= from {
 		o := s.moved[n-1]
@@ -230,8 +231,9 @@ func (s *scanner) retained() int {
 //     dashes is the empty name;
 //   - json-iterator, like strings.ToLower, reads İ as i. Jackson in the Turkish locale reads
 //     ı as I;
-//   - Jackson in other locales reads İ as i and U+0307, the dot above. Sorting needs an
-//     equivalence relation, and İ also equals i, so the dot is ignored after any i.
+//   - Jackson in other locales reads İ as two characters, i and the combining dot above
+//     (U+0307). The rule before makes İ equal to i alone, so i with that dot must equal i
+//     too. The dot is therefore ignored after any i.
 //
 // Two names also have the same folded form if only a combination of these rules makes them
 // equal. All other names have different folded forms.

@@ -3,12 +3,12 @@ package canon
 import "slices"
 
 // scanner reads a JSON text in one pass. Its output is the text in canonical form, except
-// that the members of objects still have the order of src. moved has the objects whose
-// members must be reordered.
+// that the members of objects still have the order of src. The field moved lists the objects
+// whose members must be reordered later.
 //
-// The output so far is out followed by src[from:pos]. The scanner copies src[from:pos] to
-// out only before white space or an escape, where the output begins to differ from src. A
-// text without either is never copied.
+// The output is in two parts: out, and then src[from:pos], which has been read but not copied
+// to out. The scanner copies this second part only when it meets white space or an escape,
+// because the output differs from src there. A text without either is never copied.
 //
 // The methods return false as soon as the text turns out to have no canonical form. After
 // that, only reset may be called. src must be valid UTF-8.

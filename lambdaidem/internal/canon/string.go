@@ -38,20 +38,22 @@ func (s *scanner) string() bool {
 	}
 }
 
-// plain returns the position of the first byte in src[i:] that can't be part of a string
-// without an escape: a quote, a backslash or a control character. It returns len(src) if
-// there is none.
+// plain returns the position of the first byte in src[i:] that has a special meaning in a
+// JSON string or is not allowed in one: a quote, a backslash or a control character. It
+// returns len(src) if there is none.
 func plain(src []byte, i int) int {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x80 * ones
 	)
 	for ; i+8 <= len(src); i += 8 {
-		// Check eight bytes at once. In (x-n) &^ x, with n subtracted from each byte, the
-		// high bit of a byte is set if the byte of x is less than n. A borrow can set it
-		// wrongly, but only in a byte after a correct one, and only the first one counts.
-		// The variables quote and backslash have a zero byte, which is less than 1, wherever
-		// w has that character.
+		// Check eight bytes at once. The expressions subtract a number from each byte of a
+		// word, such as 1 from each byte of quote. A byte that is less than the number gets
+		// its high bit set in found. The borrow of this subtraction may wrongly set the high
+		// bit of later bytes too. This does no harm, because only the first such byte counts.
+		//
+		// A byte of quote is 0, and therefore less than 1, if and only if the byte of w is a
+		// quote. The same applies to backslash.
 		w := binary.LittleEndian.Uint64(src[i:])
 		quote, backslash := w^('"'*ones), w^('\\'*ones)
 		found := (quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w

@@ -23,13 +23,14 @@ type Sample struct {
 	Outcome string // Event.Kind, or Other
 	Route   string // Event.Template, or None if that is blank
 
-	// Call, Handler and Store are the event's fields Duration, Handler and Store. They are
-	// 0 unless the event ends a call for which the guard looked up the record. A call has at
-	// most one such event, so no call is measured twice. A negative value means that the
-	// clock was set back. Ignore values that are not positive.
+	// Call, Handler and Store are the event's fields Duration, Handler and Store. A call may
+	// send several events, but must be measured only once. So these values are 0 unless the
+	// event gives the result of the call. They are also 0 if the call was refused before its
+	// record was read. A negative value means that the clock was set back. Ignore values that
+	// are not positive.
 	Call, Handler, Store time.Duration
-	// Attempt is the number of the attempt if the event ends a call whose handler ran, and
-	// otherwise 0.
+	// Attempt is Event.Attempt if the event gives the result of a call whose handler ran.
+	// Otherwise Attempt is 0, so that no attempt is counted twice.
 	Attempt int
 
 	// Reason and Throttle say why a request to the store failed. Both are empty unless the
@@ -59,8 +60,8 @@ func Of(e lambdaidem.Event) Sample {
 	return s
 }
 
-// settles reports whether an event of this kind ends a call for which the guard looked up the
-// record. A call has at most one such event.
+// settles reports whether an event of this kind gives the result of a call. A call has at most
+// one such event. The refusal of a call before its record is read does not count.
 func settles(k lambdaidem.Kind) bool {
 	switch k {
 	case lambdaidem.EventReplayed, lambdaidem.EventInProgress, lambdaidem.EventAbandoned, lambdaidem.EventMismatch, lambdaidem.EventUnreadable:
@@ -70,7 +71,7 @@ func settles(k lambdaidem.Kind) bool {
 	}
 }
 
-// ran reports whether an event of this kind ends a call whose handler ran.
+// ran reports whether an event of this kind gives the result of a call whose handler ran.
 func ran(k lambdaidem.Kind) bool {
 	switch k {
 	case lambdaidem.EventNew, lambdaidem.EventReleased, lambdaidem.EventUncertain, lambdaidem.EventAnswerLost:
@@ -96,8 +97,8 @@ var (
 // Unknown is the Sample.Reason or Sample.Throttle if the store did not give one.
 const Unknown = "unknown"
 
-// known returns value if the list all contains value. Otherwise it returns Unknown for an
-// empty value, and Other for any other value.
+// known returns value if it is one of the known values, which are listed in all. It returns
+// Unknown for an empty value, and Other for a value that is not listed.
 func known[T ~string](value T, all []T) string {
 	if value == "" {
 		return Unknown
