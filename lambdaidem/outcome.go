@@ -106,8 +106,9 @@ func asksForRetry(status int) bool {
 // the gateway sends a 5xx instead.
 func serverFailed(status int) bool { return status < 200 || status > 499 }
 
-// refusedForNow reports whether the body of the response is a guard's problem document with
-// ErrInProgress or ErrAttemptAbandoned. A retry of such a call may succeed.
+// refusedForNow reports whether the body of the response is a problem document with the code
+// ErrInProgress or ErrAttemptAbandoned. With these codes, a guard refuses a request only for
+// now. A handler may pass on such a document from another service.
 func refusedForNow(r *Response) bool {
 	body := []byte(r.Body)
 	if r.Base64 {
@@ -122,15 +123,15 @@ func refusedForNow(r *Response) bool {
 	return json.Unmarshal(body, &doc) == nil && (doc.Code == ErrInProgress || doc.Code == ErrAttemptAbandoned)
 }
 
-// outcomeOfError returns the outcome of an error that a handler returned. An error can ask for
-// an outcome, for example by the mark Permanent; see outcomeOfMarks. If it asks for none, its
-// outcome is uncertain under policy Hold and released under policy Rerun.
+// outcomeOfError returns the outcome of an error that a handler returned. The error itself may
+// ask for an outcome, for example because Permanent has marked it; see outcomeOfMarks.
+// Otherwise its outcome is uncertain under policy Hold, and released under policy Rerun.
 //
-// A handler may also return the stored failure of an inner call, that is, of a guarded call
-// that the handler made. innerFailure is the outcome of such an error. It is normally
-// OutcomeFailed, because every retry gets the same failure again. For the handler of a message
-// it is "", which means that the error asks for no outcome: a failed message is not stored, and
-// must run again.
+// innerFailure is the outcome of one special error: the stored failure of an inner call, that
+// is, of a guarded call that the handler made. innerFailure is normally OutcomeFailed, because
+// every retry gets the same failure again. For the handler of a message, innerFailure is "", so
+// that the stored failure asks for no outcome: a failed message is not stored, and must run
+// again.
 func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 	if o := g.outcomeOfMarks(err, innerFailure); o != "" {
 		return o
@@ -141,14 +142,19 @@ func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 	return OutcomeReleased
 }
 
-// outcomeOfMarks returns the outcome that err asks for, or "" if it asks for none. Permanent,
-// Uncertain and Retryable mark an error with an outcome. An error made by Reject has the
-// outcome of its status. The stored failure of an inner call has the outcome innerFailure; see
-// outcomeOfError. outcomeOfMarks also examines the errors that err wraps. If they ask for
-// different outcomes, outcomeOfBoth chooses one.
+// outcomeOfMarks returns the outcome that err asks for, or "" if it asks for none. These errors
+// ask for an outcome:
 //
-// If err joins several errors, policy Hold makes the outcome uncertain as soon as one of them
-// has no mark: that error may come from a call that had an effect.
+//   - An error that Permanent, Uncertain or Retryable has marked.
+//   - An error made by Reject. It has the outcome of a response with its status.
+//   - An ErrOutcomeUnknown. Its outcome is uncertain.
+//   - The stored failure of an inner call, that is, of a guarded call that the handler made. It
+//     has the outcome innerFailure; see outcomeOfError.
+//
+// outcomeOfMarks also examines the errors that err wraps. If they ask for different outcomes,
+// outcomeOfBoth chooses one. If err joins several errors, and one of them asks for no outcome,
+// that one may come from a call that had an effect. Under policy Hold, the result is then
+// uncertain.
 func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case nil, *panicError: // the value of a panic is no mark
@@ -157,8 +163,9 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 		if e.stored {
 			return innerFailure
 		}
-		// The marks in e describe an inner call, and not what the handler itself has done.
-		// See also attempt.settle.
+		// e comes from an inner call, and its marks say nothing about the handler that
+		// made the call. attempt.settle takes the result of the inner call into
+		// account.
 		return ""
 	case *uncertainError:
 		return OutcomeUncertain
@@ -194,14 +201,14 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	return ""
 }
 
-// outcomeWithinMark returns the outcome that err asks for, or "" if it asks for none. err is an
-// error that Permanent or Retryable has marked, without that outer mark. The caller decides
-// between the two outcomes.
+// outcomeWithinMark returns the outcome that err asks for, or "" if err asks for none. err is
+// the error that was passed to Permanent or Retryable, without the mark that this function
+// added. The mark has an outcome too, and the caller chooses between the two by outcomeOfBoth.
 //
-// The result is OutcomeUncertain if err wraps an Uncertain error or ErrOutcomeUnknown, and
-// otherwise OutcomeFailed if err wraps a Permanent error. outcomeWithinMark ignores the status
-// of an error made by Reject, and a Permanent error of an inner call, because the outer mark
-// takes precedence over both.
+// The result is OutcomeUncertain if err wraps an Uncertain error or ErrOutcomeUnknown.
+// Otherwise the result is OutcomeFailed if err wraps a Permanent error. The mark takes
+// precedence over two other things in err, so outcomeWithinMark ignores these: the status of an
+// error made by Reject, and a Permanent error of an inner call.
 func outcomeWithinMark(err error) Outcome {
 	if u := (*uncertainError)(nil); errors.As(err, &u) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain

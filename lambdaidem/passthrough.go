@@ -48,8 +48,9 @@ func copyBack(r, inside *http.Request) {
 	}
 }
 
-// passThrough runs the handler of a net/http request unguarded. It implements the interface
-// served, through which httpWork calls a handler and gets its response.
+// passThrough runs the handler of one net/http request unguarded. If the handler enlists a
+// write, passThrough buffers the response. passThrough implements the interface named served,
+// so that httpWork can run the handler and replace its response, as for a guarded request.
 type passThrough struct {
 	next     http.Handler
 	r        *http.Request
@@ -76,9 +77,10 @@ func (p *passThrough) answer(v any) (Response, error) {
 	return p.response(), nil
 }
 
-// buffers reports whether to buffer the response, because the handler may have enlisted a write.
-// It is called before a part of the response is sent. If it returns false, the response goes to
-// the client at once, and the handler can't enlist writes from now on.
+// buffers reports whether the response must be buffered, because the handler has called TxOf
+// and may have enlisted a write. passThrough calls buffers before it sends each part of the
+// response. If the result is false, the response goes to the client at once, and the handler
+// can't enlist writes from then on.
 func (p *passThrough) buffers() bool {
 	if p.buffered == nil && p.run.enlist.begun(errAnswerBegan) {
 		p.buffer()
@@ -87,16 +89,17 @@ func (p *passThrough) buffers() bool {
 	return p.buffered != nil
 }
 
-// buffer begins to buffer the response, including the changes to the header that the
-// handler has already made.
+// buffer starts buffering the response. The buffered response begins with the header as the
+// handler has changed it so far.
 func (p *passThrough) buffer() {
 	p.early = p.w.Header().Clone()
 	p.buffered = newBufferedAnswer(p.before)
 	p.buffered.header = p.w.Header().Clone()
 }
 
-// sync copies changes of the server's header to the buffered response. A handler that called
-// Header before buffering began still has the server's header, and may change it.
+// sync copies to the buffered response the changes that the handler has made to the header of
+// the server's ResponseWriter. A handler that called Header before buffering began still has
+// that header, and may change it at any time.
 func (p *passThrough) sync() {
 	if p.buffered == nil {
 		return
@@ -130,18 +133,20 @@ func (p *passThrough) forget() {
 	p.buffer()
 }
 
-// restore resets the header to what outer handlers have set.
+// restore undoes the handler's changes to the header of the server's ResponseWriter, so that
+// only the headers that outer handlers have set are left. The response to send then adds its
+// own headers to these.
 func (p *passThrough) restore() {
 	header := p.w.Header()
 	clear(header)
 	maps.Copy(header, p.before)
 }
 
-// writer returns the ResponseWriter for the handler. It implements http.Flusher and
-// http.Hijacker if the server's ResponseWriter does. It implements http.Pusher if the
-// server's ResponseWriter is a Flusher and a Pusher but no Hijacker, as under HTTP/2.
-// http.ResponseController finds other methods of the server's ResponseWriter by Unwrap; see
-// passThroughController.
+// writer returns the ResponseWriter for the handler. This ResponseWriter implements
+// http.Flusher if the server's does, and http.Hijacker if the server's does. It implements
+// http.Pusher if the server's is a Flusher and a Pusher but no Hijacker, as under HTTP/2.
+// http.ResponseController calls Unwrap to find the other methods of the server's
+// ResponseWriter; see passThroughController.
 func (p *passThrough) writer() http.ResponseWriter {
 	w := passThroughWriter{p}
 	_, flushes := p.w.(http.Flusher)
@@ -178,11 +183,12 @@ type passThroughWriter struct{ p *passThrough }
 
 func (w passThroughWriter) Unwrap() http.ResponseWriter { return passThroughController{w} }
 
-// passThroughController adds a Hijack method for http.ResponseController, which calls Unwrap to
-// look for methods that the handler's ResponseWriter does not have. This Hijack fails while the
-// guard buffers the response. Without it, the ResponseController could unwrap the writer of an
-// outer handler, such as one that logs, and find the Hijack of the server's ResponseWriter. It
-// would then take over the connection, and the buffered response would be lost.
+// passThroughController is for http.ResponseController, which calls Unwrap to look for methods
+// that the handler's ResponseWriter does not have. passThroughController adds a Hijack method
+// that fails while the guard buffers the response. Without this method, the ResponseController
+// would unwrap further, for example through a ResponseWriter that logs, and find the Hijack of
+// the server's ResponseWriter. The handler would then take over the connection, and the
+// buffered response would be lost.
 type passThroughController struct{ passThroughWriter }
 
 func (w passThroughController) Unwrap() http.ResponseWriter { return w.p.w }

@@ -59,9 +59,9 @@ type caller struct {
 	apiKeyID string
 }
 
-// sharedSession ends the ARN of every user of a Cognito identity pool: it is the session name
-// that all of them have (Amazon Cognito, "Identity pools authentication flow"). An ARN that
-// ends so does not say which user made the request.
+// sharedSession is the end of an ARN that does not say which user made the request. It is the
+// session name of all users of a Cognito identity pool (Amazon Cognito, "Identity pools
+// authentication flow").
 const sharedSession = "/CognitoIdentityCredentials"
 
 // principal returns the caller's name. If the gateway has verified several credentials, the

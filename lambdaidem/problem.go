@@ -101,8 +101,8 @@ func (g *Guard) ownAnswer(ctx context.Context, r *Request, e *Error) *Response {
 	return resp
 }
 
-// withStatus returns the first *Error in err's tree of wrapped errors, or nil if there is
-// none or it has no HTTP status.
+// withStatus returns the first *Error in err's tree of wrapped errors. It returns nil if there
+// is no *Error, or if the first one has no HTTP status.
 func withStatus(err error) *Error {
 	if err == nil { // skip errors.As, which allocates
 		return nil
@@ -116,11 +116,12 @@ func withStatus(err error) *Error {
 // clientError returns the *Error in err, the error of a handler, if the client may receive that
 // *Error, and nil otherwise.
 //
-// The handler may have made a guarded call itself, an inner call, and may return the guard's
-// refusal of that call. The client would take the refusal for one of its own request. After a
-// 422 about the inner call's payload, for example, it would send the request with a new key,
-// and the request would be carried out twice. After a 500 that says that the inner call's
-// answer can't be read, it would not repeat the request.
+// The handler may have made an inner call, that is, a guarded call of its own, and err may be
+// the guard's refusal of that call. If the client received that refusal, it would believe that
+// its own request was refused. After a 422 about the inner call's payload, for example, the
+// client would send its request with a new key, and the request would be carried out twice.
+// After a 500 that says that the inner call's answer can't be read, the client would not repeat
+// its request.
 func clientError(err error) *Error {
 	e := withStatus(err)
 	if e == nil || !e.byGuard() {
@@ -149,17 +150,18 @@ func clientError(err error) *Error {
 	return nil
 }
 
-// innerRefused returns the error that a client receives instead of a guard's refusal of an inner
-// request, which a guarded handler made; see clientError. The error has no code, because the
-// client would take a code about the inner request for one about its own.
+// innerRefused returns the error for a request that a guarded handler made and that the guard
+// refuses. It replaces a refusal that the client of that handler must not receive; see
+// clientError. The new error has no code: the handler may pass on the error, and the handler's
+// client would take a code for one about the client's own request.
 func innerRefused(err error) *Error {
 	return &Error{Status: http.StatusInternalServerError, Err: err,
 		Detail: "A part of the request was refused. Repeat the request with the same key."}
 }
 
-// answerOf returns the problem document for an error that a guarded handler returned.
-// outcome is the outcome of the error. If the result is nil, the error has no problem
-// document, and the handler's error is returned to the server unchanged.
+// answerOf returns the problem document that an HTTP client receives for err, the error of a
+// guarded handler. The text of the document depends on outcome, the outcome of err. If answerOf
+// returns nil, there is no document for err, and the guard passes on err itself.
 func (g *Guard) answerOf(err error, outcome Outcome) *Response {
 	if e := clientError(err); e != nil {
 		return problem(e)
@@ -183,10 +185,11 @@ func keyInvalid(detail string, err error) *Error {
 	return &Error{Code: ErrKeyInvalid, Status: http.StatusBadRequest, Detail: detail, Err: err}
 }
 
-// keyUnread returns the refusal of a call, because the application's function that finds the
-// key, such as Options.Key, has failed with err. If err contains an *Error that the client may
-// receive, such as one made by Reject, that *Error is the refusal; see ownRefusal. The
-// parameter in is the place where the function looks for the key, "request" or "event".
+// keyUnread returns the refusal of a call whose key could not be found. err is the error of the
+// application's function that finds the key, such as Options.Key. If err contains an *Error
+// that the client may receive, such as one made by Reject, the refusal is that *Error; see
+// ownRefusal. Otherwise the refusal is an ErrKeyInvalid. Its text names the place where the
+// function looked for the key: in, which is "request" or "event".
 func keyUnread(in string, err error) *Error {
 	if own := ownRefusal(err); own != nil {
 		return own
@@ -200,9 +203,9 @@ func keyUnread(in string, err error) *Error {
 // nil otherwise. err comes from a function of the application that finds the key or the caller
 // of the request, such as Options.Key.
 //
-// The function may have made a guarded call, and err may be the refusal of that call. The client
-// must not receive it: after a 422 about the payload of that call, for example, the client would
-// send its request with a new key.
+// The function may have made a guarded call, and err may be the guard's refusal of that call.
+// The client must not receive such a refusal: after a 422 about the payload of that call, for
+// example, the client would send its own request with a new key.
 func ownRefusal(err error) *Error {
 	e := withStatus(err)
 	if e == nil || !e.byGuard() {
@@ -215,8 +218,8 @@ func ownRefusal(err error) *Error {
 	return nil
 }
 
-// keyKind returns the kind of the event that reports the refusal e. e refuses a call because
-// its key is missing or invalid.
+// keyKind returns the kind of the event for the refusal e of a call whose key is missing or
+// invalid.
 func keyKind(e *Error) Kind {
 	if e.Code == ErrKeyMissing {
 		return EventKeyMissing
@@ -315,18 +318,18 @@ func outOfTime(err error, retryAfter time.Duration) *Error {
 		Detail: "The request was not carried out this time, because too little time was left. Repeat it."}
 }
 
-// outcomeUnknown replaces the answer of a handler whose outcome could not be recorded. For
-// example, a request to the store failed, or a guarded call that the handler made was refused
-// or has an unknown outcome; see attempt.settle.
+// outcomeUnknown replaces the answer of a handler if the caller must not rely on that answer.
+// For example, the store could not record the outcome, or a guarded call that the handler made
+// was refused or has an unknown outcome; see attempt.settle.
 func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrOutcomeUnknown, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "The outcome of the request could not be recorded. Repeat it with the same key to get its outcome."}
 }
 
 // conditionFailed replaces the response of a net/http handler after the database has rejected
-// the handler's writes. err is the error of the rejection. The guard calls conditionFailed only
-// if err does not say what to answer: the function Answer has not made err, and err has no
-// problem document.
+// the handler's writes. err is the error of the rejection. The guard does not call
+// conditionFailed if err has an answer of its own, because the function Answer has made it or
+// because it has a problem document.
 func conditionFailed(err error) *Error {
 	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request wrote nothing, because a condition that it requires is not met. Repeat it with the same key."}
@@ -339,10 +342,11 @@ func answerNotKept() *Failure {
 		Message: string(ErrAnswerUnavailable) + ": the operation was carried out, but its answer could not be stored"}
 }
 
-// answerUnavailable refuses a call whose completed record has the failure f in place of an
-// answer. If the outcome is OutcomeFailed, the text for the client must not say that the
-// request was carried out. Either the handler has failed and its answer could not be stored, or
-// an operator has ended the record, by settling it without an answer or by erasing its steps.
+// answerUnavailable refuses a call whose record is completed, but has the failure f instead of
+// an answer. With OutcomeSucceeded, the text tells the client that the request was carried out.
+// With OutcomeFailed, that is not known: the handler has failed and its answer could not be
+// stored, or an operator has ended the record, by settling it without an answer or by erasing
+// its steps.
 func answerUnavailable(f *Failure, outcome Outcome) *Error {
 	detail := "The request was carried out, but there is no answer to repeat. Do not send it again."
 	if outcome == OutcomeFailed {
@@ -373,9 +377,9 @@ func answerUnreadable(err error, outcome Outcome) *Error {
 }
 
 // hasEnded returns the first words of a text for a client that can't receive the stored answer.
-// With OutcomeFailed, these words don't say that the request was carried out. The handler may
-// have refused the request, or an operator may have ended the record without knowing whether
-// the request was carried out.
+// With OutcomeSucceeded, the words say that the request was carried out. With OutcomeFailed,
+// they say only that the request has ended. The handler may have refused the request, or an
+// operator may have ended the record without knowing whether the request was carried out.
 func hasEnded(outcome Outcome) string {
 	if outcome == OutcomeSucceeded {
 		return "The request was carried out"

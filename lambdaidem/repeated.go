@@ -35,9 +35,10 @@ func aboveOne(number string) bool {
 // If the record has an answer, finished is true, and d replays the answer. Otherwise, even if
 // the read fails, the caller must go on as if lookUp had not been called.
 //
-// lookUp sets lookedUpBusy if the record has steps, or if the call may not take it over. In
-// both cases, the handler must not run without a lease. If the store fails when the call then
-// tries to acquire the record, the guard refuses the call even with Options.FailOpen.
+// lookUp sets lookedUpBusy if the handler must not run without a lease. This is so if the
+// record has steps, or if the record is not free, for example because another attempt is
+// running. If the store then fails when the call tries to acquire the record, the guard refuses
+// the call even with Options.FailOpen.
 func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	if !a.call.repeated {
 		return decision{}, false

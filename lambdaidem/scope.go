@@ -37,9 +37,10 @@ func (g *Guard) readable(i *Identity) string {
 	return scopePart(i.Host + of)
 }
 
-// template returns Event.Template: the method and the route template without the host, or
-// the operation. It returns "" if the text would be chosen by a client or a sender, because
-// a metric can't have an unlimited number of values. route is Event.Route.
+// template returns Event.Template: the method and the route template without the host, or the
+// operation. Metrics use this text as a label, which can't have an unlimited number of values.
+// So template returns "" for a concrete path, which a client chooses, and for the operation of
+// an EventBridge event, which the event's sender chooses. route is Event.Route.
 func (i *Identity) template(route string) string {
 	switch {
 	case i.kind() == "path", i.Message && strings.HasPrefix(i.Operation, busOperation+":"):
@@ -78,5 +79,6 @@ func scopePart(s string) string {
 	return s
 }
 
-// scopeEscapes is shared because making a Replacer takes longer than using it.
+// scopeEscapes escapes spaces and percent signs in a part of a scope. It is made only once,
+// because making a Replacer takes longer than using it.
 var scopeEscapes = strings.NewReplacer(" ", "%20", "%", "%25")

@@ -125,9 +125,10 @@ func contentEncodings(r *Response) (encodings []string) {
 	return encodings
 }
 
-// checkEncoding returns an error if the body is not encoded with the last element of encodings,
-// the content coding that was applied last. An empty body is always accepted. binary is
-// Response.Base64.
+// checkEncoding returns an error if the bytes of the body contradict the header
+// Content-Encoding. encodings has the content codings in that header, in the order in which
+// they were applied. checkEncoding checks only the last one, because the bytes of the body show
+// no other. It accepts every empty body. binary is Response.Base64.
 func checkEncoding(encodings []string, binary bool, body []byte) error {
 	if len(body) > 0 && !isEncoded(encodings[len(encodings)-1], binary, body) {
 		return fmt.Errorf("its Content-Encoding is %q, and its body is not encoded so; leave the header out, or give the encoded body", strings.Join(encodings, ", "))

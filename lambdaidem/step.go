@@ -48,18 +48,20 @@ const MaxStepName = 128
 //
 // Besides the errors of fn, Step returns these errors:
 //
-//   - An error without a code if fn was not called: name is not valid, JSON can't
-//     represent a T, the stored steps are too large, Step was called within a step, the
-//     store is not a [StepStore], Options.Optimistic is set, or ctx has ended.
-//   - [ErrAnswerUnreadable] if the stored result does not fit T, because T has changed.
-//     fn was not called.
+//   - An error without a code if the step could not begin, so that fn was not called: name
+//     is not valid, JSON can't represent a T, the stored steps are too large, Step was
+//     called within a step, the store is not a [StepStore], Options.Optimistic is set, ctx
+//     has ended, or the handler has returned.
+//   - [ErrAnswerUnreadable] if there is a stored result, so that fn was not called, but the
+//     result does not fit T, because T has changed.
 //   - [ErrOutcomeUnknown] if fn ran, but its result is too large or has no JSON, or it is
-//     unknown whether the result was stored. Whatever the handler returns, the caller
-//     gets 503. No other attempt runs before the lease has ended. Every later call of
-//     Step in this attempt returns ErrOutcomeUnknown too, without calling its fn.
-//   - [ErrLeaseLost] if fn ran, but another attempt has taken over the record. The
-//     handler's context has ended, and the caller receives the answer of the record, or
-//     409 if the other attempt is still running.
+//     unknown whether the result was stored. Whatever the handler returns, the caller gets
+//     503. No other attempt runs before the lease has ended. Every later call of Step in
+//     this attempt returns ErrOutcomeUnknown too, without calling its fn.
+//   - [ErrLeaseLost] if fn ran, but another attempt has taken over the record. The handler's
+//     context has ended, and the caller receives the answer of the record, or 409 if the
+//     other attempt is still running. Every later call of Step in this attempt returns
+//     ErrLeaseLost too, without calling its fn.
 //
 // Step calls fn every time and stores nothing if there is no guard, if the request runs
 // unguarded, or if the handler runs without a lease because of Options.FailOpen.

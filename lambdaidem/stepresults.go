@@ -30,10 +30,10 @@ type steps struct {
 // errHandlerReturned is the error of a step that runs after the handler has returned.
 var errHandlerReturned = errors.New("the handler has returned; it must wait for the steps that it began")
 
-// begin returns the stored result of the step called name. If stored is false and err is nil,
-// the caller must run the step and then call end. If another call is running the step, begin
-// waits until that call has ended. If the step may not run, begin returns an error. limit is
-// Options.MaxStepBytes.
+// begin returns the stored result of the step with the given name. If stored is false and err
+// is nil, the caller must run the step and then call the method end. If another call is running
+// the step, begin waits until that call has ended. If the step may not run, begin returns an
+// error. limit is Options.MaxStepBytes.
 func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte, stored bool, err error) {
 	for {
 		s.mu.Lock()
@@ -72,8 +72,9 @@ func (s *steps) any() bool {
 	return len(s.stored) > 0
 }
 
-// end lets other calls of the step called name continue. The caller of begin must call end after
-// the step has run, whether or not the step has succeeded.
+// end marks the step with the given name as no longer running, so that other calls that wait
+// for this step continue. After begin has told its caller to run the step, that caller must
+// call end, whether or not the step has succeeded.
 func (s *steps) end(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,9 +99,9 @@ func (s *steps) beginSave(name string, text []byte, stop context.CancelFunc) (St
 	return all, nil
 }
 
-// fail records that the step called name ran, but that its result can't be stored. why is the
-// reason. The attempt then ends as uncertain, because a retry would run the step again; see
-// conclude. fail returns the error that Step returns.
+// fail is called if the step with the given name has run, but its result can't be stored. why
+// is the reason. The attempt then ends as uncertain, because a retry would run the step again;
+// see conclude. fail returns the error that Step returns.
 func (s *steps) fail(name string, why error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,8 +112,9 @@ func (s *steps) fail(name string, why error) error {
 	return err
 }
 
-// lost records that another attempt has taken over the record, whose current state is rec. It
-// ends the handler's context, and returns the error that Step returns.
+// lost is called if the step with the given name has run, but another attempt has taken over
+// the record. rec is the current record. lost ends the handler's context, and returns the error
+// that Step returns.
 func (s *steps) lost(name string, rec Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,9 +211,10 @@ func (a *attempt) stepContext(ctx context.Context) (context.Context, context.Can
 	return a.inContext(within), cancel
 }
 
-// conclude finishes the record after the handler has returned. It discards what the handler
-// returned if the result of a step could not be stored, or if a step found that another attempt
-// has taken over the record.
+// conclude ends the attempt after the handler has returned. Normally it calls finish, which
+// acts by the outcome of the handler's answer. In two cases, conclude discards the answer
+// instead: the result of a step could not be stored, or a step found that another attempt has
+// taken over the record.
 func (a *attempt) conclude(ctx context.Context, w work) decision {
 	running := a.steps.close()
 	switch {
@@ -226,8 +229,8 @@ func (a *attempt) conclude(ctx context.Context, w work) decision {
 	return a.finish(ctx, w, w.ending())
 }
 
-// leavesStep is called after the handler has panicked. It reports whether a step has run, or
-// is still running, whose result is not in the record. If so, the record must not be
+// leavesStep is called after the handler has panicked. It reports whether a step is still
+// running, or has run although its result could not be stored. The record must then not be
 // released, because a retry would run the step again.
 func (a *attempt) leavesStep() bool { return a.steps.close() || a.steps.unsaved != nil }
 

@@ -42,20 +42,23 @@ type Store interface {
 
 	// Complete stores the result if the record is in progress and has the lease's token,
 	// even if the lease has ended. It also succeeds if the record is already completed
-	// under that token. Otherwise it changes nothing and returns [ErrLeaseLost] with the
-	// current record. The time of the call is result.At.
+	// under that token, because the guard repeats a call whose reply was lost. The record
+	// then keeps the result that it has. In all other cases, Complete changes nothing and
+	// returns [ErrLeaseLost] with the current record. The time of the call is result.At.
 	//
 	// If the result can't be stored, the error is a StoreError with [ReasonTooLarge] or
 	// [ReasonEncoding] and NotApplied. The guard then completes the record without an
 	// answer.
 	Complete(ctx context.Context, lease Lease, result Result) (Record, error)
 
-	// Release ends an attempt without storing an answer, so that the next attempt may
-	// begin at once. The record MUST be in progress and have the lease's token, or be
-	// released under that token already. Otherwise Release changes nothing and returns
-	// [ErrLeaseLost] with the current record. The record keeps its attempt number,
-	// fingerprint, token and invocation. Its expiry, last failure and Bound become those
-	// of the lease.
+	// Release ends an attempt without storing an answer, so that the next attempt may begin
+	// at once. The record MUST be in progress and have the lease's token. Release also
+	// succeeds if the record is already released under that token, because the guard
+	// repeats a call whose reply was lost. In all other cases, Release changes nothing and
+	// returns [ErrLeaseLost] with the current record.
+	//
+	// The record keeps its attempt number, fingerprint, token and invocation. Its expiry,
+	// last failure and Bound become those of the lease.
 	Release(ctx context.Context, lease Lease, now time.Time) (Record, error)
 
 	// Get returns the record, or the zero Record if there is none. The read is strongly
@@ -65,11 +68,12 @@ type Store interface {
 
 // KeptAfterExpiry is how long a store keeps a record after it has expired: one hour.
 //
-// During this time, the expired record still refuses requests that reach the database late.
-// Such a request has a condition that compares the record's expiry with the time at which the
-// request was made. The condition fails if the record had not expired at that time. If the
-// record were deleted, the database would carry out a claim or a transaction that its sender
-// gave up long ago.
+// The kept record refuses claims and transactions that reach the database late. Suppose that a
+// claim is sent before the record expires, but reaches the database only after the expiry. Its
+// sender may have given up the claim long ago, so the database must not carry out the claim.
+// The claim has the condition that the record had expired when the claim was made. The kept
+// record shows that it had not, and the condition fails. If the record were deleted, the
+// database would carry out the claim.
 //
 // AWS accepts a request for up to 15 minutes after it was signed. An invocation may sign the
 // same request again for as long as it runs, which is another 15 minutes on Lambda. The rest of
@@ -119,7 +123,8 @@ func (r Record) LeaseLiveAt(now time.Time) bool {
 //
 // Held returns false for a record that was acquired under policy [Rerun], because such a record
 // expires. If a retry reaches a guard with policy Hold after the lease of that record has
-// ended, the retry does not run the handler either, until the record has expired.
+// ended, the guard refuses the retry until the record has expired. A later retry then runs the
+// handler.
 func (r Record) Held() bool { return r.State == InProgress && r.Expires.IsZero() }
 
 // GoneAt reports whether every method of a [Store] treats the record as absent at now.
@@ -141,10 +146,10 @@ func (r Record) GoneAt(now time.Time) bool {
 // BoundByDownstreamKey.
 //
 // After a deployment that changed how fingerprints are made, the guard may be unable to tell
-// whether a payload is the same. If Bound is BoundByDownstreamKey, the guard then accepts the
-// request. The handler sends the same downstream key as before, and the service that receives
-// the key refuses a payload that has changed. If Bound has another value, the guard refuses the
-// request.
+// whether a payload is the same. With BoundByInnerCall or BoundByDeadAttempt, the guard then
+// refuses the request. With BoundByDownstreamKey, the guard accepts the request: the handler
+// sends the same downstream key as before, so the service that receives the key can refuse a
+// payload that has changed.
 const (
 	BoundByDownstreamKey = "downstream_key" // a handler called DownstreamKey, and may have sent the key to another service
 	BoundByDeadAttempt   = "dead_attempt"   // an attempt died, and its effects are unknown

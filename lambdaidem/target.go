@@ -64,8 +64,8 @@ func originalOf(r *http.Request) *original {
 	return o
 }
 
-// countedBody is a request body that counts the bytes that handlers read from it. The count is
-// original.read, which bodyLength uses.
+// countedBody is a request body that counts, in original.read, the bytes that handlers read
+// from it. The count tells bodyLength how long a body without a Content-Length is.
 type countedBody struct {
 	io.ReadCloser
 	o *original
@@ -133,11 +133,16 @@ func joinRewritten(first, second string) string {
 	return first + rewrittenTo + second
 }
 
-// routeOf returns the path and the host, in lower case, of the http.ServeMux pattern that
-// matched a request. The caller uses the pattern's path as the route template. Both results
-// are empty if the pattern does not match the complete path that the client requested, or can
-// match paths with different numbers of segments. A nested mux behind http.StripPrefix and
-// the patterns of other routers fail this test. The concrete path then identifies the record.
+// routeOf returns two parts of the http.ServeMux pattern that matched a request: the host, in
+// lower case, and the path. The caller uses the path as the route template.
+//
+// Both results are empty in the following cases, and the concrete path then identifies the
+// record:
+//
+//   - The pattern does not match what the client requested: the method, the host and the
+//     complete path. For example, the mux may be behind http.StripPrefix.
+//   - The pattern can match paths with different numbers of segments.
+//   - The pattern has a syntax that only other routers know.
 func routeOf(r *http.Request, asked target) (host, template string) {
 	if r.URL.EscapedPath() != asked.path {
 		return "", ""
@@ -201,14 +206,14 @@ func hostname(host string) string {
 }
 
 // bodyLength returns the number of bytes in the body that the client sent. readBody compares
-// the result with the number of bytes that readBody itself has read, to detect that an outer
-// handler has read a part of the body. Call bodyLength after the body was read to its end. If
-// an outer handler has replaced the body, r.ContentLength must be the length of the new body.
-// first is the result of isFirst.
+// this number with the bytes that it has read itself, to detect that an outer handler has read
+// a part of the body. first is the result of isFirst.
 //
-// The length is unknown if there is no Content-Length and Outermost has not counted the bytes.
-// bodyLength then returns what is known about outer handlers: unread, someRead, or -1 if it
-// can't tell whether they have read the body.
+// The number is r.ContentLength, or else the number of bytes that Outermost has counted. The
+// count is complete only after the body was read to its end, so call bodyLength after that. If
+// neither is known, bodyLength returns what is known about outer handlers: unread, someRead, or
+// -1 if it is not known whether they have read the body. An outer handler that replaces the
+// body must set r.ContentLength to the length of the new body.
 func bodyLength(r *http.Request, first bool) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI

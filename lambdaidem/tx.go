@@ -43,9 +43,10 @@ type Tx interface {
 	// Commit will find invalid.
 	Writes() int
 
-	// Refuse makes every later call that enlists a write, or changes an enlisted one,
-	// panic with the text of why. Refuse(nil) allows such calls again. The guard refuses
-	// writes while a step or an inner guarded call runs, because a retry may skip it.
+	// Refuse makes every later call that enlists a write, or changes an enlisted one, panic
+	// with the text of why. Refuse(nil) allows such calls again. The guard refuses writes
+	// while a step or an inner guarded call runs. A retry may skip that step or call, and
+	// would then not enlist its writes.
 	Refuse(why error)
 
 	// Commit makes the enlisted writes and the completion in one transaction: either all
@@ -73,10 +74,12 @@ type Tx interface {
 type Completion struct {
 	Lease  Lease  // the lease of the attempt
 	Result Result // the answer to store
-	// Claim, if not nil, makes the transaction acquire the record and complete it at
-	// once, for an attempt without a lease. If Claim.Over is nil, there must be no record.
-	// Otherwise the record must equal Claim.Over and have no steps. In both cases the
-	// transaction also succeeds if the record is in progress under the claim's token.
+	// Claim, if not nil, makes the transaction acquire the record and complete it at once,
+	// for an attempt without a lease. If Claim.Over is nil, there must be no record.
+	// Otherwise the record must equal Claim.Over and have no steps. Whether or not Over is
+	// set, the transaction also succeeds if the record is in progress under the claim's
+	// token: an earlier claim by this attempt was then applied, although its reply was
+	// lost.
 	Claim *Claim
 	// Alone means that the transaction has only the handler's writes and no record,
 	// because the call runs unguarded.
@@ -93,9 +96,9 @@ type Rejected struct {
 	// Verdict, if not nil, returns an error that replaces Err, or nil to keep Err. It
 	// calls a function of the user, which may panic. The guard calls Verdict once.
 	Verdict func() error
-	// Unsettled means that the database may still apply an earlier request with the same
-	// transaction, as long as the record does not change. If Unsettled is false, nothing
-	// was written, and nothing will be.
+	// Unsettled means that an earlier request with the same transaction may still be on its
+	// way. The database may apply that request when it arrives, unless the record changes
+	// before. If Unsettled is false, nothing was written, and nothing will be.
 	Unsettled bool
 }
 
@@ -166,9 +169,9 @@ var (
 )
 
 // pause refuses enlisted writes until the matching call of resume. It is called before a step,
-// or an inner call with its own record, runs inside the handler. A retry skips the step or
-// call once its result is stored, and the writes that it enlisted would be missing from the
-// retry's transaction. The Tx can't tell which goroutine enlists a write, so pause refuses
+// or an inner call with its own record, runs inside the handler. Once the result of that step
+// or inner call is stored, a retry skips it, and the retry's transaction would lack the writes
+// that were enlisted there. The Tx can't tell which goroutine enlists a write, so pause refuses
 // the writes of all goroutines of the handler.
 func (e *enlisting) pause() {
 	e.mu.Lock()
@@ -189,9 +192,9 @@ func (e *enlisting) resume() {
 	}
 }
 
-// end ends enlisting: every later call of TxOf returns an error. That error is why, or that of
-// an earlier call of end or begun. end returns the transaction, or nil if the handler never
-// asked for one.
+// end stops the enlisting of writes: from then on, TxOf returns the error why. If an earlier
+// call of end or begun has stopped it already, TxOf returns the error of that call instead. end
+// returns the transaction, or nil if the handler never asked for one.
 func (e *enlisting) end(why error) Tx {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -202,8 +205,9 @@ func (e *enlisting) end(why error) Tx {
 }
 
 // begun reports whether the handler has asked for a transaction, by calling TxOf. If the
-// handler has not, and the error why is not nil, begun ends enlisting: every later call of TxOf
-// returns why.
+// handler has not, begun(why) stops the enlisting of writes: from then on, TxOf returns why.
+// The caller passes an error as why when it sends the first part of a response, because later
+// writes could not be committed before the response. begun(nil) stops nothing.
 func (e *enlisting) begun(why error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -229,13 +233,14 @@ func (e *enlisting) seal(o Outcome) (tx Tx, dropped int) {
 	return nil, tx.Writes()
 }
 
-// successWithoutWrites returns an error that replaces a successful answer if Options.Outcome
-// returned an outcome o that drops the enlisted writes. Without this error, the caller would
-// believe that the writes were made. dropped is the number of writes, for the error's text.
+// successWithoutWrites returns an error to replace the answer of a handler that has succeeded.
+// It is called if Options.Outcome returned an outcome o for that answer with which the enlisted
+// writes are not made. With the handler's answer, the caller would believe that the writes were
+// made. dropped is the number of writes, for the error's text.
 //
 // The error is marked so that it has the outcome o: as Retryable for OutcomeReleased, and as
-// Uncertain for OutcomeUncertain or an invalid o. For OutcomeFailed, the error has no mark and
-// is not stored. Otherwise the record would be completed although its writes are missing.
+// Uncertain for OutcomeUncertain or an invalid o. For OutcomeFailed, the error has no mark, so
+// that it is not stored: storing it would complete the record although its writes are missing.
 func successWithoutWrites(o Outcome, dropped int) error {
 	err := &Error{Code: ErrWriteInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request wrote nothing, because its answer contradicts what would be written.",

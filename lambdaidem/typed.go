@@ -17,18 +17,20 @@ import (
 // out. The text contains all entries of maps, all elements of lists, raw JSON, and what
 // MarshalJSON methods write.
 
-// typedJSON is the text for the fingerprint of a Go value, and a description of its type.
+// typedJSON describes a Go value: it has the text from which the value's fingerprint is made,
+// and a digest of the value's type.
 type typedJSON struct {
 	text []byte // the JSON without zero struct fields
-	// form is a digest of the value's static type. If two texts differ and have different
-	// forms, a new version of the program may have changed the type. The guard then treats
-	// the payloads as possibly the same.
+	// form is a digest of the value's static type. If two payloads have different texts and
+	// different forms, a new version of the program may have changed the type, and with it
+	// the text of an equal value. The guard therefore treats such payloads as possibly the
+	// same.
 	//
 	// A client must not be able to choose the form. Otherwise it could send a different
-	// payload, and the guard could not tell that the payload differs. The form therefore
-	// covers neither the keys of maps nor the dynamic types of values in interfaces. For
-	// the same reason, Call.Payload requires that the type of the whole value not depend on
-	// what a client sends.
+	// payload with a different form, and the guard could not tell that the payload differs.
+	// The form therefore covers neither the keys of maps nor the dynamic types of values in
+	// interfaces. For the same reason, Call.Payload requires that a client can't influence
+	// the type of the whole value.
 	form   []byte
 	nested int // the current nesting depth, to stop at a cycle
 }
@@ -162,8 +164,9 @@ func (c *typedJSON) entries(v reflect.Value) error {
 	for i, key := range keys {
 		names.SetMapIndex(key, reflect.ValueOf(i))
 	}
-	// Let encoding/json write the keys, which may be strings, numbers or have MarshalText.
-	// names maps each key to its index in keys.
+	// Let encoding/json convert the keys to names, because a key may be a string, a number
+	// or a value with MarshalText. In the map names, the value for each key is the key's
+	// index in keys. So order, the decoded JSON, has the index in keys for each name.
 	text, err := json.Marshal(names.Interface())
 	if err != nil {
 		return err //nolint:wrapcheck // the caller adds what the value is

@@ -9,10 +9,10 @@ import (
 // writes too, and they must not be lost. The guard commits them in a transaction of their
 // own, before the answer is sent.
 
-// unguarded returns an attempt for a handler that runs without a record. The attempt is needed
-// for the writes that the handler enlists: TxOf finds it by runOf in the handler's context. The
-// attempt has no id, so that attemptOf ignores it. Functions that need a record, such as
-// RecordID and Step, then find none.
+// unguarded returns an attempt for a handler that runs without a record. The handler's context
+// carries the attempt, because TxOf needs it for the writes that the handler enlists. The
+// attempt has no record id. Functions that need a record, such as RecordID and Step, therefore
+// work as they do without a guard; see attemptOf.
 func (g *Guard) unguarded(ctx context.Context) *attempt {
 	outer := runOf(ctx)
 	return &attempt{g: g, outer: outer, budget: newBudget(ctx, outer, &g.opts)}
@@ -24,8 +24,9 @@ func (g *Guard) bypass(ctx context.Context, w work) decision {
 	return g.unguarded(ctx).runAlone(ctx, w)
 }
 
-// runAlone runs the handler of w without a record and commits its enlisted writes, like bypass.
-// a must be an attempt made by Guard.unguarded.
+// runAlone does what bypass does, but with an existing attempt: it runs the handler of w
+// without a record, and commits the writes that the handler enlists. The attempt must come from
+// Guard.unguarded.
 func (a *attempt) runAlone(ctx context.Context, w work) decision {
 	a.setReserved()
 	defer a.enlist.end(errRunEnded)

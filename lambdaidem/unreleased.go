@@ -16,7 +16,8 @@ import (
 // the claim, and later calls try again to release the record. Such a late release is called
 // a withdrawal of the claim.
 
-// Limits of the memory and time that a process spends on claims of earlier calls.
+// Limits of the memory and time that a process spends on withdrawals, the late releases of
+// records that its earlier calls may have left in progress.
 const (
 	maxUnreleased     = 1000                   // maximum number of remembered claims; a new one replaces the oldest
 	withdrawalsAtOnce = 4                      // maximum number of withdrawals before a call acquires its own record
@@ -27,10 +28,13 @@ const (
 var errUnreleasedForgotten = errors.New("this process has left too many claims behind to withdraw this one; its record may be held although no handler started: see docs/operate.md, \"An outage under Hold\"")
 
 // unreleased is a list of claims whose records may be in progress although no handler is
-// running. Before a call acquires its own record, it withdraws a few claims that are due. If
-// the call then finds that a claim in the list holds the lease on the call's own record, it
-// withdraws that claim too. A guard shares its list with the guards that With derives from
-// it. Two guards made by New have separate lists, even if they use one store.
+// running. To withdraw a claim is to release its record late. Before a call acquires its own
+// record, it withdraws a few claims that are due for withdrawal. If the call then finds that a
+// claim in the list holds the lease on the call's own record, it withdraws that claim too, due
+// or not.
+//
+// A guard shares its list with the guards that With derives from it. Two guards made by New
+// have separate lists, even if they use one store.
 type unreleased struct {
 	count atomic.Int64 // len(claims), readable without mu
 
@@ -53,10 +57,13 @@ type unreleasedClaim struct {
 	withdrawing bool          // a call is withdrawing the claim now
 }
 
-// newUnreleasedClaim returns the attempt's last claim as an entry for the list. A request with
-// this claim may still be on its way to the store. It must arrive within MinTTL from now: the
-// attempt sends no further one, and AWS refuses a request whose signature is older. why is the
-// error to store as the record's last failure; nil if there is none.
+// newUnreleasedClaim returns an entry for the list of unreleased claims. The entry has the
+// attempt's last claim. why is the error to store as the record's last failure; nil if there is
+// none.
+//
+// A request with the claim may still be on its way to the store, but for no longer than MinTTL
+// from now. The attempt does not send the claim again, and AWS refuses a request that was
+// signed longer ago than that.
 func (a *attempt) newUnreleasedClaim(why error) *unreleasedClaim {
 	now := time.Now()
 	lease := a.lease()
@@ -80,10 +87,12 @@ func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, resolved bo
 // and err are the results of Store.Release, which was called at the time asked.
 //
 // A request with the claim may still be on its way to the database. Until arrivesBy, the
-// database may apply the request if the record is still as the claim expects it. The request
-// can't be applied any more if the record has been released under the claim's token, or is
-// completed. The same is true if the record has a token other than that of the record that the
-// claim takes over.
+// database can apply that request if the record is as the claim expects. That can't happen any
+// more in these cases:
+//
+//   - The record was released under the claim's token: err is nil.
+//   - The record is completed.
+//   - There is a record with a token other than c.over, the token that the claim expects.
 func (c *unreleasedClaim) resolvedBy(rec Record, err error, asked time.Time) bool {
 	switch {
 	case err == nil:
@@ -96,8 +105,9 @@ func (c *unreleasedClaim) resolvedBy(rec Record, err error, asked time.Time) boo
 	return !asked.Before(c.arrivesBy)
 }
 
-// remember adds a claim. If the list is full, remember removes the oldest claim and returns
-// it; otherwise it returns nil.
+// remember adds a claim to the list. If the list is full, remember removes the oldest claim and
+// returns that claim as dropped, so that the caller can report its loss. Otherwise dropped is
+// nil.
 func (u *unreleased) remember(c *unreleasedClaim) (dropped *unreleasedClaim) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -132,8 +142,9 @@ func (u *unreleased) holding(rec Record) *unreleasedClaim {
 	return nil
 }
 
-// next returns the claim that has been due for the longest time, or nil if no claim is
-// due. It marks the claim as being withdrawn.
+// next returns the claim that has been due for withdrawal for the longest time, or nil if no
+// claim is due. After a failed withdrawal, next returns nil until the pause has ended. next
+// marks the claim, so that no other call withdraws the same claim at the same time.
 func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -152,9 +163,9 @@ func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	return first
 }
 
-// withdrawalDone records the result of withdrawing a claim that next returned. If resolved is
-// true, withdrawalDone removes the claim from the list. Otherwise it sets when the claim is due
-// again.
+// withdrawalDone records the result of a withdrawal. c is the withdrawn claim, which the method
+// next has chosen. If resolved is true, withdrawalDone removes the claim from the list.
+// Otherwise it sets the time from which the claim is due for its next withdrawal.
 func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error) {
 	if resolved {
 		u.forget(c)
@@ -165,9 +176,10 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 	now := time.Now()
 	c.withdrawing = false
 	if !errors.Is(err, ErrLeaseLost) {
-		// The withdrawal failed, perhaps because the store can't be reached, so withdraw
-		// no claim for a while. Afterwards, the other claims that are due come first,
-		// because this claim may fail for a reason of its own, such as a damaged record.
+		// The withdrawal failed, perhaps because the store can't be reached, so
+		// withdraw no claim for a while. But this claim may have failed for a reason of
+		// its own, such as a damaged record. So set its due time to now: after the
+		// pause, the claims that have been due for longer come first.
 		u.pausedUntil, c.due = now.Add(withdrawalPause), now
 		return
 	}
@@ -178,11 +190,13 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 	c.pause *= 2
 }
 
-// rememberClaim adds the attempt's claim to the list of unreleased claims, so that a later
-// call releases the record. rec and err are the results of the attempt's own release. If they
-// show that the claim neither holds the lease nor can acquire it later, rememberClaim does
-// nothing. It sends an EventNeverStarted if the handler did not start and the record may be in
-// progress. why is the error to store as the record's last failure; nil if there is none.
+// rememberClaim adds the attempt's claim to the list of unreleased claims, so that a later call
+// releases the record. rec and err are the results of the attempt's own release. rememberClaim
+// does nothing if these results show that the claim neither holds the lease nor can acquire it
+// later. why is the error to store as the record's last failure; nil if there is none.
+//
+// If the record may be in progress although the handler did not start, rememberClaim also sends
+// an EventNeverStarted.
 func (a *attempt) rememberClaim(ctx context.Context, why error, rec Record, err error) {
 	c := a.newUnreleasedClaim(why)
 	if c.resolvedBy(rec, err, time.Now()) {
@@ -202,9 +216,11 @@ func (a *attempt) rememberClaim(ctx context.Context, why error, rec Record, err 
 	}
 }
 
-// withdrawUnreleased withdraws up to withdrawalsAtOnce claims of earlier calls. It stops
-// after withdrawalTime, or when a withdrawal fails. After a failure, the process withdraws
-// nothing for withdrawalPause, so an outage of the store does not delay every call.
+// withdrawUnreleased releases records that earlier calls of this process may have left in
+// progress: it withdraws their claims, at most withdrawalsAtOnce of them. It stops after
+// withdrawalTime, or when a withdrawal fails. After a failure, later calls of
+// withdrawUnreleased do nothing for withdrawalPause, so that an outage of the store does not
+// delay every call.
 func (a *attempt) withdrawUnreleased(ctx context.Context) {
 	u := a.g.unreleased
 	if u.count.Load() == 0 {
@@ -227,10 +243,10 @@ func (a *attempt) withdrawUnreleased(ctx context.Context) {
 	}
 }
 
-// withdrawClaimOn looks in the list of unreleased claims for the claim that holds the lease on
-// rec. Such a claim was made by an earlier call of this process. withdrawClaimOn withdraws the
-// claim and returns the resulting record. It returns rec if there is no such claim, or if the
-// withdrawal fails.
+// withdrawClaimOn releases rec if an earlier call of this process has left it in progress
+// although no handler is running. The list of unreleased claims then has a claim that holds the
+// lease on rec. withdrawClaimOn withdraws that claim and returns the resulting record. If there
+// is no such claim, or if the withdrawal fails, it returns rec.
 func (a *attempt) withdrawClaimOn(ctx context.Context, rec Record) Record {
 	c := a.g.unreleased.holding(rec)
 	if c == nil {

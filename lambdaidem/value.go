@@ -12,13 +12,15 @@ import (
 // This file converts the results of Do and Handler to the JSON that a record stores, and
 // back. A replay returns a value with the same JSON as the first caller's, or an error.
 
-// storable returns the JSON to store for v, and the value to return to the first caller.
+// storable returns the JSON to store for v, and the value to return to the first caller. Later
+// callers receive a value that is decoded from the stored JSON. The first caller must receive
+// an equal value.
 //
-// That value is v itself if decoding the JSON gives a value with exactly the same JSON.
-// Otherwise it is the decoded value, if the JSON of the two values differs only in the order
-// of members. This happens if an interface in v holds a struct, which is decoded into a map.
-// The first caller and all later callers then receive equal values. storable returns an error
-// if JSON can't represent v.
+// The value is v itself if decoding the JSON of v gives a value with exactly the same JSON.
+// Otherwise storable encodes the decoded value again. If the new JSON differs only in the order
+// of members, storable returns the decoded value and the new JSON. This happens if an interface
+// in v holds a struct, which is decoded into a map. In all other cases, and if JSON can't
+// represent v, storable returns an error.
 func storable[T any](v T) ([]byte, T, error) {
 	if raw, ok := any(&v).(*json.RawMessage); ok {
 		if *raw != nil && !json.Valid(*raw) {
@@ -61,10 +63,10 @@ func decodeExact[T any](text []byte) (T, error) { return rebuild[T](text, sameTe
 // error if T lacks a field that the text has.
 func replayed[T any](text []byte) (T, error) { return rebuild[T](text, sameExceptNewFields) }
 
-// rebuild decodes text into a T. To check that nothing was lost, it encodes that T again and
-// calls accept with the T, its new JSON and text. It returns the T if accept returns nil.
-// Otherwise it tries again with the next of numberForms. If all fail, rebuild returns the
-// first error.
+// rebuild decodes text into a T and checks that nothing was lost. For the check, it encodes the
+// T again and calls accept with the T, its new JSON and text. There are two ways to decode
+// numbers; see numberForms. If accept returns an error for the first way, rebuild tries the
+// second. If that fails too, rebuild returns the error of the first.
 func rebuild[T any](text []byte, accept func(v any, encoded, text []byte) error) (T, error) {
 	var v T
 	if raw, ok := any(&v).(*json.RawMessage); ok {
@@ -99,9 +101,9 @@ func sameText(v any, encoded, text []byte) error {
 	return nil
 }
 
-// sameExceptNewFields returns an error unless encoded, which is the JSON of v, has everything
-// that the stored text has and nothing more than struct fields that are zero. Such fields
-// show that the type of v has gained fields since the text was stored.
+// sameExceptNewFields returns an error if encoded, the JSON of v, differs from the stored text.
+// But it allows encoded to have additional struct fields that are zero: the type of v may have
+// gained these fields since the text was stored.
 func sameExceptNewFields(v any, encoded, text []byte) error {
 	if bytes.Equal(encoded, text) {
 		return nil
@@ -173,12 +175,13 @@ func toJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// sameJSON reports whether two JSON texts that encoding/json wrote have the same value. It
-// compares their canonical forms, if both have one. A text has none if some JSON readers treat
-// two of its member names as equal, such as names that differ only in case.
+// sameJSON reports whether two JSON texts that encoding/json wrote have the same value. If both
+// texts have a canonical form, sameJSON compares these forms. A text has no canonical form if
+// JSON readers may disagree about its value. For example, some readers treat two member names
+// as equal that differ only in case.
 //
-// Without canonical forms, sameJSON compares the decoded values. Decoding keeps only one of two
-// members with the same name, so sameJSON also compares the lengths of the texts.
+// Otherwise sameJSON compares the decoded values and the lengths of the texts. The lengths
+// matter because decoding keeps only one of two members with the same name.
 func sameJSON(a, b []byte) bool {
 	x, okX := canon.Append(nil, a, wholeValue)
 	y, okY := canon.Append(nil, b, wholeValue)

@@ -44,8 +44,9 @@ func (k *bufferedAnswer) WriteHeader(status int) {
 	}
 	k.status, k.sent, k.unchanged = status, k.header.Clone(), make(map[string]bool, len(k.outer))
 	for name, before := range k.outer {
-		// A header that the handler has set again counts as changed, even if the values are
-		// equal.
+		// If the handler has set a header again, the header counts as changed even if
+		// the values are equal: a replay must have these values, whatever values outer
+		// handlers set. So compare the addresses of the values too.
 		values, left := k.header[name]
 		k.unchanged[name] = left && slices.Equal(before, values) && (len(values) == 0 || &before[0] == &values[0])
 	}
@@ -72,11 +73,13 @@ func (k *bufferedAnswer) FlushError() error {
 	return streamRefused("an answer that is flushed")
 }
 
-// response returns the buffered response, with the handler's changes to the header instead of
-// the whole header. The field Header has the values that the handler set or added. The field
-// added names the headers to which the handler added values, and removed names those that it
-// deleted. Before a replay, outer handlers set their headers again, and send then repeats these
-// changes.
+// response returns the buffered response. Instead of the whole header, the result has the
+// changes that the handler made to the header of the outer handlers. Before a replay, outer
+// handlers set their headers again, and send makes the same changes to them.
+//
+// The field Header has the values that the handler set or added. The field added has the names
+// of headers to which the handler added values. The field removed has the names of headers that
+// the handler deleted.
 func (k *bufferedAnswer) response() Response {
 	k.WriteHeader(http.StatusOK)
 	r := Response{Status: k.status, Body: k.body.String(), Header: make(map[string][]string, len(k.sent))}
@@ -107,9 +110,10 @@ func (k *bufferedAnswer) response() Response {
 	return r
 }
 
-// trailer returns the trailers: the headers that the handler set after it wrote the status,
-// and whose names have http.TrailerPrefix or are declared in the header Trailer. A nil value
-// means that the handler deleted a declared trailer that it had set before the status.
+// trailer returns the trailers: headers that the handler set or changed after it wrote the
+// status. The name of a trailer must begin with http.TrailerPrefix, or the header Trailer must
+// list it. A nil value means that the handler set a listed trailer before the status and
+// deleted it afterwards.
 func (k *bufferedAnswer) trailer() map[string][]string {
 	var trailer map[string][]string
 	for name, values := range k.header {
@@ -132,7 +136,8 @@ func (k *bufferedAnswer) trailer() map[string][]string {
 	return trailer
 }
 
-// declares reports whether the header Trailer has the given name.
+// declares reports whether the response announces a trailer with the given name: its header
+// Trailer lists the names of trailers.
 func (k *bufferedAnswer) declares(trailer string) bool {
 	for _, names := range k.sent["Trailer"] {
 		for name := range strings.SplitSeq(names, ",") {
@@ -158,8 +163,8 @@ func send(w http.ResponseWriter, r *Response) {
 			values = append(slices.Clip(header[name]), values...)
 		}
 		if strings.EqualFold(name, contentType) {
-			// Under another spelling, net/http would not find the header, and would add a
-			// Content-Type of its own.
+			// Use the spelling of net/http. It looks for the header under this spelling
+			// only, and would otherwise add a Content-Type of its own.
 			name = contentType
 		}
 		header[name] = values

@@ -109,12 +109,12 @@ var answerSteps = []Step{
 	},
 }
 
-// value returns a successful result with a value.
+// value returns the result of a handler that succeeded with the value v.
 func value(v string) lambdaidem.Result {
 	return lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(v)}
 }
 
-// failed returns a failed result with a failure.
+// failed returns the result of a handler that failed with the failure f.
 func failed(f lambdaidem.Failure) lambdaidem.Result {
 	return lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: &f}
 }
@@ -188,7 +188,8 @@ func copied(r lambdaidem.Result) lambdaidem.Result {
 	return r
 }
 
-// scribble overwrites the memory that a result points to.
+// scribble overwrites the memory that a result points to, like a caller that uses the memory
+// again. The stored record must not change.
 func scribble(r lambdaidem.Result) {
 	for i := range r.Value {
 		r.Value[i] = '#'

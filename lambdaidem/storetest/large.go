@@ -11,8 +11,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// largeSteps test a store that is a [lambdaidem.Loader]. Such a store must accept any answer
-// that Lambda can return, up to 6 MB. Other stores pass these steps without a test.
+// largeSteps test a store that is a [lambdaidem.Loader], that is, a store that can keep a large
+// answer outside its record. Such a store must accept any answer that Lambda can return, up to
+// 6 MB. A store that is no Loader passes these steps without a test.
 var largeSteps = []Step{
 	{
 		Name: "an answer of 6 MB comes back whole",

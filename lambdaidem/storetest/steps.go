@@ -250,8 +250,8 @@ func (s *stepStory) saves(what string, inProgress lambdaidem.Record, after time.
 	return want
 }
 
-// losesSave calls SaveSteps with one step more than current has. It checks that the call
-// changes nothing and returns ErrLeaseLost with the current record.
+// losesSave calls SaveSteps with the steps of the record current and one further step. It
+// checks that the call changes nothing and returns ErrLeaseLost with that record.
 func (s *stepStory) losesSave(what, token string, after time.Duration, current lambdaidem.Record) {
 	s.losesSaveAt(what, token, s.at(after), current)
 }
@@ -320,8 +320,9 @@ func copiedSteps(steps lambdaidem.Steps) lambdaidem.Steps {
 	return own
 }
 
-// scribbleSteps overwrites the results of steps, and deletes all steps except "charge" from the
-// map.
+// scribbleSteps changes steps like a caller that uses the map and its memory again. The stored
+// record must not change. scribbleSteps overwrites all results, and deletes all steps except
+// "charge" from the map.
 func scribbleSteps(steps lambdaidem.Steps) {
 	for name, result := range steps {
 		for i := range result {

@@ -32,8 +32,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Env is the environment in which steps run. Create one with [NewEnv]. Run each step at most
-// once in an Env, because a second run would find the records of the first.
+// Env is the environment in which the steps of this suite run: the store under test, and the
+// ids and times of its records. Create an Env with [NewEnv]. Run each step at most once in an
+// Env, because a second run of the step would find the records of the first.
 type Env struct {
 	// Store is the store under test.
 	Store lambdaidem.Store
@@ -51,7 +52,8 @@ type Env struct {
 // run still needs, and the database might delete them.
 const ahead = 2 * time.Hour
 
-// NewEnv returns a new Env to run each step once on store.
+// NewEnv returns an Env for tests of store. The records of the Env have ids that no other Env
+// uses. To run a step again, make another Env.
 func NewEnv(store lambdaidem.Store) Env {
 	return Env{
 		Store:  store,
