@@ -1,8 +1,12 @@
 package dynamostore
 
 import (
+	"errors"
+	"net/http"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/lambdaidem/toolkit/internal/elapsed/elapsedtest"
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -15,8 +19,46 @@ func frozenSince(d time.Duration) time.Time { return elapsedtest.Move(time.Now()
 func TestE1_AFrozenProcessSendsNoForgottenTransactionAgain(t *testing.T) {
 	for first, want := range map[time.Time]bool{frozenSince(tokenLife + time.Minute): false, frozenSince(tokenLife - time.Minute): true, {}: true} {
 		p := &prepared{completion: &lambdaidem.Completion{Alone: true}, first: first}
-		if got := p.mayBeSent(); got != want {
+		if got := p.mayBeSent() == nil; got != want {
 			t.Errorf("first sent at %v: %v, want %v", first, got, want)
+		}
+	}
+}
+
+// Lambda freezes the process between two tries of one request. The first try was applied, and
+// its reply was lost.
+func TestE1_AProcessFrozenBetweenTwoTriesSendsNoForgottenTransactionAgain(t *testing.T) {
+	for _, transport := range []Transport{TransportSDK, TransportDirect} {
+		for name, c := range map[string]struct {
+			frozen     time.Duration
+			completion lambdaidem.Completion
+			trips      int
+			sent       bool
+		}{
+			"too long":                {tokenLife + time.Minute, lambdaidem.Completion{Alone: true}, 1, false},
+			"shortly":                 {tokenLife - time.Minute, lambdaidem.Completion{Alone: true}, 2, true},
+			"too long, with a record": {tokenLife + time.Minute, lambdaidem.Completion{Lease: lease, Result: result}, 2, true},
+		} {
+			t.Run(string(transport)+", "+name, func(t *testing.T) {
+				var tx *transaction
+				freeze := func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
+					tx.prepared.first = frozenSince(c.frozen)
+					return nil, errors.New("connection reset by peer")
+				}
+				client, w := inMemory(freeze, succeed)
+				tx, _ = alone(New(client, "test", quick, func(o *Options) { o.Transport = transport })).(*transaction)
+				_, err := tx.Commit(t.Context(), &c.completion)
+				if w.trips() != c.trips || (err == nil) != c.sent {
+					t.Errorf("%d tries, %v; want %d", w.trips(), err, c.trips)
+				}
+				if c.sent {
+					return
+				}
+				wantStoreError(t, err, opCommit, lambdaidem.ReasonUnknown, false)
+				if !errors.Is(err, errTokenTooOld) {
+					t.Errorf("the error is %v; want %v", err, errTokenTooOld)
+				}
+			})
 		}
 	}
 }

@@ -208,6 +208,9 @@ func (c *HealthCheck) checkSettings(ctx context.Context) Check {
 		case p.Warning:
 			continue
 		case p.Code == NoPermission, p.Code == CheckFailed, p.Code == TimedOut, p.Code == Unreachable:
+			if len(wrong) > 0 { // checkShape makes this call after the one that has found the problems
+				continue
+			}
 			return Check{Status: HealthUnknown, Code: p.Code, Detail: p.Detail, Err: p.Err}
 		case p.Code == TTLOff, p.Code == TTLWrongAttribute:
 			status = HealthWarn

@@ -110,6 +110,7 @@ func TestO3_AHealthCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		{"several Regions, as was decided", described{ttl: "DISABLED", members: mrsc}, "", nil, HealthPass, "settings", "", ""},
 		{"table can't be described", described{denied: "DescribeTable"}, "", nil, HealthPass, "settings", NoPermission, "dynamodb:DescribeTable"},
 		{"TTL can't be described", described{denied: "DescribeTimeToLive"}, "", nil, HealthPass, "settings", NoPermission, "dynamodb:DescribeTimeToLive"},
+		{"being deleted, and TTL can't be described", described{status: "DELETING", denied: "DescribeTimeToLive"}, "", nil, HealthFail, "settings", TableNotActive, "DELETING"},
 		{"describing fails", described{}, "DescribeTable", fail(500, "InternalServerError", "oops"), HealthPass, "settings", CheckFailed, "oops"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -188,7 +188,7 @@ func (p *purge) page(ctx context.Context) error {
 		return err
 	}
 	p.progress.Looked += found.looked
-	p.progress.Foreign += found.foreign
+	p.progress.Foreign += len(found.foreign)
 	p.progress.After = found.next
 	return nil
 }

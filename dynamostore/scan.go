@@ -42,21 +42,23 @@ const opScan = "scan"
 type page struct {
 	items   []*item      // records
 	parts   []storedPart // parts of answers
-	foreign int          // items that are neither records nor parts of answers, or are damaged
+	foreign []Inspected  // items that are neither records nor parts of answers, or are damaged: each with only an id
+	why     []error      // why each item of foreign can't be read as a record
 	looked  int          // all items that the request examined
 	clock   Inspected    // the database's time; clock.Record is not set
 	next    string       // the key to continue after; "" after the last page
 	units   float64      // capacity units consumed
 }
 
-// scanLeases reads a page of the records that are in progress. The read is eventually
-// consistent, which costs half as much as a consistent one.
+// scanLeases reads a page of the records that are not finished, and of the items whose state it
+// does not know: they may be records whose functions rename the attribute. The read is
+// eventually consistent, which costs half as much as a consistent one.
 func (s *Store) scanLeases(ctx context.Context, after string, limit int32) (page, error) {
 	return s.scan(ctx, after, &dynamodb.ScanInput{
 		Limit:                     aws.Int32(limit),
-		FilterExpression:          aws.String("attribute_not_exists(#part) AND #status = :in_progress"),
+		FilterExpression:          aws.String("attribute_not_exists(#part) AND NOT #status IN (:completed, :released)"),
 		ExpressionAttributeNames:  map[string]string{"#part": attrPart, "#status": s.layout.nameOf(attrStatus)},
-		ExpressionAttributeValues: attributes{":in_progress": str(lambdaidem.InProgress)},
+		ExpressionAttributeValues: attributes{":completed": str(lambdaidem.Completed), ":released": str(lambdaidem.Released)},
 	})
 }
 
@@ -95,8 +97,16 @@ func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) 
 			continue
 		}
 		it, err := s.layout.parse(attrs)
+		if err == nil {
+			err = hidesExpiry(it, attrs)
+		}
 		if err != nil {
-			p.foreign++
+			id, _ := attrs[s.layout.id()].(*types.AttributeValueMemberS)
+			unread := p.clock
+			if unread.Record.ID = "?"; id != nil {
+				unread.Record.ID = id.Value
+			}
+			p.foreign, p.why = append(p.foreign, unread), append(p.why, err)
 			continue
 		}
 		p.items = append(p.items, it)
@@ -120,7 +130,11 @@ func unitsOf(c *types.ConsumedCapacity) float64 {
 // ScanLeases reads every item, at half a read unit for each 4 KB. On a large table that is
 // slow and expensive. Use [Store.DeadLeases] if the table has the index Options.LeaseIndex.
 //
-// An error ends the scan. It is a *[lambdaidem.StoreError] or an error of ScanOptions.Pace.
+// If an item can't be read as a record, ScanLeases yields its id with a
+// *[lambdaidem.StoreError] whose Reason is [lambdaidem.ReasonForeign], and continues. Such an
+// item may be of another tool, or the functions rename attributes and this store's Options
+// don't; it may then hide a dead lease. Any other error comes without an id and ends the scan.
+// It is a *[lambdaidem.StoreError] or an error of ScanOptions.Pace.
 func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) iter.Seq2[Inspected, error] {
 	var o ScanOptions
 	for _, fn := range optFns {
@@ -136,6 +150,11 @@ func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) it
 			if err != nil {
 				yield(Inspected{}, err)
 				return
+			}
+			for i, unread := range p.foreign {
+				if !yield(unread, failed(opScan, wire.NotApplied, p.why[i])) {
+					return
+				}
 			}
 			for _, it := range p.items {
 				if !yield(Inspected{Record: it.record(), Operations: it.Operations, Now: p.clock.Now, read: p.clock.read}, nil) {

@@ -66,8 +66,8 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 		t.prepared = p
 	}
 	p := t.prepared
-	if !p.mayBeSent() {
-		return lambdaidem.Record{}, t.notSent(errTokenTooOld)
+	if err := p.mayBeSent(); err != nil {
+		return lambdaidem.Record{}, t.notSent(err)
 	}
 	fate, err := t.store.wire.Do(ctx, &p.request.Request)
 	if err == nil {
@@ -129,6 +129,7 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 	if p.request, err = t.store.transacting(base64.RawURLEncoding.EncodeToString(token[:]), record, p.writes); err != nil {
 		return nil, lambdaidem.Record{}, writeInvalid(err)
 	}
+	p.request.MayRetry = p.mayBeSent
 	return p, lambdaidem.Record{}, nil
 }
 
@@ -195,14 +196,17 @@ const tokenLife = 9 * time.Minute
 
 var errTokenTooOld = errors.New("the transaction was first sent longer ago than DynamoDB surely remembers it: sent again, it might happen twice")
 
-// mayBeSent reports whether the request can be sent without the risk that DynamoDB
-// applies the transaction twice. The first call sets p.first to the current time.
-func (p *prepared) mayBeSent() bool {
+// mayBeSent returns an error if DynamoDB might apply the transaction a second time when the
+// request is sent now. The first call sets p.first to the current time. Every try of the
+// request calls mayBeSent, because Lambda can freeze the process between two tries.
+func (p *prepared) mayBeSent() error {
 	if p.first.IsZero() {
 		p.first = time.Now()
 	}
-	age, _ := elapsed.Since(p.first)
-	return p.records() > 0 || age < tokenLife
+	if age, _ := elapsed.Since(p.first); p.records() == 0 && age >= tokenLife {
+		return errTokenTooOld
+	}
+	return nil
 }
 
 // notSent returns a StoreError for a Commit that stopped before it sent a request. err is

@@ -28,10 +28,8 @@ type jsonField struct {
 // hiddenField describes a struct field that is missing from the JSON of its type.
 type hiddenField struct {
 	why string // which field is missing and why, for an error text
-	// shadowed reports whether the field is missing because another field of the same name
-	// takes precedence. The other field is embedded less deeply or, at the same depth, has
-	// its name from a tag. Go selectors too prefer the less deeply embedded field, so
-	// shadowing is often intended.
+	// shadowed reports whether the field is missing because a less deeply embedded field has
+	// the same name. Go selectors prefer that field too, so shadowing is often intended.
 	shadowed bool
 }
 
@@ -105,7 +103,7 @@ func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
 		case slices.Equal(first.index, f.index):
 			shown = append(shown, f)
 			if hidden == nil || hidden.shadowed {
-				hidden = &hiddenField{shadowed: true, why: fmt.Sprintf("JSON shows %s and not %s, since both are called %q", first.path, same[1].path, f.name)}
+				hidden = &hiddenField{shadowed: len(same[1].index) > len(first.index), why: fmt.Sprintf("JSON shows %s and not %s, since both are called %q", first.path, same[1].path, f.name)}
 			}
 		}
 	}

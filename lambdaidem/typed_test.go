@@ -206,6 +206,10 @@ type (
 		twinA
 		ID string
 	}
+	renames struct {
+		A int `json:"B"`
+		B int
+	}
 	repeats struct {
 		twinA
 		nested
@@ -231,6 +235,7 @@ func TestF3_ATypeWhoseJSONHidesFieldsIsRefused(t *testing.T) {
 		"by pointer":                         {&stamped{time.Unix(1, 0), 3}, "but the time.Time embedded"},
 		"an embedded method of a pointer":    {addressed{}, "pointerly embedded"},
 		"one inside another":                 {repeats{}, "embedded twice"},
+		"a name from a tag":                  {renames{1, 2}, "A and not B"},
 		"a shadowed field":                   {shadows{twinA{"1"}, "2"}, "ID and not twinA.ID"},
 		"in a list":                          {[]map[string]*twins{}, "neither"},
 		"in a field":                         {struct{ Orders []stamped }{}, "time.Time embedded"},
@@ -248,6 +253,9 @@ func TestF3_ATypeWhoseJSONHidesFieldsIsRefused(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), quiet)
 	if _, replays, err := doOnce(t, g, nil, twins{}); !errors.Is(err, lambdaidem.ErrRequestInvalid) || !replays {
 		t.Errorf("a result that hides fields: ran %v, %v", !replays, err)
+	}
+	if _, replays, err := doOnce(t, g, nil, renames{1, 2}); !errors.Is(err, lambdaidem.ErrRequestInvalid) || !replays {
+		t.Errorf("a result that hides a field by a tag: ran %v, %v", !replays, err)
 	}
 	if _, replays, err := doOnce(t, g, nil, shadows{}); err != nil || replays {
 		t.Errorf("a result that shadows a field: ran %v, %v", !replays, err)

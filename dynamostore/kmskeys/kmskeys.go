@@ -24,10 +24,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/kms/types"
 
@@ -65,16 +63,12 @@ type Options struct {
 // It sends no request. It panics if client is nil, or if key or a key in Options.Older is
 // empty.
 //
-// Specify all keys by their ARNs. If KMS does not find a key by its id or alias, the cause can
-// be a mistake in a deployment, such as another account or Region. If KMS does not find a key
-// by its ARN, this package assumes that the key was deleted.
-//
-// A replay whose answer can't be decrypted fails in one of two ways:
-//   - It fails with 500 for good if all keys are given by ARNs and KMS finds none of them, or
-//     if the stored id of the data key is damaged (not base64).
-//   - It fails with 503 after any other error of Decrypt, until Decrypt succeeds. The cause
-//     may be a mistake that can be corrected: a KMS key that is missing in Older, another
-//     Context, an alias or a key id that KMS does not find, or an ARN of another Region.
+// A replay whose answer can't be decrypted fails with 503 until Decrypt succeeds. The cause is
+// often a mistake that can be corrected: a KMS key that is missing in Older, another Context, or
+// an ARN that is misspelled or of another Region. KMS has the same error for a misspelled ARN as
+// for a key that was deleted, so replays of answers whose key was deleted fail with 503 too.
+// Purge such answers. Only if the stored id of the data key is damaged (not base64), replays
+// fail with 500 for good.
 //
 // To change to another KMS key, add the new key to Older and deploy everywhere. Then make
 // it the key that encrypts, with the former key in Older, and deploy again. If you do both
@@ -113,48 +107,20 @@ func (s *service) generate(ctx context.Context) (dynamostore.Key, error) {
 
 // decrypt returns the data key with the given id. The id is the data key itself in encrypted
 // form, so KMS can decrypt it. decrypt tries the KMS keys one after another. The error wraps
-// dynamostore.ErrKeyGone if the data key can never be decrypted. decrypt implements
-// dynamostore.Encryption.Find.
+// dynamostore.ErrKeyGone only if the id is damaged. No error of KMS means that a data key can
+// never be decrypted. decrypt implements dynamostore.Encryption.Find.
 func (s *service) decrypt(ctx context.Context, id string) (dynamostore.Key, error) {
 	blob, err := base64.RawURLEncoding.DecodeString(id)
 	if err != nil {
 		return dynamostore.Key{}, fmt.Errorf("kmskeys: the key's id is no data key of KMS: %w: %w", err, dynamostore.ErrKeyGone)
 	}
 	var failed []error
-	gone := true
 	for _, key := range s.keys {
 		out, err := s.client.Decrypt(ctx, &kms.DecryptInput{KeyId: aws.String(key), CiphertextBlob: blob, EncryptionContext: s.context})
 		if err == nil {
 			return dynamostore.Key{ID: id, Secret: out.Plaintext}, nil
 		}
 		failed = append(failed, fmt.Errorf("kmskeys: Decrypt under %s: %w", key, err))
-		gone = gone && isGone(key, err)
-	}
-	if gone {
-		failed = append(failed, dynamostore.ErrKeyGone)
 	}
 	return dynamostore.Key{}, errors.Join(failed...)
-}
-
-// isGone reports whether KMS has deleted a KMS key. key is the KMS key's id, ARN or alias.
-// err is the error of a Decrypt with that key. isGone returns false for errors that a mistake
-// in a deployment can cause, because the data key can be decrypted once the mistake is
-// corrected:
-//   - IncorrectKeyException: the data key was encrypted under a KMS key that this version
-//     of the function does not name.
-//   - InvalidCiphertextException: the data key was encrypted with another Options.Context.
-//   - NotFoundException for an alias or a key id: the alias does not exist, or the id
-//     belongs to another account or Region.
-//   - NotFoundException with a message such as "Invalid arn us-east-1": the ARN belongs
-//     to another Region than the KMS endpoint.
-func isGone(key string, err error) bool {
-	notFound, ok := errors.AsType[*types.NotFoundException](err)
-	return ok && isKeyARN(key) && !strings.HasPrefix(notFound.ErrorMessage(), "Invalid arn")
-}
-
-// isKeyARN reports whether key is the ARN of a KMS key. It returns false for a key id, an
-// alias, and the ARN of an alias.
-func isKeyARN(key string) bool {
-	parsed, err := arn.Parse(key)
-	return err == nil && strings.HasPrefix(parsed.Resource, "key/")
 }

@@ -155,6 +155,9 @@ func (attemptLimit) ID() string { return "lambdaidem.AttemptLimit" }
 func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
+	if err := mayRetry(callOf(ctx)); err != nil {
+		return middleware.FinalizeOutput{}, middleware.Metadata{}, err
+	}
 	late := false // whether a First has already made this attempt, without the SDK, and it timed out
 	if c := callOf(ctx); c != nil && c.first != nil {
 		late = c.first.Late
@@ -166,6 +169,19 @@ func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.Finalize
 		err = attemptTimedOut(l)
 	}
 	return out, meta, err
+}
+
+// mayRetry calls Request.MayRetry before an attempt of the call that is not its first. It is
+// called once for each attempt, also for the one that a First has made.
+func mayRetry(c *call) error {
+	if c == nil {
+		return nil
+	}
+	c.attempts++
+	if c.attempts == 1 || c.request == nil || c.request.MayRetry == nil {
+		return nil
+	}
+	return c.request.MayRetry()
 }
 
 // attemptTimedOut is the error of an attempt that took longer than Options.AttemptTimeout.

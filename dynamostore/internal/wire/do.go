@@ -34,6 +34,9 @@ type Request struct {
 	Body []byte
 	// Answer decodes DynamoDB's response.
 	Answer Answer
+	// MayRetry is called before each attempt but the first. If it returns an error, Do makes
+	// no further attempt and returns that error. A nil MayRetry allows every retry.
+	MayRetry func() error
 
 	altered []byte // the body to send instead of Body if the user's middleware has changed the request; otherwise nil
 }
@@ -110,6 +113,7 @@ type call struct {
 	first   *Attempt // the first attempt if a First made it; set to nil when HTTP.Do gives its outcome to the SDK
 	body    string   // the body of the last error response
 
+	attempts   int  // the number of attempts so far
 	unknown    bool // an attempt may have been applied
 	noIdentity bool // the last attempt failed to get credentials
 }

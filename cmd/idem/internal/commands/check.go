@@ -292,13 +292,16 @@ func visibilityOf(ctx context.Context, queues *sqs.Client, url string) (time.Dur
 func (o *checkCommand) feeds(ctx context.Context, functions *lambda.Client, queues *sqs.Client) []feed {
 	windows := map[string]time.Duration{} // batching windows by "account/queue"
 	var sources []arn.ARN
+	mappings, listed := 0, true
 	pages := lambda.NewListEventSourceMappingsPaginator(functions, &lambda.ListEventSourceMappingsInput{FunctionName: aws.String(o.function)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			o.addNotChecked(ctx, "the batching windows of what feeds function "+o.function+", and whether it reports failures", "lambda:ListEventSourceMappings", err)
+			listed = false
 			break
 		}
+		mappings += len(page.EventSourceMappings)
 		for _, m := range page.EventSourceMappings {
 			source, err := arn.Parse(aws.ToString(m.EventSourceArn))
 			if err != nil {
@@ -311,6 +314,10 @@ func (o *checkCommand) feeds(ctx context.Context, functions *lambda.Client, queu
 			sources = append(sources, source)
 			windows[source.AccountID+"/"+source.Resource] = time.Duration(aws.ToInt32(m.MaximumBatchingWindowInSeconds)) * time.Second
 		}
+	}
+	if listed && mappings == 0 {
+		o.found = append(o.found, finding{Code: notChecked, NotChecked: true, Detail: fmt.Sprintf(
+			"Lambda lists no event source mapping for function %s, so nothing that feeds it was checked; if a queue or a stream feeds it, name the version or the alias that it feeds, such as %[1]s:live", o.function)})
 	}
 	var all []feed
 	for _, url := range o.queues {

@@ -359,3 +359,10 @@ func TestO3_TheWorstFindingDecidesTheExitCode(t *testing.T) {
 		}
 	}
 }
+
+// The name is that of another function, or the mappings are of an alias. Nothing was looked at.
+func TestO3_AFunctionThatNothingFeedsIsNotVouchedFor(t *testing.T) {
+	d := openDesk(t)
+	functionsFedBy(t, "900", " ")
+	d.idem("check", "--function", "pay").want(t, exitIncomplete, "Lambda lists no event source mapping for function pay", "pay:live")
+}

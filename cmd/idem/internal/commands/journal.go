@@ -48,6 +48,7 @@ type purgeIdentity struct {
 	Forget     bool   `json:"forget"`
 	Steps      bool   `json:"steps"`
 	DryRun     bool   `json:"dryRun"`
+	Reason     string `json:"reason"` // another reason is another purge, for which items may have been written since
 }
 
 // differences describes how two purges differ, by the names of flags where possible. It
@@ -66,6 +67,7 @@ func (p purgeIdentity) differences(other purgeIdentity) (names []string) {
 		{"--forget", p.Forget != other.Forget},
 		{"--steps", p.Steps != other.Steps},
 		{"--dry-run", p.DryRun != other.DryRun},
+		{"--reason", p.Reason != other.Reason},
 	} {
 		if one.differs {
 			names = append(names, one.name)
@@ -91,7 +93,7 @@ func (p *purgeCommand) identity(ctx context.Context, c *connection, client *dyna
 	return purgeIdentity{
 		Table: aws.ToString(out.Table.TableArn), TableID: aws.ToString(out.Table.TableId),
 		Region: o.Region, Endpoint: aws.ToString(o.BaseEndpoint), Attributes: strings.Join(attributes, ","),
-		Filter: p.filter, Forget: p.forget, Steps: p.steps, DryRun: p.dryRun,
+		Filter: p.filter, Forget: p.forget, Steps: p.steps, DryRun: p.dryRun, Reason: p.reason,
 	}, nil
 }
 
@@ -117,7 +119,7 @@ func openJournal(file string, purge purgeIdentity) (*journal, error) {
 	if kept.Found == nil || kept.Found.Flags == nil {
 		return nil, fmt.Errorf("--state %s has nothing for the report of the part that is done: an older version wrote it. Use another file to begin anew", file)
 	}
-	j.After, j.Sum, j.Found = kept.After, kept.Sum, kept.Found
+	j.After, j.Sum, j.Found, j.Kept = kept.After, kept.Sum, kept.Found, kept.Kept
 	return j, nil
 }
 

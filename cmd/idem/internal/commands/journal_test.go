@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -43,6 +44,7 @@ func TestO2_AJournalIsBoundToItsPurge(t *testing.T) {
 		"these differ: --forget": func(p *purgeIdentity) { p.Forget = true },
 		"--steps":                func(p *purgeIdentity) { p.Steps = true },
 		"--dry-run":              func(p *purgeIdentity) { p.DryRun = true },
+		"--reason":               func(p *purgeIdentity) { p.Reason = "another request" }, // since which items may have been written
 	} {
 		other := own
 		change(&other)
@@ -103,12 +105,12 @@ func TestO2_PurgeRefusesTheStateOfAnotherRegion(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, "k", paid)
 	file := filepath.Join(t.TempDir(), "state")
-	identity, err := (&purgeCommand{filter: filter{All: true}, dryRun: true}).identity(t.Context(), &connection{table: d.table}, d.client)
+	identity, err := (&purgeCommand{filter: filter{All: true}, dryRun: true, operatorFlags: operatorFlags{reason: "dry run"}}).identity(t.Context(), &connection{table: d.table}, d.client)
 	if err != nil || identity.Table == "" || identity.Table == d.table {
 		t.Fatalf("%+v, %v", identity, err)
 	}
 	identity.Endpoint = os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")
-	text, err := json.Marshal(journal{Purge: identity, After: d.view("k").ID, Found: newFindings()})
+	text, err := json.Marshal(journal{Purge: identity, After: d.view("k").ID, Kept: time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC), Found: newFindings()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +126,10 @@ func TestO2_PurgeRefusesTheStateOfAnotherRegion(t *testing.T) {
 	d.idem(append(purge, "--attribute", "status=state")...).want(t, exitUsage, "--attribute")
 	d.idem(append(purge, "--attribute", "status=status")...).want(t, exitDone, "0 records would be erased") // it goes on after the only record
 	write()
-	d.idem(purge...).want(t, exitDone, "0 records would be erased")
+	again := d.idem(purge...).want(t, exitDone, "0 records would be erased")
+	if !strings.Contains(again.err, "Continuing the purge that stopped at 2026-11-26T10:00:00Z") {
+		t.Errorf("a purge that is continued says %q", again.err)
+	}
 	d.idem(purge...).want(t, exitDone, "1 record would be erased") // the journal of what was done is gone
 }
 

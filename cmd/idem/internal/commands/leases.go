@@ -161,7 +161,7 @@ func (o *search) records(a *app, ctx context.Context, s *dynamostore.Store, befo
 		}
 		say(a.Err, "Reading the whole table, at %g read units a second at most.\n", o.rate)
 		for seen, err := range s.ScanLeases(ctx, func(so *dynamostore.ScanOptions) { so.Pace = pace(o.rate) }) {
-			if !yield(seen.Record, err) || err != nil {
+			if !yield(seen.Record, err) || err != nil && seen.Record.ID == "" {
 				return
 			}
 		}
@@ -188,10 +188,14 @@ func (v *leasesView) add(rec lambdaidem.Record, now time.Time, limit int) {
 // text prints the leases as a table.
 func (v *leasesView) text(to printer) error {
 	if len(v.Leases) == 0 {
+		among := ""
+		if v.Unreadable > 0 {
+			among = ", among the items that can be read"
+		}
 		if v.filtered {
-			say(to, "No lease belongs to a handler that is known never to have started.\n")
+			say(to, "No lease belongs to a handler that is known never to have started%s.\n", among)
 		} else {
-			say(to, "No lease is dead, and no record is held.\n")
+			say(to, "No lease is dead, and no record is held%s.\n", among)
 		}
 		v.textOfUnreadable(to)
 		return nil
@@ -225,6 +229,6 @@ func (v *leasesView) text(to printer) error {
 // may hold a dead lease.
 func (v *leasesView) textOfUnreadable(to printer) {
 	if v.Unreadable > 0 {
-		say(to, "(%s can't be read)\n", counted(v.Unreadable, "item", "items"))
+		say(to, "(%s can't be read, and may hide a dead lease: damaged, of another tool, or with renamed attributes, which --attribute names)\n", counted(v.Unreadable, "item", "items"))
 	}
 }

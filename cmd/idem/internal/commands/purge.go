@@ -126,6 +126,10 @@ func (p *purgeCommand) run(a *app, c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if p.state != "" && journal.After != "" {
+		say(a.Err, "Continuing the purge that stopped at %s, after %s. What was written since then in that part of the table stays; remove %s to begin anew.\n",
+			journal.Kept.Format(time.RFC3339), counted(journal.Sum.Looked, "item", "items"), p.state)
+	}
 	if !p.dryRun {
 		if err := p.confirm(ctx, a); err != nil {
 			return err

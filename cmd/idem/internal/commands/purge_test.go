@@ -118,7 +118,7 @@ func TestO2_PurgeGoesOnFromItsState(t *testing.T) {
 		t.Fatalf("stopped at once, it ended with %d: %s", code, errs.String())
 	}
 	first := d.view("0").ID
-	identity, err := (&purgeCommand{filter: filter{Namespace: "shop"}}).identity(t.Context(), &connection{table: d.table}, d.client)
+	identity, err := (&purgeCommand{filter: filter{Namespace: "shop"}, operatorFlags: operatorFlags{reason: "r"}}).identity(t.Context(), &connection{table: d.table}, d.client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestO2_AResumedPurgeReportsTheWhole(t *testing.T) {
 	d.pay(d.guard, "a", paid)
 	last := d.view("a").ID
 	state := filepath.Join(t.TempDir(), "purge.json")
-	identity, err := (&purgeCommand{filter: filter{Caller: "carol"}}).identity(t.Context(), &connection{table: d.table}, d.client)
+	identity, err := (&purgeCommand{filter: filter{Caller: "carol"}, operatorFlags: operatorFlags{reason: "r"}}).identity(t.Context(), &connection{table: d.table}, d.client)
 	if err != nil {
 		t.Fatal(err)
 	}
