@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -58,7 +59,7 @@ func Load(ctx context.Context, names ...string) (Environment, error) {
 			problems = append(problems, fmt.Errorf("%s is not set; template.yaml says what it is", name))
 		}
 	}
-	cfg, err := config.LoadDefaultConfig(ctx)
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(dynamostore.HTTPClient()))
 	if err != nil {
 		problems = append(problems, fmt.Errorf("load the AWS configuration: %w", err))
 	}

@@ -1,0 +1,191 @@
+//go:build linux
+
+package dynamostore
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+func TestHTTPClient_IsTheSDKsButForIdleConnections(t *testing.T) {
+	transport := HTTPClient().GetTransport()
+	if transport.IdleConnTimeout != 50*time.Second || transport.TLSClientConfig.MinVersion == 0 || transport.MaxIdleConnsPerHost == 0 {
+		t.Errorf("the transport is %+v", transport)
+	}
+}
+
+// What the process needs to know that is frozen.
+const (
+	frozenEndpoint = "LAMBDAIDEM_TEST_FROZEN_ENDPOINT"
+	frozenIdle     = "LAMBDAIDEM_TEST_FROZEN_IDLE"
+)
+
+// beFrozen makes a request, is frozen by its parent, and makes another request.
+func beFrozen(t *testing.T) {
+	idle, err := time.ParseDuration(os.Getenv(frozenIdle))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(dynamodb.New(dynamodb.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String(os.Getenv(frozenEndpoint)),
+		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+		HTTPClient:  HTTPClient().WithTransportOptions(func(t *http.Transport) { t.IdleConnTimeout = idle }),
+	}), "test", func(o *Options) { o.AttemptTimeout = time.Minute }) // so that a try that waits for it fails the test
+	if w := s.Warm(t.Context()); w.Err != nil {
+		t.Fatal(w.Err)
+	}
+	fmt.Println("ready")
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Acquire(t.Context(), claim)
+	failure := (*lambdaidem.StoreError)(nil)
+	fmt.Printf("answered %v ambiguous %v\n", err, errors.As(err, &failure) && !failure.NotApplied)
+	os.Exit(0) // with the connections
+}
+
+// lossy is a listener whose connections can be dropped.
+type lossy struct {
+	net.Listener
+	mu    sync.Mutex
+	conns []*lossyConn
+}
+
+type lossyConn struct {
+	net.Conn
+	silent atomic.Bool // nothing that is written arrives any more
+}
+
+func (l *lossy) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conns = append(l.conns, &lossyConn{Conn: c})
+	return l.conns[len(l.conns)-1], nil
+}
+
+func (l *lossy) accepted() []*lossyConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conns
+}
+
+func (c *lossyConn) Read(b []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(b)
+		if err != nil || !c.silent.Load() {
+			return n, err
+		}
+	}
+}
+
+// The connection of a frozen process is reset, or forgotten without a sign. The first request
+// after the freeze costs one new connection, and nothing else.
+func TestX8_AFrozenProcessUsesNoConnectionThatWasDropped(t *testing.T) {
+	if os.Getenv(frozenEndpoint) != "" {
+		beFrozen(t)
+		return
+	}
+	for name, c := range map[string]struct {
+		idle time.Duration
+		drop func(*lossyConn)
+	}{
+		"reset": {time.Minute, func(c *lossyConn) {
+			_ = c.Conn.(*net.TCPConn).SetLinger(0)
+			_ = c.Close()
+		}},
+		"silently": {50 * time.Millisecond, func(c *lossyConn) { c.silent.Store(true) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				_, _ = io.WriteString(w, "{}")
+			}))
+			listener := &lossy{Listener: server.Listener}
+			server.Listener = listener
+			server.Start()
+			defer server.Close()
+			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestX8_AFrozenProcessUsesNoConnectionThatWasDropped$") //nolint:gosec // this test, once more
+			child.Env = append(os.Environ(), frozenEndpoint+"="+server.URL, frozenIdle+"="+c.idle.String())
+			in, err := child.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := child.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var complaints bytes.Buffer
+			child.Stderr = &complaints
+			if err := child.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewReader(out)
+			if line, err := lines.ReadString('\n'); line != "ready\n" {
+				t.Fatalf("the process says %q, %v, %s", line, err, &complaints)
+			}
+			idleSince := time.Now()
+			if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			for !isStopped(t, child.Process.Pid) || time.Since(idleSince) < 2*c.idle && c.idle < time.Second {
+			}
+			if n := len(listener.accepted()); n != 1 {
+				t.Fatalf("%d connections before the freeze", n)
+			}
+			c.drop(listener.accepted()[0])
+			if err := child.Process.Signal(syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			woken := time.Now()
+			if _, err := io.WriteString(in, "\n"); err != nil {
+				t.Fatal(err)
+			}
+			line, err := lines.ReadString('\n')
+			if took := time.Since(woken); line != "answered <nil> ambiguous false\n" || took > 30*time.Second {
+				t.Errorf("after %v the process says %q, %v, %s", took, line, err, &complaints)
+			}
+			if n := len(listener.accepted()); n != 2 {
+				t.Errorf("%d connections; want one new one", n)
+			}
+			_, _ = io.Copy(io.Discard, lines)
+			if err := child.Wait(); err != nil {
+				t.Errorf("the process ended with %v: %s", err, &complaints)
+			}
+		})
+	}
+}
+
+// isStopped reports whether a signal has stopped the process.
+func isStopped(t *testing.T, pid int) bool {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(after, "T")
+}
