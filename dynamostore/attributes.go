@@ -75,9 +75,9 @@ const (
 // an attribute. A record is created by a PutItem, which writes the whole item, so setBy does
 // not mention it.
 //
-// A takeover by a new attempt replaces or removes the attributes of the previous attempt. It
-// keeps the results of steps and the list of operators' changes, because these belong to the
-// record.
+// An UpdateItem of the kind takeover lets a new attempt take over the record of an earlier one.
+// It replaces or removes the attributes of the earlier attempt. It keeps the results of steps
+// and the list of operators' changes, because these belong to the record.
 var itemAttributes = [...]attribute{
 	{attrID, "#id", kindString, 0, func(it *item) field { return (*text)(&it.ID) },
 		&renaming{"IDAttribute", func(o *Options) *string { return &o.IDAttribute }}},

@@ -134,8 +134,8 @@ func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error)
 //     record, and an earlier request may have been applied, the error is a StoreError,
 //     because nothing shows whether the handler's writes were made.
 //
-// If some writes failed in the first way and others in the second, the second decides. If
-// several writes failed in the same way, the one that was enlisted first decides.
+// If writes failed in both ways, writeFailed returns the error for the second way. If several
+// writes failed in the same way, it returns the error for the write that was enlisted first.
 func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReason, cause error) error {
 	var busy *lambdaidem.StoreError
 	for i := range reasons {

@@ -12,17 +12,18 @@ import (
 // of an attribute, and :x stands for a value.
 const (
 	// isGone holds for a record that has expired and has no live lease. Such a record counts
-	// as absent. DynamoDB may delete an expired item days late, so each condition under which
-	// an attempt writes its record includes isGone.
+	// as absent, but DynamoDB may delete it days late. So each condition under which an
+	// attempt writes its record contains isGone or its negation.
 	//
-	// :now_s is one hour after the current time, because the TTL attribute of a record is
-	// one hour after its expiry; see deletionOf. isGone never holds for a record without a
-	// TTL attribute, because a comparison with an absent attribute is false.
+	// #expiration is the TTL attribute, whose value is one hour later than the expiry of the
+	// record; see deletionOf. It is compared with :now_s, which is one hour later than the
+	// current time, so the hour cancels out. isGone never holds for a record without a TTL
+	// attribute, because a comparison with an absent attribute is false.
 	isGone = "(#expiration <= :now_s AND (NOT #status = :in_progress OR #lease_end <= :now_ms))"
 
 	// lockIsFree holds if there is no record, or if the record has expired and has no live
-	// lease. It never holds for an item without a token, which belongs to another tool,
-	// even if that item has expired.
+	// lease. It never holds for an existing item that has no token. Such an item is not a
+	// record: it belongs to another tool, and must not be replaced even if it has expired.
 	lockIsFree = "attribute_not_exists(#id) OR (attribute_exists(#token) AND " + isGone + ")"
 
 	// isStillWhatWasSeen holds if a record to take over has the same token, state and
@@ -34,12 +35,12 @@ const (
 	// isStillInProgress is like isStillWhatWasSeen, but holds only for a record in progress.
 	isStillInProgress = isStillWhatWasSeen + " AND #status = :in_progress"
 
-	// isStillWhatWasSettled is the condition for settling a record again. It holds if the
-	// record still has the answer with which an operator settled it. Two comparisons show
-	// that:
+	// isStillWhatWasSettled is the condition under which Operator.Settle replaces an answer
+	// that an operator gave before. It holds if the record still has that answer. Two
+	// comparisons show that:
 	//
-	//   - The token is the one that was read. Settling gives a record a token that no
-	//     attempt has, so the condition fails if an attempt has completed the record.
+	//   - The token is the one that was read. Settle gives a record a token that no attempt
+	//     has, so the condition fails if an attempt has completed the record.
 	//   - The list of operators' changes is the one that was read. A purge, which erases
 	//     the answer, keeps the token but adds an entry to the list.
 	isStillWhatWasSettled = "#token = :seen_token AND #status = :completed AND #operations = :seen_operations AND NOT " + isGone
@@ -61,10 +62,10 @@ const (
 	//   - This attempt holds the lease already.
 	claimIsStillFree = "(" + isStillWhatWasSeen + " AND attribute_not_exists(#steps)) OR (" + leaseIsOurs + ")"
 
-	// stepsGrow holds if the record has fewer steps than the request that saves them. Each
-	// save replaces all steps of the record, and has more steps than the save before. If an
-	// older save arrives after a newer one, DynamoDB refuses the older one, which would
-	// remove the latest steps.
+	// stepsGrow holds if the record has fewer steps than the request that saves steps. Each
+	// save replaces all steps of the record, and has more steps than the save before. An
+	// older save that arrives after a newer one would remove the latest steps, so DynamoDB
+	// must refuse the older save.
 	stepsGrow = "(attribute_not_exists(#steps) OR size(#steps) < :step_count)"
 
 	// stepsAreAsMany is the condition of the write that replaces the steps of a record by

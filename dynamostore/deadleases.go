@@ -18,18 +18,18 @@ import (
 // opDeadLeases is the value of StoreError.Op in errors from DeadLeases.
 const opDeadLeases = "dead_leases"
 
-// deadMargin is the time that must have passed since the end of a lease, by default, before
-// the lease counts as dead. It equals the default of lambdaidem.Options.MaxSkew.
+// deadMargin determines the default of DeadLeasesOptions.Before, which is deadMargin before the
+// iteration begins. The margin keeps DeadLeases from returning an attempt that is just finishing.
 const deadMargin = 2 * time.Second
 
 // DeadLeasesOptions are the options of [Store.DeadLeases]. The zero value of each field
 // selects its default.
 type DeadLeasesOptions struct {
-	// Before is the time at or before which a lease must have ended to count as dead, in
-	// whole milliseconds. Default: 2 s before the iteration begins, by this process's
-	// clock. The 2 s keep DeadLeases from returning an attempt that is just finishing. They
-	// need not cover differences between clocks: the guard has already added its MaxSkew to
-	// the end of each lease.
+	// Before says which leases count as dead: those that ended at this time or earlier. It is
+	// used in whole milliseconds. Default: 2 s before the iteration begins, by this process's
+	// clock. The 2 s keep DeadLeases from returning an attempt that is just finishing. A
+	// margin for differences between clocks is not needed, because the guard has already
+	// added its MaxSkew to the end of each lease.
 	Before time.Time
 
 	// PageSize is the maximum number of index entries that one Query returns, from 1 to
@@ -73,10 +73,12 @@ func (o *DeadLeasesOptions) problem() string {
 // Options.LeaseIndex, the only result is an error with [lambdaidem.ReasonInvalid].
 //
 // For each shard, an iteration costs half a read unit for each 4 KB of index entries (about
-// 30 entries), and at least half a unit. For each entry, it also costs one read unit, or one
-// for each 4 KB of the record if the record has steps. DeadLeases changes nothing. Under
-// policy Rerun, the next request with the same key takes over the dead lease. Under policy
-// Hold, an operator must decide.
+// 30 entries), and at least half a unit. Reading the record of an entry costs one more read
+// unit for each 4 KB of the record. A record in progress usually costs one unit. It costs more
+// if it has large results of steps.
+//
+// DeadLeases changes nothing. Under policy Rerun, the next request with the same key takes
+// over the dead lease. Under policy Hold, an operator must decide.
 //
 // DeadLeases needs dynamodb:Query on the index and dynamodb:GetItem on the table. It panics
 // on an invalid option.
@@ -177,8 +179,9 @@ func (l *deadLeaseSearch) entry(ctx context.Context, entry attributes) bool {
 		l.yield(lambdaidem.Record{}, err)
 		return false
 	case rec.State != lambdaidem.InProgress || rec.LeaseEnd.UnixMilli() > l.opts.Before.UnixMilli():
-		// The index entry is out of date: the index lags, or a store without
-		// Options.LeaseIndex ended the attempt and left the entry.
+		// Skip this entry, because the record has no dead lease. The entry is out of date:
+		// the index lags behind the table, or a store without Options.LeaseIndex ended the
+		// attempt and left the entry.
 		return true
 	}
 	return l.yield(rec, nil)

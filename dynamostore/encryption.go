@@ -188,7 +188,8 @@ func (k Key) clone() Key { return Key{ID: k.ID, Secret: bytes.Clone(k.Secret)} }
 //
 // The AES key and the nonce are derived from the store's key and the salt by HKDF-SHA256.
 // The associated data are everything before the ciphertext, then the record's id, then the
-// purpose of the text, which apart.purpose or purposeOfStep returns.
+// purpose of the text. The purpose of a step is "step " and the step's name. The purpose of an
+// answer is the answer's encoding, then " value" or " failure".
 const (
 	cipherName  = "AES-256-GCM"
 	sealVersion = 1
@@ -214,9 +215,12 @@ func (k Key) seal(id, token, purpose string, text []byte) []byte {
 }
 
 // salt returns the salt for encrypting a text. The salt is an HMAC-SHA256 of associatedData and
-// the text. So a write that is retried encrypts a text to the same bytes, and different texts
-// have different salts. associatedData must not contain the salt, which is not known yet; seal
-// adds the salt afterwards.
+// the text. This has two effects. If a write is retried, the same text is encrypted to the same
+// bytes again. And different texts have different salts, so they are encrypted under different
+// keys and nonces.
+//
+// associatedData is the associated data of the text, without the salt. seal adds the salt to
+// the associated data afterwards.
 //
 // Nobody without the key can tell the salt from a random one, because HMAC-SHA256 (RFC 2104) is
 // a pseudorandom function. RFC 8452 and RFC 6979 derive nonces in a similar way.
@@ -280,8 +284,8 @@ func (s sealed) open(k Key, id, purpose string) ([]byte, error) {
 	return text, nil
 }
 
-// cipher derives the AES key and the nonce of the text with the given salt. It returns AES-GCM
-// with that key, and the nonce.
+// cipher derives the AES key and the nonce for one text from k and the salt of the text. It
+// returns AES-GCM with that AES key, and the nonce.
 func (k Key) cipher(salt []byte) (cipher.AEAD, []byte) {
 	derived, err := hkdf.Key(sha256.New, k.Secret, salt, sealInfo, secretBytes+nonceBytes)
 	if err != nil { // can't happen: HKDF-SHA256 can derive far more than 44 bytes

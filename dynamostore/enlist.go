@@ -31,24 +31,29 @@ type Tx struct {
 //
 // The writes are made if the answer's outcome is OutcomeSucceeded. They are dropped if
 // the outcome is OutcomeFailed (but see [Tx.AlsoWhenFailed]), OutcomeReleased or
-// OutcomeUncertain. A success is never sent without its writes: if Options.Outcome gives
-// an answer with a status of 200 to 399 an outcome that drops the writes, the client
-// receives 500 [lambdaidem.ErrWriteInvalid] instead.
+// OutcomeUncertain. A success is never sent without its writes. Options.Outcome may choose an
+// outcome that drops the writes for an answer with a status of 200 to 399. The client then
+// receives 500 [lambdaidem.ErrWriteInvalid] instead of that answer.
 //
-// A handler runs unguarded for a GET request, and for a request without a key if keys are
-// optional. The transaction then has only the handler's writes and no record. It is committed
-// before the answer is sent. A net/http handler that runs unguarded must enlist before it
-// writes its response.
+// A guard runs its handler unguarded, which means without a record, for a GET request, and for
+// a request without a key if keys are optional. The transaction then has only the handler's
+// writes. It is committed before the answer is sent. A net/http handler that runs unguarded
+// must enlist before it writes its response.
 //
 // The tables of the writes must be in the account and Region of the store's client. The
 // client's credentials need dynamodb:PutItem, UpdateItem, DeleteItem and
 // ConditionCheckItem on the tables. A handler can enlist at most 99 writes, each to a
 // different item, and 4 MB in total.
 //
-// Enlist panics if nothing would ever commit the writes: outside a guarded handler, after
-// the handler has returned, after an unguarded net/http handler has begun to write its
-// response, and if the guard's store is not a [Store] of this package. To test a handler
-// without a guard, see [Capture].
+// Enlist panics if nothing would ever commit the writes:
+//
+//   - if ctx is not derived from the context that a guard passes to its handler
+//   - if ctx is the context of a [lambdaidem.Step]
+//   - after the handler has returned
+//   - after a net/http handler that runs unguarded has begun to write its response
+//   - if the guard's store is not a [Store] of this package
+//
+// To test a handler without a guard, see [Capture].
 //
 // The methods of Tx and Write panic after the handler has returned. They also panic while
 // the handler runs a [lambdaidem.Step] or makes a guarded call such as [lambdaidem.Do]. A
@@ -90,9 +95,9 @@ func (t *Tx) AlsoWhenFailed() {
 }
 
 // Drop discards all writes enlisted so far. A handler calls Drop if it has enlisted writes and
-// then finds that it should succeed without them. There is no other way to do that. An outcome
-// from Options.Outcome can drop the writes too, but the client of a successful handler then
-// receives an error; see [Enlist].
+// then finds that it should succeed without them. Options.Outcome is no substitute: if it
+// chooses an outcome that drops the writes of a successful answer, the client receives an error
+// instead of that answer; see [Enlist].
 func (t *Tx) Drop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

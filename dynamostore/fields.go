@@ -52,9 +52,9 @@ func takeValue(f field, v types.AttributeValue) (want string) {
 	return f.take(&r)
 }
 
-// wants returns "" if ok is true, and what otherwise. Implementations of field.take return its
-// result: ok says whether the decoded value was valid, and what describes the values that are
-// valid, such as "a string".
+// wants returns the result of an implementation of field.take. The parameter ok says whether
+// the decoded value is valid, and the parameter what describes the values that are valid, such
+// as "a string". The result is "" if the value is valid, and the description otherwise.
 func wants(ok bool, what string) string {
 	if ok {
 		return ""
@@ -167,7 +167,8 @@ func (p *payload) take(r *lowlevel.Reader) string {
 // it is slower than code written by hand, but failures are rare.
 type failureField struct{ of **lambdaidem.Failure }
 
-// failure is lambdaidem.Failure with the names of the attribute's members.
+// failure has the same fields as lambdaidem.Failure. Its tags are the names that the fields
+// have in the stored attribute.
 type failure struct {
 	Code    lambdaidem.Code `dynamodbav:"code"`
 	Type    string          `dynamodbav:"type,omitempty"`

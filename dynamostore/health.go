@@ -57,8 +57,9 @@ func (c *Check) Error() string { return c.Detail }
 // Unwrap returns c.Err.
 func (c *Check) Unwrap() error { return c.Err }
 
-// Further kinds of problems, which a [HealthCheck] finds. [Store.CheckTable] can find TimedOut
-// and Unreachable too, and [Store.CheckKeys] can find NoKey.
+// Kinds of problems that a [HealthCheck] can find, besides those that are listed for
+// [Store.CheckTable]. CheckTable and [Store.CheckKeys] can find TimedOut and Unreachable too.
+// CheckKeys can also find NoKey.
 const (
 	Throttled   TableCode = "throttled"   // DynamoDB refused the request for lack of capacity
 	TimedOut    TableCode = "timeout"     // DynamoDB did not reply in time
@@ -122,15 +123,16 @@ func (h Health) Err() error {
 // The check of Options.Encryption calls Current and Find at most once per Encryption.KeyFor
 // while they succeed, because the results are cached.
 //
-// A call that fails or is throttled is repeated in each check until it succeeds.
+// A call that fails or is throttled is repeated in each check until it succeeds. There is one
+// exception: if dynamodb:DescribeTable or dynamodb:DescribeTimeToLive is not allowed, the
+// settings are read again only after an hour, or after SettingsEvery if that is longer.
 //
 // The status is fail if guarded requests would be refused: DynamoDB does not reply or
 // can't be reached, the table does not exist or has another key, an action is not
 // allowed, or Options.Encryption returns no usable key. The status is warn if requests are
 // served but the table throttles, or if TTL is disabled or on another attribute, so that
 // records are never deleted. Settings that can't be read do not change the status, because
-// the store itself never reads them. If dynamodb:DescribeTable or
-// dynamodb:DescribeTimeToLive is not allowed, it is tried again after an hour or more.
+// the store itself never reads them.
 //
 // [Store.CheckTable] checks more than a HealthCheck, for the smoke test of a deployment.
 type HealthCheck struct {

@@ -93,8 +93,8 @@ func (c *HealthCheck) enlistedProbes(e *EnlistedTable) []*probe {
 
 // resultOfCancellation returns the result of a check whose transaction was cancelled for
 // the given reason. If DynamoDB refused the action as invalid, the key in the request is
-// probably wrong. Check.Detail then says which key is needed. The parameter keyed is the text
-// for that.
+// probably wrong. Check.Detail then includes the parameter keyed, a text that says which key is
+// needed.
 func (c *HealthCheck) resultOfCancellation(action, table, keyed string, reason *types.CancellationReason, err error) Check {
 	found := func(status HealthStatus, code TableCode, says string) Check {
 		return Check{Status: status, Code: code, Err: err, Detail: fmt.Sprintf("%s on table %q %s (cause: %s: %s)",

@@ -37,7 +37,8 @@ type healthComponent struct {
 // method with 405.
 //
 // By default, the response contains only the status, because section 6 of the draft warns
-// that details of a problem help attackers. The log has the details.
+// that details of a problem help attackers. The details are in the log instead; see
+// HealthOptions.Log.
 //
 // With HealthOptions.Details, the response also has the member "checks", an object that lists
 // each [Check] under its name, such as "GetItem:responseTime". The entry of a check contains

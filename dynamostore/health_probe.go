@@ -161,7 +161,7 @@ func worse(a, b HealthStatus) HealthStatus {
 // resultOf returns the result for an action that ended with err. If the condition failed,
 // or if there was a conflict with another transaction, the action is allowed, so the status
 // is pass. If DynamoDB refused the request as invalid, the key in the request is probably
-// wrong. Check.Detail then says which key is needed. The parameter keyed is the text for that.
+// wrong. Check.Detail then includes the parameter keyed, a text that says which key is needed.
 func (c *HealthCheck) resultOf(name, table, keyed string, err error) Check {
 	if err == nil {
 		return Check{Status: HealthPass}

@@ -29,8 +29,10 @@ type Transport struct {
 
 	rehearsal sync.Once // runs rehearse, which sets head, signsItself and unfit
 	head      head      // the header fields of every request
-	// signsItself reports whether package sigv4 signs most requests. That package is faster than
-	// the SDK's signer. It is used only if rehearse finds that both make the same signatures.
+	// signsItself reports whether package sigv4, which is faster than the SDK's signer, may
+	// sign requests. It is true if rehearse finds that both make the same signatures, and that
+	// the SDK's signer does not log. The SDK's signer still signs a request if the endpoint or
+	// the session token has an unusual form; see the method signing.
 	signsItself bool
 	signer      sigv4.Signer // used only if signsItself is true
 	unfit       error        // why the transport can't be used; nil if it can

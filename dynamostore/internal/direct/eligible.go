@@ -11,10 +11,11 @@ import (
 	"github.com/aws/smithy-go/tracing"
 )
 
-// Lost returns a description of a setting of the client that has an effect only through the
-// SDK's middleware, such as logging or tracing. A request sent without the middleware would
-// ignore the setting. Lost returns "" if the client has no such setting. It does not look
-// for settings that change the request itself, because [Transport.Ready] finds those.
+// Lost returns a description of a setting of the client that a request sent without the SDK's
+// middleware could ignore. One example is logging, which only the middleware does. Another is
+// the user's own AuthSchemeResolver, which may return another result for each operation. Lost
+// returns "" if the client has no such setting. It does not look for settings that change all
+// requests in the same way, because [Transport.Ready] finds those.
 func Lost(client *dynamodb.Client) string {
 	o := client.Options()
 	if len(o.APIOptions) > 0 {

@@ -42,10 +42,10 @@ type accountsEndpoint struct {
 // endpoint returns the endpoint for a request. It caches the result of the SDK's endpoint
 // rules, but not that of the user's own resolver.
 //
-// endpoint returns an error for a transaction that names a table by its ARN, because the
-// endpoint can depend on the ARN, but the cache does not distinguish ARNs. It also returns an
-// error if a write has no table, which is invalid. After any error, the SDK's client sends the
-// request.
+// endpoint returns an error for a transaction that names a table by its ARN. The endpoint can
+// depend on the ARN, but the cache has only one endpoint for all transactions of an account.
+// endpoint also returns an error if a write of a transaction names no table, because such a
+// transaction is invalid. After any error, the SDK's client sends the request.
 func (t *Transport) endpoint(ctx context.Context, creds *aws.Credentials, r *wire.Request) (*endpoint, error) {
 	known := &t.single
 	several := r.Operation == wire.TransactWriteItems

@@ -29,9 +29,10 @@ import (
 // rehearse also sets t.signsItself. It is true if package sigv4 makes the same signatures as
 // the SDK's signer, and the SDK's signer does not log.
 func (t *Transport) rehearse() error {
-	// The transport can't work with the next two settings. By default the function Lost finds
-	// them, and the store does not use the transport. If Options.Transport is TransportDirect,
-	// the store ignores the result of Lost, so the settings must be checked here too.
+	// The transport supports neither a client without credentials nor endpoint discovery.
+	// By default, the store calls Lost first. Lost finds both settings, and the store does not
+	// create the transport. If Options.Transport is TransportDirect, the store ignores the
+	// result of Lost, so rehearse must check both settings too.
 	if t.options.Credentials == nil {
 		return errors.New("the client is anonymous: it has no credentials")
 	}
@@ -93,9 +94,9 @@ func (t *Transport) rehearse() error {
 	return nil
 }
 
-// refusedRehearsal returns a response to the SDK's test request in rehearse, because no request
-// is sent to DynamoDB. The response is an error that the SDK does not retry, so the SDK builds
-// only one request.
+// refusedRehearsal returns a response to the test request that the SDK builds for rehearse. The
+// request is not sent to DynamoDB, but the SDK's client needs a response. The response is an
+// error that the SDK does not retry, so the SDK builds only one request.
 func refusedRehearsal(r *http.Request) *http.Response {
 	const body = `{"__type":"com.amazonaws.dynamodb.v20120810#ValidationException","message":"rehearsal"}`
 	return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}
@@ -154,9 +155,10 @@ func headOf(h http.Header, operation wire.Operation) head {
 		case lineHost, lineLength:
 			of.fields = append(of.fields, headField{line: line})
 		default:
-			// A field that the SDK signs but does not send has no known value, so leave it
-			// out. The signatures of the two requests then differ. The function differ
-			// returns an error for that, so this transport is not used.
+			// Don't add a field that the SDK signs but does not send, because its value is
+			// unknown. Without the field, this package's signature of the test request
+			// differs from the SDK's. So rehearse returns an error, and this transport is
+			// not used.
 			if _, sent := left[lower]; sent {
 				add(lower, line)
 			}
@@ -170,11 +172,12 @@ func headOf(h http.Header, operation wire.Operation) head {
 	return of
 }
 
-// rehearsalCredentials provides fixed credentials for the rehearsal, because getting the
-// user's credentials may take a network request.
+// rehearsalCredentials provides fixed, invented credentials for the test request of rehearse,
+// because getting the user's credentials may take a network request. The field users is the
+// provider of the user's credentials. Only ProviderSources uses this field.
 type rehearsalCredentials struct{ users aws.CredentialsProvider }
 
-// rehearsalSecret is the secret access key of the rehearsal. It is as long as those of
+// rehearsalSecret is the secret access key of rehearsalCredentials. It is as long as those of
 // AWS, because Go's FIPS 140-only mode panics for keys of less than 112 bits.
 const rehearsalSecret = "REHEARSAL-REHEARSAL-REHEARSAL-REHEARSAL-"
 
@@ -182,8 +185,9 @@ func (rehearsalCredentials) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "REHEARSAL", SecretAccessKey: rehearsalSecret, SessionToken: "REHEARSAL", AccountID: "123456789012"}, nil
 }
 
-// ProviderSources returns the sources of the user's credentials, which the SDK names in its
-// User-Agent.
+// ProviderSources returns the sources of the user's credentials, such as the environment. The
+// SDK names these sources in the User-Agent. rehearse copies the User-Agent of the test request
+// for all later requests, so the test request must name the user's sources.
 func (r rehearsalCredentials) ProviderSources() []aws.CredentialSource {
 	if of, ok := r.users.(aws.CredentialProviderSource); ok {
 		return of.ProviderSources()

@@ -45,7 +45,8 @@ const (
 )
 
 // The beginnings of the lines for two header fields in the canonical request. The signature
-// covers these fields, but net/http sends them, so http.Request.Header does not contain them.
+// covers both fields. http.Request.Header does not contain them, because net/http adds them
+// when it sends the request.
 const (
 	lineHost   = "host:"
 	lineLength = "content-length:"
@@ -80,8 +81,9 @@ const mostFields = 12
 //	at          the date of the signature
 func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, to *endpoint, creds *aws.Credentials, invocation string, at time.Time) (*http.Request, error) {
 	// Count the header fields, so that the map below is created with the exact size. Go
-	// allocates twice as much memory for a map of nine fields as for one of eight. t.head also
-	// lists the two fields that net/http adds, which are not in the map, and the session token.
+	// allocates twice as much memory for a map of nine fields as for one of eight. Subtract
+	// three of the fields in t.head: host and content-length, which net/http adds, and the
+	// session token, which is counted below if there is one.
 	fields := len(t.head.fields) - len([...]string{lineHost, lineLength, fieldToken}) + len([...]string{fieldSignature}) + len(to.headers)
 	trace, traced := t.trace.id(ctx)
 	if traced {

@@ -14,8 +14,8 @@ import (
 // It caches the field for the last trace id.
 type traces struct{ last atomic.Pointer[trace] }
 
-// trace is one trace id. raw is the value of the environment variable _X_AMZN_TRACE_ID, and
-// field is the value of the header field that the SDK makes of it.
+// trace is one trace id. raw is the value of the environment variable _X_AMZN_TRACE_ID. field is
+// the value that the SDK computes from raw for the header field X-Amzn-Trace-Id.
 type trace struct{ raw, field string }
 
 // id returns the value of the header field X-Amzn-Trace-Id. The SDK's own middleware computes

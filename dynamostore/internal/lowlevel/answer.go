@@ -35,9 +35,10 @@ func Item(body, member string, take func(r *Reader, name string) bool) (found, o
 	return found, ok && r.End()
 }
 
-// Refusal decodes the error response to a write whose condition failed. It calls take for
-// each attribute of the existing item, as [Item] does. found reports whether the response
-// has an item.
+// Refusal decodes the error response to a write whose condition failed. If the response
+// contains the existing item, Refusal calls take for each attribute of the item, as [Item]
+// does. found reports whether the response contains an item. ok is false if body is any other
+// response, or if take returned false.
 func Refusal(body string, take func(r *Reader, name string) bool) (found, ok bool) {
 	_, ok = failure(body, "ConditionalCheckFailedException", "Item", func(r *Reader) bool {
 		found = true
@@ -80,10 +81,10 @@ func (r *Reader) reason() (reason types.CancellationReason, ok bool) {
 	return reason, ok
 }
 
-// failure decodes an error response and returns its message. ok is false unless the response
-// has the error code that the parameter code names. Besides the error code and the message, the
-// response may have only one more member, such as "Item". The parameter member is its name, and
-// the function take reads its value.
+// failure decodes an error response and returns its message. The error code of the response
+// must be the parameter code. Besides the error code and the message, the response may contain
+// one more member, such as "Item". The parameter member is the name of that member, and the
+// function take reads its value. ok is false for any other response, or if take returns false.
 func failure(body, code, member string, take func(*Reader) bool) (message *string, ok bool) {
 	r := Reader{jsonread.New(body)}
 	var is string

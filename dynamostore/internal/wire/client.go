@@ -171,8 +171,12 @@ func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.Finalize
 	return out, meta, err
 }
 
-// mayRetry calls Request.MayRetry before an attempt of the call that is not its first. It is
-// called once for each attempt, also for the one that a First has made.
+// mayRetry counts the attempts of the call, and returns an error if the next attempt must not be
+// made. The middleware attemptLimit calls mayRetry before each attempt. For every attempt except
+// the first, mayRetry calls Request.MayRetry and returns its error.
+//
+// A [First] may have made the first attempt without the SDK. The SDK's client then receives the
+// outcome as that of its own first attempt, so mayRetry counts that attempt too.
 func mayRetry(c *call) error {
 	if c == nil {
 		return nil

@@ -57,9 +57,9 @@ type Answer interface {
 // may wrap the SDK's error too.
 var ErrRefused = errors.New("the condition does not hold")
 
-// Do sends a request until it succeeds, its condition fails, another error is not worth a
-// retry, or Options.Attempts are used up. It returns [ErrRefused] if the condition failed,
-// and otherwise the SDK's error of the last attempt.
+// Do sends a request. After an error that is worth a retry, Do sends the request again, up to
+// Options.Attempts times in total. It returns nil if the request succeeded, [ErrRefused] if its
+// condition failed, and otherwise the SDK's error of the last attempt.
 //
 // The Fate says whether any attempt of the call was applied. It can be [Unknown] even with
 // ErrRefused: an earlier attempt whose reply was lost may have been applied, and its effect
@@ -81,10 +81,10 @@ func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	}
 	call := &call{Context: ctx, request: r, first: made}
 	if made != nil {
-		// Estimate whether the attempt may have been applied. The SDK's client gets the
-		// outcome of the attempt below. A middleware, the type witness, then replaces the
-		// estimate by a more precise one. If the caller's context has ended, the middleware
-		// does not get the outcome, and the estimate stays.
+		// Estimate whether the attempt may have been applied. In call.send below, the SDK's
+		// client gets the outcome of the attempt. A middleware, the type witness, then
+		// replaces the estimate by a more precise one. If the caller's context has ended,
+		// the middleware does not get the outcome, and the estimate stays.
 		call.unknown = !made.conn.neverSent()
 	}
 	err := call.send(c.sdk)
@@ -159,8 +159,8 @@ func (c *call) send(sdk *dynamodb.Client) error {
 	return in.send(c, sdk)
 }
 
-// refusal converts err, with which the SDK's client ended the call, to the error that Do returns.
-// If the request's condition failed, the result wraps both ErrRefused and err.
+// refusal returns the error that Do returns for err. The parameter err is the error of the SDK's
+// client. If the request's condition failed, the result wraps both ErrRefused and err.
 func (c *call) refusal(err error) error {
 	switch Code(err) {
 	case "ConditionalCheckFailedException", "TransactionCanceledException":
