@@ -88,8 +88,9 @@ func (it *item) finish(r lambdaidem.Result) {
 }
 
 // release changes the item to a released record, which the next attempt can take over at
-// once. failure is the code of the attempt's error, or "" if it is unknown. bound is the
-// reason why the record refuses a retry with a different payload, or "" if it accepts one.
+// once. The parameter failure is the error code of the attempt, or "" if the code is unknown.
+// The parameter bound is the reason why the record refuses a retry with a different payload,
+// or "" if the record accepts such a retry.
 func (it *item) release(expires time.Time, failure, bound string) {
 	it.Status, it.LeaseShard = lambdaidem.Released, ""
 	it.Expiration = deletionOf(expires)
@@ -186,7 +187,7 @@ func attributeNames(attrs map[string]types.AttributeValue) string {
 }
 
 // The method record returns the item as a [lambdaidem.Record]. If the answer is compressed,
-// encrypted or stored in parts, the result has no Value and no Failure. Its field Apart then
+// encrypted or stored in parts, Record.Result has no Value and no Failure. Result.Apart then
 // describes how the answer is stored, and [Store.Load] returns the answer. If the steps are
 // encrypted, Record.Steps has the names of the steps with nil results.
 func (it *item) record() lambdaidem.Record {

@@ -15,7 +15,7 @@ import (
 )
 
 // keyring calls the functions Current and Find of an Encryption, and caches the keys that they
-// return. A nil keyring means that nothing is encrypted. It is safe for concurrent use.
+// return. A keyring is safe for concurrent use. A nil *keyring means that nothing is encrypted.
 type keyring struct {
 	of      Encryption
 	current keySlot // the key to encrypt with; empty before the first call of Current
@@ -134,8 +134,8 @@ func (r *keyring) slot(id string) *keySlot {
 
 // prove returns an error unless Find returns the same key as Current. If Find doesn't, other
 // processes, which decrypt with Find, can't read what this process encrypts. After a success,
-// prove does not call Find again until KeyFor has passed. The health check and CheckKeys call
-// prove.
+// prove does not call Find again until a time of Encryption.KeyFor has passed. The health check
+// and CheckKeys call prove.
 func (r *keyring) prove(ctx context.Context) error {
 	k, err := r.fresh(ctx)
 	if err != nil {

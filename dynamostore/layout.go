@@ -61,16 +61,16 @@ func (l *layout) parse(attrs attributes) (*item, error) {
 type taker = func(r *lowlevel.Reader, name string) bool
 
 // The method read decodes the item in a response. The parameter scan is a function that reads
-// the response and passes each attribute of the item to a taker. The first result of scan, here,
-// is true if the response has an item. The second result, ok, is false if the response can't be
+// the response and passes each attribute of the item to a taker. That function has two results.
+// The first is true if the response has an item. The second is false if the response can't be
 // read or the taker has returned false.
 //
 // The method returns the item, or nil if the response has none. Its result ok is false if the
 // response can't be read.
 //
-// If the first scan fails, or if the item is not a valid record, the method scans the response
-// again and stores the attributes in a map. It then calls parse, whose error says what is wrong
-// with the item, and returns that error as foreign.
+// If the second result of scan is false, or if the item is not a valid record, the method calls
+// scan once more and stores the attributes in a map. It then calls parse, whose error says what is
+// wrong with the item, and returns that error as foreign.
 func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, foreign error) {
 	it := &item{}
 	var seen uint32
@@ -105,8 +105,8 @@ func (l *layout) set(i int, by updates) bool {
 	return itemAttributes[i].setBy&by != 0 && l[i].name != ""
 }
 
-// column returns the position in l of the attribute that the table calls name, or -1 if there
-// is none.
+// column returns the position in l of the attribute with the given name in the table, or -1 if
+// there is none.
 func (l *layout) column(name string) int {
 	for i := range l {
 		if l[i].name == name && name != "" {
@@ -139,8 +139,8 @@ func (l *layout) appendKey(b []byte, id string) []byte {
 
 // The method expression returns an UpdateExpression for the attributes that the given updates
 // change. If the item has a value for an attribute, the UpdateExpression sets the attribute, and
-// the method adds the value to the map values. Otherwise the UpdateExpression removes the
-// attribute.
+// the method stores the value in the given map under the attribute's placeholder. Otherwise the
+// UpdateExpression removes the attribute.
 func (l *layout) expression(sets updates, it *item, values attributes) string {
 	for i := range itemAttributes {
 		if a := &itemAttributes[i]; l.set(i, sets) {

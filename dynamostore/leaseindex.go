@@ -11,10 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// leaseShard returns the shard of a record: its partition key in Options.LeaseIndex while
-// the record is in progress. The shard depends only on the record's id, so every attempt
-// and every process writes the record to the same shard. leaseShard returns "" if there is
-// no index.
+// leaseShard returns the shard for the record with the given id. The shard is the partition key
+// of the record's entry in the index Options.LeaseIndex, which lists the records in progress.
+// The shard depends only on the id, so every attempt and every process writes the record to the
+// same shard. leaseShard returns "" if there is no index.
 func (o *Options) leaseShard(id string) string {
 	if o.LeaseIndex == "" {
 		return ""
@@ -55,9 +55,10 @@ func (o *Options) leaseIndexKey() []types.KeySchemaElement {
 	}
 }
 
-// checkDeadLeases returns the problems that Store.DeadLeases would have with the index. If the
-// index can be queried, checkDeadLeases tries a Query, to find out whether dynamodb:Query is
-// permitted. It returns nil if Options.LeaseIndex is not set.
+// checkDeadLeases returns the problems that Store.DeadLeases would have with the index, or nil
+// if Options.LeaseIndex is not set. It first checks the description of the index. Unless the
+// index is missing, has the wrong key or is not active, checkDeadLeases also sends a Query,
+// because only a Query shows whether dynamodb:Query is permitted.
 func (s *Store) checkDeadLeases(ctx context.Context) TableProblems {
 	problems := checkLeaseIndex(ctx, s.wire.SDK(), s.table, &s.opts)
 	if s.opts.LeaseIndex == "" || problems.has(NoIndex) || problems.has(WrongIndex) || problems.has(IndexNotActive) {

@@ -156,8 +156,8 @@ const (
 //   - [*LeaseLiveError], unless OperatorOptions.Force is set
 //   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been
 //     released; inspect it again.
-//   - another error. It means that seen was not read from the store or that
-//     OperatorOptions.Random failed, and that nothing was changed.
+//   - another error, after which the record is unchanged. Either seen was not read from the
+//     store, or OperatorOptions.Random failed.
 func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, error) {
 	if seen.Record.State == lambdaidem.Released {
 		return seen, ErrRecordReleased
@@ -189,10 +189,20 @@ func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, erro
 // Settle uses the Outcome and the Value or Failure of result. They must fit the kind of the
 // record; see [lambdaidem.CheckResult].
 //
-// Settle returns the same values as [Operator.Release] under the same conditions, with
-// three differences. It never returns [ErrRecordReleased]. It returns [ErrNotEncrypted] if
-// the answer must be encrypted and the store has no key. It returns an error that describes
-// the problem if result does not fit the record.
+// The write is conditional: the record must still have the token and the state that it has in
+// seen. The write also replaces the token, so an attempt that is still running can no longer
+// complete the record.
+//
+// If Settle succeeds, it returns the record as it is now. The error is one of these:
+//   - [ErrRecordChanged], with the record as it is now
+//   - [ErrRecordCompleted] or [ErrRecordGone]
+//   - [ErrRecordSettled], unless OperatorOptions.Again is set
+//   - [ErrNotEncrypted], if the answer must be encrypted and the store has no key
+//   - [*LeaseLiveError], unless OperatorOptions.Force is set
+//   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been
+//     settled; inspect it again.
+//   - another error, after which the record is unchanged. Either result does not fit the
+//     record, or seen was not read from the store, or OperatorOptions.Random failed.
 func (o *Operator) Settle(ctx context.Context, seen Inspected, result lambdaidem.Result) (Inspected, error) {
 	write := &operatorWrite{op: opOperatorSettle, sets: completion, condition: isStillWhatWasSeen}
 	var forced bool
@@ -268,7 +278,7 @@ func (o *Operator) mayStore(seen Inspected, result lambdaidem.Result) error {
 }
 
 // mayChange returns an error unless this operator may release or settle the record. The result
-// forced is true if the record's lease is live, and mayChange allows the change only because
+// forced is true if mayChange allows the change although the record's lease is live, because
 // OperatorOptions.Force is set.
 func (o *Operator) mayChange(seen Inspected) (forced bool, err error) {
 	now, rec := seen.At(), seen.Record
@@ -328,8 +338,8 @@ type operatorWrite struct {
 }
 
 // The method write sends the conditional UpdateItem of Release or Settle. The parameter how
-// describes the request, and the item has the new values. The condition fails if the record has
-// changed since it was read as seen.
+// describes the request, and the item has the new values. The parameter seen is the record as
+// the operator read it. The condition fails if the record has changed since that read.
 //
 // If the update succeeds, the method returns the record as it is now. The error is
 // ErrRecordChanged, also with the record as it is now, or a StoreError.
@@ -390,10 +400,11 @@ type attributeUpdate struct {
 	returns   types.ReturnValue // the ReturnValues of the request
 }
 
-// updateAttributes sends an UpdateItem for the record with the given item's id. It sets the
-// attributes that c selects to their values in the item, and removes those that have no
-// value there. values has the values of the condition's placeholders; updateAttributes adds
-// the values of the update.
+// updateAttributes sends an UpdateItem for the record with the given item's id. For each
+// attribute that c selects, the UpdateItem stores the value that the item has. If the item has
+// no value for the attribute, the UpdateItem removes the attribute. The parameter values has the
+// values for the placeholders of the condition. updateAttributes adds the values that the
+// UpdateItem stores to this map.
 func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, it *item, values attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
 	var set, remove []string
 	names := s.layout.names(c.sets, c.condition)

@@ -100,15 +100,18 @@ type Options struct {
 	// on the table ("Understanding Global Secondary Index write throttling and back
 	// pressure").
 	//
-	// Each new request takes two write units of its shard, or three with enlisted writes.
-	// So each shard is enough for 333 requests a second, and 64 shards for 21,000. The
-	// default quota of a table or index, 40,000 write units a second, allows 20,000
-	// requests a second ("Quotas in Amazon DynamoDB"). A search of the index queries each
-	// shard, and costs half a read unit for an empty one.
+	// Each new request takes two write units of its shard: one to add its entry and one to
+	// remove it. With enlisted writes, it takes three units, because the removal is part of a
+	// transaction and costs double (in DynamoDB Local; AWS does not document it). So each
+	// shard is enough for at least 333 requests a second, and 64 shards for 21,000. The
+	// default quota of a table or index, 40,000 write units a second, allows 20,000 requests
+	// a second of two units each ("Quotas in Amazon DynamoDB"). A search of the index queries
+	// each shard, and costs half a read unit for an empty one.
 	//
-	// To increase the number, change it first in programs that search the index, then in
-	// those that write. To decrease it, change it first in the programs that write. When no
-	// record that was locked before is still in progress, change it in those that search.
+	// When you change the number, a search must always cover every shard that has entries. To
+	// increase the number, change it first in the programs that search the index, then in
+	// those that write. To decrease it, change it first in the programs that write. Change it
+	// in the programs that search when no record that was locked before is still in progress.
 	LeaseShards int
 
 	// Each of the fields below names one attribute of a record. The names of all attributes

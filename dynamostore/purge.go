@@ -16,8 +16,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// PurgeOptions select the records that a purge changes, what it erases, and its speed. The
-// zero value of each field selects its default.
+// PurgeOptions select the records that a purge changes. They also determine what the purge
+// erases and how fast it runs. The zero value of each field selects its default.
 type PurgeOptions struct {
 	ScanOptions
 
@@ -39,11 +39,14 @@ type PurgeOptions struct {
 	//     ErrAnswerUnavailable. Without the results of the steps, the handler would repeat
 	//     the steps.
 	//
-	// The record can't expire sooner, because AWS accepts a signed request for 15 minutes.
-	// The request that sets the expiry may arrive that late, and must still arrive before
-	// the expiry. DynamoDB's TTL deletes the item at least an hour
-	// ([lambdaidem.KeptAfterExpiry]) after the expiry. Until then, requests that were sent
-	// before the expiry and arrive late still find the item and are refused.
+	// The record can't expire sooner, because the purge's own request may be delayed: AWS
+	// accepts a request for 15 minutes after it was signed. If the purge's request arrived
+	// after the new expiry, a delayed request of an attempt that has ended could lock the
+	// record.
+	//
+	// DynamoDB's TTL deletes the item at least an hour ([lambdaidem.KeptAfterExpiry]) after
+	// the expiry. If a request was sent before the expiry and arrives during that hour, it
+	// still finds the item and is refused.
 	Forget bool
 
 	// Steps also erases the results of steps in released records and in records whose
@@ -92,17 +95,19 @@ const opPurge = "purge"
 //   - A completed record loses its answer, or the text of its failure, and all parts of
 //     the answer. The record itself stays until its TTL, so no retry runs the handler a
 //     second time. A retry gets [lambdaidem.ErrAnswerUnavailable].
-//   - Parts of answers that no record refers to are deleted, with the exceptions below. An
-//     attempt leaves such parts behind if it dies before it completes, if another attempt
-//     completes first under lambdaidem.Options.Optimistic, or if its transaction is rejected.
-//     For each part, Purge calls Match with a Record that has only the record's ID, Scope and
-//     Token, and in StartedAt the time at which the part was written.
-//   - The exceptions are parts with which an attempt or an operator may still complete the
-//     record: the attempt that wrote the part holds the lease, or the part was written within
-//     the last hour and no attempt has completed the record. The second rule also protects
-//     parts of a record that an operator settled: an operator may replace that answer, and
-//     writes the parts of the new answer before the record refers to them. Parts also stay
-//     if the item under their record's id is not a record of this package.
+//   - A part of an answer is deleted if no record refers to the part, unless the next item
+//     says that the part stays. An attempt leaves such parts behind if it dies before it
+//     completes, if another attempt completes first under lambdaidem.Options.Optimistic, or
+//     if its transaction is rejected. For each part, Purge calls Match with a Record that has
+//     only the record's ID, Scope and Token, and in StartedAt the time at which the part was
+//     written.
+//   - A part stays if an attempt or an operator may still complete the record with it. This is
+//     so while the attempt that wrote the part holds the lease. It is also so for an hour
+//     after the part was written, unless an attempt has completed the record. During that
+//     hour, the parts of a record that an operator settled stay too: an operator may replace
+//     the answer, and writes the parts of the new answer before the record refers to them.
+//   - A part also stays if the item with the id of the part's record is not a record of this
+//     package.
 //   - The results of steps stay in records that are released or in progress, because the
 //     next attempt needs them. PurgeOptions.Steps erases these results too, and
 //     PurgeOptions.Forget erases those of released records.
@@ -267,15 +272,17 @@ func (p *purge) wasForgotten(it *item, now time.Time) bool {
 	return n > 0 && it.Operations[n-1].What == OperationForgotten && holdsNothing && it.Expiration.n <= deletionOf(p.forgottenAt(now)).n
 }
 
-// forgottenAt returns the expiry that a purge sets if it forgets a record now. The request that
-// sets the expiry may be delayed, but must arrive before the expiry. So the expiry is MinTTL
-// from now: AWS refuses the request if it arrives more than MinTTL after it was signed. MaxSkew
-// is added for a clock that is ahead, and a second for rounding.
+// forgottenAt returns the expiry that a purge sets if it forgets a record now. The expiry is
+// MinTTL (15 minutes) from now, plus MaxSkew for a clock that is ahead, plus a second for
+// rounding. The purge's request must arrive before this expiry, even if the request is delayed.
+// MinTTL is enough for that, because AWS refuses a request more than MinTTL after it was signed.
 //
-// Suppose that the request could arrive after the expiry. Then an attempt could have sent a
-// claim between the expiry and that arrival, and the claim could arrive last. The claim would
-// lock the record, because the condition of a claim compares the expiry with the time at which
-// the claim was made.
+// If the purge's request arrived after the expiry, a delayed claim could lock the record. A claim
+// is the write that locks a record, and an attempt may send it twice. The first copy is refused,
+// because the record has not expired yet, and the attempt ends. Then the purge's request arrives,
+// and after it the second copy of the claim. The condition of a claim compares the expiry with
+// the time at which the claim was made. If the new expiry is earlier than that time, the second
+// copy locks the record, although no attempt is running.
 func (p *purge) forgottenAt(now time.Time) time.Time {
 	return now.Add(lambdaidem.MinTTL + p.o.opts.MaxSkew + time.Second)
 }
@@ -334,9 +341,10 @@ func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (
 // has another token.
 const isAsSeen = "#token = :seen_token AND #status = :seen_state"
 
-// expiresNoSooner is a condition that holds if the record has no expiry, or if its expiry is the
-// new one or later. A purge must never extend the record's life, but another purge may have set
-// an expiry earlier than the new one since the record was read.
+// expiresNoSooner is a condition that holds if the record has no expiry, or if the new expiry is
+// not later than the record's expiry. A purge must never extend the record's life. The purge has
+// compared the new expiry with the one that it read, but another purge may have set an earlier
+// expiry since.
 const expiresNoSooner = "(attribute_not_exists(#expiration) OR #expiration >= :expiration)"
 
 func (it *item) asSeen() attributes {
@@ -389,9 +397,11 @@ func (p *purge) erasedItem(it *item, what OperationKind, token string, now time.
 	return next
 }
 
-// removeAnswer writes values from next to a record: the attributes that concern the answer, and
-// the attributes listed in the last parameter. The first item parameter is the record as it was
-// read. removeAnswer reports false if the condition fails.
+// removeAnswer removes the answer from a record by one conditional update. The first item is the
+// record as it was read, and the item next has the new values. The update changes the attributes
+// that concern the answer, and also the attributes that the last parameter lists. If next has no
+// value for an attribute, the update removes the attribute. removeAnswer reports false if the
+// record has changed since it was read.
 //
 // removeAnswer also changes the first item in memory, for the writes that follow: it stores the
 // new token, which they compare, and the new list of parts, which they delete.
@@ -409,8 +419,10 @@ func (p *purge) removePartList(ctx context.Context, it *item) (bool, error) {
 	return p.updateAsSeen(ctx, &item{ID: it.ID}, it, attrErasing)
 }
 
-// updateAsSeen writes the listed attributes of next to a record, on condition that the record
-// still has the same token and state as seen.
+// updateAsSeen changes the listed attributes of a record to the values that the item next has. If
+// next has no value for an attribute, updateAsSeen removes the attribute. The condition is that
+// the record still has the token and the state of the item seen. If the record has another token
+// or state, updateAsSeen reports false.
 func (p *purge) updateAsSeen(ctx context.Context, next, seen *item, attrs ...string) (bool, error) {
 	return p.update(ctx, &attributeUpdate{also: attrs, condition: isAsSeen}, next, seen.asSeen())
 }

@@ -58,9 +58,9 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 // the hour allows for clocks that differ. See isOrphan.
 const orphanAge = time.Hour
 
-// isOrphan reports whether a purge may delete a part that no record refers to. It may if
-// nobody can still complete the record with this part. The parameter current is the record as
-// it is now, or nil if there is none. The rules, in order:
+// isOrphan reports whether a purge may delete a part that no record refers to. The purge may
+// delete the part if nobody can still complete the record with it. The parameter current is the
+// record as it is now, or nil if there is none. The rules, in order:
 //   - If the record is absent, or has expired and has no live lease, the part is an orphan once
 //     it is older than orphanAge.
 //   - If the record is completed, the part is an orphan, because the answer never changes.
@@ -69,11 +69,11 @@ const orphanAge = time.Hour
 //     is not an orphan.
 //   - In all other cases, the part is an orphan once it is older than orphanAge.
 //
-// For these rules, a record expires maxSkew plus one second before its expiry. The reason is
-// an optimistic attempt, which takes no lease. If its clock is ahead, the record has already
-// expired by that clock, and the attempt may have written the part for a new record. The rule
-// for completed records must not delete that part. The second is added because the parameter
-// now, the database's time, is rounded down to a whole second.
+// These rules treat a record as expired from maxSkew plus one second before its expiry. The
+// reason is an optimistic attempt, which takes no lease and may have a clock that is ahead. By
+// that clock, the record may already have expired, and the attempt may have written the part for
+// a new record. The rule for completed records must not delete that part. The extra second is
+// needed because the parameter now, the database's time, is rounded down to a whole second.
 func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
 	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
 		if current.Status == lambdaidem.Completed && !isSettled(current.Status, current.Token, current.Operations) {
@@ -109,9 +109,9 @@ func (part *storedPart) isReferredToBy(it *item) bool {
 // record refers to, and with which nobody can complete a record any more; see isOrphan. In a dry
 // run, deleteOrphans only counts the orphans.
 //
-// All other parts that no record refers to stay, and count in PurgeProgress.KeptParts.
-// deleteOrphans ignores parts that PurgeOptions.Match does not select, and parts that a record
-// refers to.
+// If no record refers to a part, but the part is not an orphan, the part stays and counts in
+// PurgeProgress.KeptParts. deleteOrphans ignores a part that PurgeOptions.Match does not select,
+// and a part that a record refers to.
 func (p *purge) deleteOrphans(ctx context.Context, found []storedPart, now time.Time) error {
 	type lookup struct {
 		current *item // the record as it is now; nil if there is none

@@ -129,14 +129,14 @@ func throttling(err error) (lambdaidem.Throttle, error) {
 	return lambdaidem.ThrottleUnknown, err
 }
 
-// reasonOfCancellation returns the reason why one action of a cancelled transaction failed. code
-// is the Code of the action's CancellationReason. The result is ReasonInvalid if the action
-// would fail again on every retry. The result is ReasonUnknown if the action did not fail
-// ("None"), if its own condition failed, or if this package does not know the code.
+// reasonOfCancellation returns the reason why one action of a cancelled transaction failed. The
+// parameter code is the Code of the action's CancellationReason. The result is ReasonInvalid if
+// the action would fail again on every retry. The result is ReasonUnknown if the action did not
+// fail ("None"), if its own condition failed, or if this package does not know the code.
 //
-// If an item is too large, the result is also ReasonInvalid, because DynamoDB has no separate
-// code for that. If the record itself is too large, the guard can still complete the record
-// without the answer. So the caller must recognize this case by the error's message (see
+// The result is ReasonInvalid also for an item that is too large, because DynamoDB has no
+// separate code for that. If the item is the idempotency record, the guard can still complete it
+// without the answer, so the caller must recognize this case by the error's message (see
 // saysTooLarge).
 func reasonOfCancellation(code string) lambdaidem.Reason {
 	switch code {

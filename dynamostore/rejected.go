@@ -56,8 +56,8 @@ func (e *WriteError) Error() string {
 // Unwrap returns Err.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// conditionFailed returns the error of a transaction in which the condition of w failed.
-// item is the existing item, or nil if there is none.
+// conditionFailed returns the error of a transaction in which the condition of w failed. The
+// parameter item is the existing item, or nil if there is none.
 func (w *Write) conditionFailed(item attributes) *lambdaidem.Rejected {
 	c := &ConditionFailed{Write: w.name, Table: aws.ToString(w.table), Item: item}
 	r := &lambdaidem.Rejected{Err: &lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: http.StatusInternalServerError, Err: c,

@@ -43,9 +43,9 @@ func (s *Store) locking(it *item, g given) *recordRequest {
 	}))
 }
 
-// updating returns the conditional UpdateItem that makes the write w. The UpdateItem sets the
-// attributes that w changes to their values in the item, and removes those that the item
-// does not have.
+// updating returns the conditional UpdateItem that makes the write w. For each attribute that w
+// changes, the UpdateItem stores the value that the item has. If the item has no value for the
+// attribute, the UpdateItem removes the attribute.
 func (s *Store) updating(w *write, it *item, g given) *recordRequest {
 	return s.recordRequest(wire.UpdateItem, "Attributes", encoded(func(b []byte) []byte {
 		return s.appendUpdate(append(b, w.head...), w, it, g)
@@ -208,9 +208,9 @@ type transactRequest struct {
 	cancelled *types.TransactionCanceledException // DynamoDB's error if the record's condition failed, set by Refusal; otherwise nil
 }
 
-// transacting returns a TransactWriteItems with this ClientRequestToken. record is the
-// action on the record in JSON, or nil if the transaction has none. The error is a
-// WriteError.
+// transacting returns a TransactWriteItems with the given ClientRequestToken. The parameter
+// record is the JSON of the action that writes the record, or nil if the transaction does not
+// write a record. The error is a WriteError.
 //
 // The request is encoded only once, so that every try sends the same bytes: DynamoDB may
 // refuse a request that has the token of an earlier one but other bytes.

@@ -50,9 +50,10 @@ type page struct {
 	units   float64      // capacity units consumed
 }
 
-// scanLeases reads a page of the records that are not finished, and of the items whose state it
-// does not know: they may be records whose functions rename the attribute. The read is
-// eventually consistent, which costs half as much as a consistent one.
+// scanLeases reads a page of the table without the parts of answers and without the records
+// that are completed or released. It keeps items without a known state: they may be records in
+// progress whose functions rename the attribute of the state. The read is eventually
+// consistent, which costs half as much as a consistent one.
 func (s *Store) scanLeases(ctx context.Context, after string, limit int32) (page, error) {
 	return s.scan(ctx, after, &dynamodb.ScanInput{
 		Limit:                     aws.Int32(limit),
@@ -131,10 +132,13 @@ func unitsOf(c *types.ConsumedCapacity) float64 {
 // slow and expensive. Use [Store.DeadLeases] if the table has the index Options.LeaseIndex.
 //
 // If an item can't be read as a record, ScanLeases yields its id with a
-// *[lambdaidem.StoreError] whose Reason is [lambdaidem.ReasonForeign], and continues. Such an
-// item may be of another tool, or the functions rename attributes and this store's Options
-// don't; it may then hide a dead lease. Any other error comes without an id and ends the scan.
-// It is a *[lambdaidem.StoreError] or an error of ScanOptions.Pace.
+// *[lambdaidem.StoreError] whose Reason is [lambdaidem.ReasonForeign], and continues. The
+// item may belong to another tool. It may also be a record of functions whose Options
+// rename an attribute, while the Options of this store don't. Such a record may have a dead
+// lease.
+//
+// Any other error ends the scan, and ScanLeases yields it without an id. The error is a
+// *[lambdaidem.StoreError] or an error of ScanOptions.Pace.
 func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) iter.Seq2[Inspected, error] {
 	var o ScanOptions
 	for _, fn := range optFns {

@@ -54,8 +54,8 @@ func (a *apart) purpose() string {
 	return a.Encoding + " value"
 }
 
-// sealAnswer encrypts stored, the bytes of an answer, under the current key and returns the
-// result. It changes a.Encoding accordingly, for example from encodingGzip to
+// sealAnswer encrypts the stored bytes of an answer under the current key and returns the
+// encrypted bytes. It changes a.Encoding accordingly, for example from encodingGzip to
 // encodingSealedGzip. The error is a StoreError.
 func (s *Store) sealAnswer(ctx context.Context, lease lambdaidem.Lease, a *apart, stored []byte) ([]byte, error) {
 	key, err := s.keys.forSealing(ctx)
@@ -169,9 +169,10 @@ func (s *Store) trusted(it *item) lambdaidem.Record {
 		return r
 	}
 	if it.isErased() {
-		// The record says in plaintext that it has no answer. Accept that, because a purge
-		// stores it in plaintext, and so does an operator without a key. But return a fixed
-		// text: anyone who can write to the table could have changed the stored text.
+		// The record has a failure in plaintext, which says that there is no answer. Accept
+		// this failure, because a purge stores it in plaintext, and so does an operator
+		// without a key. But return a fixed text: anyone who can write to the table could
+		// have changed the stored text.
 		r.Result.Failure = lambdaidem.NoAnswer("the answer was erased, or was never kept")
 		return r
 	}

@@ -106,9 +106,13 @@ func (s *service) generate(ctx context.Context) (dynamostore.Key, error) {
 }
 
 // decrypt returns the data key with the given id. The id is the data key itself in encrypted
-// form, so KMS can decrypt it. decrypt tries the KMS keys one after another. The error wraps
-// dynamostore.ErrKeyGone only if the id is damaged. No error of KMS means that a data key can
-// never be decrypted. decrypt implements dynamostore.Encryption.Find.
+// form, so KMS can decrypt it. decrypt tries the KMS keys one after another.
+//
+// The error wraps dynamostore.ErrKeyGone, which says that the key is lost for good, only if the
+// id is damaged. An error of KMS does not prove that the key is lost: its cause may be a mistake
+// in the configuration, and decryption may succeed later.
+//
+// decrypt implements dynamostore.Encryption.Find.
 func (s *service) decrypt(ctx context.Context, id string) (dynamostore.Key, error) {
 	blob, err := base64.RawURLEncoding.DecodeString(id)
 	if err != nil {

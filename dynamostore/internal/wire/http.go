@@ -53,12 +53,13 @@ func (h *HTTP) Do(r *http.Request) (*http.Response, error) {
 }
 
 // bodyInMemory replaces the body of a request of the SDK by a *bytes.Reader in an
-// io.NopCloser, which net/http recognizes as an in-memory reader.
+// io.NopCloser. net/http recognizes this type as an in-memory reader, and the SDK can't close
+// it.
 //
-// The SDK closes its own body as soon as it has the header of the response. If net/http has
-// not yet reached the end of the request's body, it treats this as a failed request and
-// closes the connection before the response is read. The error is "use of closed network
-// connection" (aws-sdk-go-v2, issue 2737).
+// Without the replacement, requests could fail. The SDK closes its own body as soon as it has
+// the header of the response. If net/http has not yet reached the end of the request's body, it
+// treats this as a failed request and closes the connection before the response is read. The
+// error is "use of closed network connection" (aws-sdk-go-v2, issue 2737).
 func bodyInMemory(r *http.Request) error {
 	if r.Body == nil {
 		return nil
