@@ -35,12 +35,14 @@ type transport interface {
 }
 
 // directTransport returns the direct transport for the requests of a client. If the user's
-// client has a setting that the direct transport would ignore, directTransport returns a
-// description of the setting instead, unless its last argument, forced, is true.
+// client has a setting that the direct transport would ignore, directTransport returns no
+// transport, and lost describes the setting. The last argument is true if Options.Transport
+// is TransportDirect. directTransport then returns the direct transport in spite of such a
+// setting.
 //
-// The function below is a placeholder. The file direct.go replaces it by the real function
-// when the program starts. If direct.go is deleted from the package, the placeholder
-// remains, and the SDK's client makes all tries.
+// The function below is a placeholder. The file direct.go replaces the placeholder by the
+// real function when the program starts. If direct.go is deleted from the package, the
+// placeholder remains, and the SDK's client makes all tries.
 var directTransport = func(*wire.Client, *dynamodb.Client, bool) (_ transport, lost string) {
 	return nil, "this program is built without the direct transport"
 }

@@ -25,9 +25,10 @@ func (l *layout) writes(table string) writes {
 		w.head = w.headFor(table, returns)
 		return w
 	}
-	// The last argument says which item the response to a write contains. The old item
-	// (ALL_OLD) consumes no capacity. The new item (ALL_NEW) would be longer, because
-	// DynamoDB would also send back the answer or the steps of this very write.
+	// The last argument says which item the response to a write contains: the item as it
+	// was before the write (ALL_OLD), or none. The item after the write (ALL_NEW) would
+	// only make the response longer, because it also contains the answer or the steps that
+	// the request has just sent. None of these consumes additional capacity.
 	//
 	// A completion, a release and a save need the old item: they are given only the lease,
 	// but the methods of Store return the whole record. A takeover needs the steps in the

@@ -17,10 +17,10 @@ type Loader interface {
 	// where the store has put the Value outside the record, and Load reads it from there.
 	// The guard calls Load only to replay an answer.
 	//
-	// Load MUST return exactly the bytes that were stored, or a *[StoreError]. The Reason
-	// is [ReasonForeign] if the answer is missing, damaged or written by another attempt,
-	// so that another read would fail too. The Reason is another one if a later read may
-	// succeed.
+	// Load MUST return exactly the bytes that were stored, or a *[StoreError]. The error's
+	// Reason is [ReasonForeign] if every later read would fail too, because the answer is
+	// missing, damaged or written by another attempt. If a later read may succeed, the
+	// Reason MUST NOT be ReasonForeign.
 	Load(ctx context.Context, record Record) (Result, error)
 }
 
@@ -72,9 +72,10 @@ type Holder interface {
 	// before this change, and try to take it over without knowing that it is held. The store
 	// refuses that takeover, because the lease end is not the one that the attempt has read.
 	//
-	// The guard calls Hold if an attempt under policy [Rerun] has died and the policy is
-	// Hold now. Without Hold, the record would expire after Options.TTL, and the next retry
-	// would run the handler although no operator has decided.
+	// The guard calls this method for the record of a dead attempt if the policy was
+	// [Rerun] when the attempt began and has been changed to policy Hold since. Without the
+	// call, the record would expire after Options.TTL, and the next retry would run the
+	// handler although no operator has decided.
 	Hold(ctx context.Context, seen Record, now time.Time) error
 }
 

@@ -31,8 +31,9 @@ type storedAnswer struct {
 	// too, such as middleware. It names the headers to which the guarded handler appended
 	// values. A replay appends these values to those of the outer handlers.
 	Added []string `json:"added,omitempty"`
-	// Removed is set only for net/http responses. It names the headers of outer handlers
-	// that the guarded handler deleted. A replay deletes these headers too.
+	// Removed is set only for net/http responses. It names the headers that an outer
+	// handler had set and that the guarded handler then deleted. A replay deletes these
+	// headers too.
 	Removed []string `json:"removed,omitempty"`
 	// Trailers is set only for net/http responses. It has the header fields that follow the
 	// body.

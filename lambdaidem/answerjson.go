@@ -45,10 +45,10 @@ func (r *Response) appendTo(buf []byte) []byte {
 	return append(buf, '}')
 }
 
-// appendMap appends one member to a JSON object that is being written. The argument member
-// is the text that precedes the member's value, such as `,"headers":`. The value is an
-// object with the entries of m for which wanted returns true, sorted by name. The function
-// value appends the value of one entry. If no entry is wanted, appendMap appends nothing.
+// appendMap appends one member to a JSON object that is being written: first the text in the
+// argument member, such as `,"headers":`, and then an object. This object has the entries of
+// m for which the function wanted returns true, sorted by name. appendMap calls the function
+// value to append the value of one entry. If no entry is wanted, appendMap appends nothing.
 func appendMap[V any](buf []byte, member string, m map[string]V, wanted func(V) bool, value func([]byte, V) []byte) []byte {
 	var room [16]string
 	names := room[:0]
@@ -71,10 +71,10 @@ func appendMap[V any](buf []byte, member string, m map[string]V, wanted func(V) 
 	return append(buf, '}')
 }
 
-// appendMember appends one member to a JSON object that is being written. The argument
-// member is the text that precedes the member's value, such as `,"cookies":`. The value is
-// a list of the strings in texts. The function text appends one of these strings. If texts
-// is empty, appendMember appends nothing.
+// appendMember appends one member to a JSON object that is being written: first the text in
+// the argument member, such as `,"cookies":`, and then a list of the strings in texts.
+// appendMember calls the function text to append one of these strings. If texts is empty,
+// appendMember appends nothing.
 func appendMember(buf []byte, member string, texts []string, text func([]byte, string) []byte) []byte {
 	if len(texts) == 0 {
 		return buf

@@ -54,9 +54,14 @@ type attempt struct {
 	firstCompletion Completion // what the method completion makes before it adds a claim
 	storedByTx      bool       // a transaction has stored the answer
 
-	// innerEnding says how this call ended; innerCalls.record lists the values. It is used
-	// only if the handler of an outer guarded call made this call. The ending of an inner
-	// call helps to decide what happens to the record of the outer call.
+	// innerEnding says how this call ended. It matters only if the handler of an outer
+	// guarded call made this call, because it helps to decide what happens to the record of
+	// the outer call. Its values are:
+	//
+	//   - OutcomeSucceeded or OutcomeFailed: this call ended with that outcome.
+	//   - OutcomeReleased: a retry of this call may still carry it out.
+	//   - OutcomeUncertain: nobody knows whether this call had an effect.
+	//   - "": this call leaves nothing to settle.
 	innerEnding Outcome
 
 	fingerprint string // Record.Fingerprint, or that of the call until the record is known
@@ -270,8 +275,8 @@ const maxClaims = 8
 //
 // rec is the record after the last claim. seen is the record that the last claim was to
 // take over; after maxClaims failed claims, seen is equal to rec. means is what rec means
-// to the call. It is never isFree: it is isBusy if maxClaims claims have failed, or if a
-// transaction of another attempt is writing the record.
+// to the call, but never isFree. In two cases, means is isBusy whatever rec is: maxClaims
+// claims have failed, or a transaction of another attempt is writing the record.
 func (a *attempt) claimRepeatedly(ctx context.Context, over Record) (seen, rec Record, means meaning, err error) {
 	for range maxClaims {
 		rec, err = a.claim(ctx, over)
@@ -290,9 +295,10 @@ func (a *attempt) claimRepeatedly(ctx context.Context, over Record) (seen, rec R
 	return over, rec, isBusy, nil
 }
 
-// acquired records that this attempt holds the lease on rec. over is the record that the
-// claim replaced. If over was in progress, acquired reports a takeover. If Options.Observer
-// panics during the report, acquired releases the lease, because the handler will not start.
+// acquired records that this attempt holds the lease on rec. The parameter over is the old
+// record, which the claim has replaced. If the old record was in progress, acquired reports
+// a takeover. If Options.Observer panics during the report, acquired releases the lease,
+// because the handler will not start.
 func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 	a.mayHoldLease = false
 	a.number, a.fingerprint, a.steps.stored = rec.Attempt, rec.Fingerprint, rec.Steps
@@ -382,9 +388,9 @@ func (a *attempt) hold(ctx context.Context, rec Record) {
 	}
 }
 
-// replay returns the decision to send the answer of a finished record. If the answer can't
-// be loaded or decoded, it refuses the call. as is the kind of event to report:
-// EventReplayed, or EventNew if this attempt has stored the answer.
+// replay returns the decision to send the answer of a finished record, or to refuse the call
+// if the answer can't be loaded or decoded. The parameter as is the kind of event to report
+// for a sent answer: EventReplayed, or EventNew if this attempt has stored the answer.
 func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
 	switch result, err := a.load(ctx, rec); {
 	case err == nil:

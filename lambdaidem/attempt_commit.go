@@ -18,9 +18,9 @@ import (
 // no lease, the completion also claims the record.
 //
 // With Options.FailOpen, the attempt may have sent a claim to take over an existing record,
-// without receiving a reply. The completion then takes over that record too. A completion
-// that created a new record instead would lose data of the old record, such as the attempt
-// number.
+// and the store may not have confirmed the claim. The completion then takes over the same
+// record. A completion that created a new record instead would lose data of the old record,
+// such as the attempt number.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.firstCompletion = Completion{Lease: a.lease(), Result: r}
 	c := &a.firstCompletion
@@ -106,9 +106,10 @@ func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end 
 	return decision{}
 }
 
-// isResult reports whether has, the result in a record, is the same as meant, the result
-// that this attempt sent. It compares only the field At, because any two results of one
-// attempt have different times.
+// isResult reports whether a record has the result that this attempt meant to store. The
+// parameter has is the result in the record, and the parameter meant is the attempt's
+// result. isResult compares only the field At, because any two results of one attempt have
+// different times.
 func isResult(has, meant Result) bool { return has.At.Equal(meant.At) }
 
 // errStepsRemain is the error in the event of an optimistic attempt whose record has steps.
@@ -184,10 +185,11 @@ func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, er
 	return a.fromRecordAfterRun(ctx, means, rec), true, nil
 }
 
-// fromRecordAfterRun is like fromRecord, for a call whose handler has run. It assumes that
-// the record belongs to another attempt. The transaction of an optimistic attempt was then
-// not committed, and its run had no effects. Package idemtest must not count such a run, so
-// fromRecordAfterRun subtracts it from the number of runs.
+// fromRecordAfterRun returns what the caller receives according to the record of another
+// attempt, like fromRecord, after this attempt's handler has run. If this attempt is
+// optimistic, the transaction with the handler's writes was not committed, so the run had no
+// effects. Package idemtest must not count such a run, so fromRecordAfterRun subtracts the
+// run from the number of runs.
 func (a *attempt) fromRecordAfterRun(ctx context.Context, means meaning, rec Record) decision {
 	if a.g.opts.Optimistic {
 		runcount.Undo(ctx)

@@ -215,9 +215,9 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	return a.unknown(err)
 }
 
-// lost returns what the caller receives if another attempt has taken over or completed the
-// record. rec is the current record. The answer of this attempt, which ended as end says, was
-// not stored.
+// lost returns what the caller receives if this attempt's answer was not stored, because
+// another attempt has taken over or completed the record. rec is the current record. The
+// parameter end describes how this attempt's handler ended.
 func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	means := a.meaningOf(rec)
 	if a.failedOpen {
@@ -225,9 +225,10 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 		if means == isBusy && end.outcome == OutcomeFailed {
 			a.innerEnding = OutcomeReleased // for an outer handler, this call is not settled: the other attempt may succeed
 		}
-		// With FailOpen, the caller receives the handler's answer, except in two cases: the
-		// record has an answer, or the handler's failure is final although another attempt
-		// may still succeed.
+		// With FailOpen, the caller receives the handler's answer, except in two cases.
+		// First, the record has an answer: the caller receives that answer. Second, another
+		// attempt is running and may succeed, but the handler's answer, such as a 402, tells
+		// the client not to repeat the request: the caller receives ErrInProgress.
 		if means != isFinished && (means != isBusy || !end.final) {
 			return decision{}
 		}
@@ -241,10 +242,13 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 
 // failedLate returns what the caller receives if the handler failed after another attempt
 // had taken over the record. If the other attempt has finished, the caller receives the
-// other attempt's answer. Otherwise the caller receives the failure of this handler, with
-// one exception. A final failure, such as a 402, tells the client not to repeat the
-// request, and the client would not learn that the other attempt has succeeded. The caller
-// then receives ErrInProgress instead.
+// other attempt's answer. If the record has another payload, the caller receives
+// ErrPayloadMismatch.
+//
+// Otherwise the call may still succeed in another attempt. The caller receives the failure
+// of this handler, unless that failure is final, such as a 402. After a final failure, the
+// client would not repeat the request, and would not learn of a later success. The caller
+// therefore receives ErrInProgress instead of a final failure.
 func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
 	means := a.meaningOf(rec)
 	switch {
@@ -257,10 +261,14 @@ func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decisi
 }
 
 // release releases the record of an attempt that had no effects, so that a retry runs the
-// handler again. why is the error to report; nil if there is none. If another attempt has
-// taken over the record, release changes nothing, and takenOver is the current record. For an
-// attempt that runs without a lease because of Options.FailOpen, takenOver is nil unless the
-// current record has an answer for this call.
+// handler again. The parameter why is the error to report; nil if there is none. If another
+// attempt has taken over the record, release changes nothing, and takenOver is the current
+// record.
+//
+// For an attempt that runs without a lease because of Options.FailOpen, takenOver is set only
+// if the current record has an answer for this call. The caller then receives that answer
+// instead of the handler's result. A record without an answer does not matter to the caller,
+// because such an attempt runs whether it holds the record or not.
 func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver *Record) {
 	switch rec, err := a.sendRelease(ctx, why); {
 	case err == nil:

@@ -149,9 +149,10 @@ func (a *attempt) emptyResult(end ending) Result {
 	return Result{Outcome: end.outcome, At: now, Expires: a.expires(now)}
 }
 
-// lease returns the attempt's lease. The fields Expires and Bound are for a release of the
-// record now. Expires becomes the record's expiry. Bound says why the released record must
-// refuse a request with another payload; it is empty if the record need not refuse one.
+// lease returns the attempt's lease. Only a release uses the fields Expires and Bound, and
+// stores them in the record. Expires is when a record that is released now expires. Bound
+// says why the released record must refuse a request with another payload; it is empty if
+// the record accepts such a request.
 func (a *attempt) lease() Lease {
 	l := Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock()), Bound: a.bound}
 	switch {

@@ -162,10 +162,10 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M
 	}
 }
 
-// notBegunInside records in the attempt of an outer guarded handler that the message t did
-// not begin and may succeed later. The outer handler's guard then does not store a failure
-// of that handler, so that a retry can run the message. notBegunInside does nothing unless
-// a guarded handler has called the handler of this batch.
+// notBegunInside matters only if a guarded handler, the outer handler, has called the
+// handler of this batch. Otherwise it does nothing. notBegunInside tells the attempt of the
+// outer handler that the message t did not begin and may succeed later. If the outer handler
+// then fails, its failure is not stored, so that a retry can run the message.
 func (b *messageGuard[E, M]) notBegunInside(ctx context.Context, t *batchMessage[M]) {
 	outer := attemptOf(ctx)
 	if outer == nil {
@@ -347,9 +347,10 @@ func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (
 	return true
 }
 
-// noteUnguarded reports that a message runs unguarded. If the guard is switched off, it
-// sends EventSwitchedOff. Otherwise the message has no key, and noteUnguarded sends
-// EventBypassed and logs a warning, because the sender may have forgotten the key.
+// noteUnguarded reports that a message runs unguarded. If the guard is switched off,
+// noteUnguarded sends an EventSwitchedOff. Otherwise the message has no key, and
+// noteUnguarded sends an EventBypassed and logs a warning, because the sender may have
+// forgotten the key.
 func (b *messageGuard[E, M]) noteUnguarded(ctx context.Context, t *batchMessage[M]) {
 	b.g.bypassed(ctx)
 	if !b.g.off {

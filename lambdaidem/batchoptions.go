@@ -23,9 +23,11 @@ type BatchOptions[M any] struct {
 	// Key should be fast. Options.ValidateKey checks the key that Key returns.
 	Key func(context.Context, M) (string, error)
 	// Repeated reports whether a message probably repeats an earlier one, like
-	// Options.Repeated for HTTP. If it returns true, the guard reads the message's record
-	// before it tries to lock it. [Redelivered] is such a function for SQS. Default: nil,
-	// no message is looked up.
+	// Options.Repeated for HTTP. If Repeated returns true, the guard first reads the
+	// message's record. If the message has been handled, the read saves the more expensive
+	// write with which the guard would try to take the lease. Otherwise the read is an
+	// additional cost. [Redelivered] is such a function for SQS. Default: nil, the guard
+	// makes no such read.
 	Repeated func(M) bool
 	// Operation names what the handler does. Operation and key together identify a record.
 	// Default: the source's ARN; for an EventBridge event, see [Guard.EventBridge].
@@ -46,9 +48,10 @@ type BatchOptions[M any] struct {
 	// with [ErrPayloadMismatch].
 	FingerprintAttributes []string
 	// Wait is how long a message waits while another attempt for its key is running. The
-	// wait always ends before the invocation's deadline. Default: Options.Wait for a
-	// queue. Messages of streams and asynchronous events wait until shortly before the
-	// deadline by default, because their retries may be used up before a lease ends.
+	// wait always ends before the invocation's deadline. Default: for the messages of a
+	// queue, the guard's Options.Wait; for stream records and asynchronous events, until
+	// shortly before the deadline, because their retries may be used up before a lease
+	// ends.
 	Wait time.Duration
 	// Timeout is the time after which the context of one message's handler ends, so that
 	// a slow message leaves time for the others. It does not include the time for
@@ -85,9 +88,10 @@ type BatchOptions[M any] struct {
 	// until the retry limits of its event source mapping are reached. To let it advance,
 	// store the message elsewhere and then return true.
 	//
-	// Some of these refusals end by themselves. If BatchOptions.Key returned an error, why
-	// is an ErrKeyInvalid that wraps it: return false if that error may be temporary. A
-	// payload mismatch ends when the record of the other payload expires.
+	// Some of these refusals end by themselves. An [ErrKeyInvalid] ends if its cause is a
+	// temporary error of BatchOptions.Key. The argument why wraps that error, so that
+	// Discard can examine it and return false. A payload mismatch ends when the record of
+	// the other payload expires.
 	//
 	// After a deployment that changes the fingerprint options, a message may mismatch a
 	// record that the old version made for the same message. If that record is not

@@ -18,11 +18,11 @@ import (
 // from the memory of the process without a request to the store. If all fields are
 // zero, nothing is cached. If any field is set, the others have their defaults.
 //
-// A cached answer is used until it is older than MaxAge, or until Options.MaxSkew before its
-// record expires, whichever comes first. Until then, the process may replay a record that has
-// been purged or deleted from the table, so MaxAge is the longest time that a purge takes to
-// reach every process. An answer that is too old stays in memory until it is requested again
-// or evicted by a newer answer.
+// A process stops using a cached answer when the answer is older than MaxAge, or when less
+// than Options.MaxSkew is left until the record expires. Before that, the process may replay
+// a record that has been purged or deleted from the table. A purge therefore takes at most
+// MaxAge to reach every process. An answer that is too old stays in memory until it is
+// requested again or evicted by a newer answer.
 type CacheOptions struct {
 	// Entries is the maximum number of cached answers. The cache evicts the least
 	// recently used answer to make room for a new one. Default: 1000.
@@ -89,8 +89,9 @@ func newCache(o CacheOptions) *cache {
 	return c
 }
 
-// get returns the entry for id, or nil if there is none that may be used at now. The
-// caller must not change the entry.
+// get returns the entry for a record id, or nil if the cache has no entry that may still be
+// used. now is the current time. skew is Options.MaxSkew, the largest difference between the
+// clocks of two machines. The caller must not change the entry.
 func (c *cache) get(id string, now time.Time, skew time.Duration) *cacheEntry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,9 +99,9 @@ func (c *cache) get(id string, now time.Time, skew time.Duration) *cacheEntry {
 	if !ok {
 		return nil
 	}
-	// Remove the entry if it is older than MaxAge. Remove it too if its age is unknown,
-	// because the machine's clock was set back. Also remove it if less than skew is left
-	// until its record expires: on another machine, whose clock is ahead by skew, the
+	// Remove the entry in three cases. The entry is older than MaxAge. The age of the entry
+	// is unknown, which happens if the machine's clock was set back. Or less than skew is
+	// left until the record expires: on another machine, whose clock is ahead by skew, the
 	// record has expired already, and another attempt may be running for the same id.
 	age, known := elapsed.Between(m.asked, now)
 	if m.record.GoneAt(now.Add(skew)) || !known || age >= c.opts.MaxAge {
@@ -169,9 +170,10 @@ func (g *Guard) decoded(d decision) (*Response, error) {
 	return answer, err
 }
 
-// recall returns what the call receives according to the call's record in the cache. It
-// reports false if the cache does not have the record. No attempt begins if the cache has
-// the record, so recall needs neither a fencing token nor a lease.
+// recall decides a call from the cache, without a request to the store. If the cache has the
+// call's record, recall returns what the caller receives, such as the stored answer, and
+// true. Otherwise it returns false. The handler does not run if the cache has the record, so
+// recall needs neither a fencing token nor a lease.
 func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 	if g.cache == nil {
 		return decision{}, false

@@ -27,8 +27,10 @@ type Call struct {
 	// not depend on what a client sends, because payloads of two types can't be compared: see
 	// docs/effects.md, "Steps and downstream keys". Default: nil, which is equal only to nil.
 	Payload any
-	// Repeated says that this call probably repeats an earlier one. The guard then reads
-	// the record before it tries to lock it, as for Options.Repeated over HTTP.
+	// Repeated says that this call probably repeats an earlier one. The guard then first
+	// reads the record, as for Options.Repeated over HTTP. If the record has the result,
+	// the read saves the more expensive write with which the guard would try to take the
+	// lease. Otherwise the read is an additional cost.
 	Repeated bool
 	// Skip makes this call run unguarded, like Options.Skip for HTTP, and sends an
 	// [EventBypassed].
@@ -69,7 +71,7 @@ func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (
 	return got.value, got.returned(ctx)
 }
 
-// done is the result of a call of Do.
+// done is the result of a call of Do or of a typed handler, or of one message of a batch.
 type done[T any] struct {
 	value   T
 	err     error
@@ -81,13 +83,14 @@ type done[T any] struct {
 
 func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 
-// returned returns the error that the call returns to its caller.
+// returned returns the error that the call returns to its caller. The call is a call of Do
+// or of a typed handler, or one message of a batch.
 //
 // If the caller is a guarded handler, returned wraps the error in a passedOn. A passedOn
 // hides marks such as Retryable: they describe this call, and must not decide about the
-// record of the guarded handler. An error by which the guard refused the call is wrapped
-// too, because it may contain an error of the application, such as one that
-// BatchOptions.Key returned.
+// record of the guarded handler. A refusal by the guard is wrapped too. A refused message,
+// for example, may contain an error that BatchOptions.Key returned, and that error may have
+// a mark.
 //
 // Two kinds of errors are not wrapped. If the call ran without a record, as a part of the
 // guarded handler, its marks count for that handler. A replayed failure has no marks.

@@ -12,8 +12,9 @@ import (
 //
 // The key depends only on name and on the id of the record. It is therefore the same in
 // every attempt, even if a deployment between two attempts rotates secrets, changes the
-// fingerprint options, or adds a field to a type. It is also the same in a call that runs
-// without reading its record, because of Options.FailOpen or Options.Optimistic.
+// fingerprint options, or adds a field to a type. With Options.FailOpen or
+// Options.Optimistic, the handler may run although the guard has not read the record. The
+// key is the same then too.
 //
 // Calling DownstreamKey binds the record to its payload: a request with another payload is
 // refused with [ErrPayloadMismatch] even after a release, and needs a new idempotency key.

@@ -67,9 +67,10 @@ type Error struct {
 	// unfinished is set if unsure is set and the record is not completed. An earlier
 	// attempt may then have begun the same call and not finished it.
 	unfinished bool
-	// forNow is set if the guard may accept the call later. That is so if Options.Key
-	// failed, or another function of the application that finds the key or the principal.
-	// forNow is also set if the key that BatchOptions.Key returned is invalid.
+	// forNow is set if the guard may accept the call later, because a function of the
+	// application, such as Options.Key, has failed to find the key or the principal. The
+	// function may succeed when it is called again. A BatchOptions.Key that returns an
+	// invalid key counts as failed too.
 	forNow bool
 	// replayed is set if the error was read from a record.
 	replayed     bool
@@ -158,10 +159,14 @@ func Uncertain(err error) error {
 // Over HTTP, the response is the problem document of an *[Error] in err, such as one from
 // [Reject], or else a 503 with Retry-After.
 //
-// If the handler made a guarded call whose outcome is unknown, the record is not released
-// in spite of the mark. If a [Do] inside a guarded handler returns a marked error, the mark
-// does not count for that handler, which may have had effects of its own. A handler without
-// effects marks the error again. Retryable(nil) returns nil.
+// If the handler made a guarded call whose outcome is unknown, the mark does not count, and
+// the record is not released. The outcome of the handler is then uncertain, as after
+// [Uncertain].
+//
+// If the function of a [Do] inside a guarded handler returns a marked error, the mark counts
+// only for the record of that Do, because the guarded handler may have had effects of its
+// own. A guarded handler without effects can mark the error that Do returns again.
+// Retryable(nil) returns nil.
 func Retryable(err error) error {
 	if err == nil {
 		return nil
@@ -260,9 +265,10 @@ type passedOn struct {
 func (e *passedOn) Error() string { return e.err.Error() }
 func (e *passedOn) Unwrap() error { return e.err }
 
-// withoutPassedOn returns the error inside err if err is a passedOn, the wrapper of an
-// inner guarded call's error. Otherwise withoutPassedOn returns err, even if err wraps a
-// passedOn.
+// withoutPassedOn returns the error inside err if err itself is a passedOn, the wrapper of
+// an inner guarded call's error. Any other error is returned unchanged. An error that the
+// handler made around a passedOn is also returned unchanged, because Lambda must report the
+// type of the handler's error.
 func withoutPassedOn(err error) error {
 	for {
 		p, ok := err.(*passedOn) //nolint:errorlint // the error itself alone
@@ -273,10 +279,10 @@ func withoutPassedOn(err error) error {
 	}
 }
 
-// withoutMarks returns the original error in err, because Lambda's errorType must be the
-// type of the original error. If err has a mark, withoutMarks continues with the error that
-// was passed to Permanent, Uncertain or Retryable. If the error is then a passedOn, the
-// wrapper of an inner call's error, withoutMarks returns the error in the wrapper.
+// withoutMarks returns the error whose type Lambda reports as the errorType. If err has a
+// mark, this is the error that was passed to Permanent, Uncertain or Retryable. Otherwise it
+// is err. If this error has more marks, or is a passedOn, the wrapper of an inner call's
+// error, withoutMarks removes these too.
 func withoutMarks(err error) error {
 	for {
 		if p := (*permanentError)(nil); errors.As(err, &p) {
@@ -292,8 +298,8 @@ func withoutMarks(err error) error {
 }
 
 // failureOf returns the parts of err that a record stores. It replaces invalid UTF-8,
-// because a store may return such bytes changed. A typed handler's first caller gets the
-// text after this replacement, so it is the same in every replay.
+// because a store may return such bytes changed. The first caller of a typed handler also
+// receives the result of failureOf, so the first caller and every replay get the same text.
 func failureOf(err error) *Failure {
 	f := &Failure{Code: ErrPermanent, Message: err.Error(), Status: http.StatusInternalServerError}
 	cause := withoutMarks(err)

@@ -24,9 +24,9 @@ var (
 const recent = time.Hour
 
 // DeadLeases counts the leases that ended before their attempt completed or released the
-// record, usually because the attempt died. It counts held records separately from dead
-// leases: the next retry takes over a dead lease, but a held record waits for an operator.
-// Its zero value is empty and ready for [DeadLeases.Add].
+// record, usually because the attempt died. It counts two kinds separately: dead leases,
+// whose records the next retry takes over, and held records, which wait for an operator. The
+// zero value of DeadLeases is empty and ready for [DeadLeases.Add].
 type DeadLeases struct {
 	Count      int           // number of dead leases, not including held records
 	Recent     int           // number of dead leases in Count that ended within the last hour
@@ -35,8 +35,8 @@ type DeadLeases struct {
 	OldestHeld time.Duration // time since the end of the oldest lease of a held record; 0 if there is none
 }
 
-// Add counts one more lease. ago is the time since the lease ended. held says whether its
-// record waits for an operator.
+// Add counts one more lease. ago is the time since the lease ended. held reports whether the
+// record of the lease waits for an operator.
 func (d *DeadLeases) Add(ago time.Duration, held bool) {
 	if held {
 		d.Held++
@@ -67,10 +67,12 @@ func (o *Observer) TTL(enabled bool) {
 }
 
 // DeadLeases writes the counts of a store's dead leases and held records, as found by a
-// program that looks for them regularly. It writes one document for all, with the
-// dimensions [service, function]. Unless Options.NoRoutes is set, it also writes one for
-// each route, with the dimensions [service, function, route]. It writes zeros too, so that
-// an alarm can distinguish a search that found nothing from a search that did not run.
+// program that looks for them regularly. all has the counts of all routes together, and
+// byRoute has the counts of each route. The method writes all to one document, with the
+// dimensions [service, function]. Unless Options.NoRoutes is set, it also writes one
+// document for each route, with the dimensions [service, function, route]. It writes zeros
+// too, so that an alarm can distinguish a search that found nothing from a search that did
+// not run.
 //
 // The service and function are those of the program that calls DeadLeases, not those of
 // the attempts that died. The keys of byRoute have the form of [lambdaidem.Event].Template.

@@ -46,8 +46,8 @@ var counts = []Metric{
 	{"SwitchedOff", Count, lambdaidem.EventSwitchedOff},
 }
 
-// Metrics that describe an event further, such as how long its call took, and the metric of
-// events of unknown kinds. The metrics of dead leases are in deadleases.go.
+// Metrics with details of an event, such as how long its call took. The metric otherKind
+// counts the events of unknown kinds. The metrics of dead leases are in deadleases.go.
 var (
 	duration        = Metric{Name: "Duration", Unit: Milliseconds}
 	handlerDuration = Metric{Name: "HandlerDuration", Unit: Milliseconds}
