@@ -65,8 +65,8 @@ var codedAs = map[Code]func(coded) error{
 	ErrNotBegun:          func(e coded) error { return idempotency_not_begun{e} },
 }
 
-// byGuard reports whether e is a refusal of a guard: its Code is one of the guard's, and the
-// application has not made it with [Reject].
+// byGuard reports whether a guard made e: e has one of the guard's Codes and was not made by
+// [Reject]. With Reject, an application can make an error that has such a Code too.
 func (e *Error) byGuard() bool { return !e.rejected && codedAs[e.Code] != nil }
 
 // byCode returns e in the error type of its Code, so that Lambda reports the Code as the

@@ -16,9 +16,9 @@ type ALBHandler = func(context.Context, events.ALBTargetGroupRequest) (events.AL
 // enabled for the target group or not.
 //
 // A load balancer has no route templates, so a record belongs to the path of the request.
-// The guard reads no caller from the event: a load balancer names none that the function could
-// trust without verifying a signature. All callers therefore share their keys, unless
-// Options.Principal tells the guard who the caller is.
+// The guard takes no caller from the event. If a load balancer names a caller, the function must
+// verify a signature before it can trust that name, and the guard verifies no signatures. All
+// callers therefore share their keys, unless Options.Principal tells the guard who the caller is.
 func (g *Guard) ALB(h ALBHandler) ALBHandler {
 	return guardHTTP(g, loadBalancer{}, h)
 }

@@ -52,9 +52,11 @@ func mustJSON(v any) string {
 	return string(text)
 }
 
-// sortedSets sorts the members of every set in v and returns v, which is decoded JSON of
-// DynamoDB attribute values. In such JSON, a set is a list under the name SS, NS or BS. No
-// other list has such a name.
+// sortedSets sorts the members of every set in v and returns v. Equal sets then yield equal JSON,
+// although the members of a DynamoDB set have no order.
+//
+// v is decoded JSON of DynamoDB attribute values. In such JSON, a set is a list under the name SS,
+// NS or BS. No other list has such a name.
 func sortedSets(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -17,21 +17,22 @@ import (
 // groups go on: SQS orders messages only within a group, and a group that always fails must
 // not block the others. To stop the whole batch instead, set BatchOptions.StopBatch.
 //
-// If another invocation is still handling a message, its duplicate is reported as failed,
-// which counts towards the queue's maxReceiveCount. To avoid that, make the visibility
-// timeout longer than the function's timeout by more than Options.MaxSkew. AWS recommends six
-// times the function's timeout (AWS Lambda, "Configuring a queue to use with Lambda"). The
-// lease on a message has then ended before the message is delivered again.
+// If SQS delivers a message while another invocation is still handling it, the new delivery is
+// reported as failed. Each such delivery counts towards the queue's maxReceiveCount. To avoid
+// them, make the visibility timeout longer than the function's timeout by more than
+// Options.MaxSkew. The lease on a message then ends before SQS delivers the message again. AWS
+// recommends six times the function's timeout (AWS Lambda, "Configuring a queue to use with
+// Lambda").
 //
-// If the handler returns an error, the guard releases the record of the message, even if the
-// error comes from [Permanent] or [Reject], but not if it comes from [Uncertain]. The handler
-// then runs again when SQS delivers the message again, also after a redrive from the
-// dead-letter queue.
+// If the handler returns an error, the guard releases the record of the message. The handler then
+// runs again when SQS delivers the message again, also after a redrive from the dead-letter queue.
+// The guard releases the record even after an error of [Permanent] or [Reject], but not after an
+// error of [Uncertain].
 //
-// Under policy [Hold], a record that is not released waits for an operator, who must release
-// it before a redrive. Besides an error of [Uncertain], the record is not released after a
-// panic, after an error that no function of this package has marked, and after an error of
-// [Reject] with a status of 500 or above.
+// Under policy [Hold], there are three more cases in which the guard does not release the record:
+// a panic, an error that no function of this package has marked, and an error of [Reject] with a
+// status of 500 or above. Under Hold, a record that is not released waits for an operator, who must
+// release the record before a redrive.
 func (g *Guard) SQS(h func(context.Context, events.SQSMessage) error, optFns ...func(*BatchOptions[events.SQSMessage])) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
 	b := guardMessages(g, source[events.SQSEvent, events.SQSMessage]{
 		list: func(e events.SQSEvent) []events.SQSMessage { return e.Records },

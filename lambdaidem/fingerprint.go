@@ -41,8 +41,8 @@ type payload struct {
 // concrete path, the sorted query, the headers in Options.FingerprintHeaders, and the body.
 //
 // The body is compared as a JSON value if the Content-Type is JSON or missing. A body of any
-// other type is compared byte by byte. In another type, two texts may have different meanings
-// although they would be equal as JSON.
+// other type, such as plain text, is compared byte by byte: its spaces, for example, may have a
+// meaning that they don't have in JSON.
 func (g *Guard) requestCall(who Identity, r *Request) call {
 	media := r.contentType()
 	p := payload{body: r.Body, json: media == "" || isJSON(media)}
@@ -52,8 +52,8 @@ func (g *Guard) requestCall(who Identity, r *Request) call {
 	return g.newCall(who, p, r.Method, r.Path, sortedQuery(r.Query))
 }
 
-// newCall returns the guarded call with the identity who. The call's fingerprint covers the body
-// in p, and parts, which are further values such as the method and the path of a request.
+// newCall returns a guarded call. who identifies the call's record. The call's fingerprint covers
+// the body in p and the values in parts, such as the method and the path of a request.
 func (g *Guard) newCall(who Identity, p payload, parts ...string) call {
 	signers := g.fingerprints.signers
 	c := call{who: who, fingerprint: g.fingerprint(&signers[0], p, parts)}
@@ -70,8 +70,8 @@ func (g *Guard) newCall(who Identity, p payload, parts ...string) call {
 	return c
 }
 
-// fingerprint returns the fingerprint that the signer s makes. The fingerprint covers the body in
-// p, and parts, as for newCall.
+// fingerprint returns the fingerprint of a call, made by the signer s. The fingerprint covers the
+// body in p and the values in parts, such as the method and the path of a request.
 func (g *Guard) fingerprint(s *signer, p payload, parts []string) string {
 	scratch := scratchPool.Get().(*[]byte)
 	defer putScratch(scratch)
@@ -89,7 +89,7 @@ func (g *Guard) fingerprint(s *signer, p payload, parts []string) string {
 // settings.
 const settingsSize = 6
 
-// appendFingerprinted appends the text from whose digest a fingerprint is made: parts, and the
+// appendFingerprinted appends the text that a fingerprint is a digest of: first parts, then the
 // body in p. A body that is compared as JSON is appended in canonical form, without the values
 // that Options.FingerprintIgnore excludes.
 func (g *Guard) appendFingerprinted(buf []byte, p payload, parts []string) []byte {
@@ -112,10 +112,12 @@ type signer struct {
 	settings [sha256.Size]byte // digest of the options that fingerprints depend on
 }
 
-// settingsFor returns the digest of the settings under which s makes a fingerprint: the options
-// that fingerprints depend on, and form, which describes what the payload consists of; see
-// payload. Each fingerprint contains a part of this digest. Different fingerprints prove different
-// payloads only if the settings are equal.
+// settingsFor returns a digest of the settings of a fingerprint. The settings are the options that
+// change how fingerprints are made, and form, which describes what the payload consists of.
+//
+// Each fingerprint contains a part of this digest, because two fingerprints can differ for two
+// reasons. If their settings are equal, their payloads differ. If their settings differ, their
+// payloads may still be equal.
 func (s *signer) settingsFor(form string) [sha256.Size]byte {
 	if form == "" {
 		return s.settings

@@ -108,9 +108,9 @@ type work interface {
 	// replay decodes the stored answer that d contains. The caller receives that answer, and
 	// the handler does not run. The error says why the answer can't be decoded.
 	replay(d decision) error
-	// rejected replaces what the handler returned by the error err, and returns the new ending of
-	// the call. The handler may have enlisted database writes for the guard to commit. If none of
-	// these writes were made, the handler's answer may be untrue, and the guard calls this method.
+	// rejected replaces the handler's answer by the error err, and returns the new ending of the
+	// call. The guard calls rejected if the handler has enlisted database writes and none of them
+	// were made: the handler's answer may then be untrue.
 	rejected(err error) ending
 }
 

@@ -13,10 +13,11 @@ type HandlerOptions[In any] struct {
 	// event is guarded.
 	Skip func(context.Context, In) bool
 	// Repeated reports whether an event probably repeats an earlier one, like Options.Repeated for
-	// HTTP. If so, the guard reads the record before it tries to lock it. If the record already
-	// has the answer, this read replaces the attempt to lock the record, a write that costs more.
-	// For example, a retry of Step Functions can be recognized if the state machine puts the
-	// RetryCount of its context object into the input. Default: nil, no record is read first.
+	// HTTP. If it returns true, the guard reads the record before it tries to lock the record. If
+	// the record already has the answer, the guard needs no lock. The read costs less than the
+	// write that locks a record, even if the database refuses that write. For example, a retry of
+	// Step Functions can be recognized if the state machine puts the RetryCount of its context
+	// object into the input. Default: nil, no record is read first.
 	Repeated func(context.Context, In) bool
 }
 

@@ -19,33 +19,33 @@ const HashKeyPrefix = "sha256_"
 //
 //	lambdaidem.HashKey(order.CustomerID, order.Number, order.Amount)
 //
-// Equal fields yield the same key in every process and in every version of this package. A
+// Equal arguments yield the same key in every process and in every version of this package. A
 // key is [HashKeyPrefix] and 43 characters of A-Z, a-z, 0-9, "_" and "-". [PrintableKey]
 // and [TokenKey] accept it; [UUIDKey] and [UUIDv4or7Key] don't.
 //
-// HashKey compares fields by the JSON that encoding/json writes for them. The order of a
+// HashKey compares arguments by the JSON that encoding/json writes for them. The order of a
 // map's entries does not matter. Numbers are compared as text: json.Number 1.0 differs from
 // 1, and 9007199254740993 from 9007199254740992. Strings are compared by code points. The
-// number, order and lengths of the fields matter, so ("ab", "c") differs from ("a", "bc").
+// number, order and lengths of the arguments matter, so ("ab", "c") differs from ("a", "bc").
 // Names are not part of the key; to include them, pass a single struct or map. Values with
 // the same JSON are equal: a []byte and its base64 text, or an int and a float64 of the
 // same value.
 //
-// A struct field that is zero is ignored, so that adding a field to a struct does not change
-// existing keys. Entries of a map, elements of a list and pointers to a zero value are never
-// ignored.
+// In a struct, HashKey ignores the fields that are zero, so that adding a field to a struct type
+// does not change existing keys. Entries of a map, elements of a list and pointers to a zero value
+// are never ignored.
 //
-// If a field is missing, HashKey returns "" and no error. A field counts as missing if its
-// JSON is null, "", [] or {}, or if it is an empty json.Number. Zero and false are not
-// missing. HashKey does not look for missing values inside a field, so put an optional
-// field into a struct or map.
+// If an argument of HashKey is missing, HashKey returns "" and no error. An argument counts as
+// missing if its JSON is null, "", [] or {}, or if it is an empty json.Number. The arguments 0 and
+// false are not missing. HashKey does not look for missing values inside an argument, so put an
+// optional value into a struct or map.
 //
-// HashKey returns an error if there are no fields, or if a field's JSON does not represent
+// HashKey returns an error if it has no arguments, or if an argument's JSON does not represent
 // it completely. That is so for a channel, NaN, a string that is not UTF-8, a struct without
 // exported fields, a struct with two fields of the same name, and a struct whose MarshalJSON
 // method comes from an embedded field, because that method writes the embedded field only.
 //
-// HashKey also returns an error if two JSON readers may understand a field's JSON differently,
+// HashKey also returns an error if two JSON readers may understand an argument's JSON differently,
 // for example because a json.RawMessage has an object with two members of the same name.
 func HashKey(fields ...any) (string, error) {
 	if len(fields) == 0 {
@@ -71,8 +71,9 @@ func HashKey(fields ...any) (string, error) {
 // them in practice. Texts that clients send have lower limits.
 var wholeValue = canon.Limits{Bytes: math.MaxInt32, Depth: 10_000, Members: math.MaxInt32}
 
-// fieldForm returns the canonical JSON of a field, without the struct fields that are zero,
-// and reports whether the field is missing. name describes the field in errors.
+// fieldForm returns the canonical JSON of field, an argument of HashKey, without the struct fields
+// that are zero. It also reports whether the argument is missing. name describes the argument in
+// errors.
 func fieldForm(field any, name string) (form []byte, missing bool, err error) {
 	text, err := json.Marshal(field)
 	if err == nil {

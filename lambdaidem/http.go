@@ -63,10 +63,11 @@ type Response struct {
 	// and Header has the values from MultiValueHeaders. Both are stored, because the gateway
 	// decides how to combine them.
 	beside map[string]string
-	// added and removed tell a replay how to repeat the changes that a net/http handler made to
-	// its header map, which it shares with outer handlers. added has the names of the headers to
-	// which the handler added values: a replay appends these values to those of outer handlers.
-	// removed has the names of outer handlers' headers that the handler deleted.
+	// added and removed are for net/http responses. All handlers of a request, such as middleware
+	// and the guarded handler inside it, share one header map. A replay does not run the guarded
+	// handler, so it must repeat that handler's changes to the map. added has the names of the
+	// headers to which a replay appends values. removed has the names of the headers that a replay
+	// deletes. For all other headers in the field Header, a replay replaces the values in the map.
 	added, removed []string
 	// trailer has the trailers of a net/http response, the headers that are sent after the body.
 	trailer map[string][]string
@@ -172,9 +173,9 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 // refuse returns the results of serve for a refused request. Normally these are the problem
 // document of the refusal and no error.
 //
-// A request that a guarded handler makes is different: that handler might pass the problem
-// document on to its own client, and the client would take the document for a statement about its
-// own request. If the refusal could mislead the client in this way, refuse returns it as an error
+// The exception is a refused request that another guarded handler has made. That outer handler
+// might pass the problem document on to its own client. The client would then think that its own
+// request was refused. If that could mislead the client, refuse returns the refusal as an error
 // instead; see clientError.
 func (g *Guard) refuse(ctx context.Context, r *Request, refusal *Error) (*Response, error) {
 	if attemptOf(ctx) != nil && clientError(refusal) == nil {
@@ -209,8 +210,10 @@ type httpWork struct {
 	err      error     // the error that the handler returned, or that replaces it after a rejected transaction
 	// errorStands is true if the handler runs unguarded. The handler's error is then returned
 	// unchanged, as without a guard. There is one exception: an *Error that the client may receive
-	// becomes a problem document; see handlerResponse. The method rejected sets errorStands to
-	// false, because the guard then replaces the handler's error.
+	// becomes a problem document; see handlerResponse.
+	//
+	// The guard commits the database writes that an unguarded handler enlists. If none of them
+	// were made, the guard replaces the handler's error, and sets errorStands to false.
 	errorStands bool
 }
 

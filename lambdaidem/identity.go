@@ -86,8 +86,8 @@ func (i *Identity) kind() string {
 	}
 }
 
-// resource returns what the call is for: the operation, the route template, or the path if
-// there is no template.
+// resource returns what the call is for. For an HTTP request, this is the route template, or the
+// path if there is no template. For any other call, it is the operation.
 func (i *Identity) resource() string {
 	switch {
 	case i.Operation != "":
@@ -127,10 +127,12 @@ func isParameter(segment string) bool {
 	})
 }
 
-// id returns the id of the record: idPrefix and the SHA-256 of the parts of the identity.
-// Each part is written after its length, so that different parts never yield the same
-// input. Host and tenant come last, each after a label, and only if they are set. They were
-// added in a later version, which must not change the ids of identities without them.
+// id returns the id of the record: idPrefix and the SHA-256 of the parts of the identity. The
+// length of each part is hashed before the part, so that the hashed bytes are different for
+// different identities.
+//
+// Host and tenant come last, each after a label. If they are empty, they are left out. Both were
+// added in a later version, and identities without them must keep the ids that they had before.
 func (i *Identity) id() string {
 	var fixed [512]byte
 	buf := fixed[:0]

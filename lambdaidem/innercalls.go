@@ -84,14 +84,14 @@ func (i *innerCalls) end() {
 // outcome of the handler that made the call. The result is the state of that handler.
 //
 // rec identifies the call's record. ran reports whether the call's own handler ran. effect reports
-// whether the call may have had an effect. left says how the call ended:
+// whether the call may have had an effect. The parameter left says how the call ended:
 //
 //   - OutcomeSucceeded or OutcomeFailed: the call's record has an answer.
 //   - OutcomeReleased: the call, or a call inside it, was refused, and a retry may succeed. If the
 //     handler that made the call then fails, that failure is not stored.
 //   - OutcomeUncertain: the outcome of the call is unknown.
-//   - "": the call leaves nothing to settle. Its handler ran and its record was released, or every
-//     retry of the call would be refused too.
+//   - "": the call does not affect the outcome of the handler that made it. Either the call's own
+//     handler ran and the call's record was released, or every retry would be refused too.
 func (i *innerCalls) record(rec innerRecord, left Outcome, ran, effect bool) handlerState {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -159,17 +159,21 @@ func (i *innerCalls) outcome() (left Outcome, running bool) {
 	return left, false
 }
 
-// innerOutcome summarizes the inner calls of the attempt's handler in one Outcome. It returns ""
-// if these calls do not affect the handler's outcome; see innerCalls.outcome.
+// innerOutcome summarizes the inner calls of the attempt's handler in one Outcome:
+// OutcomeUncertain or OutcomeReleased, or "" if these calls do not affect the handler's outcome.
 func (a *attempt) innerOutcome() Outcome {
 	left, _ := a.inner.outcome()
 	return left
 }
 
-// releasedEnding returns how the attempt's call has ended for an outer handler if the call's
-// record is released: an Outcome or "", as in the parameter left of innerCalls.record. The call
-// is not settled if it may have had an effect before: an earlier attempt for the record died, or
-// a guarded call inside it had an effect. A retry of the call may still carry it out.
+// releasedEnding returns how the attempt's call ended, if the call's record is released. An outer
+// handler that made the call needs this ending to decide its own outcome:
+//
+//   - OutcomeUncertain: a guarded call inside this call is still running, or its outcome is unknown.
+//   - OutcomeReleased: a retry of the call may carry it out. Either a guarded call inside this call
+//     was refused and may succeed later, or this call may already have had an effect: an earlier
+//     attempt for the record died, or a guarded call inside this call may have had an effect.
+//   - "": the call does not affect the outcome of the outer handler.
 func (a *attempt) releasedEnding() Outcome {
 	if a.bound == BoundByDeadAttempt || a.bound == BoundByInnerCall || a.inner.anyEffect() {
 		return outcomeOfBoth(a.innerOutcome(), OutcomeReleased)
@@ -197,7 +201,9 @@ func (a *attempt) beginInner() bool {
 }
 
 // endInner records how a guarded call of the attempt's handler has ended, and no longer counts the
-// call as running. The parameters are those of recordInner.
+// call as running. rec identifies the call's record. d is the decision about the call; it is zero
+// if the call panicked. inner is the call's attempt, or nil if the call was decided without an
+// attempt, for example from the cache.
 func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
 	a.recordInner(rec, inner, d)
 	for around := a; around != nil; around = around.outer {
@@ -209,10 +215,13 @@ func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
 // decision about the call; it is zero if the call panicked. inner is the call's attempt, or nil if
 // the call was decided without an attempt, for example from the cache.
 //
-// The way in which the call ended may change the outcome of the handler that made the call. If
-// that handler has already succeeded, its outcome can no longer change. The next outer handler is
-// then treated as if it had made the call, and so on outward. For all handlers further out,
-// recordInner only records whether the call may have had an effect.
+// The ending of the call may change the outcome of the handler that made the call. Normally,
+// recordInner records the ending for this handler only. For the outer handlers around this handler,
+// it records whether the call may have had an effect.
+//
+// A handler that has already succeeded can still make calls from goroutines, but its outcome can no
+// longer change. recordInner then also records the ending for the next outer handler, and so on
+// outward, up to and including the first handler that has not succeeded.
 func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
 	left := inner.endingOf(d)
 	effect := left == OutcomeSucceeded || left == OutcomeUncertain || d.carriedOut() || d.panicked(inner) || inner != nil && inner.mayHaveHadEffect()
@@ -228,20 +237,30 @@ func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
 	}
 }
 
-// recordUnidentified is deferred by the functions that identify a guarded call. They call
-// functions of the application, such as a key function. If one of these panics, identified is
-// still false. If a guarded handler makes the call, recordUnidentified then records in that
-// handler's attempt that the call was refused and may succeed later.
+// recordUnidentified handles a panic in a function of the application, such as a key function,
+// while the guard identifies a call. The guard defers recordUnidentified before it calls such a
+// function, and sets identified to true afterwards. identified is therefore still false after a
+// panic.
+//
+// The panic matters only for a call that a guarded handler has made. recordUnidentified records in
+// that handler's attempt that a retry of the call may succeed, and that the call may have had an
+// effect.
 func recordUnidentified(ctx context.Context, identified *bool) {
 	if outer := attemptOf(ctx); outer != nil && !*identified {
 		outer.recordInner(innerRecord{}, nil, decision{})
 	}
 }
 
-// endingOf returns how an inner call ended: an Outcome, or "" if the call leaves nothing to
-// settle. The parameter left of innerCalls.record has the same values and explains them. d is the
-// decision about the call. a is the call's attempt, or nil if the call was decided without an
-// attempt, for example from the cache.
+// endingOf returns how an inner call ended, which may change the outcome of the handler that made
+// the call:
+//
+//   - OutcomeSucceeded or OutcomeFailed: the call's record has an answer.
+//   - OutcomeReleased: a retry of the call may succeed.
+//   - OutcomeUncertain: the outcome of the call is unknown.
+//   - "": the call does not affect the outcome of the handler that made it.
+//
+// d is the decision about the call. a is the call's attempt, or nil if the call was decided without
+// an attempt, for example from the cache.
 func (a *attempt) endingOf(d decision) Outcome {
 	switch {
 	case d.replays && d.failure != nil && d.failure.Code == ErrAnswerUnavailable: // the record has no answer, so it is unknown whether the call succeeded
@@ -270,24 +289,25 @@ func (a *attempt) endingOf(d decision) Outcome {
 	}
 }
 
-// panicked reports whether a function of the application has panicked before the handler of an
-// inner call ran, for example while a stored answer was decoded. d and a are as for endingOf.
+// panicked reports whether an inner call ended with a panic before its handler ran. For example, a
+// function of the application may panic while it decodes a stored answer. d is the decision about
+// the call; it is zero after a panic. a is the call's attempt, or nil if the call has none.
 func (d *decision) panicked(a *attempt) bool {
 	return d.refusal == nil && !d.replays && (a == nil || !a.started)
 }
 
-// carriedOut reports whether the call was carried out, or may have been, although its caller
-// receives no answer. The reason is that the answer could not be stored, or that it can't be read.
+// carriedOut reports whether the call was carried out, or may have been, but its answer is not
+// available. Either the answer could not be stored, or the stored answer can't be read.
 func (d *decision) carriedOut() bool {
 	return d.unreturned || d.failure != nil && d.failure.Code == ErrAnswerUnavailable
 }
 
-// mayHaveHadEffect reports whether the attempt's call may have had an effect. Even if the call did
-// not succeed, there are three ways in which it may have had one:
+// mayHaveHadEffect reports whether the attempt's call may have had an effect, even if the call
+// failed. Each of these facts shows that an effect is possible:
 //
-//   - A transaction stored the failure together with the writes of the call's handler.
+//   - A transaction stored the answer together with the database writes of the call's handler.
 //   - The record has results of the handler's steps.
-//   - The record is bound to its payload, because an earlier attempt may have had an effect.
+//   - The record refuses other payloads, because an earlier attempt may have had an effect.
 func (a *attempt) mayHaveHadEffect() bool { return a.storedByTx || a.steps.any() || a.bound != "" }
 
 // temporary reports whether a call that a guard has refused with e may succeed if it is
@@ -311,8 +331,9 @@ var (
 	errInnerRunning = errors.New("the handler has returned while a guarded call that it made is still running; it must wait for the call")
 	errInnerUnknown = errors.New("the outcome of a guarded call that the handler made is unknown")
 	errInnerRefused = errors.New("a guarded call that the handler made was refused and may succeed later, so the failure is not final")
-	// errUncertainCause is why a client does not receive an error such as a 402. That error
-	// would tell the client not to repeat the request, although the outcome is uncertain.
+	// errUncertainCause explains why a client receives an ErrOutcomeUnknown instead of a final
+	// error, such as a 402. A final error would tell the client not to repeat the request. That
+	// would be wrong while the outcome is uncertain.
 	errUncertainCause = errors.New("the handler's error tells the client not to repeat the request, but its outcome is uncertain")
 )
 
@@ -371,20 +392,21 @@ func answerOfError(err error) answerTells {
 }
 
 // settle decides the outcome of a handler that has returned. o is the outcome that follows from
-// the handler's answer alone, and tells is what that answer tells the caller. An inner call or a
-// step whose outcome is unknown may change the outcome, and so may an inner call that was refused;
-// see the table at the top of this file.
+// the handler's answer alone, and tells is what that answer tells the caller. Two things can change
+// the outcome: a step or an inner call that is still running or whose outcome is unknown, and an
+// inner call that was refused but may succeed later. Such a step or call is unsettled. The table at
+// the top of this file shows how unsettled calls change the outcome.
 //
-// If the caller may receive the handler's answer, why is nil. Otherwise why says that a step or an
-// inner call is not settled. The caller must not receive the answer in two cases:
+// The result why is nil if the caller may receive the handler's answer. Otherwise why is an error
+// about the unsettled step or call. The caller must not receive the answer in two cases:
 //
 //   - The unsettled step or call has changed the outcome.
 //   - The answer is not stored, and it tells the caller not to repeat the call, such as a 402.
 //
 // After settle, the guard refuses every further inner call of the handler, for example one from a
-// goroutine. Such a call must not have an effect: the client may learn that the request failed, or
-// a retry may run the handler again. The exception is a handler that has succeeded and whose
-// answer is to be stored. Its goroutines may still make guarded calls.
+// goroutine. A further call must not have an effect, because the client may learn that the request
+// failed, or a retry may run the handler again. The exception is a handler that has succeeded and
+// whose answer is to be stored. Its goroutines may still make guarded calls.
 func (a *attempt) settle(o Outcome, tells answerTells) (settled Outcome, why error) {
 	stored := o == OutcomeSucceeded || o == OutcomeFailed
 	switch {

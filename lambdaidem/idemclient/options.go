@@ -39,13 +39,16 @@ type Options struct {
 	// subtracted. Default: 200 ms, which spreads six attempts over about 6 s.
 	InitialWait time.Duration
 	// MaxWait is the longest wait between attempts, before jitter and the server's Retry-After
-	// are added. It must be at least InitialWait and at most 146 years. Default: 10 s.
+	// are added. It must be at least InitialWait. It must be at most 146 years, so that jitter can
+	// be added without exceeding the longest time.Duration. Default: 10 s.
 	MaxWait time.Duration
 	// MaxRetryAfter is the longest Retry-After that the client waits for. If a response has
 	// a longer one, the caller gets that response at once. Default: 1 minute.
 	MaxRetryAfter time.Duration
-	// MaxBuffer is the size in bytes of the largest body that is read into memory for
-	// retries, if the request has no GetBody. Default: 6 MiB, Lambda's limit for a request.
+	// MaxBuffer is the size in bytes of the largest body that is read into memory, so that the
+	// request can be retried. A request with a larger body is sent only once. A request that has
+	// GetBody can be retried whatever its size, because its body need not be read into memory.
+	// Default: 6 MiB, Lambda's limit for a request.
 	MaxBuffer int64
 
 	// Observe is called after each attempt of a guarded request, before the wait for the

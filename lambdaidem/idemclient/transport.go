@@ -131,8 +131,9 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// guards reports whether a request is guarded, so that t gives it a key and retries it. The
-// method and host of the request and Options.Skip decide.
+// guards reports whether a request is guarded, so that t gives it a key and retries it. A request
+// is guarded if its method is in Options.Methods, its host was passed to New, and Options.Skip
+// does not return true for it.
 func (t *Transport) guards(req *http.Request) bool {
 	return slices.Contains(t.opts.Methods, strings.ToUpper(req.Method)) && t.hasListedHost(req) &&
 		(t.opts.Skip == nil || !t.opts.Skip(req))

@@ -15,8 +15,10 @@ import (
 // This file decides whether the result of an attempt is final or calls for a retry.
 
 // codeInProgress is the code of a guard's 409 for a request that another attempt is still
-// handling. Such a 409 is retried; any other 409 is final. The codes in this file and
-// replayMark are copies of constants of lambdaidem, which this package must not import.
+// handling. Such a 409 is retried; any other 409 is final.
+//
+// The package lambdaidem has constants for the codes in this file and for replayMark. This package
+// has its own copies: if it imported lambdaidem, every client would depend on Lambda's event types.
 const codeInProgress = "idempotency_in_progress"
 
 // finalCodes are the codes of a guard's problem documents that make a response final, even if
@@ -113,8 +115,9 @@ func permanent(err error) bool {
 }
 
 // readCode returns the "code" member of a problem document (RFC 9457). It returns "" if the
-// response is no problem document, or one that has no code or is too long. The error comes
-// from reading the body.
+// response is not a problem document, or if it is encoded, for example compressed. It also returns
+// "" if the document is longer than maxProblem, is malformed or has no code. The error comes from
+// reading the body.
 func readCode(resp *http.Response) (string, error) {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it is not a valid media type
 	if media != "application/problem+json" || resp.Header.Get("Content-Encoding") != "" || resp.Body == nil {

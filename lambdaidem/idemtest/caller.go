@@ -4,8 +4,8 @@ import "github.com/lambdaidem/toolkit/lambdaidem"
 
 // Caller is the sender of a [Request], as authenticated by the gateway. The zero Caller is
 // not authenticated. Create others with [JWT], [IAM], [Cognito], [Authorizer],
-// [Certificate] and [APIKey]. Each of these functions panics if an argument that tells the
-// caller from others is empty.
+// [Certificate] and [APIKey]. Each of these functions panics if a required argument is empty,
+// because a guard could not distinguish callers without it.
 type Caller struct {
 	kind          callerKind
 	first, second string // the arguments of the function that created the caller; second may be unused
@@ -53,8 +53,8 @@ func Certificate(subject, issuer string) Caller {
 // APIKey returns the caller who sent an API key of a REST API. id is the id of that key.
 func APIKey(id string) Caller { return newCaller(apiKey, id, "", id != "", "id") }
 
-// newCaller returns a caller, or panics if an argument that must not be empty is empty. known
-// reports whether all of these arguments are given. needed lists them, for the panic's text.
+// newCaller returns a caller. It panics if a required argument is empty. known reports whether all
+// required arguments are given. needed lists the required arguments, for the panic's text.
 func newCaller(kind callerKind, first, second string, known bool, needed string) Caller {
 	if !known {
 		panic("idemtest: " + string(kind) + ": " + needed + " must not be empty: nothing would tell such a caller from others")

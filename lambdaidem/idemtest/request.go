@@ -152,8 +152,8 @@ func (r Request) IdentityALB() lambdaidem.Identity {
 // [Request.HTTP] that an http.ServeMux routes by a pattern ending in Route, such as
 // "POST /payments/{id}".
 //
-// In two cases, the guard does not know the route and identifies the record by the path: the
-// guard's middleware wraps the mux, or the router is another one that does not set
+// A guard that does not know the route identifies the record by the path. This happens if the
+// guard's middleware wraps the mux, or if the router is not an http.ServeMux and does not set
 // http.Request.Pattern. In these cases, set Route of the result to "" and Path to the request's
 // path.
 func (r Request) IdentityHTTP() lambdaidem.Identity {
