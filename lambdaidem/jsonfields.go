@@ -29,7 +29,8 @@ type jsonField struct {
 type hiddenField struct {
 	why string // which field is missing and why, for an error text
 	// shadowed reports whether the field is missing because a less deeply embedded field has
-	// the same name. Go selectors prefer that field too, so shadowing is often intended.
+	// the same name. In Go code too, x.Name selects the less deeply embedded field, so
+	// programmers often shadow a field on purpose.
 	shadowed bool
 }
 
@@ -236,8 +237,9 @@ func findHidden(t reflect.Type, met map[reflect.Type]bool) *hiddenField {
 	return nil
 }
 
-// worse returns a or b, whichever is not shadowed, because a shadowed field is often intended.
-// If this does not decide, worse returns a, or b if a is nil.
+// worse returns the one of two hidden fields that is more likely a mistake. That is b if only a
+// is shadowed, because a field is often shadowed on purpose. Otherwise it is a. If a or b is
+// nil, worse returns the other one.
 func worse(a, b *hiddenField) *hiddenField {
 	if a == nil || b != nil && a.shadowed && !b.shadowed {
 		return b

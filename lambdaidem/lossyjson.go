@@ -153,10 +153,10 @@ func (s *search) fields(v reflect.Value) *hidden {
 	return nil
 }
 
-// ownText checks a value that has a MarshalJSON or MarshalText method. It calls the method. The
-// text must be valid UTF-8. If it is JSON, it must not contain the escape \ufffd either, which
-// may stand for invalid bytes. ownText accepts every json.RawMessage, because a RawMessage is
-// JSON already, so nothing is lost.
+// ownText checks the text that a value's own MarshalJSON or MarshalText method returns. The text
+// must be valid UTF-8. A text from MarshalJSON must also not contain the escape \ufffd, because
+// the method may have written the escape in place of invalid bytes. ownText accepts every
+// json.RawMessage: its text is JSON already, so its method replaces nothing.
 func (s *search) ownText(v reflect.Value) *hidden {
 	t := v.Type()
 	if !s.texts || t == rawJSON || !v.CanInterface() {

@@ -61,12 +61,14 @@ func (m *message) attribute(name, dataType, value string) {
 }
 
 // payload returns what the fingerprint of a message covers: the body, the values in m.parts,
-// and the attributes whose names are in named. All of these are the same in every delivery.
+// and the attributes that the parameter named lists. All of these are the same in every
+// delivery.
 //
-// payload also sets p.form to the names of the covered values. These names change if named
-// changes, or if the same message comes another way, such as through SNS with raw message
-// delivery. The fingerprint then differs although the message may be the same. So two
-// fingerprints with different forms are no proof of two different messages.
+// payload also sets p.form to the names of the covered values. The form of a message changes
+// if a deployment lists other attributes, or if the message arrives by another path, such as
+// through SNS with raw message delivery. The fingerprint then changes too, although the
+// message may be the same. So fingerprints with different forms don't prove that two messages
+// are different.
 func (m *message) payload(named []string) (p payload, parts []string) {
 	isNamed := func(a attribute) bool {
 		return slices.ContainsFunc(named, func(name string) bool { return strings.EqualFold(name, a.name) })
@@ -142,9 +144,9 @@ type absentError struct{ _ byte }
 
 func (*absentError) Error() string { return "" }
 
-// answered removes an error that the handler made with the function Answer, so that the
-// message counts as handled. Answer replaces what a handler returns, but the handler of a
-// message returns no value.
+// answered sets w.err to nil if the handler made that error with the function Answer. Such an
+// error stands for a success that returns another value. The handler of a message returns no
+// value, so the success is all that counts.
 func (w *messageWork) answered() {
 	if _, ok := w.err.(*answerError); ok { //nolint:errorlint // an error that wraps an Answer is an ordinary error
 		w.err = nil
@@ -196,8 +198,9 @@ func (e *panicError) Unwrap() error {
 	return err
 }
 
-// reported returns the panic as the error that Lambda would report if the handler were not
-// guarded. The error has no stack, because the stack is logged as a part of Error's text.
+// reported returns an error that looks to Lambda like the same panic in an unguarded handler:
+// it has the type and the text of the panic's value. It has no stack, because the guard logs
+// the stack with the text that the method Error returns.
 func (e *panicError) reported() error {
 	return messages.InvokeResponse_Error{Type: typeName(e.value), Message: fmt.Sprint(e.value)}
 }

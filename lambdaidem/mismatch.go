@@ -55,18 +55,20 @@ func compareFingerprints(fingerprint, recorded string) payloadMatch {
 	}
 }
 
-// mayReplace reports whether the call may claim rec, a released record without steps, even if
-// the call's payload is not known to be that of the record. The result depends on Record.Bound,
-// which says why a released record refuses another payload:
+// mayReplace reports whether the call may claim rec, a released record without steps, although
+// the payload of the call may differ from that of the record. The result depends on rec.Bound,
+// the reason why the record may have to refuse another payload:
 //
-//   - If Bound is empty, the record accepts any payload, so that a client can correct its
-//     request.
-//   - With BoundByDownstreamKey, the record refuses only a payload that is known to differ.
-//     If the payloads can't be compared, the record accepts the call: the handler sends the
-//     same downstream key as before to another service, which refuses a changed payload.
+//   - If Bound is empty, there is no such reason. mayReplace returns true, so that a client can
+//     correct its request.
+//   - With BoundByDownstreamKey, mayReplace returns false only if the payload is known to
+//     differ. If the payloads can't be compared, the call may claim the record: the handler
+//     sends the same downstream key as before to another service, and that service refuses a
+//     changed payload.
 //   - With any other Bound, mayReplace returns false, because nothing else would detect a
-//     changed payload. For example, a guarded call inside the handler may have a key that
-//     depends on the payload.
+//     changed payload. For example, the handler may derive the key of a guarded call inside
+//     it from the payload. With a changed payload, that call would get another key, and would
+//     repeat its effect.
 func (c *call) mayReplace(rec Record) bool {
 	switch rec.Bound {
 	case "":
@@ -81,14 +83,15 @@ func (c *call) mayReplace(rec Record) bool {
 // errOtherSettings says in events why a payload can't be compared with the record's.
 var errOtherSettings = errors.New("the record's fingerprint was made under other options or secrets, or by another version of the payload's type: see docs/operate.md, \"Something changes in a deployment\"")
 
-// settingsUnknown replaces the SETTINGS in a record's fingerprint, which has the form
-// SETTINGS.DIGEST. The guard stores it when a call claims a record although the payloads of
-// the call and the record could not be compared. The DIGEST is that of the call's payload,
-// but the request that created the record may have had another payload.
+// settingsUnknown marks the fingerprint of a record that may have been created for another
+// payload. It replaces the SETTINGS in the fingerprint, which has the form SETTINGS.DIGEST. The
+// guard stores it when a call claims a record whose payload can't be compared with the call's.
+// The DIGEST is then that of the call's payload.
 //
-// If that request is retried, its digest may differ from the DIGEST. A different digest proves
-// another payload only if the settings are equal, and no real settings equal settingsUnknown.
-// So the guard does not tell the client of the retry that its payload is another one.
+// If the request that created the record is retried, its digest may differ from the DIGEST,
+// although the client did not change the payload. A different digest proves a changed payload
+// only if the SETTINGS are equal. No real SETTINGS equal settingsUnknown, so the guard does not
+// tell the client that it has changed the payload.
 const settingsUnknown = "?"
 
 // withUnknownSettings returns the fingerprint with settingsUnknown in place of its settings.
@@ -102,10 +105,12 @@ func withUnknownSettings(fingerprint string) string {
 // fingerprint, because that may have been made with an older secret. Once the older secret is
 // removed from the options, no call would match the record.
 //
-// The new fingerprint has settingsUnknown if nobody knows whether the record was created for
-// the same payload: this call's payload can't be compared with the record's, or the record's
-// fingerprint already has settingsUnknown. The exception is a released record with an empty
-// Bound, which accepts any payload: the fingerprint then is that of the call.
+// fingerprintOver puts settingsUnknown into the new fingerprint if nobody knows whether the
+// record was created for the call's payload. There are two such cases: the payloads can't be
+// compared, or the record's fingerprint already has settingsUnknown.
+//
+// A released record with an empty Bound accepts any payload, so it does not matter for which
+// payload it was created. For such a record, fingerprintOver never uses settingsUnknown.
 func (c *call) fingerprintOver(rec Record) string {
 	forgotten := rec.State == Released && rec.Bound == "" // the record accepts any payload
 	inDoubt := c.comparePayload(rec.Fingerprint) == maybeSamePayload || strings.HasPrefix(rec.Fingerprint, settingsUnknown)

@@ -15,7 +15,7 @@ import (
 // Kind is the kind of an [Event]: what has happened to a call.
 type Kind string
 
-// The kinds. Those marked (!) are logged as warnings.
+// The kinds of events. [SlogObserver] logs the kinds marked (!) as warnings.
 const (
 	EventNew          Kind = "new"           // the handler ran, and its answer is stored
 	EventReplayed     Kind = "replayed"      // a stored answer was returned without running the handler
@@ -62,9 +62,9 @@ func (k Kind) level(err error) slog.Level {
 	}
 }
 
-// isPermanent reports whether the handler marked err as Permanent. Such an error is logged
-// as a warning, because only the log shows its cause: the record and the client have no
-// more than its text.
+// isPermanent reports whether the handler marked err as Permanent. Such an error is logged as a
+// warning, because only the log has the whole error. The record and the client get at most the
+// error's text.
 func isPermanent(err error) bool {
 	_, ok := errors.AsType[*permanentError](err)
 	return ok
@@ -188,9 +188,9 @@ func (all observers) Observe(ctx context.Context, e Event) {
 
 // SlogObserver returns an observer that logs each event with logger:
 //
-//   - at slog.LevelWarn the kinds of events that are marked (!) in the list of Kind
-//     constants, an [EventNew] with an error marked by [Permanent], and an [EventReleased]
-//     with [ErrConditionFailed] or [ErrWriteInvalid];
+//   - at slog.LevelWarn each event whose Kind constant is marked (!) in its comment. The same
+//     level applies to an [EventNew] if the handler marked its error as [Permanent], and to an
+//     [EventReleased] if its error is [ErrConditionFailed] or [ErrWriteInvalid];
 //   - at slog.LevelDebug an [EventBypassed], because every GET makes one;
 //   - at slog.LevelInfo all other events.
 func SlogObserver(logger *slog.Logger) Observer { return slogObserver{logger} }

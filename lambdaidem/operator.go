@@ -89,8 +89,8 @@ func EncodeAnswer(r *Response) []byte { return encodeAnswer(r) }
 // NoAnswer returns a value for Result.Failure, for an operator who completes a record
 // without an answer. The handler does not run again, and every retry gets
 // [ErrAnswerUnavailable]. The only exception is a message whose record has
-// [OutcomeSucceeded]: the message counts as handled, and its next delivery succeeds. why
-// becomes a part of the failure's message.
+// [OutcomeSucceeded]: the message counts as handled, and its next delivery succeeds. The
+// message of the failure contains the text of the parameter why.
 func NoAnswer(why string) *Failure {
 	f := answerNotKept()
 	f.Message = string(ErrAnswerUnavailable) + ": " + why
@@ -107,15 +107,17 @@ func (r Record) DownstreamKey(name string) string { return downstreamKey(r.ID, n
 // Otherwise every replay might fail with [ErrAnswerUnreadable], or the client might receive a
 // broken response. The scope determines the kind of the record, and so what r must be:
 //
-//   - For a [RecordHTTP], r.Value is a response that a server can send, as [EncodeAnswer]
-//     encodes it. The status is 200 to 599. HTTP allows the headers and cookies, and there
-//     is no Transfer-Encoding. The body has at most 6 MB, and is empty if the status does not
-//     allow one (204, 205, 304). The body fits a Content-Length and a Content-Encoding, if
-//     there are any. A body without a Content-Encoding is JSON if the Content-Type says so.
-//   - For a [RecordValue], r.Value is JSON of at most 6 MB, without white space between its
-//     tokens and without repeated members. Or r.Failure has a code, a message and either no
-//     status or a status of 400 to 599, and r.Outcome is [OutcomeFailed].
-//   - For a [RecordMessage], r.Value is {}.
+//   - For a [RecordHTTP], r.Value must be a response that a server can send, as [EncodeAnswer]
+//     encodes it. Its status must be 200 to 599. Its headers and cookies must be valid in
+//     HTTP, without Transfer-Encoding. Its body must have at most 6 MB, and must be empty if
+//     the status does not allow a body (204, 205, 304). If the response has a Content-Length
+//     or a Content-Encoding, the body must match it. If the Content-Type is JSON and there is
+//     no Content-Encoding, the body must be valid JSON.
+//   - For a [RecordValue], r.Value must be JSON of at most 6 MB, without white space between
+//     its tokens and without repeated members. A failure is valid instead of a value: r.Outcome
+//     must then be [OutcomeFailed], and r.Failure must have a code, a message, and a status of
+//     400 to 599 or 0 for no status.
+//   - For a [RecordMessage], r.Value must be {}.
 //
 // r.Outcome must be [OutcomeSucceeded] or [OutcomeFailed]. A failure made by [NoAnswer] is
 // valid for every kind, with either outcome.
@@ -197,8 +199,9 @@ func checkAnswer(value []byte) error {
 	return checkSendable(r)
 }
 
-// normalized decodes a JSON text and encodes it again, which leaves each repeated member only
-// once.
+// normalized decodes a JSON text and encodes it again. A member that is repeated in the text
+// is only once in the result. So the text has repeated members if and only if the result has
+// fewer tokens.
 func normalized(text []byte) ([]byte, error) {
 	v, err := fromJSON[any](text, true)
 	if err != nil {

@@ -79,8 +79,10 @@ type Options struct {
 	Principal func(context.Context, *Request) (string, error)
 	// AnonymousCallers lets Principal return "" for callers that it can't tell apart. These
 	// callers share their keys. AnonymousCallers also lets [Guard.Middleware] work without
-	// Principal. Default: false. Events from a gateway do not need it: if Principal is nil
-	// and the gateway authenticates nobody, all callers share their keys.
+	// Principal. Default: false.
+	//
+	// AnonymousCallers has no effect on the events of a gateway while Principal is nil. Callers
+	// that the gateway has not authenticated then always share their keys.
 	AnonymousCallers bool
 
 	// TTL is how long the answer of a completed record is replayed, in whole seconds. A
@@ -110,12 +112,12 @@ type Options struct {
 	// CleanupTimeout is the maximum time for each of these tasks:
 	//
 	//   - releasing a record;
-	//   - storing an answer that is late, because the handler has used up the time of Reserve;
+	//   - storing an answer after the handler has used up the time of Reserve;
 	//   - committing the enlisted writes of a request that runs unguarded.
 	//
-	// Default: 2 s. If the handler of an outer guarded call made this call, the outer call
-	// still needs time to store its own answer. Each task may then use at most half of that
-	// time.
+	// Default: 2 s. If a guarded handler made this call, that handler's own call still has to
+	// store its answer. Each task may then use at most half of the time that is left until the
+	// answer must be stored.
 	CleanupTimeout time.Duration
 
 	// Wait is how long a duplicate request waits for the attempt in progress before it
@@ -128,11 +130,11 @@ type Options struct {
 	// invocation. Otherwise the request gets 409, or the message fails and is delivered
 	// again. Default: 1 s.
 	//
-	// If a function has a short timeout, so much time might never be left, and no message
-	// would ever begin. Another rule therefore applies to messages if MinRunTime plus Reserve
-	// exceeds nine tenths of the time that the invocation starts with: a message begins if
-	// at least half of that time is left. The guard logs one warning about this if MinRunTime
-	// is above the default or Reserve is set.
+	// The timeout of a function may be shorter than MinRunTime plus Reserve, and then no
+	// message would ever begin. So if this sum exceeds nine tenths of the time that is left
+	// when the batch starts, each message begins if at least half of that time is left. If
+	// you have raised MinRunTime above its default or set Reserve, the guard logs one warning
+	// that the sum does not fit the timeout.
 	MinRunTime time.Duration
 	// RetryAfter is the minimum value of the Retry-After header in a 409
 	// [ErrInProgress] and in a 503. It is sent in whole seconds, rounded up. Default:
@@ -149,8 +151,9 @@ type Options struct {
 	// outcome must be [OutcomeSucceeded]. Any other outcome drops the writes, so the client
 	// gets 500 [ErrWriteInvalid] instead of a success.
 	//
-	// A handler may itself make a guarded call, an inner call. Two cases override the result
-	// of Outcome, unless the response has a status of 200 to 399 and is to be stored:
+	// A handler may itself make a guarded call, an inner call. The inner call may change the
+	// handler's outcome. This does not apply to a success: a response that has a status of
+	// 200 to 399, and that Outcome says to store. For other responses, there are two rules:
 	//
 	//   - If the inner call was refused and may succeed later, the response is not stored.
 	//     Under policy [Rerun], a retry can then run the handler and the inner call again.
@@ -158,8 +161,10 @@ type Options struct {
 	//     and the record is not released. No retry runs the handler before the lease has
 	//     ended.
 	//
-	// If this changes the outcome, the client gets 503 [ErrOutcomeUnknown] instead of the
-	// response. See docs/effects.md, "Guarded calls inside a handler".
+	// If one of these rules changes the outcome, the client gets 503 [ErrOutcomeUnknown]
+	// instead of the response. After such an inner call, the client also gets this 503 if the
+	// response is not stored and tells the client not to repeat the request, such as a 402.
+	// See docs/effects.md, "Guarded calls inside a handler".
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler without a lease if a request to the store fails. A retry may
 	// then run the handler again. Default: false, the client gets 503 and the handler does
@@ -167,15 +172,15 @@ type Options struct {
 	//
 	// Even with FailOpen, the handler does not run in these cases, and the client gets 503:
 	//
-	//   - The record has stored steps of an earlier attempt, or may have them because the
-	//     failed request may have taken over the record of an attempt that died. The handler
-	//     might repeat such a step.
-	//   - The guard has already read the record, because of Repeated, and the record forbids
-	//     this call to run. For example, another attempt is running.
+	//   - The record has stored steps of an earlier attempt, which the handler might repeat.
+	//   - The failed request may have taken over the record of an attempt that died. That
+	//     attempt may have stored steps, too.
+	//   - The guard has already read the record, because of Repeated, and the record does not
+	//     permit this call to run. For example, another attempt is running.
 	//
-	// Under policy [Hold], FailOpen may leave a record that waits for an operator, although
-	// the handler has run and the client has its answer. This happens if the database grants
-	// the lease, but its reply is lost, and the answer can't be stored later.
+	// With FailOpen under policy [Hold], a record may wait for an operator although the handler
+	// has run and the client has its answer. This happens if the database grants the lease,
+	// but its reply is lost, and the guard can't store the answer later.
 	FailOpen bool
 	// Optimistic runs the handler without taking a lease first. The enlisted writes, the
 	// answer and the record are then committed in one transaction, so that a new request
@@ -206,13 +211,14 @@ type Options struct {
 	// repeated member. The fingerprint covers every byte of such a body.
 	//
 	// If you add a pointer, the retry of an earlier request that contains the named part gets
-	// 422, until Options.TTL has passed.
+	// 422, until the record of the earlier request expires.
 	FingerprintIgnore []string
 	// FingerprintHeaders are the names of HTTP request headers that the fingerprint
 	// covers, besides method, path, query and body: the header with a tenant or a
 	// currency, for example. Case does not matter in the names. An absent header differs
-	// from an empty one, and the order of several values matters. After a change of the
-	// list, retries of earlier requests get 422 until Options.TTL has passed. Default: none.
+	// from an empty one, and the order of several values matters. If you change the list,
+	// retries of earlier requests get 422, until the records of the earlier requests expire.
+	// Default: none.
 	FingerprintHeaders []string
 	// FingerprintSecrets are secret keys for fingerprints. With a secret, a fingerprint is
 	// an HMAC-SHA256 (RFC 2104) instead of a SHA-256, so that someone who can read the table
@@ -256,9 +262,9 @@ type Options struct {
 	// warning are logged on slog.Default(), as [SlogObserver] does. Set [Discard] to
 	// ignore all events.
 	Observer Observer
-	// ScopePath shortens the path of a request that has no route template, for the
-	// record's readable scope and for events, where a path such as /reset/TOKEN would
-	// reveal a secret. ScopePath does not affect which record a request belongs to.
+	// ScopePath shortens a path in the record's readable scope and in events. It can remove a
+	// secret, such as the token in the path /reset/TOKEN. The guard uses it only for requests
+	// without a route template. ScopePath does not affect which record a request belongs to.
 	// Default: nil, the whole path is shown.
 	ScopePath func(path string) string
 	// ShowKeys puts complete idempotency keys into events. Default: false, events have a
@@ -274,16 +280,16 @@ type Options struct {
 	// MaxHeaders is the maximum number of request headers. In a net/http request, each
 	// value of a header counts. A request with more gets 431. Default: 500.
 	MaxHeaders int
-	// MaxJSONDepth is the maximum nesting depth at which a JSON body is compared by value.
-	// White space and the order of members then don't matter. The fingerprint of a body that
-	// is nested more deeply covers its exact bytes. Default: 64.
+	// MaxJSONDepth is the maximum nesting depth of the JSON bodies that the guard compares by
+	// value: white space and the order of members don't matter in them. The guard compares a
+	// body that is nested more deeply byte by byte. Default: 64.
 	MaxJSONDepth int
 
 	// MaxStepBytes is the maximum total size of the names and results of a record's steps,
 	// in bytes. Storing a step writes all steps of the record again. While a record has
-	// steps, every refused duplicate costs a write unit for each KB of them. Default:
-	// 16 KiB. A store may have a lower limit: in dynamostore the whole record is limited
-	// to 400 KB.
+	// steps, every refused duplicate costs one more write unit for each KB of the steps.
+	// Default: 16 KiB. A store may have a lower limit: in dynamostore the whole record is
+	// limited to 400 KB.
 	MaxStepBytes int
 
 	// Clock returns the current time. Set it in tests only. Default: time.Now.
@@ -297,9 +303,9 @@ type Options struct {
 const defaultMinRunTime = time.Second
 
 // MinTTL is the minimum Options.TTL: 15 minutes. AWS accepts a request for up to 15 minutes
-// after it was signed (Signature Version 4; error RequestExpired). So a delayed write can
-// reach the database that late. The record must still be there then, because only the record
-// makes the write's condition fail.
+// after it was signed (Signature Version 4; error RequestExpired). So the database may carry
+// out a delayed write of an old attempt up to 15 minutes after the attempt has sent it. During
+// this time the record must exist, because the record makes the condition of the write fail.
 const MinTTL = 15 * time.Minute
 
 // Mark is a header to add to replayed responses; see Options.ReplayMarks.

@@ -19,11 +19,12 @@ import (
 // not exported.
 
 // maxExpression is the maximum length of an expression in bytes. It bounds the recursion of
-// the library's parser.
+// the JMESPath library's parser.
 const maxExpression = 4096
 
-// maxSlice is the maximum absolute value of the numbers in a slice such as [0:10]. The library
-// adds such numbers without checking for overflow, and would then read beyond the list.
+// maxSlice is the maximum absolute value of the numbers in a slice such as [0:10]. The JMESPath
+// library adds such numbers without checking for overflow. After an overflow, it would read
+// beyond the end of the list.
 const maxSlice = 1_000_000
 
 // check returns nil if the expression is accepted, or an error that says why not.
@@ -59,8 +60,9 @@ const (
 // node is a node of the library's syntax tree, a jmespath.ASTNode.
 type node struct{ v reflect.Value }
 
-// kind returns the node's type, which is one of the library's constants AST…. It is an int,
-// because the type of these constants is not exported.
+// kind returns the kind of the node, which is one of the JMESPath library's constants, such as
+// jmespath.ASTField. It returns an int, because the library does not export the type of these
+// constants.
 func (n node) kind() int { return int(n.v.FieldByName("nodeType").Int()) }
 
 // value returns the node's own value, such as a name, an operator or a literal.
@@ -166,11 +168,13 @@ func (n node) checkSlice() error {
 	return nil
 }
 
-// equalities are the library's constants for the operators == and !=, which it does not
-// export. They are read from parsed expressions.
+// equalities are the numbers by which the JMESPath library represents the operators == and !=.
+// The library does not export its constants for them, so operatorOf gets the numbers by parsing
+// expressions that contain these operators.
 var equalities = [...]int64{operatorOf("a == b"), operatorOf("a != b")}
 
-// operatorOf returns the library's constant for the operator of a comparison.
+// operatorOf parses a comparison and returns the number by which the JMESPath library represents
+// its operator.
 func operatorOf(comparison string) int64 {
 	tree, err := jmespath.NewParser().Parse(comparison)
 	if err != nil {

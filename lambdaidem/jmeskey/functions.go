@@ -16,8 +16,8 @@ type function struct {
 }
 
 // samePosition marks an argument whose value becomes the function's result or a part of it, as
-// in not_null(a, b). checkCall checks such an argument as if it stood in the expression in
-// place of the call.
+// in not_null(a, b). checkCall gives such an argument the position of the call itself. For
+// example, if the call is the result of the expression, the argument is checked as a result.
 const samePosition position = -1
 
 // Reasons for rejecting functions. An error text consists of "the function", the function's

@@ -234,9 +234,9 @@ func (s *Store) sweep(now time.Time) {
 	}
 }
 
-// isUnchanged reports whether a takeover may replace r, the current record. seen is the record
-// as the caller of Acquire read it before; r must not have changed since. A completed record
-// can't be taken over, because it never changes.
+// isUnchanged reports whether an attempt may take over r, the current record. seen is the record
+// as the attempt has read it earlier, and r must not have changed since then. No attempt may
+// take over a completed record, because a completed record never changes.
 func isUnchanged(r, seen lambdaidem.Record) bool {
 	return (r.State == lambdaidem.InProgress || r.State == lambdaidem.Released) &&
 		r.State == seen.State &&
@@ -244,8 +244,9 @@ func isUnchanged(r, seen lambdaidem.Record) bool {
 		r.LeaseEnd.UnixMilli() == seen.LeaseEnd.UnixMilli()
 }
 
-// ended returns the error for a call whose context has ended before it wrote anything, or nil
-// if the context has not ended.
+// ended returns nil unless ctx has ended. If ctx has ended, ended returns the error that the
+// calling method must return. The error says that the method changed nothing (NotApplied), so
+// the method must call ended before it changes anything. op is the name of the method.
 func ended(ctx context.Context, op string) error {
 	if err := ctx.Err(); err != nil {
 		return &lambdaidem.StoreError{Op: op, Reason: lambdaidem.ReasonTimeout, NotApplied: true, Err: err}

@@ -31,8 +31,9 @@ const (
 	DefaultBytes = 8 << 20
 	// DefaultDepth is several times the depth of usual payloads.
 	DefaultDepth = 64
-	// DefaultMembers is 2 to the power of 14. Sorting n members takes about n·log2(n)
-	// comparisons, so at most 14 for each member.
+	// DefaultMembers limits the time for sorting the members of an object. Sorting n members
+	// takes about n·log2(n) comparisons. With 2 to the power of 14 members, that is 14
+	// comparisons for each member.
 	DefaultMembers = 1 << 14
 
 	maxDepth = 10_000 // maximum Limits.Depth
@@ -42,8 +43,8 @@ const (
 // and can be compared only byte by byte. Texts that are compared with each other must have
 // the same limits.
 type Limits struct {
-	// Bytes is the maximum length of a text in bytes, at most math.MaxInt32. Default:
-	// DefaultBytes.
+	// Bytes is the maximum length of a text in bytes. It is at most math.MaxInt32, because
+	// positions in the text are stored in 32 bits. Default: DefaultBytes.
 	Bytes int
 	// Depth is the maximum nesting of arrays and objects, at most 10,000, because each
 	// level needs a stack frame. The decoder of encoding/json has the same bound. Default:

@@ -96,10 +96,10 @@ func spell(name string) string {
 // of the original array, including those that Cut removes. Time is linear in the length of
 // the text.
 //
-// After Cut, two texts are equal if and only if they were equal outside the named parts. It
-// does not matter whether a named part was in both texts or in only one. This holds for
-// arrays too: the pointers name the same indexes in every text, so the n-th element that is
-// left had the same index in every text.
+// Two texts are equal after Cut if and only if they differed in nothing but named parts. A
+// named part may also be in only one of the two texts. In arrays, Cut removes the elements
+// with the same indexes from every text. The elements that are left therefore keep their
+// correspondence: the n-th one had the same index in both texts.
 func (p *Pointers) Cut(text []byte) []byte {
 	if p == nil || len(p.root.members) == 0 {
 		return text
@@ -136,9 +136,9 @@ func (c *cutter) value(at *node) {
 // all copies the object or array at pos to the result, without the members or elements that
 // the pointers name. closing is the closing brace or bracket of the object or array.
 //
-// find(i) must return the node in the tree of pointers for the member or element with index i,
-// which begins at pos. The node is nil if no pointer names that member or element, or a part
-// of it.
+// find(i) must return the node in the tree of pointers for the member or element that begins at
+// pos. i is the index of that member or element in its object or array. find must return nil if
+// no pointer names the member or element, or a part of it.
 func (c *cutter) all(closing byte, find func(i int) *node) {
 	c.keep(c.pos + 1)
 	first := c.kept

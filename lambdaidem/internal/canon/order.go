@@ -44,9 +44,9 @@ type member struct {
 	position
 }
 
-// position is where a member is in the output, before members are reordered. moved is the
-// number of elements that scanner.moved had when the member ended. The objects inside the
-// member whose members must be reordered, if there are any, are the last of these elements.
+// position says where a member is in the output before members are reordered. moved is
+// len(scanner.moved) when the member ends. The method reorder needs it to find the objects to
+// reorder inside the member: if there are any, they are the last of scanner.moved[:moved].
 type position struct {
 	start, end uint32
 	moved      uint32
@@ -68,10 +68,10 @@ func (s *scanner) name() (member, bool) {
 		s.flush()
 		spelt = s.out[start:]
 	}
-	// An escape such as \n is folded like the rest of the name. That is safe: two different
-	// escapes stay different, and an escape still differs from text without an escape.
-	// appendFolded drops a combining dot (U+0307) after an i. It keeps a dot after an escape,
-	// because no escape ends in an i.
+	// appendFolded folds an escape such as \n like any other text. This makes no different
+	// names equal: different escapes stay different, and an escape still differs from text
+	// without an escape. Nor does appendFolded drop a combining dot (U+0307) after an escape.
+	// It drops the dot only after an i, and no escape ends in an i.
 	s.names = appendFolded(s.names, spelt[1:len(spelt)-1])
 	return member{
 		prefix:   prefix(s.names, name),
@@ -183,9 +183,9 @@ func prefix(names []byte, at int) uint64 {
 }
 
 // reorder copies s.spelt[from:to] to dst, and sorts the members of the objects in this part of
-// the text. dst has the length to-from. s.moved[:n] must contain these objects as its last
-// elements. It may begin with other objects, which start before position from and which
-// reorder ignores.
+// the text. dst has the length to-from. The last elements of s.moved[:n] must be the objects to
+// sort. reorder recognizes them because they start at position from or later, and ignores the
+// objects before them.
 func (s *scanner) reorder(dst []byte, from, to, n int) {
 	for n > 0 && int(s.moved[n-1].start) >= from {
 		o := s.moved[n-1]
@@ -231,9 +231,9 @@ func (s *scanner) retained() int {
 //     dashes is the empty name;
 //   - json-iterator, like strings.ToLower, reads İ as i. Jackson in the Turkish locale reads
 //     ı as I;
-//   - Jackson in other locales reads İ as two characters, i and the combining dot above
-//     (U+0307). The rule before makes İ equal to i alone, so i with that dot must equal i
-//     too. The dot is therefore ignored after any i.
+//   - Jackson in other locales reads İ as two characters, an i and a combining dot above
+//     (U+0307). An i with this dot must therefore have the same folded form as İ, and so as a
+//     plain i. For this reason, appendFolded ignores the dot after any i.
 //
 // Two names also have the same folded form if only a combination of these rules makes them
 // equal. All other names have different folded forms.
@@ -293,9 +293,9 @@ var foldedASCII = func() (folded [utf8.RuneSelf]byte) {
 	return folded
 }()
 
-// fold returns the rune that stands for r and for every rune that equals r under simple case
-// folding: the smallest of them. The Turkish letters İ and ı have no simple case folding, so
-// fold returns I for them.
+// fold returns the same rune for all runes that are equal under simple case folding: the
+// smallest of them, such as I for i. Under simple case folding, the Turkish letters İ and ı
+// do not equal i. Some JSON readers treat them as an i, so fold returns I for them too.
 func fold(r rune) rune {
 	if r == 'İ' || r == 'ı' {
 		return 'I'

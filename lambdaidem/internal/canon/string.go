@@ -47,13 +47,13 @@ func plain(src []byte, i int) int {
 		highs = 0x80 * ones
 	)
 	for ; i+8 <= len(src); i += 8 {
-		// Check eight bytes at once. The expressions subtract a number from each byte of a
-		// word, such as 1 from each byte of quote. A byte that is less than the number gets
-		// its high bit set in found. The borrow of this subtraction may wrongly set the high
-		// bit of later bytes too. This does no harm, because only the first such byte counts.
+		// Check eight bytes at once. A byte of the word quote is 0 where w has a quote, and a
+		// byte of the word backslash is 0 where w has a backslash. Subtracting 1 from a 0 sets
+		// the high bit of the byte, and so does subtracting a space from a control character.
+		// The high bits in found therefore mark the bytes to stop at.
 		//
-		// A byte of quote is 0, and therefore less than 1, if and only if the byte of w is a
-		// quote. The same applies to backslash.
+		// Such a subtraction borrows from the next byte, so that later bytes may be marked
+		// wrongly. This does no harm, because only the first marked byte counts.
 		w := binary.LittleEndian.Uint64(src[i:])
 		quote, backslash := w^('"'*ones), w^('\\'*ones)
 		found := (quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w

@@ -61,7 +61,8 @@ func Of(e lambdaidem.Event) Sample {
 }
 
 // settles reports whether an event of this kind gives the result of a call. A call has at most
-// one such event. The refusal of a call before its record is read does not count.
+// one such event, so it is measured only once. A call that is refused before its record is read
+// has no such event, and is not measured.
 func settles(k lambdaidem.Kind) bool {
 	switch k {
 	case lambdaidem.EventReplayed, lambdaidem.EventInProgress, lambdaidem.EventAbandoned, lambdaidem.EventMismatch, lambdaidem.EventUnreadable:
