@@ -43,9 +43,10 @@ const (
 	Hold Policy = "hold"
 )
 
-// outcomeOf returns the outcome of a response by Options.Outcome, or by the default rule.
-// Options.Outcome gets a copy of the response. If it changed the original, a replay would
-// differ from the answer that the first caller receives.
+// outcomeOf returns the outcome of a response. The function Options.Outcome decides the outcome.
+// If that option is nil, the rules of DefaultOutcome apply. Options.Outcome gets a copy of the
+// response: if the function changed the original, a replay would differ from the answer that the
+// first caller receives.
 func (g *Guard) outcomeOf(r *Response) Outcome {
 	if g.opts.Outcome == nil {
 		return defaultOutcome(r, g.opts.Policy)
@@ -152,9 +153,9 @@ func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 //     has the outcome innerFailure; see outcomeOfError.
 //
 // outcomeOfMarks also examines the errors that err wraps. If they ask for different outcomes,
-// outcomeOfBoth chooses one. If err joins several errors, and one of them asks for no outcome,
-// that one may come from a call that had an effect. Under policy Hold, the result is then
-// uncertain.
+// outcomeOfBoth chooses one. Policy Hold has one more rule, for an err that joins several errors:
+// if one of these asks for no outcome, the result is uncertain. That error may come from a call
+// that had an effect.
 func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case nil, *panicError: // the value of a panic is no mark
@@ -163,9 +164,9 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 		if e.stored {
 			return innerFailure
 		}
-		// e comes from an inner call, and its marks say nothing about the handler that
-		// made the call. attempt.settle takes the result of the inner call into
-		// account.
+		// e is the error of a guarded call that the handler made. Marks in e describe
+		// only that call, so ignore them here. attempt.settle decides how the result of
+		// that call changes the outcome of the handler.
 		return ""
 	case *uncertainError:
 		return OutcomeUncertain
@@ -202,13 +203,14 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 }
 
 // outcomeWithinMark returns the outcome that err asks for, or "" if err asks for none. err is
-// the error that was passed to Permanent or Retryable, without the mark that this function
-// added. The mark has an outcome too, and the caller chooses between the two by outcomeOfBoth.
+// the error inside a mark, that is, the argument of Permanent or Retryable. The mark has an
+// outcome of its own; outcomeOfMarks combines the two outcomes.
 //
-// The result is OutcomeUncertain if err wraps an Uncertain error or ErrOutcomeUnknown.
-// Otherwise the result is OutcomeFailed if err wraps a Permanent error. The mark takes
-// precedence over two other things in err, so outcomeWithinMark ignores these: the status of an
-// error made by Reject, and a Permanent error of an inner call.
+//   - If err wraps an Uncertain error or ErrOutcomeUnknown, the result is OutcomeUncertain.
+//   - Otherwise, if err wraps a Permanent error, the result is OutcomeFailed. The Permanent
+//     error of an inner call does not count, because it describes only that call.
+//   - In all other cases the result is "". The status of an error made by Reject does not count,
+//     so that the application can change the outcome of such an error by a mark.
 func outcomeWithinMark(err error) Outcome {
 	if u := (*uncertainError)(nil); errors.As(err, &u) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain

@@ -38,9 +38,9 @@ func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 	send(w, resp)
 }
 
-// copyBack copies to r what a handler set in its copy of the request. The server needs the
-// MultipartForm to remove the temporary files of an upload, and outer handlers may log the
-// Pattern.
+// copyBack copies two fields from inside, the handler's copy of the request, to r, the original
+// request. Outer handlers may log the Pattern. The server removes the temporary files of an
+// upload, and finds them by the MultipartForm.
 func copyBack(r, inside *http.Request) {
 	r.Pattern = inside.Pattern
 	if r.MultipartForm == nil {
@@ -48,9 +48,9 @@ func copyBack(r, inside *http.Request) {
 	}
 }
 
-// passThrough runs the handler of one net/http request unguarded. If the handler enlists a
-// write, passThrough buffers the response. passThrough implements the interface named served,
-// so that httpWork can run the handler and replace its response, as for a guarded request.
+// passThrough implements the interface "served" for a net/http request that runs unguarded: it
+// calls the handler. If the handler enlists a write, passThrough buffers the response, so that
+// httpWork can replace the response if the write fails.
 type passThrough struct {
 	next     http.Handler
 	r        *http.Request

@@ -59,9 +59,9 @@ type caller struct {
 	apiKeyID string
 }
 
-// sharedSession is the end of an ARN that does not say which user made the request. It is the
-// session name of all users of a Cognito identity pool (Amazon Cognito, "Identity pools
-// authentication flow").
+// sharedSession is the session name, after a slash, in the ARN of every user of a Cognito
+// identity pool (Amazon Cognito, "Identity pools authentication flow"). An ARN that ends with
+// sharedSession therefore does not say which user made the request.
 const sharedSession = "/CognitoIdentityCredentials"
 
 // principal returns the caller's name. If the gateway has verified several credentials, the

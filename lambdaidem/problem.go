@@ -113,8 +113,9 @@ func withStatus(err error) *Error {
 	return nil
 }
 
-// clientError returns the *Error in err, the error of a handler, if the client may receive that
-// *Error, and nil otherwise.
+// clientError returns the *Error that the client receives for err, the error of a handler. It
+// returns nil if err contains no *Error with an HTTP status, or if the client must not receive
+// that *Error.
 //
 // The handler may have made an inner call, that is, a guarded call of its own, and err may be
 // the guard's refusal of that call. If the client received that refusal, it would believe that
@@ -137,8 +138,9 @@ func clientError(err error) *Error {
 		if !inner {
 			return e
 		}
-		// The detail of e describes the inner call, and the client must not take it for a
-		// statement about its own request.
+		// The refusal is about an inner call, that is, a guarded call that the handler
+		// made. Replace its text: the client would take the text for a statement about
+		// the client's own request.
 		shown := *e
 		shown.Detail = "A part of the request could not be completed now. Repeat the request later with the same key."
 		return &shown
@@ -150,10 +152,10 @@ func clientError(err error) *Error {
 	return nil
 }
 
-// innerRefused returns the error for a request that a guarded handler made and that the guard
-// refuses. It replaces a refusal that the client of that handler must not receive; see
-// clientError. The new error has no code: the handler may pass on the error, and the handler's
-// client would take a code for one about the client's own request.
+// innerRefused returns an error that replaces err. err is the guard's refusal of an inner
+// request, that is, of a guarded request that a guarded handler made. That handler may pass on
+// the response to its own client, and err would mislead the client; see clientError. The new error
+// has no code, because the client would relate a code to its own request.
 func innerRefused(err error) *Error {
 	return &Error{Status: http.StatusInternalServerError, Err: err,
 		Detail: "A part of the request was refused. Repeat the request with the same key."}
@@ -186,10 +188,10 @@ func keyInvalid(detail string, err error) *Error {
 }
 
 // keyUnread returns the refusal of a call whose key could not be found. err is the error of the
-// application's function that finds the key, such as Options.Key. If err contains an *Error
-// that the client may receive, such as one made by Reject, the refusal is that *Error; see
-// ownRefusal. Otherwise the refusal is an ErrKeyInvalid. Its text names the place where the
-// function looked for the key: in, which is "request" or "event".
+// application's function that finds the key, such as Options.Key. If err contains an *Error that
+// the client may receive, such as one made by Reject, the refusal is that *Error; see
+// ownRefusal. Otherwise the refusal is an ErrKeyInvalid. Its text says where no key was found:
+// in the "request" or in the "event", whichever the caller passes as the first argument.
 func keyUnread(in string, err error) *Error {
 	if own := ownRefusal(err); own != nil {
 		return own
@@ -199,8 +201,8 @@ func keyUnread(in string, err error) *Error {
 	return e
 }
 
-// ownRefusal returns the *Error in err if that *Error may become the refusal of a request, and
-// nil otherwise. err comes from a function of the application that finds the key or the caller
+// ownRefusal returns the *Error in err with which the guard may refuse the request, or nil if
+// there is none. err comes from a function of the application that finds the key or the caller
 // of the request, such as Options.Key.
 //
 // The function may have made a guarded call, and err may be the guard's refusal of that call.
@@ -327,9 +329,9 @@ func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 }
 
 // conditionFailed replaces the response of a net/http handler after the database has rejected
-// the handler's writes. err is the error of the rejection. The guard does not call
-// conditionFailed if err has an answer of its own, because the function Answer has made it or
-// because it has a problem document.
+// the handler's writes. err is the error of the rejection. The guard calls conditionFailed only
+// if err has no response of its own. An error made by the function Answer has one, and so has an
+// error with a problem document.
 func conditionFailed(err error) *Error {
 	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request wrote nothing, because a condition that it requires is not met. Repeat it with the same key."}
@@ -344,9 +346,9 @@ func answerNotKept() *Failure {
 
 // answerUnavailable refuses a call whose record is completed, but has the failure f instead of
 // an answer. With OutcomeSucceeded, the text tells the client that the request was carried out.
-// With OutcomeFailed, that is not known: the handler has failed and its answer could not be
-// stored, or an operator has ended the record, by settling it without an answer or by erasing
-// its steps.
+// With OutcomeFailed, the text says that nobody knows this. Either the handler failed and its
+// answer could not be stored, or an operator ended the record, by settling it without an answer
+// or by erasing its steps.
 func answerUnavailable(f *Failure, outcome Outcome) *Error {
 	detail := "The request was carried out, but there is no answer to repeat. Do not send it again."
 	if outcome == OutcomeFailed {

@@ -33,11 +33,11 @@ func aboveOne(number string) bool {
 
 // lookUp reads the record of a call that probably repeats an earlier one; see Options.Repeated.
 // If the record has an answer, finished is true, and d replays the answer. Otherwise, even if
-// the read fails, the caller must go on as if lookUp had not been called.
+// the read failed, the caller must go on and acquire the record.
 //
-// lookUp sets lookedUpBusy if the handler must not run without a lease. This is so if the
-// record has steps, or if the record is not free, for example because another attempt is
-// running. If the store then fails when the call tries to acquire the record, the guard refuses
+// lookUp sets lookedUpBusy if the record has steps, or if this call may not take over the
+// record, for example because another attempt is running. The handler must then not run without
+// a lease. So if the store fails when the call tries to acquire the record, the guard refuses
 // the call even with Options.FailOpen.
 func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	if !a.call.repeated {

@@ -37,10 +37,11 @@ func (g *Guard) readable(i *Identity) string {
 	return scopePart(i.Host + of)
 }
 
-// template returns Event.Template: the method and the route template without the host, or the
-// operation. Metrics use this text as a label, which can't have an unlimited number of values.
-// So template returns "" for a concrete path, which a client chooses, and for the operation of
-// an EventBridge event, which the event's sender chooses. route is Event.Route.
+// template returns Event.Template, which metrics use as a label. It is the method and the route
+// template of an HTTP request, without the host, or the operation of another call. A label must
+// not have an unlimited number of values. In two cases template therefore returns "": if a
+// request has no route template, because clients choose the paths, and for the operation of an
+// EventBridge event, because its sender chooses the operation. route is Event.Route.
 func (i *Identity) template(route string) string {
 	switch {
 	case i.kind() == "path", i.Message && strings.HasPrefix(i.Operation, busOperation+":"):

@@ -126,9 +126,9 @@ func contentEncodings(r *Response) (encodings []string) {
 }
 
 // checkEncoding returns an error if the bytes of the body contradict the header
-// Content-Encoding. encodings has the content codings in that header, in the order in which
-// they were applied. checkEncoding checks only the last one, because the bytes of the body show
-// no other. It accepts every empty body. binary is Response.Base64.
+// Content-Encoding. encodings has the content codings in that header, in the order in which they
+// were applied. checkEncoding checks only the coding that was applied last, because the bytes of
+// the body show only that one. An empty body is never an error. binary is Response.Base64.
 func checkEncoding(encodings []string, binary bool, body []byte) error {
 	if len(body) > 0 && !isEncoded(encodings[len(encodings)-1], binary, body) {
 		return fmt.Errorf("its Content-Encoding is %q, and its body is not encoded so; leave the header out, or give the encoded body", strings.Join(encodings, ", "))
@@ -176,8 +176,8 @@ func readsWhole(r io.Reader) bool {
 }
 
 // valuesOf returns all values of a header of the response. It ignores the case of the header's
-// name. Besides r.Header, it searches r.beside, which has further values of some headers if the
-// response is for a REST API.
+// name. A response for a REST API has two maps of headers, and a header may be in both. Its value
+// from one of the maps is then in r.beside, so valuesOf searches r.beside as well as r.Header.
 func valuesOf(r *Response, name string) (values []string) {
 	for _, headers := range []map[string][]string{r.Header, single(r.beside)} {
 		for _, n := range slices.Sorted(maps.Keys(headers)) {

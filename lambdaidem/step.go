@@ -40,8 +40,8 @@ const MaxStepName = 128
 //
 // A call of [Do] inside a guarded handler has its own record, and needs no step. If fn
 // makes such a call nevertheless and gets an error, fn should return the error. If fn
-// returns a result instead, the result is stored, and later attempts don't learn that the
-// outcome of the call is still open.
+// returned a result instead, the result would be stored, and later attempts would skip fn.
+// They would never repeat the call, although it may not have been carried out.
 //
 // No write can be enlisted while fn runs, neither by fn nor by other goroutines of the
 // handler, because a retry that skips fn would not enlist the write.
@@ -133,9 +133,9 @@ func storeStep[T any](ctx context.Context, a *attempt, name string, value T) (T,
 
 var errStoringDied = errors.New("the encoding of the result or the store panicked or called runtime.Goexit")
 
-// stepKey is the key of a value in the context with which a step's function runs. The value is
-// the attempt that runs the step. Step and TxOf look for the value to detect that they are
-// called inside a step, and return an error.
+// stepKey is a context key. The context of a step's function has, under this key, the attempt
+// that runs the step. Step and TxOf must not be called inside a step of the same attempt. They
+// return an error if they find that attempt in the context.
 type stepKey struct{}
 
 // checkStep returns an error if name is invalid, or if no result of type T can be stored.
@@ -155,9 +155,9 @@ func checkStep[T any](name string) error {
 	return nil
 }
 
-// noJSON reports whether encoding/json refuses every value of type t. If so, a step whose
-// result has type t is refused before it runs. For any other type, it is not known before the
-// step has run whether encoding/json accepts the result.
+// noJSON reports whether encoding/json refuses every value of type t. A step with a result of
+// such a type is refused before its function runs. encoding/json may also refuse some values of
+// other types, but this shows only after the function has run.
 func noJSON(t reflect.Type) bool {
 	if marshals(t) || marshals(reflect.PointerTo(t)) {
 		return false

@@ -12,8 +12,8 @@ import (
 // steps is the state of the steps that an attempt's handler runs; see the function Step. The
 // goroutines of the handler may call its methods concurrently.
 type steps struct {
-	// saving serializes the calls of StepStore.SaveSteps. Each call writes all steps, so
-	// it must include the steps of the call before.
+	// saving serializes the calls of StepStore.SaveSteps. Each call overwrites all steps in
+	// the record, so it must include the steps that the previous call has saved.
 	saving sync.Mutex
 
 	mu      sync.Mutex
@@ -153,8 +153,9 @@ func (a *attempt) stepsRefused() error {
 }
 
 // saveStep stores the result of a step. It retries as long as the attempt has time, even after
-// the handler's context has ended. If the result can't be stored, or it is unknown whether
-// it was, the attempt becomes uncertain.
+// the handler's context has ended. If another attempt has taken over the record, the error is
+// ErrLeaseLost. If the result can't be stored for another reason, or if nobody knows whether it
+// was stored, the attempt becomes uncertain; see steps.fail.
 func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error {
 	s := &a.steps
 	s.saving.Lock()
@@ -203,8 +204,8 @@ func retryableSave(err error) bool {
 	}
 }
 
-// stepContext returns the handler's context. It ends at its deadline, or earlier if a step
-// finds that another attempt has taken over the record; see steps.lost.
+// stepContext returns the context for the handler. The context ends at the handler's deadline,
+// or earlier if a step finds that another attempt has taken over the record; see steps.lost.
 func (a *attempt) stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	within, cancel := withDeadline(ctx, a.handlerEnd())
 	a.steps.cancel = cancel

@@ -14,9 +14,9 @@ import (
 //
 // Every method treats an expired record as absent, even if the database has not deleted
 // it yet. A record is expired if its Expires has passed at the time of the call and no
-// lease on it is live; see [Record.GoneAt]. A Store must not delete an expired record
-// before [KeptAfterExpiry] has passed, because a request that was sent before the expiry
-// may still arrive.
+// lease on it is live; see [Record.GoneAt]. A Store must keep an expired record for at
+// least [KeptAfterExpiry], because the kept record refuses requests that were sent before
+// the expiry and arrive late.
 //
 // The error of a method is a *[StoreError] or [ErrLeaseLost]. If it is unknown whether a
 // write was applied, the error is a StoreError whose NotApplied is false.
@@ -71,9 +71,9 @@ type Store interface {
 // The kept record refuses claims and transactions that reach the database late. Suppose that a
 // claim is sent before the record expires, but reaches the database only after the expiry. Its
 // sender may have given up the claim long ago, so the database must not carry out the claim.
-// The claim has the condition that the record had expired when the claim was made. The kept
-// record shows that it had not, and the condition fails. If the record were deleted, the
-// database would carry out the claim.
+// The claim has a condition: there is no record, or the record had already expired when the claim
+// was made. The kept record had not expired then, so the condition fails. If the record were
+// deleted, the database would carry out the claim.
 //
 // AWS accepts a request for up to 15 minutes after it was signed. An invocation may sign the
 // same request again for as long as it runs, which is another 15 minutes on Lambda. The rest of

@@ -64,8 +64,8 @@ func originalOf(r *http.Request) *original {
 	return o
 }
 
-// countedBody is a request body that counts, in original.read, the bytes that handlers read
-// from it. The count tells bodyLength how long a body without a Content-Length is.
+// countedBody is a request body that counts the bytes that handlers read from it. The count is
+// in original.read. bodyLength uses the count as the length of a body without a Content-Length.
 type countedBody struct {
 	io.ReadCloser
 	o *original
@@ -210,10 +210,11 @@ func hostname(host string) string {
 // a part of the body. first is the result of isFirst.
 //
 // The number is r.ContentLength, or else the number of bytes that Outermost has counted. The
-// count is complete only after the body was read to its end, so call bodyLength after that. If
-// neither is known, bodyLength returns what is known about outer handlers: unread, someRead, or
-// -1 if it is not known whether they have read the body. An outer handler that replaces the
-// body must set r.ContentLength to the length of the new body.
+// count is complete only after the body was read to its end, so call bodyLength after that. An
+// outer handler that replaces the body must set r.ContentLength to the length of the new body.
+//
+// If there is neither a Content-Length nor a count, the result is not a length. It then says
+// whether outer handlers have read from the body: unread, someRead, or -1 if this is not known.
 func bodyLength(r *http.Request, first bool) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI

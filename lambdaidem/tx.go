@@ -97,13 +97,14 @@ type Rejected struct {
 	// calls a function of the user, which may panic. The guard calls Verdict once.
 	Verdict func() error
 	// Unsettled means that an earlier request with the same transaction may still be on its
-	// way. The database may apply that request when it arrives, unless the record changes
-	// before. If Unsettled is false, nothing was written, and nothing will be.
+	// way to the database. When that request arrives, the database may apply it, unless the
+	// record has changed by then. If Unsettled is false, nothing was written, and nothing
+	// will be.
 	Unsettled bool
 }
 
-// verdict returns the error that the guard treats as the handler's: the result of Verdict,
-// or Err.
+// verdict returns the error that the guard treats as the handler's error. It is the result of
+// the function Verdict, or Err if Verdict is nil or returns nil.
 func (r *Rejected) verdict() error {
 	if r.Verdict != nil {
 		if err := r.Verdict(); err != nil {
@@ -119,8 +120,8 @@ func (r *Rejected) Error() string { return "the transaction was rejected: " + r.
 // Unwrap returns Err.
 func (r *Rejected) Unwrap() error { return r.Err }
 
-// enlisting is the transaction of one run of a handler. TxOf begins it when the handler first
-// asks for it.
+// enlisting holds the transaction of one run of a handler. The first call of TxOf during the run
+// begins the transaction.
 type enlisting struct {
 	mu        sync.Mutex
 	tx        Tx    // nil until the handler calls TxOf
@@ -192,8 +193,8 @@ func (e *enlisting) resume() {
 	}
 }
 
-// end stops the enlisting of writes: from then on, TxOf returns the error why. If an earlier
-// call of end or begun has stopped it already, TxOf returns the error of that call instead. end
+// end stops the enlisting of writes: from then on, TxOf returns an error. That error is why, or
+// the error of an earlier call of end or begun that has already stopped the enlisting. end
 // returns the transaction, or nil if the handler never asked for one.
 func (e *enlisting) end(why error) Tx {
 	e.mu.Lock()
@@ -204,10 +205,10 @@ func (e *enlisting) end(why error) Tx {
 	return e.tx
 }
 
-// begun reports whether the handler has asked for a transaction, by calling TxOf. If the
-// handler has not, begun(why) stops the enlisting of writes: from then on, TxOf returns why.
-// The caller passes an error as why when it sends the first part of a response, because later
-// writes could not be committed before the response. begun(nil) stops nothing.
+// begun reports whether the handler has a transaction, that is, whether it has called TxOf. If
+// it has none, and why is not nil, begun also stops the enlisting of writes: from then on, TxOf
+// returns why. The caller does this before it sends the first part of a response, because later
+// writes could not be committed before the response.
 func (e *enlisting) begun(why error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -233,14 +234,15 @@ func (e *enlisting) seal(o Outcome) (tx Tx, dropped int) {
 	return nil, tx.Writes()
 }
 
-// successWithoutWrites returns an error to replace the answer of a handler that has succeeded.
-// It is called if Options.Outcome returned an outcome o for that answer with which the enlisted
-// writes are not made. With the handler's answer, the caller would believe that the writes were
-// made. dropped is the number of writes, for the error's text.
+// successWithoutWrites returns an error that replaces the answer of a handler that has
+// succeeded, although its enlisted writes are not made. The cause is Options.Outcome, which
+// returned the outcome o, and not OutcomeSucceeded, for that answer. The answer must not reach
+// the caller, because it says that the writes were made. dropped is the number of writes, for
+// the error's text.
 //
-// The error is marked so that it has the outcome o: as Retryable for OutcomeReleased, and as
-// Uncertain for OutcomeUncertain or an invalid o. For OutcomeFailed, the error has no mark, so
-// that it is not stored: storing it would complete the record although its writes are missing.
+// The error has a mark with the outcome o: Retryable for OutcomeReleased, and Uncertain for
+// OutcomeUncertain or an invalid o. With OutcomeFailed, the error has no mark, and is therefore
+// not stored. If it were stored, it would complete the record although the writes are missing.
 func successWithoutWrites(o Outcome, dropped int) error {
 	err := &Error{Code: ErrWriteInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request wrote nothing, because its answer contradicts what would be written.",

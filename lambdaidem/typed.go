@@ -21,13 +21,12 @@ import (
 // and a digest of the value's type.
 type typedJSON struct {
 	text []byte // the JSON without zero struct fields
-	// form is a digest of the value's static type. If two payloads have different texts and
-	// different forms, a new version of the program may have changed the type, and with it
-	// the text of an equal value. The guard therefore treats such payloads as possibly the
-	// same.
+	// form is a digest of the value's static type. A new version of the program may change
+	// the type, and then an equal value may have a different text. So if two payloads differ
+	// in both text and form, the guard does not conclude that the values differ.
 	//
-	// A client must not be able to choose the form. Otherwise it could send a different
-	// payload with a different form, and the guard could not tell that the payload differs.
+	// A client must not be able to choose the form. A client that could choose it would send
+	// a different payload with a different form, and the guard would not notice the change.
 	// The form therefore covers neither the keys of maps nor the dynamic types of values in
 	// interfaces. For the same reason, Call.Payload requires that a client can't influence
 	// the type of the whole value.
@@ -127,9 +126,10 @@ func (c *typedJSON) fields(v reflect.Value) error {
 	return nil
 }
 
-// omits reports whether the fingerprint's text leaves out a field with the value v. It leaves
-// out a field that encoding/json omits. It also leaves out every field that is zero, so that
-// adding a field to a type does not change the fingerprints of existing values.
+// omits reports whether a field with the value v is left out of the text from which the
+// fingerprint is made. Every field that encoding/json omits is left out. Every field that is
+// zero is left out too: if a new version of a program adds a field to a type, a value that does
+// not use the new field keeps its fingerprint.
 func (f *jsonField) omits(v reflect.Value) bool {
 	if v.IsZero() {
 		return true
@@ -164,9 +164,10 @@ func (c *typedJSON) entries(v reflect.Value) error {
 	for i, key := range keys {
 		names.SetMapIndex(key, reflect.ValueOf(i))
 	}
-	// Let encoding/json convert the keys to names, because a key may be a string, a number
-	// or a value with MarshalText. In the map names, the value for each key is the key's
-	// index in keys. So order, the decoded JSON, has the index in keys for each name.
+	// Find the name that each key has in JSON. Let encoding/json make the names, because a
+	// key may be a string, a number or a value with MarshalText. The map names has the same
+	// keys; the value of each is its index in the slice keys. The JSON of names therefore has
+	// an index for each name. order is that JSON, decoded.
 	text, err := json.Marshal(names.Interface())
 	if err != nil {
 		return err //nolint:wrapcheck // the caller adds what the value is

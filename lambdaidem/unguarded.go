@@ -72,9 +72,10 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	a.report(ctx, EventStoreError, err)
 	a.report(ctx, EventUncertain, err)
 	if _, rejected := errors.AsType[*Rejected](err); rejected {
-		// An earlier request may still make the writes, so the outcome is unknown. Hide
-		// the error that the handler specified for the failed condition: a caller that
-		// finds it by errors.Is would take the outcome for a definite one.
+		// An earlier request with this transaction may still be applied, so the outcome
+		// is unknown. But the error that the handler specified for the failed condition
+		// says that nothing was written. So hide that error from errors.Is and
+		// errors.As, and keep only its text for logs.
 		err = shownOnly{err}
 	}
 	return a.unknown(err)

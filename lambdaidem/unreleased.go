@@ -58,12 +58,12 @@ type unreleasedClaim struct {
 }
 
 // newUnreleasedClaim returns an entry for the list of unreleased claims. The entry has the
-// attempt's last claim. why is the error to store as the record's last failure; nil if there is
-// none.
+// attempt's last claim. why is the error that a withdrawal stores as the record's last failure,
+// or nil.
 //
-// A request with the claim may still be on its way to the store, but for no longer than MinTTL
-// from now. The attempt does not send the claim again, and AWS refuses a request that was
-// signed longer ago than that.
+// A request with the claim may still be on its way to the store, but can be applied for at most
+// MinTTL (15 minutes) from now. The attempt sends no further request with the claim, and AWS
+// refuses a request that was signed more than 15 minutes ago.
 func (a *attempt) newUnreleasedClaim(why error) *unreleasedClaim {
 	now := time.Now()
 	lease := a.lease()
@@ -83,16 +83,18 @@ func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, resolved bo
 	return rec, c.resolvedBy(rec, err, asked), err
 }
 
-// resolvedBy reports whether the claim does not hold the lease and can never acquire it. rec
-// and err are the results of Store.Release, which was called at the time asked.
+// resolvedBy reports whether the claim is resolved: it does not hold the lease and can never
+// acquire it. rec and err are the results of Store.Release, which was called at the time asked.
 //
-// A request with the claim may still be on its way to the database. Until arrivesBy, the
-// database can apply that request if the record is as the claim expects. That can't happen any
-// more in these cases:
+// A request with the claim may still be on its way to the database, until arrivesBy at the
+// latest. If Release was called at or after that time and returned ErrLeaseLost, the claim is
+// resolved. Before that time, the claim is resolved only if the database would refuse the
+// request. This is so in three cases:
 //
 //   - The record was released under the claim's token: err is nil.
 //   - The record is completed.
-//   - There is a record with a token other than c.over, the token that the claim expects.
+//   - There is a record, and its token is not c.over. The claim may take over only a record with
+//     the token c.over.
 func (c *unreleasedClaim) resolvedBy(rec Record, err error, asked time.Time) bool {
 	switch {
 	case err == nil:
@@ -163,9 +165,10 @@ func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	return first
 }
 
-// withdrawalDone records the result of a withdrawal. c is the withdrawn claim, which the method
-// next has chosen. If resolved is true, withdrawalDone removes the claim from the list.
-// Otherwise it sets the time from which the claim is due for its next withdrawal.
+// withdrawalDone records the result of a withdrawal. c is the withdrawn claim; resolved and err
+// are results of c.withdraw. If resolved is true, withdrawalDone removes the claim from the
+// list. Otherwise it sets the time from which the claim is due for its next withdrawal. If the
+// withdrawal failed, it also makes the other claims wait; see withdrawalPause.
 func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error) {
 	if resolved {
 		u.forget(c)
@@ -176,10 +179,10 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 	now := time.Now()
 	c.withdrawing = false
 	if !errors.Is(err, ErrLeaseLost) {
-		// The withdrawal failed, perhaps because the store can't be reached, so
-		// withdraw no claim for a while. But this claim may have failed for a reason of
-		// its own, such as a damaged record. So set its due time to now: after the
-		// pause, the claims that have been due for longer come first.
+		// The withdrawal failed. Perhaps the store can't be reached, so withdraw no
+		// claim for a while. Or perhaps only this claim can't be withdrawn, for example
+		// because its record is damaged. So give it the latest due time, now: after the
+		// pause, the method next chooses the other claims that are due first.
 		u.pausedUntil, c.due = now.Add(withdrawalPause), now
 		return
 	}
@@ -190,10 +193,11 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 	c.pause *= 2
 }
 
-// rememberClaim adds the attempt's claim to the list of unreleased claims, so that a later call
-// releases the record. rec and err are the results of the attempt's own release. rememberClaim
-// does nothing if these results show that the claim neither holds the lease nor can acquire it
-// later. why is the error to store as the record's last failure; nil if there is none.
+// rememberClaim is called after the attempt has tried to release its record. rec and err are the
+// results of that release. rememberClaim adds the attempt's claim to the list of unreleased
+// claims, so that a later call releases the record. It does nothing if rec and err show that the
+// claim neither holds the lease nor can acquire it later. why is the error that the later
+// release stores as the record's last failure, or nil.
 //
 // If the record may be in progress although the handler did not start, rememberClaim also sends
 // an EventNeverStarted.
@@ -243,10 +247,11 @@ func (a *attempt) withdrawUnreleased(ctx context.Context) {
 	}
 }
 
-// withdrawClaimOn releases rec if an earlier call of this process has left it in progress
-// although no handler is running. The list of unreleased claims then has a claim that holds the
-// lease on rec. withdrawClaimOn withdraws that claim and returns the resulting record. If there
-// is no such claim, or if the withdrawal fails, it returns rec.
+// withdrawClaimOn releases rec if an earlier call of this process has left rec in progress
+// although no handler is running. It recognizes such a record by the list of unreleased claims:
+// a claim in the list holds the lease on rec. withdrawClaimOn withdraws that claim and returns
+// the resulting record. If the list has no such claim, or if the withdrawal fails, it returns
+// rec.
 func (a *attempt) withdrawClaimOn(ctx context.Context, rec Record) Record {
 	c := a.g.unreleased.holding(rec)
 	if c == nil {

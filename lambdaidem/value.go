@@ -180,8 +180,8 @@ func toJSON(v any) ([]byte, error) {
 // JSON readers may disagree about its value. For example, some readers treat two member names
 // as equal that differ only in case.
 //
-// Otherwise sameJSON compares the decoded values and the lengths of the texts. The lengths
-// matter because decoding keeps only one of two members with the same name.
+// Otherwise sameJSON compares the decoded values and the lengths of the texts. The values alone
+// are not enough: if a text has two members with the same name, decoding drops one of them.
 func sameJSON(a, b []byte) bool {
 	x, okX := canon.Append(nil, a, wholeValue)
 	y, okY := canon.Append(nil, b, wholeValue)
@@ -196,9 +196,9 @@ func sameJSON(a, b []byte) bool {
 	return errV == nil && errW == nil && reflect.DeepEqual(v, w)
 }
 
-// typedPayload returns the payload for a Go value, from which its fingerprint is made. It
-// returns an error if the JSON of v does not show all of v, because two different values
-// would then have the same fingerprint.
+// typedPayload returns the payload of a call for the Go value v. The fingerprint is made from
+// this payload. If a part of v is missing from the JSON of v, typedPayload returns an error,
+// because two values that differ only in that part would have the same fingerprint; see unseen.
 func typedPayload(v any) (payload, error) {
 	text, err := json.Marshal(v)
 	if err == nil {

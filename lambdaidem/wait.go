@@ -5,9 +5,11 @@ import (
 	"time"
 )
 
-// wait polls the store until no other attempt holds the lease on the record, or until
-// Options.Wait has passed. It returns the record and what the record means to this call. ctx
-// must end early enough to answer before the invocation's deadline.
+// wait polls the store until no other attempt holds the lease on the record. It returns the
+// record and what the record means to this call: for example, the record now has an answer to
+// replay, or the call may take the record over. If the lease is still held when Options.Wait has
+// passed or ctx ends, wait returns rec and isBusy. ctx must end some time before the
+// invocation's deadline, so that the guard can still send an answer.
 func (a *attempt) wait(ctx context.Context, rec Record) (Record, meaning) {
 	if a.g.opts.Wait == 0 {
 		return rec, isBusy

@@ -44,9 +44,10 @@ func (k *bufferedAnswer) WriteHeader(status int) {
 	}
 	k.status, k.sent, k.unchanged = status, k.header.Clone(), make(map[string]bool, len(k.outer))
 	for name, before := range k.outer {
-		// If the handler has set a header again, the header counts as changed even if
-		// the values are equal: a replay must have these values, whatever values outer
-		// handlers set. So compare the addresses of the values too.
+		// A header that the handler has set again counts as changed, even if its values
+		// are the same as before. Outer handlers may set other values before a replay,
+		// and the replay must have the handler's values. A header that was set again has
+		// a new slice, so compare the addresses of the slices too.
 		values, left := k.header[name]
 		k.unchanged[name] = left && slices.Equal(before, values) && (len(values) == 0 || &before[0] == &values[0])
 	}
@@ -73,9 +74,9 @@ func (k *bufferedAnswer) FlushError() error {
 	return streamRefused("an answer that is flushed")
 }
 
-// response returns the buffered response. Instead of the whole header, the result has the
-// changes that the handler made to the header of the outer handlers. Before a replay, outer
-// handlers set their headers again, and send makes the same changes to them.
+// response returns the buffered response. The result does not have the headers of outer handlers,
+// because these handlers set their headers again before a replay. It has only the changes that the
+// guarded handler made to these headers. send makes the changes, in a replay too.
 //
 // The field Header has the values that the handler set or added. The field added has the names
 // of headers to which the handler added values. The field removed has the names of headers that
@@ -136,8 +137,8 @@ func (k *bufferedAnswer) trailer() map[string][]string {
 	return trailer
 }
 
-// declares reports whether the response announces a trailer with the given name: its header
-// Trailer lists the names of trailers.
+// declares reports whether the response announces a trailer with the given name. A response
+// announces trailers by listing their names in the header Trailer.
 func (k *bufferedAnswer) declares(trailer string) bool {
 	for _, names := range k.sent["Trailer"] {
 		for name := range strings.SplitSeq(names, ",") {

@@ -82,8 +82,8 @@ func (s *story) answer(after time.Duration, value string) lambdaidem.Result {
 	}
 }
 
-// lease returns a lease with which the attempt that has the token releases its record. after is
-// the time of the release, counted from the beginning of the story.
+// lease returns a Lease for a call of Complete, Release or SaveSteps by the attempt that has the
+// token. after is the time of the call, counted from the beginning of the story.
 func (s *story) lease(token string, after time.Duration) lambdaidem.Lease {
 	return lambdaidem.Lease{ID: s.id, Token: token, Expires: s.at(after).Add(releaseTTL).Truncate(time.Second), LastFailure: "failure of " + token, Bound: "release of " + token}
 }
