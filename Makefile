@@ -117,6 +117,10 @@ chaos: ## Kill, stop and cut off real processes under load; audit every payment
 bench: ## Measure against the bare SDK, in one run
 	$(with_dynamodb) $(GO) run ./bench $(ARGS)
 
+.PHONY: bench-first
+bench-first: ## Measure the first request of a process, with and without Store.Warm
+	$(GO) run ./bench/first $(ARGS)
+
 .PHONY: bench-cost
 bench-cost: ## Count what requests cost on DynamoDB (ARGS=-write: into docs/cost.md)
 	$(with_dynamodb) $(GO) run ./bench/cost $(ARGS)
