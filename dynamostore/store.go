@@ -230,13 +230,23 @@ func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now t
 }
 
 // Hold removes the expiry of a record that is in progress, by one conditional UpdateItem.
-func (s *Store) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) error {
-	r := s.updating(&s.writes.holding, &item{ID: seen.ID, LeaseEnd: integer{lambdaidem.HeldUntil(seen).UnixMilli(), true}}, given{now: now, seen: &seen})
+func (s *Store) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
+	held := seen
+	held.Expires, held.LeaseEnd = time.Time{}, lambdaidem.HeldUntil(seen)
+	it := &item{ID: seen.ID, LeaseEnd: integer{held.LeaseEnd.UnixMilli(), true}}
+	r := s.updating(&s.writes.holding, it, given{now: now, seen: &seen})
 	fate, err := s.wire.Do(ctx, &r.Request)
-	if err == nil || errors.Is(err, wire.ErrRefused) {
-		return nil
+	if err == nil {
+		return held, nil
 	}
-	return failed(opHold, fate, err)
+	existing, err := r.refused(opHold, fate, err)
+	if !errors.Is(err, wire.ErrRefused) {
+		return lambdaidem.Record{}, err
+	}
+	if current := s.shown(existing); !current.GoneAt(now) { // another attempt's record, or held by an earlier try
+		return current, nil
+	}
+	return lambdaidem.Record{}, nil
 }
 
 // Get reads the record by one consistent GetItem.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -51,9 +50,10 @@ func (w Warmed) LogValue() slog.Value {
 // environment variable [lambdaidem.SwitchOff] is true, there may be no table, and Warm does
 // nothing.
 //
-// Warm never prevents a start: it returns after at most 2 seconds, it returns an error only in
-// Warmed.Err, and it recovers from panics, such as one of Options.Encryption.Current. The store
-// works the same without it.
+// Warm never prevents a start: it returns after about 2 seconds at the latest, it returns an
+// error only in Warmed.Err, and it recovers from panics, such as one of
+// Options.Encryption.Current. A function that ignores its context goes on in the background. The
+// store works the same without Warm.
 //
 // Warm does not help a process whose first invocation comes minutes later, as with provisioned
 // concurrency, because the connection may be closed by then.
@@ -64,14 +64,35 @@ func (s *Store) Warm(ctx context.Context) Warmed {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
-	var readErr, keyErr error
-	var both sync.WaitGroup // so that DynamoDB and the source of the keys are asked at the same time
-	both.Go(func() { readErr = recovered(func() error { _, err := s.read(ctx, opWarm, probeID); return err }) })
-	both.Go(func() { keyErr = recovered(func() error { return s.warmKey(ctx) }) })
-	both.Wait()
-	w := Warmed{Took: time.Since(start), Err: errors.Join(readErr, keyErr)}
+	results := make(chan error, 2) // DynamoDB and the source of the keys are asked at the same time
+	go func() { results <- recovered(func() error { _, err := s.read(ctx, opWarm, probeID); return err }) }()
+	go func() { results <- recovered(func() error { return s.warmKey(ctx) }) }()
+	var errs []error
+	for range cap(results) {
+		errs = append(errs, firstOf(ctx, results))
+	}
+	w := Warmed{Took: time.Since(start), Err: errors.Join(errs...)}
 	w.Transport, _ = s.Transport()
 	return w
+}
+
+// firstOf returns the next result. If ctx ends before there is one, it returns the error of ctx
+// soon after: a function of the application may ignore ctx, and must not delay the start.
+func firstOf(ctx context.Context, results <-chan error) error {
+	select {
+	case err := <-results:
+		return err
+	case <-ctx.Done():
+	}
+	const patience = 50 * time.Millisecond // for a function that does not ignore ctx
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case err := <-results:
+		return err
+	case <-timer.C:
+		return fmt.Errorf("no answer in time, and the function goes on in the background: %w", context.Cause(ctx))
+	}
 }
 
 // warmKey gets the key to encrypt with, so that it is cached. It does nothing without

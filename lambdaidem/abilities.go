@@ -65,8 +65,10 @@ type Preparer interface {
 type Holder interface {
 	// Hold removes the expiry of a record that is in progress, so that the record waits for
 	// an operator as if it had been acquired under policy [Hold]. seen is the record as it
-	// was read. If the record has another state, token or lease end now, or has expired at
-	// now, Hold changes nothing and returns nil. The error is a StoreError.
+	// was read, and the time of the call is now. Hold returns the record after the call. If
+	// the record has expired, or no longer has the state, token and lease end of seen, Hold
+	// changes nothing and returns the current record, or the zero Record if there is none.
+	// The error is a StoreError.
 	//
 	// Hold also sets the lease end to [HeldUntil]. Another attempt may have read the record
 	// before this change, and try to take it over without knowing that it is held. The store
@@ -76,7 +78,7 @@ type Holder interface {
 	// [Rerun] when the attempt began and has been changed to policy Hold since. Without the
 	// call, the record would expire after Options.TTL, and the next retry would run the
 	// handler although no operator has decided.
-	Hold(ctx context.Context, seen Record, now time.Time) error
+	Hold(ctx context.Context, seen Record, now time.Time) (Record, error)
 }
 
 // HeldUntil returns the lease end that [Holder.Hold] gives a record: one millisecond, the

@@ -364,28 +364,35 @@ func (a *attempt) fromRecord(ctx context.Context, means meaning, rec Record) dec
 		a.report(ctx, EventMismatch, refusal.Err)
 		return decision{refusal: refusal}
 	default:
-		a.hold(ctx, rec)
-		a.report(ctx, EventAbandoned, nil)
-		return decision{refusal: attemptAbandoned()}
+		return a.abandoned(ctx, rec)
 	}
 }
 
-// hold removes the expiry of a dead attempt's record under policy Hold, because the caller
-// is told that an operator must decide. A record that was acquired under Hold has no
-// expiry. A record that was acquired under Rerun, before the policy was changed, has one:
-// after the expiry, a retry would run the handler without an operator's decision. If the
-// store fails, the next retry calls hold again.
-func (a *attempt) hold(ctx context.Context, rec Record) {
-	store, ok := a.g.store.(Holder)
-	if !ok || a.g.opts.Policy != Hold || rec.Held() {
-		return
+// abandoned refuses a call whose record has a dead attempt and waits for an operator.
+//
+// A record that was acquired under policy Hold has no expiry. One that was acquired under Rerun
+// must not expire either, now that the caller is told that an operator must decide: after the
+// expiry, the next retry would run the handler. So abandoned removes the expiry first. If the
+// store fails, the caller receives ErrStoreUnavailable, and the next retry tries again. If the
+// record has changed meanwhile, the caller receives what the changed record means.
+func (a *attempt) abandoned(ctx context.Context, rec Record) decision {
+	if store, ok := a.g.store.(Holder); ok && a.g.opts.Policy == Hold && !rec.Held() {
+		asked := time.Now()
+		now, err := store.Hold(ctx, rec, a.g.opts.Clock())
+		a.spent(asked)
+		if err != nil {
+			a.report(ctx, EventStoreError, err)
+			return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}
+		}
+		switch means := a.meaningOf(now); {
+		case means == isFinished, means == isMismatch:
+			return a.fromRecord(ctx, means, now)
+		case means != isAbandoned:
+			return a.inProgress(ctx)
+		}
 	}
-	asked := time.Now()
-	err := store.Hold(ctx, rec, a.g.opts.Clock())
-	a.spent(asked)
-	if err != nil {
-		a.report(ctx, EventStoreError, err)
-	}
+	a.report(ctx, EventAbandoned, nil)
+	return decision{refusal: attemptAbandoned()}
 }
 
 // replay returns the decision to send the answer of a finished record, or to refuse the call

@@ -122,7 +122,9 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	case end.outcome == OutcomeReleased:
 		var takenOver *Record
 		if d, takenOver = a.release(ctx, end.err); takenOver != nil {
-			d = a.failedLate(ctx, *takenOver, end)
+			late, cancel := a.finishContext(ctx) // failedLate may load an answer
+			d = a.failedLate(late, *takenOver, end)
+			cancel()
 		}
 	default:
 		a.report(ctx, EventUncertain, end.err)
@@ -208,7 +210,9 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	}
 	a.report(ctx, EventStoreError, err)
 	if a.failedOpen && tx == nil {
-		a.innerEnding = end.outcome
+		if a.innerEnding = end.outcome; end.outcome == OutcomeFailed {
+			a.innerEnding = OutcomeReleased // for an outer handler, this call is not settled: the record may have a success
+		}
 		return decision{} // with FailOpen, the caller receives the handler's answer even if it was not stored
 	}
 	a.report(ctx, EventUncertain, err)
@@ -222,14 +226,16 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	means := a.meaningOf(rec)
 	if a.failedOpen {
 		a.innerEnding = end.outcome
-		if means == isBusy && end.outcome == OutcomeFailed {
-			a.innerEnding = OutcomeReleased // for an outer handler, this call is not settled: the other attempt may succeed
+		undecided := means == isBusy || means == isAbandoned
+		if undecided && end.outcome == OutcomeFailed {
+			a.innerEnding = OutcomeReleased // for an outer handler, this call is not settled: the other attempt may succeed, or have succeeded
 		}
 		// With FailOpen, the caller receives the handler's answer, except in two cases.
 		// First, the record has an answer: the caller receives that answer. Second, another
-		// attempt is running and may succeed, but the handler's answer, such as a 402, tells
-		// the client not to repeat the request: the caller receives ErrInProgress.
-		if means != isFinished && (means != isBusy || !end.final) {
+		// attempt is running, or died and waits for an operator, but the handler's answer,
+		// such as a 402, tells the client not to repeat the request: the caller receives
+		// ErrInProgress, and learns from its retry what became of the other attempt.
+		if means != isFinished && (!undecided || !end.final) {
 			return decision{}
 		}
 	}
@@ -266,9 +272,8 @@ func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decisi
 // record.
 //
 // For an attempt that runs without a lease because of Options.FailOpen, takenOver is set only
-// if the current record has an answer for this call. The caller then receives that answer
-// instead of the handler's result. A record without an answer does not matter to the caller,
-// because such an attempt runs whether it holds the record or not.
+// if the current record is for this call and has an answer, or if another attempt may still
+// give it one.
 func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver *Record) {
 	switch rec, err := a.sendRelease(ctx, why); {
 	case err == nil:
@@ -279,7 +284,7 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 		if a.mayHoldLease {
 			a.rememberClaim(ctx, why, rec, err)
 		}
-		if !errors.Is(err, ErrLeaseLost) || rec.State == InProgress || rec.State == Completed {
+		if !errors.Is(err, ErrLeaseLost) || rec.State == InProgress || rec.State == Completed || bindsEffect(rec.Bound) {
 			a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // for an outer handler, this call is not settled: another attempt may carry it out, or has done so
 		}
 		if a.txMayCommit {
@@ -287,7 +292,7 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 			return a.unknown(shownOnly{why}), nil
 		}
 		a.report(ctx, EventReleased, why)
-		if errors.Is(err, ErrLeaseLost) && a.meaningOf(rec) == isFinished {
+		if means := a.meaningOf(rec); errors.Is(err, ErrLeaseLost) && (means == isFinished || means == isBusy || means == isAbandoned) {
 			return decision{}, &rec
 		}
 	case errors.Is(err, ErrLeaseLost):

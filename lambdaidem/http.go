@@ -101,7 +101,10 @@ func (r *Response) Del(name string) {
 // such a request, it also sends an event: EventSwitchedOff if the guard is switched off, and
 // otherwise EventBypassed.
 func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
+	identified := false
+	defer recordUnidentified(ctx, &identified)
 	bypassed := g.passes(r.Method, r) || g.opts.Skip != nil && g.opts.Skip(r) || g.keyless(ctx, r)
+	identified = true
 	if bypassed {
 		g.bypassed(ctx)
 	}

@@ -39,9 +39,15 @@ import (
 type innerCalls struct {
 	mu        sync.Mutex
 	handler   handlerState
-	running   int                     // number of calls that have not returned, including calls inside calls
-	effect    bool                    // a call, or a call inside it, may have had an effect
-	unsettled map[innerRecord]Outcome // the calls that are not settled: OutcomeReleased if refused, OutcomeUncertain if unknown
+	running   int                           // number of calls that have not returned, including calls inside calls
+	effect    bool                          // a call, or a call inside it, may have had an effect
+	unsettled map[innerRecord]unsettledCall // the calls that are not settled
+}
+
+// unsettledCall is a guarded call that is not settled.
+type unsettledCall struct {
+	left   Outcome // OutcomeReleased if the call was refused, OutcomeUncertain if its outcome is unknown
+	effect bool    // the call may have had an effect
 }
 
 // handlerState says whether a handler may still make guarded calls.
@@ -96,18 +102,19 @@ func (i *innerCalls) record(rec innerRecord, left Outcome, ran, effect bool) han
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.effect = i.effect || effect
+	earlier := i.unsettled[rec]
 	switch {
-	case i.unsettled[rec] == OutcomeUncertain && (left == "" || left == OutcomeReleased): // the earlier call may have had an effect
-	case left == "" && !ran: // refused for good, which says nothing of an earlier call
+	case earlier.left == OutcomeUncertain && (left == "" || left == OutcomeReleased): // the earlier call may have had an effect
+	case left == "" && (!ran || earlier.effect): // refused for good, which says nothing of an earlier call; or the earlier call had an effect without a record
 	case left == "": // the call was released; an earlier call for this record was only refused
 		delete(i.unsettled, rec)
 	case left == OutcomeSucceeded, left == OutcomeFailed: // now settled, even if an earlier call for this record was not
 		delete(i.unsettled, rec)
 	default:
 		if i.unsettled == nil {
-			i.unsettled = make(map[innerRecord]Outcome)
+			i.unsettled = make(map[innerRecord]unsettledCall)
 		}
-		i.unsettled[rec] = left
+		i.unsettled[rec] = unsettledCall{left, effect || earlier.effect}
 	}
 	return i.handler
 }
@@ -154,10 +161,14 @@ func (i *innerCalls) outcome() (left Outcome, running bool) {
 		return OutcomeUncertain, true
 	}
 	for _, one := range i.unsettled {
-		left = outcomeOfBoth(left, one)
+		left = outcomeOfBoth(left, one.left)
 	}
 	return left, false
 }
+
+// bindsEffect reports whether a record with this Bound may have had an effect in an earlier
+// attempt: the attempt died, or it made a guarded call that may have had one.
+func bindsEffect(bound string) bool { return bound == BoundByDeadAttempt || bound == BoundByInnerCall }
 
 // innerOutcome summarizes the inner calls of the attempt's handler in one Outcome:
 // OutcomeUncertain or OutcomeReleased, or "" if these calls do not affect the handler's outcome.
@@ -171,11 +182,12 @@ func (a *attempt) innerOutcome() Outcome {
 //
 //   - OutcomeUncertain: a guarded call inside this call is still running, or its outcome is unknown.
 //   - OutcomeReleased: a retry of the call may carry it out. Either a guarded call inside this call
-//     was refused and may succeed later, or this call may already have had an effect: an earlier
-//     attempt for the record died, or a guarded call inside this call may have had an effect.
+//     was refused and may succeed later, or this call was only half done: an earlier attempt for
+//     the record died, a step has a stored result, or a guarded call inside this call may have
+//     had an effect.
 //   - "": the call does not affect the outcome of the outer handler.
 func (a *attempt) releasedEnding() Outcome {
-	if a.bound == BoundByDeadAttempt || a.bound == BoundByInnerCall || a.inner.anyEffect() {
+	if bindsEffect(a.bound) || a.steps.any() || a.inner.anyEffect() {
 		return outcomeOfBoth(a.innerOutcome(), OutcomeReleased)
 	}
 	return a.innerOutcome()
@@ -243,11 +255,10 @@ func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
 // panic.
 //
 // The panic matters only for a call that a guarded handler has made. recordUnidentified records in
-// that handler's attempt that a retry of the call may succeed, and that the call may have had an
-// effect.
+// that handler's attempt that the call was refused and that a retry may succeed.
 func recordUnidentified(ctx context.Context, identified *bool) {
 	if outer := attemptOf(ctx); outer != nil && !*identified {
-		outer.recordInner(innerRecord{}, nil, decision{})
+		outer.recordInner(innerRecord{}, nil, decision{refusal: &Error{forNow: true}})
 	}
 }
 
@@ -284,6 +295,8 @@ func (a *attempt) endingOf(d decision) Outcome {
 		return left
 	case a.g.opts.Optimistic: // the writes of the call's handler were not made, but calls inside it may have had effects
 		return outcomeOfBoth(left, a.innerOutcome())
+	case a.failedOpen && a.innerEnding == OutcomeReleased: // the record belongs to another attempt, which may carry the call out
+		return outcomeOfBoth(left, OutcomeReleased)
 	default: // the call's handler ran, and its answer is not stored
 		return OutcomeUncertain
 	}
@@ -308,7 +321,10 @@ func (d *decision) carriedOut() bool {
 //   - A transaction stored the answer together with the database writes of the call's handler.
 //   - The record has results of the handler's steps.
 //   - The record refuses other payloads, because an earlier attempt may have had an effect.
-func (a *attempt) mayHaveHadEffect() bool { return a.storedByTx || a.steps.any() || a.bound != "" }
+//   - A guarded call inside this call may have had an effect.
+func (a *attempt) mayHaveHadEffect() bool {
+	return a.storedByTx || a.steps.any() || a.bound != "" || a.inner.anyEffect()
+}
 
 // temporary reports whether a call that a guard has refused with e may succeed if it is
 // repeated later.

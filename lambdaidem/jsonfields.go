@@ -28,9 +28,10 @@ type jsonField struct {
 // hiddenField describes a struct field that is missing from the JSON of its type.
 type hiddenField struct {
 	why string // which field is missing and why, for an error text
-	// shadowed reports whether the field is missing because a less deeply embedded field has
-	// the same name. In Go code too, x.Name selects the less deeply embedded field, so
-	// programmers often shadow a field on purpose.
+	// shadowed reports whether the field is missing because JSON prefers another field of the
+	// same name: one that is embedded less deeply or, at the same depth, has its name from a
+	// tag. In Go code too, x.Name selects the less deeply embedded field, so programmers often
+	// shadow a field on purpose.
 	shadowed bool
 }
 
@@ -104,7 +105,7 @@ func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
 		case slices.Equal(first.index, f.index):
 			shown = append(shown, f)
 			if hidden == nil || hidden.shadowed {
-				hidden = &hiddenField{shadowed: len(same[1].index) > len(first.index), why: fmt.Sprintf("JSON shows %s and not %s, since both are called %q", first.path, same[1].path, f.name)}
+				hidden = &hiddenField{shadowed: true, why: fmt.Sprintf("JSON shows %s and not %s, since both are called %q", first.path, same[1].path, f.name)}
 			}
 		}
 	}

@@ -254,7 +254,7 @@ func TestF3_ATypeWhoseJSONHidesFieldsIsRefused(t *testing.T) {
 	if _, replays, err := doOnce(t, g, nil, twins{}); !errors.Is(err, lambdaidem.ErrRequestInvalid) || !replays {
 		t.Errorf("a result that hides fields: ran %v, %v", !replays, err)
 	}
-	if _, replays, err := doOnce(t, g, nil, renames{1, 2}); !errors.Is(err, lambdaidem.ErrRequestInvalid) || !replays {
+	if _, replays, err := doOnce(t, lambdaidem.New(memstore.New(), quiet), nil, renames{A: 1}); err != nil || replays { // stored by versions before, too
 		t.Errorf("a result that hides a field by a tag: ran %v, %v", !replays, err)
 	}
 	if _, replays, err := doOnce(t, g, nil, shadows{}); err != nil || replays {

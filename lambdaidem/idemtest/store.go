@@ -123,12 +123,12 @@ func (s *Store) Prepare(ctx context.Context) error {
 
 // Hold removes the expiry of a record, if the inner store is a lambdaidem.Holder. Faults don't
 // apply to Hold.
-func (s *Store) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) error {
+func (s *Store) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
 	process.EndIfDead(ctx)
 	if inner, ok := s.inner.(lambdaidem.Holder); ok {
 		return inner.Hold(ctx, seen, now) //nolint:wrapcheck // passes the error of the inner store on unchanged
 	}
-	return nil
+	return seen, nil
 }
 
 // SaveSteps stores the results of a handler's steps; see lambdaidem.StepStore. It fails if the

@@ -160,18 +160,18 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 }
 
 // Hold removes the expiry of a record that is in progress; see [lambdaidem.Holder].
-func (s *Store) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) error {
+func (s *Store) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
 	if err := ended(ctx, "hold"); err != nil {
-		return err
+		return lambdaidem.Record{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.at(seen.ID, now)
-	if r.State == lambdaidem.InProgress && isUnchanged(r, seen) {
-		r.Expires, r.LeaseEnd = time.Time{}, lambdaidem.HeldUntil(r)
-		s.put(r)
+	if r.State != lambdaidem.InProgress || !isUnchanged(r, seen) {
+		return copied(r), nil
 	}
-	return nil
+	r.Expires, r.LeaseEnd = time.Time{}, lambdaidem.HeldUntil(r)
+	return s.put(r), nil
 }
 
 // Get returns the record with an id; see [lambdaidem.Store].

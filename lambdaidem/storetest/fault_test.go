@@ -147,6 +147,7 @@ const (
 	holdDropsFingerprint
 	holdOfChangedFails
 	holdKeepsLeaseEnd
+	holdShowsNoOther
 	heldNeverTaken
 
 	contextIgnoredByAcquire
@@ -307,6 +308,7 @@ var faults = [faultCount]struct {
 	holdDropsFingerprint:        {"a hold drops the fingerprint", []string{"a record that is held does not expire"}},
 	holdOfChangedFails:          {"a hold of a changed record is an error", []string{"a hold changes no other record"}},
 	holdKeepsLeaseEnd:           {"a hold keeps the lease end", []string{"a record that is held does not expire"}},
+	holdShowsNoOther:            {"a hold of a changed record returns what was seen", []string{"a hold changes no other record"}},
 	heldNeverTaken:              {"a record without an expiry can't be taken over", []string{"a held record does not expire", "a takeover sets or lifts the expiry", "a record that is held can be taken over"}},
 	contextIgnoredBySave:        {"a save goes on with an ended context", []string{"an ended context saves no steps"}},
 

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -41,7 +40,7 @@ var holdSteps = []Step{
 	{
 		Name: "a hold changes no other record",
 		Rule: "L6",
-		Doc:  "Hold MUST change nothing and return no error if the record has another state, token or lease end than the one that was read, or has expired.",
+		Doc:  "Hold MUST change nothing and return the current record without an error if the record has another state, token or lease end than the one that was read, or has expired.",
 		Run: onHolder("a hold changes no other record", func(s *holdStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			b := s.acquires("the takeover", s.takeover("b", leaseLength, a))
@@ -99,15 +98,11 @@ func onHolder(name string, tell func(*holdStory)) func(context.Context, Env) err
 	}
 }
 
-// holds calls Hold for the record seen, which was read before, and checks that Get returns
-// want after that. after is the time of the call, counted from the beginning of the story.
+// holds calls Hold for the record seen, which was read before. It checks that Hold and then Get
+// return the record want. The parameter after is the time of the call, counted from the beginning
+// of the story.
 func (s *holdStory) holds(what string, after time.Duration, seen, want lambdaidem.Record) {
-	if s.err != nil {
-		return
-	}
-	if err := s.holder.Hold(s.ctx, seen, s.at(after)); err != nil {
-		s.err = fmt.Errorf("%s: Hold returned an error, want none: %w", what, err)
-		return
-	}
-	s.reads("after "+what, after, want)
+	s.check(what, "Hold", s.at(after), want, nil, func() (lambdaidem.Record, error) {
+		return s.holder.Hold(s.ctx, seen, s.at(after))
+	})
 }

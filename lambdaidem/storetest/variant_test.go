@@ -372,9 +372,9 @@ func (v *variant) Release(ctx context.Context, l lambdaidem.Lease, now time.Time
 	return v.put(r), nil
 }
 
-func (v *variant) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) error {
+func (v *variant) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
 	if err := v.ended(ctx, "hold"); err != nil {
-		return err
+		return lambdaidem.Record{}, err
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -386,9 +386,11 @@ func (v *variant) Hold(ctx context.Context, seen lambdaidem.Record, now time.Tim
 		(r.Token == seen.Token || v.has(holdIgnoresToken)) && (r.LeaseEnd.Equal(seen.LeaseEnd) || v.has(holdIgnoresLeaseEnd))
 	switch {
 	case !same && v.has(holdOfChangedFails):
-		return lambdaidem.ErrLeaseLost
+		return copied(r), lambdaidem.ErrLeaseLost
+	case !same && v.has(holdShowsNoOther):
+		return copied(seen), nil
 	case !same, v.has(holdForgotten):
-		return nil
+		return copied(r), nil
 	case v.has(holdDropsFingerprint):
 		r.Fingerprint = ""
 	}
@@ -396,8 +398,7 @@ func (v *variant) Hold(ctx context.Context, seen lambdaidem.Record, now time.Tim
 	if !v.has(holdKeepsLeaseEnd) {
 		r.LeaseEnd = lambdaidem.HeldUntil(r)
 	}
-	v.put(r)
-	return nil
+	return v.put(r), nil
 }
 
 func (v *variant) SaveSteps(ctx context.Context, l lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {

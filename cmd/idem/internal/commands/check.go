@@ -316,7 +316,7 @@ func (o *checkCommand) feeds(ctx context.Context, functions *lambda.Client, queu
 		}
 	}
 	if listed && mappings == 0 {
-		o.found = append(o.found, finding{Code: notChecked, NotChecked: true, Detail: fmt.Sprintf(
+		o.found = append(o.found, finding{Code: "nothing_feeds", Warning: true, Detail: fmt.Sprintf(
 			"Lambda lists no event source mapping for function %s, so nothing that feeds it was checked; if a queue or a stream feeds it, name the version or the alias that it feeds, such as %[1]s:live", o.function)})
 	}
 	var all []feed

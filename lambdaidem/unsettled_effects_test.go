@@ -1,0 +1,432 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// An attempt of the inner charge died after the bank was asked; the next was released, and the
+// record remembers the dead one (BoundByDeadAttempt). The third fails open: its claim is throttled.
+func TestX5_FailingOpenForgetsNoDeadAttemptOfAReleasedRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(nil)
+		inner := r.guard.With(failOpen)
+		tries := 0
+		r = r.later(payOr402(func(ctx context.Context) error {
+			if tries == 2 {
+				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			}
+			_, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) {
+				if tries++; tries == 1 {
+					return 0, lambdaidem.Uncertain(context.DeadlineExceeded)
+				}
+				return 0, lambdaidem.Retryable(errWire)
+			})
+			return err
+		}))
+		r.send(t, first()) // 503, outcome unknown
+		time.Sleep(2 * leaseWithoutDeadline)
+		r.send(t, first()) // 503: released, not settled
+		time.Sleep(time.Second)
+		wantNo402(t, r)
+		if tries < 3 {
+			t.Errorf("tries: %d", tries)
+		}
+	})
+}
+
+// The key function panics because of the payload; no inner call was made. The client corrects
+// its request and keeps the key, as it may after a release without effects.
+func TestF5_APanicOfAKeyFunctionBindsNothing(t *testing.T) {
+	for name, fails := range map[string]func() (string, error){
+		"error": func() (string, error) { return "", errors.New("the customer has no account") },
+		"panic": func() (string, error) { panic("the customer has no account") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			h := lambdaidem.Handler(r.guard, "charge", func(_ context.Context, body string) (string, error) {
+				if body == `{"amount":1}` {
+					return fails()
+				}
+				return "order-1", nil
+			}, func(context.Context, string) (int, error) { return 1, nil })
+			r = r.later(func(ctx context.Context, in request) (out response, err error) {
+				defer func() {
+					if recover() != nil {
+						out = response{StatusCode: http.StatusInternalServerError}
+					}
+				}()
+				if _, err := h(ctx, in.Body); err != nil {
+					return response{StatusCode: http.StatusInternalServerError}, nil
+				}
+				return response{StatusCode: http.StatusCreated}, nil
+			})
+			r.send(t, post("k-1", `{"amount":1}`))
+			if out := r.send(t, post("k-1", `{"amount":2}`)); out.StatusCode != http.StatusCreated {
+				t.Errorf("the corrected request gets %d %s", out.StatusCode, out.Body)
+			}
+		})
+	}
+}
+
+// The same without recover: the panic ends the outer handler.
+func TestF5_APanicOfAKeyFunctionThatIsNotRecoveredBindsNothing(t *testing.T) {
+	r := newRig(nil)
+	h := lambdaidem.Handler(r.guard, "charge", func(_ context.Context, body string) (string, error) {
+		if body == `{"amount":1}` {
+			panic("nil map")
+		}
+		return "order-1", nil
+	}, func(context.Context, string) (int, error) { return 1, nil })
+	r = r.later(func(ctx context.Context, in request) (out response, err error) {
+		if _, err := h(ctx, in.Body); err != nil {
+			return response{StatusCode: http.StatusInternalServerError}, nil
+		}
+		return response{StatusCode: http.StatusCreated}, nil
+	})
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = r.handler(t.Context(), post("k-1", `{"amount":1}`))
+	}()
+	if out := r.send(t, post("k-1", `{"amount":2}`)); out.StatusCode != http.StatusCreated {
+		t.Errorf("the corrected request gets %d %s", out.StatusCode, out.Body)
+	}
+}
+
+// The inner call charges in a step, which is stored. Then it fails and is released.
+func TestX4_AReleasedInnerCallHidesNoStoredStep(t *testing.T) {
+	for name, failure := range map[string]error{"no mark": errWire, "retryable": lambdaidem.Retryable(errWire)} {
+		t.Run(name, func(t *testing.T) {
+			charged := 0
+			r := newRig(nil)
+			r = r.later(payOr402(func(ctx context.Context) error {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(ctx context.Context) (int, error) {
+					_, err := lambdaidem.Step(ctx, "bank", func(context.Context) (int, error) { charged++; return 1, nil })
+					if err != nil {
+						return 0, err
+					}
+					return 0, failure // before the next step
+				})
+				return err
+			}))
+			wantNo402(t, r)
+			if charged != 1 {
+				t.Errorf("charged %d times", charged)
+			}
+		})
+	}
+}
+
+// A function of the application that the guard calls before the handler panics.
+func TestX4_APanicBeforeAnInnerRequestIsServedSettlesNothing(t *testing.T) {
+	down := false
+	failing := func() {
+		if down {
+			panic("lookup failed")
+		}
+	}
+	for name, opt := range map[string]func(*lambdaidem.Options){
+		"skip": func(o *lambdaidem.Options) { o.Skip = func(*lambdaidem.Request) bool { failing(); return false } },
+		"optional key": func(o *lambdaidem.Options) {
+			o.KeyOptional = true
+			o.Key = func(context.Context, *lambdaidem.Request) (string, error) { failing(); return "order-1", nil }
+		},
+		"key": func(o *lambdaidem.Options) {
+			o.Key = func(context.Context, *lambdaidem.Request) (string, error) { failing(); return "order-1", nil }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			down = false
+			r := newRig(nil)
+			h := r.guard.With(func(o *lambdaidem.Options) { o.Namespace = "inner" }, opt).APIGatewayV2(status(http.StatusCreated))
+			if _, err := h(t.Context(), first()); err != nil { // the charge is made
+				t.Fatal(err)
+			}
+			down = true
+			wantNo402(t, r.later(payOr402(func(ctx context.Context) error { _, err := h(ctx, first()); return err })))
+		})
+	}
+}
+
+// The charge is done. Its duplicate fails open and fails for good, and the store can't be
+// reached at its completion either.
+func TestX5_AFailureWithoutTheRecordSettlesNoInnerCallThatFailedOpen(t *testing.T) {
+	for _, end := range []string{"released", "stored"} {
+		t.Run(end, func(t *testing.T) {
+			r := newRig(nil)
+			innerStore := newFaulty()
+			inner := lambdaidem.New(innerStore, failOpen, func(o *lambdaidem.Options) { o.Namespace, o.Observer = "test", r.seen })
+			if _, err := lambdaidem.Do(t.Context(), inner, charge, func(context.Context) (int, error) { return 1, nil }); err != nil {
+				t.Fatal(err)
+			}
+			r = r.later(payOr402(func(ctx context.Context) error {
+				innerStore.failAlways(acquire, refused(lambdaidem.ReasonThrottled))
+				innerStore.failAlways(complete, refused(lambdaidem.ReasonThrottled))
+				innerStore.failAlways(release, refused(lambdaidem.ReasonThrottled))
+				_, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) {
+					if end == "released" {
+						return 0, errWire
+					}
+					return 0, noPayment // the money was spent by the first charge
+				})
+				return err
+			}))
+			wantNo402(t, r)
+		})
+	}
+}
+
+// The order fails open and charges inside; it is released. The handler makes the order again.
+// Now the order has a record, fails before the charge and is released.
+func TestX4_ASecondTryForgetsNoEffectOfTheFirst(t *testing.T) {
+	for name, opt := range map[string]func(*lambdaidem.Options){"fail open": failOpen} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			inner := r.guard.With(opt)
+			charged := 0
+			r = r.later(payOr402(func(ctx context.Context) error {
+				tries := 0
+				orderCall := func() error {
+					_, err := lambdaidem.Do(ctx, inner, lambdaidem.Call{Operation: "order", Key: "o"}, func(ctx context.Context) (int, error) {
+						if tries++; tries > 1 {
+							return 0, lambdaidem.Retryable(errWire)
+						}
+						if _, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
+							return 0, err
+						}
+						return 0, lambdaidem.Retryable(errWire)
+					})
+					return err
+				}
+				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				_ = orderCall()
+				return orderCall()
+			}))
+			out := r.send(t, first())
+			if out.StatusCode == http.StatusPaymentRequired {
+				t.Errorf("charged %d times, and the client is told %d", charged, out.StatusCode)
+			}
+		})
+	}
+}
+
+// A request fails open beside another attempt. Its final failure is one that is not stored.
+func TestX5_AFinalFailureThatIsReleasedIsNotSentBesideAnotherAttempt(t *testing.T) {
+	r := newRig(nil, failOpen)
+	began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	other := r.guarded(func(context.Context, request) (response, error) {
+		close(began)
+		<-goOn
+		return response{StatusCode: http.StatusCreated}, nil
+	})
+	go func() {
+		defer close(done)
+		_, _ = other(context.WithoutCancel(t.Context()), first())
+	}()
+	<-began
+	r = r.later(func(context.Context, request) (response, error) {
+		return response{}, lambdaidem.Retryable(lambdaidem.Reject(http.StatusPaymentRequired, "no_limit", "Not now."))
+	})
+	r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+	out := r.send(t, first())
+	close(goOn)
+	<-done
+	if out.StatusCode == http.StatusPaymentRequired {
+		t.Errorf("the client is told %d while another attempt runs, which then succeeds", out.StatusCode)
+	}
+}
+
+// Inner call fails open with a definite failure beside another attempt. The outer handler
+// under Hold marks it Retryable: nothing happened.
+func TestX5_AnInnerCallThatFailedOpenHoldsNothing(t *testing.T) {
+	for name, failure := range map[string]error{"final": noPayment, "temporary": lambdaidem.Retryable(errWire), "permanent": lambdaidem.Permanent(errWire)} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			inner := r.guard.With(failOpen)
+			began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(done)
+				_, _ = lambdaidem.Do(context.WithoutCancel(t.Context()), inner, charge, func(context.Context) (int, error) {
+					close(began)
+					<-goOn
+					return 1, nil
+				})
+			}()
+			<-began
+			r.store.forgetClaims()
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				_, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) { return 0, failure })
+				return response{}, lambdaidem.Retryable(err)
+			}, hold)
+			_, _ = r.handler(t.Context(), first())
+			close(goOn)
+			<-done
+			if st := r.record(t); st.State != lambdaidem.Released {
+				t.Errorf("the outer record is %s, held: %t", st.State, st.Held())
+			}
+		})
+	}
+}
+
+// The inner record is held: an attempt under Hold is of unknown outcome, and an operator must
+// decide. A duplicate fails open and fails for good.
+func TestX5_AFailureBesideAHeldRecordIsNotFinal(t *testing.T) {
+	for _, inside := range []bool{true, false} {
+		name := map[bool]string{true: "inner call", false: "request"}[inside]
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(nil)
+				inner := r.guard.With(failOpen, hold)
+				n := 0
+				fn := func() error {
+					if n++; n == 1 {
+						return lambdaidem.Uncertain(context.DeadlineExceeded) // the bank was asked
+					}
+					return noPayment
+				}
+				var h handler
+				if inside {
+					h = r.later(payOr402(func(ctx context.Context) error {
+						_, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) { return 0, fn() })
+						return err
+					})).handler
+					_, _ = lambdaidem.Do(t.Context(), inner, charge, func(context.Context) (int, error) { return 0, fn() })
+				} else {
+					h = inner.APIGatewayV2(func(context.Context, request) (response, error) { return response{}, fn() })
+					_, _ = h(t.Context(), first())
+				}
+				time.Sleep(2 * leaseWithoutDeadline)
+				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				if inside {
+					r.store.mu.Lock()
+					r.store.next[acquire] = []fault{nil, refused(lambdaidem.ReasonThrottled)} // the outer claim succeeds
+					r.store.mu.Unlock()
+				}
+				out, err := h(t.Context(), first())
+				if err == nil && out.StatusCode == http.StatusPaymentRequired {
+					t.Errorf("the client is told 402 %q; the record is held", out.Body)
+				}
+				if again, err := h(t.Context(), first()); err == nil && again.StatusCode == http.StatusPaymentRequired && replayed(again) {
+					t.Errorf("the 402 is stored: %q", again.Body)
+				}
+			})
+		})
+	}
+}
+
+// noHold is a store whose Hold fails, for example because it is throttled.
+type noHold struct {
+	*faulty
+	down bool
+}
+
+func (s *noHold) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
+	if s.down {
+		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: "hold", Reason: lambdaidem.ReasonThrottled, NotApplied: true, Err: errWire}
+	}
+	return s.faulty.Store.(lambdaidem.Holder).Hold(ctx, seen, now)
+}
+
+// The record's expiry can't be removed. If the client were told that an operator must decide, it
+// would wait, and the handler would run again after the TTL.
+func TestL6_AHoldThatFailsIsNoRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, runs := &noHold{newFaulty(), true}, 0
+		rerun := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
+		pay := func(g *lambdaidem.Guard) error {
+			_, err := lambdaidem.Do(t.Context(), g, charge, func(context.Context) (int, error) {
+				runs++
+				return 0, lambdaidem.Uncertain(errWire)
+			})
+			return err
+		}
+		_ = pay(rerun)
+		time.Sleep(time.Hour)
+		holding := rerun.With(hold)
+		if err := pay(holding); errors.Is(err, lambdaidem.ErrAttemptAbandoned) {
+			time.Sleep(48 * time.Hour) // the client waits for the operator, as it was told
+			_ = pay(holding)
+		}
+		if runs != 1 {
+			t.Errorf("the handler ran %d times under Hold, after the client was told that an operator must decide", runs)
+		}
+	})
+}
+
+// racing is a store in which something happens between the guard's read of a record and its Hold.
+type racing struct {
+	*faulty
+	before func()
+}
+
+func (s *racing) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
+	if f := s.before; f != nil {
+		s.before = nil
+		f()
+	}
+	return s.faulty.Store.(lambdaidem.Holder).Hold(ctx, seen, now)
+}
+
+// Versions under Rerun and Hold run side by side. Another attempt has taken over and completed
+// the record since the version under Hold has read it. No operator can decide it then.
+func TestL6_AHoldThatComesLateSeesWhatTheRecordIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &racing{newFaulty(), nil}
+		rerun := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
+		_, _ = lambdaidem.Do(t.Context(), rerun, charge, func(context.Context) (int, error) { return 0, lambdaidem.Uncertain(errWire) })
+		time.Sleep(time.Hour)
+		store.before = func() {
+			_, _ = lambdaidem.Do(t.Context(), rerun, charge, func(context.Context) (int, error) { return 7, nil })
+		}
+		got, err := lambdaidem.Do(t.Context(), rerun.With(hold), charge, func(context.Context) (int, error) { return 8, nil })
+		if errors.Is(err, lambdaidem.ErrAttemptAbandoned) {
+			t.Errorf("%d, %v: the record is completed", got, err)
+		}
+	})
+}
+
+// apart is a store that keeps answers apart, and can't be read any more.
+type zzApart struct{ *faulty }
+
+func (s zzApart) Release(ctx context.Context, l lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
+	rec, err := s.faulty.Release(ctx, l, now)
+	if rec.State == lambdaidem.Completed {
+		rec.Result.Value, rec.Result.Apart = nil, "elsewhere"
+	}
+	return rec, err
+}
+
+func (s zzApart) Load(ctx context.Context, rec lambdaidem.Record) (lambdaidem.Result, error) {
+	<-ctx.Done()
+	return rec.Result, &lambdaidem.StoreError{Op: "load", Reason: lambdaidem.ReasonTimeout, NotApplied: true, Err: ctx.Err()}
+}
+
+// A request fails open during an outage and fails by itself. The record has an answer, which
+// can't be loaded. The request must be answered before the invocation's deadline all the same.
+func TestL8_AnAnswerThatCantBeLoadedDelaysNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, runs := zzApart{newFaulty()}, 0
+		g := lambdaidem.New(store, failOpen, func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
+		h := g.APIGatewayV2(func(context.Context, request) (response, error) {
+			if runs++; runs == 1 {
+				return response{StatusCode: http.StatusCreated}, nil
+			}
+			return response{StatusCode: http.StatusBadGateway}, nil
+		})
+		_, _ = h(t.Context(), first())
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+		out, err := h(ctx, first())
+		if ctx.Err() != nil {
+			t.Errorf("the answer %d, %v comes after the invocation's deadline", out.StatusCode, err)
+		}
+	})
+}
