@@ -182,7 +182,7 @@ func TestX8_AFrozenProcessUsesNoConnectionThatWasDropped(t *testing.T) {
 // isStopped reports whether a signal has stopped the process.
 func isStopped(t *testing.T, pid int) bool {
 	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) //nolint:gosec // of a process of this test
 	if err != nil {
 		t.Fatal(err)
 	}

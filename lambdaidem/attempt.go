@@ -376,7 +376,7 @@ func (a *attempt) fromRecord(ctx context.Context, means meaning, rec Record) dec
 // store fails, the caller receives ErrStoreUnavailable, and the next retry tries again. If the
 // record has changed meanwhile, the caller receives what the changed record means.
 func (a *attempt) abandoned(ctx context.Context, rec Record) decision {
-	if store, ok := a.g.store.(Holder); ok && a.g.opts.Policy == Hold && !rec.Held() {
+	if store, ok := a.g.store.(Holder); ok && !rec.Held() { // so the policy is Hold
 		asked := time.Now()
 		now, err := store.Hold(ctx, rec, a.g.opts.Clock())
 		a.spent(asked)

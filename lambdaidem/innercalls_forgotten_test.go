@@ -83,6 +83,24 @@ func TestX4_AReleasedInnerCallHidesNoEarlierAttempt(t *testing.T) {
 	}
 }
 
+// An attempt of the inner call died in a version that was not optimistic. The next version is,
+// and its function fails before it reaches the bank.
+func TestE4_AnOptimisticInnerCallHidesNoDeadAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := withLedger(nil)
+		_, err := lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Uncertain(errWire) })
+		if err == nil {
+			t.Fatal("the first attempt succeeded")
+		}
+		time.Sleep(2 * leaseWithoutDeadline)
+		inner := r.guard.With(func(o *lambdaidem.Options) { o.Optimistic = true })
+		wantNo402(t, r.later(payOr402(func(ctx context.Context) error {
+			_, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) { return 0, errWire })
+			return err
+		})))
+	})
+}
+
 // An inner call is released after a call inside it has had its effect.
 func TestX4_AReleasedInnerCallHidesNoCallInsideIt(t *testing.T) {
 	r := newRig(nil)

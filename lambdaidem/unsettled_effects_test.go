@@ -86,7 +86,7 @@ func TestF5_APanicOfAKeyFunctionThatIsNotRecoveredBindsNothing(t *testing.T) {
 	}, func(context.Context, string) (int, error) { return 1, nil })
 	r = r.later(func(ctx context.Context, in request) (out response, err error) {
 		if _, err := h(ctx, in.Body); err != nil {
-			return response{StatusCode: http.StatusInternalServerError}, nil
+			return response{StatusCode: http.StatusInternalServerError}, nil //nolint:nilerr // the handler answers for itself
 		}
 		return response{StatusCode: http.StatusCreated}, nil
 	})
@@ -183,16 +183,17 @@ func TestX5_AFailureWithoutTheRecordSettlesNoInnerCallThatFailedOpen(t *testing.
 }
 
 // The order fails open and charges inside; it is released. The handler makes the order again.
-// Now the order has a record, fails before the charge and is released.
+// Now the order has a record, fails before the charge and is released. In the second case, a
+// refusal comes in between.
 func TestX4_ASecondTryForgetsNoEffectOfTheFirst(t *testing.T) {
-	for name, opt := range map[string]func(*lambdaidem.Options){"fail open": failOpen} {
+	for name, between := range map[string]bool{"at once": false, "after a refusal": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(nil)
-			inner := r.guard.With(opt)
+			inner := r.guard.With(failOpen)
 			charged := 0
 			r = r.later(payOr402(func(ctx context.Context) error {
 				tries := 0
-				orderCall := func() error {
+				orderCall := func(ctx context.Context) error {
 					_, err := lambdaidem.Do(ctx, inner, lambdaidem.Call{Operation: "order", Key: "o"}, func(ctx context.Context) (int, error) {
 						if tries++; tries > 1 {
 							return 0, lambdaidem.Retryable(errWire)
@@ -205,8 +206,13 @@ func TestX4_ASecondTryForgetsNoEffectOfTheFirst(t *testing.T) {
 					return err
 				}
 				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-				_ = orderCall()
-				return orderCall()
+				_ = orderCall(ctx)
+				if between {
+					ended, cancel := context.WithCancel(ctx)
+					cancel()
+					_ = orderCall(ended)
+				}
+				return orderCall(ctx)
 			}))
 			out := r.send(t, first())
 			if out.StatusCode == http.StatusPaymentRequired {
@@ -324,11 +330,12 @@ func TestX5_AFailureBesideAHeldRecordIsNotFinal(t *testing.T) {
 // noHold is a store whose Hold fails, for example because it is throttled.
 type noHold struct {
 	*faulty
-	down bool
+	down  bool
+	holds int
 }
 
 func (s *noHold) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
-	if s.down {
+	if s.holds++; s.down {
 		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: "hold", Reason: lambdaidem.ReasonThrottled, NotApplied: true, Err: errWire}
 	}
 	return s.faulty.Store.(lambdaidem.Holder).Hold(ctx, seen, now)
@@ -338,7 +345,7 @@ func (s *noHold) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time
 // would wait, and the handler would run again after the TTL.
 func TestL6_AHoldThatFailsIsNoRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, runs := &noHold{newFaulty(), true}, 0
+		store, runs := &noHold{faulty: newFaulty(), down: true}, 0
 		rerun := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
 		pay := func(g *lambdaidem.Guard) error {
 			_, err := lambdaidem.Do(t.Context(), g, charge, func(context.Context) (int, error) {
@@ -350,12 +357,18 @@ func TestL6_AHoldThatFailsIsNoRefusal(t *testing.T) {
 		_ = pay(rerun)
 		time.Sleep(time.Hour)
 		holding := rerun.With(hold)
-		if err := pay(holding); errors.Is(err, lambdaidem.ErrAttemptAbandoned) {
-			time.Sleep(48 * time.Hour) // the client waits for the operator, as it was told
-			_ = pay(holding)
+		if err := pay(holding); !errors.Is(err, lambdaidem.ErrStoreUnavailable) {
+			t.Errorf("Hold fails: %v; want %v", err, lambdaidem.ErrStoreUnavailable)
 		}
-		if runs != 1 {
-			t.Errorf("the handler ran %d times under Hold, after the client was told that an operator must decide", runs)
+		store.down = false
+		for range 2 {
+			if err := pay(holding); !errors.Is(err, lambdaidem.ErrAttemptAbandoned) {
+				t.Errorf("the next retry: %v; want %v", err, lambdaidem.ErrAttemptAbandoned)
+			}
+			time.Sleep(48 * time.Hour)
+		}
+		if runs != 1 || store.holds != 2 {
+			t.Errorf("the handler ran %d times, and %d requests held the record; want 1, and 2: the one that failed and another", runs, store.holds)
 		}
 	})
 }
@@ -377,19 +390,30 @@ func (s *racing) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time
 // Versions under Rerun and Hold run side by side. Another attempt has taken over and completed
 // the record since the version under Hold has read it. No operator can decide it then.
 func TestL6_AHoldThatComesLateSeesWhatTheRecordIs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &racing{newFaulty(), nil}
-		rerun := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
-		_, _ = lambdaidem.Do(t.Context(), rerun, charge, func(context.Context) (int, error) { return 0, lambdaidem.Uncertain(errWire) })
-		time.Sleep(time.Hour)
-		store.before = func() {
-			_, _ = lambdaidem.Do(t.Context(), rerun, charge, func(context.Context) (int, error) { return 7, nil })
-		}
-		got, err := lambdaidem.Do(t.Context(), rerun.With(hold), charge, func(context.Context) (int, error) { return 8, nil })
-		if errors.Is(err, lambdaidem.ErrAttemptAbandoned) {
-			t.Errorf("%d, %v: the record is completed", got, err)
-		}
-	})
+	for name, c := range map[string]struct {
+		ends error // how the other attempt ends
+		want error
+	}{
+		"completed":   {nil, nil},
+		"in progress": {lambdaidem.Uncertain(errWire), lambdaidem.ErrInProgress},
+		"released":    {errWire, lambdaidem.ErrInProgress},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &racing{newFaulty(), nil}
+				rerun := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
+				_, _ = lambdaidem.Do(t.Context(), rerun, charge, func(context.Context) (int, error) { return 0, lambdaidem.Uncertain(errWire) })
+				time.Sleep(time.Hour)
+				store.before = func() {
+					_, _ = lambdaidem.Do(t.Context(), rerun, charge, func(context.Context) (int, error) { return 7, c.ends })
+				}
+				got, err := lambdaidem.Do(t.Context(), rerun.With(hold), charge, func(context.Context) (int, error) { return 8, nil })
+				if !errors.Is(err, c.want) || c.want == nil && (err != nil || got != 7) {
+					t.Errorf("%d, %v; want 7 or %v", got, err, c.want)
+				}
+			})
+		})
+	}
 }
 
 // apart is a store that keeps answers apart, and can't be read any more.

@@ -100,7 +100,7 @@ func run(ctx context.Context, samples int, markdown bool) (err error) {
 			all = append(all, c)
 		}
 	}
-	return print(os.Stdout, table(all), markdown)
+	return write(os.Stdout, table(all), markdown)
 }
 
 // functions starts processes of one program.
@@ -119,7 +119,7 @@ type comparison struct {
 // compare starts so many processes of each side, in turns.
 func (f *functions) compare(ctx context.Context, endpoint string, roundTrip time.Duration, megabytes, samples int) (comparison, error) {
 	c := comparison{roundTrip, megabytes, map[string][]times{}}
-	far, err := newDistant(endpoint, roundTrip)
+	far, err := newDistant(ctx, endpoint, roundTrip)
 	if err != nil {
 		return c, err
 	}
@@ -205,7 +205,7 @@ func held(a, b time.Duration, aim float64) string {
 	return fmt.Sprintf("%.2f (≤ %.1f: %s)", ratio, aim, verdict)
 }
 
-func print(w io.Writer, rows [][]string, markdown bool) error {
+func write(w io.Writer, rows [][]string, markdown bool) error {
 	if !markdown {
 		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, row := range rows {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/pem"
 	"errors"
@@ -24,7 +25,7 @@ type distant struct {
 
 // newDistant starts a server that passes requests on to the endpoint. A round trip to the
 // server takes at least the time roundTrip.
-func newDistant(endpoint string, roundTrip time.Duration) (*distant, error) {
+func newDistant(ctx context.Context, endpoint string, roundTrip time.Duration) (*distant, error) {
 	to, err := url.Parse(endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("the database's endpoint: %w", err)
@@ -36,11 +37,11 @@ func newDistant(endpoint string, roundTrip time.Duration) (*distant, error) {
 	d := &distant{server: httptest.NewUnstartedServer(proxy)}
 	d.server.TLS = &tls.Config{MinVersion: tls.VersionTLS13}
 	d.server.StartTLS()
-	if d.far, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	if d.far, err = new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
 		d.server.Close()
 		return nil, err
 	}
-	go d.accept(roundTrip)
+	go d.accept(ctx, roundTrip)
 	return d, nil
 }
 
@@ -58,7 +59,7 @@ func (d *distant) close() {
 	d.server.Close()
 }
 
-func (d *distant) accept(roundTrip time.Duration) {
+func (d *distant) accept(ctx context.Context, roundTrip time.Duration) {
 	for {
 		client, err := d.far.Accept()
 		if err != nil {
@@ -66,7 +67,7 @@ func (d *distant) accept(roundTrip time.Duration) {
 		}
 		go func() {
 			time.Sleep(roundTrip) // the handshake of TCP, which loopback has completed at once
-			server, err := net.Dial("tcp", d.server.Listener.Addr().String())
+			server, err := new(net.Dialer).DialContext(ctx, "tcp", d.server.Listener.Addr().String())
 			if err != nil {
 				_ = client.Close()
 				return
