@@ -284,6 +284,22 @@ func TestR1_HeadersOfOuterHandlersAreReplacedNotDoubled(t *testing.T) {
 	}
 }
 
+// A handler may change a value in place instead of setting the header again.
+func TestR1_AValueOfAnOuterHandlersHeaderThatIsChangedInPlace(t *testing.T) {
+	inner := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["X-Outer"][0] = "new"
+		w.WriteHeader(http.StatusCreated)
+	}))
+	for range 2 {
+		w := httptest.NewRecorder()
+		w.Header()["X-Outer"] = []string{"old", "second"}
+		inner.ServeHTTP(w, posted(t, "/a"))
+		if got := w.Header()["X-Outer"]; !slices.Equal(got, []string{"new", "second"}) {
+			t.Errorf("the header is %q", got)
+		}
+	}
+}
+
 func TestR1_EncodedBodiesAreNotSniffed(t *testing.T) {
 	for name, header := range map[string]http.Header{"encoded": {"Content-Encoding": {"gzip"}}, "suppressed": {"Content-Type": nil}} {
 		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

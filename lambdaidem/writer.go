@@ -15,7 +15,8 @@ import (
 // initially has the fields that outer handlers have set, so that the handler can read,
 // change and delete them, as it could without the guard.
 type bufferedAnswer struct {
-	outer     http.Header     // the header that outer handlers have set; header initially has the same slices
+	outer     http.Header     // a copy of the header that outer handlers have set
+	given     http.Header     // the header as the handler gets it; header initially has the same slices
 	header    http.Header     // the header that the handler sees and changes
 	sent      http.Header     // a copy of header from when the status was written; nil before that
 	unchanged map[string]bool // names of outer handlers' headers that the handler has not changed
@@ -26,11 +27,11 @@ type bufferedAnswer struct {
 // newBufferedAnswer returns a bufferedAnswer. outer is the header that outer handlers have
 // set, and is not changed.
 func newBufferedAnswer(outer http.Header) *bufferedAnswer {
-	before := outer.Clone()
-	if before == nil {
-		before = make(http.Header)
+	given := outer.Clone()
+	if given == nil {
+		given = make(http.Header)
 	}
-	return &bufferedAnswer{outer: before, header: maps.Clone(before)}
+	return &bufferedAnswer{outer: given.Clone(), given: given, header: maps.Clone(given)}
 }
 
 func (k *bufferedAnswer) Header() http.Header { return k.header }
@@ -49,7 +50,7 @@ func (k *bufferedAnswer) WriteHeader(status int) {
 		// and the replay must have the handler's values. A header that was set again has
 		// a new slice, so compare the addresses of the slices too.
 		values, left := k.header[name]
-		k.unchanged[name] = left && slices.Equal(before, values) && (len(values) == 0 || &before[0] == &values[0])
+		k.unchanged[name] = left && slices.Equal(before, values) && (len(values) == 0 || &k.given[name][0] == &values[0])
 	}
 }
 
