@@ -27,8 +27,8 @@ type EnlistedTable struct {
 	// cost least and can't conflict with other transactions.
 	Key map[string]types.AttributeValue
 
-	// Actions lists the actions that handlers enlist: at least one of PutItem,
-	// UpdateItem, DeleteItem and ConditionCheckItem.
+	// Actions lists the actions on the table that handlers enlist in transactions: at least
+	// one of PutItem, UpdateItem, DeleteItem and ConditionCheckItem.
 	Actions []string
 }
 

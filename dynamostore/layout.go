@@ -60,17 +60,16 @@ func (l *layout) parse(attrs attributes) (*item, error) {
 // from r, and reports whether the value was valid.
 type taker = func(r *lowlevel.Reader, name string) bool
 
-// The method read decodes the item in a response. The parameter scan is a function that reads
-// the response and passes each attribute of the item to a taker. That function has two results.
-// The first is true if the response has an item. The second is false if the response can't be
-// read or the taker has returned false.
+// The method read decodes the item in a response. It returns the item, or nil if the response
+// has none. Its result ok is false if the response can't be read.
 //
-// The method returns the item, or nil if the response has none. Its result ok is false if the
-// response can't be read.
+// The parameter scan is a function that reads the response and passes each attribute of the item
+// to a taker. Its first result is true if the response has an item. Its second result is false
+// if the response can't be read or the taker has returned false.
 //
-// If the second result of scan is false, or if the item is not a valid record, the method calls
-// scan once more and stores the attributes in a map. It then calls parse, whose error says what is
-// wrong with the item, and returns that error as foreign.
+// This fast way of decoding can't say what is wrong with an item that is not a valid record. For
+// such an item, the method calls scan again to get the attributes as a map, and calls parse with
+// the map. It returns the error of parse as foreign.
 func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, foreign error) {
 	it := &item{}
 	var seen uint32

@@ -42,7 +42,8 @@ const (
 	MaxOperations = 8
 	// MaxOperator is the maximum length of an operator's name, in bytes.
 	MaxOperator = 64
-	// MaxReason is the maximum length of an operator's reason, in bytes.
+	// MaxReason is the maximum length, in bytes, of the reason that an operator gives for
+	// changing a record.
 	MaxReason = 256
 )
 

@@ -64,7 +64,7 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	return d
 }
 
-// Errors for the events of a call that panicked. They do not contain the value of the
+// Errors that Options.Observer receives in the event of a call that panicked. They do not contain the value of the
 // panic, because calling one of its methods could panic too.
 var (
 	errHandlerDied  = errors.New("the handler panicked or called runtime.Goexit")

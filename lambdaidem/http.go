@@ -26,9 +26,8 @@ type Request struct {
 
 	headers  headers
 	nHeaders int // number of headers, to compare with Options.MaxHeaders
-	// anonymous is the reason why Principal is empty although the gateway has authenticated
-	// the caller: the event lacks what would distinguish this caller from others. Without
-	// such a reason, anonymous is "".
+	// anonymous is set if the gateway has authenticated the caller, but the event doesn't
+	// identify the caller, so that Principal is empty. It then says what the event lacks.
 	anonymous string
 	malformed *Error      // why the event could not be decoded; nil if it could
 	derived   *derivedKey // the result of Options.Key; nil until the guard has called it

@@ -181,10 +181,9 @@ func (a *attempt) innerOutcome() Outcome {
 // handler that made the call needs this ending to decide its own outcome:
 //
 //   - OutcomeUncertain: a guarded call inside this call is still running, or its outcome is unknown.
-//   - OutcomeReleased: a retry of the call may carry it out. Either a guarded call inside this call
-//     was refused and may succeed later, or this call was only half done: an earlier attempt for
-//     the record died, a step has a stored result, or a guarded call inside this call may have
-//     had an effect.
+//   - OutcomeReleased: the call may be half done, and a retry may complete it. That is so if an
+//     earlier attempt for the record died, if a step has a stored result, or if a guarded call
+//     inside this call may have had an effect, or was refused and may succeed later.
 //   - "": the call does not affect the outcome of the outer handler.
 func (a *attempt) releasedEnding() Outcome {
 	if bindsEffect(a.bound) || a.steps.any() || a.inner.anyEffect() {

@@ -48,8 +48,8 @@ func Outermost(next http.Handler) http.Handler {
 	})
 }
 
-// original has the parts of a request that outer handlers may change, as Outermost received
-// them.
+// original is a copy of the parts of a request that handlers around the guarded one may change.
+// Outermost makes it before they run.
 type original struct {
 	uri    string // the request URI
 	host   string // the Host header

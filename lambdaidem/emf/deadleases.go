@@ -23,10 +23,10 @@ var (
 // ago.
 const recent = time.Hour
 
-// DeadLeases counts the leases that ended before their attempt completed or released the
-// record, usually because the attempt died. It counts two kinds separately: dead leases,
-// whose records the next retry takes over, and held records, which wait for an operator. The
-// zero value of DeadLeases is empty and ready for [DeadLeases.Add].
+// DeadLeases counts leases whose attempts usually died: the lease has ended, and the attempt has
+// neither completed nor released its record. If the next retry takes over the record, the lease
+// counts as dead. If the record waits for an operator, it counts as held instead. The zero value
+// of DeadLeases is empty and ready for [DeadLeases.Add].
 type DeadLeases struct {
 	Count      int           // number of dead leases, not including held records
 	Recent     int           // number of dead leases in Count that ended within the last hour

@@ -12,8 +12,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// story tests the store by a sequence of calls for one record. Each of its methods such as
-// acquires and completes makes one call, and checks the record and the error that the call
+// story tests the store by a sequence of calls for one record. A method of story, such as
+// the method acquires, makes one call, and checks the record and the error that the call
 // returns. The method then reads the record with Get, to check that the store has kept it. The
 // parameter named "what" describes the call in error messages. After the first failure, err is
 // set and the methods do nothing.

@@ -81,9 +81,9 @@ func (l Limits) withDefaults() Limits {
 //   - an escape is half of a surrogate pair (RFC 8259, section 8.2);
 //   - two members of an object have the same name after their escapes are decoded, or names
 //     that some reader treats as the same. Such names differ only by case as in
-//     [strings.EqualFold], by underscores and dashes, or by the Turkish forms of i (İ and
-//     ı, and i with a dot above). So user_id, userId and user-id are one name, and _ is the
-//     empty name.
+//     [strings.EqualFold], by underscores and dashes, or by the Turkish forms of i:
+//     İ, ı, and i with a combining dot. So user_id, userId and user-id are one name. The name
+//     _ is the empty name, because underscores don't count.
 //
 // A text without a canonical form can be compared only byte by byte. Under the same limits,
 // such a text never equals the canonical form of another text, so the two kinds can't be
