@@ -23,6 +23,7 @@ type keyring struct {
 	mu     sync.Mutex                       // guards the fields below
 	byIDs  *simplelru.LRU[string, *keySlot] // the keys to decrypt with, by their ids
 	proved time.Time                        // when the method prove last succeeded
+	proven string                           // the id of the key for which it succeeded
 }
 
 const (
@@ -142,7 +143,7 @@ func (r *keyring) prove(ctx context.Context) error {
 		return err
 	}
 	r.mu.Lock()
-	known := time.Since(r.proved) < r.of.KeyFor
+	known := r.proven == k.ID && time.Since(r.proved) < r.of.KeyFor
 	r.mu.Unlock()
 	if known {
 		return nil
@@ -156,7 +157,7 @@ func (r *keyring) prove(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.proved = time.Now()
+	r.proved, r.proven = time.Now(), k.ID
 	return nil
 }
 

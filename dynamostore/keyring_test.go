@@ -845,3 +845,24 @@ func TestS1_GoneIsForgottenWhereTheClockIsSetBack(t *testing.T) {
 		t.Errorf("%v, %v", key, err)
 	}
 }
+
+// Other processes find the key of before, but not the new one.
+func TestO3_AProofOfOneKeyIsNoneOfTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := &keyService{current: "k1"}
+		client, _ := inMemory()
+		s := New(client, "test", service.encryption, func(o *Options) { o.Encryption.KeyFor = time.Hour })
+		if _, err := s.keys.fresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Minute)
+		if err := s.keys.prove(t.Context()); err != nil {
+			t.Errorf("k1: %v", err)
+		}
+		service.current, service.otherSecret = "k2", true
+		time.Sleep(30*time.Minute + time.Second) // k1 is too old, and its proof is not
+		if err := s.keys.prove(t.Context()); err == nil {
+			t.Error("k2 counts as proven, and Find returns another secret")
+		}
+	})
+}
