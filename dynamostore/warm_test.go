@@ -87,27 +87,28 @@ func TestWarm_GetsTheKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, w := inMemory(succeed, succeed)
-				calls, over := 0, make(chan struct{})
+				var calls atomic.Int32
+				over := make(chan struct{})
 				defer close(over)
 				if c.current == nil {
 					c.current = func(context.Context) (Key, error) { <-over; return Key{}, nil }
 				}
 				s := New(client, "test", func(o *Options) {
-					o.Encryption.Current = func(ctx context.Context) (Key, error) { calls++; return c.current(ctx) }
+					o.Encryption.Current = func(ctx context.Context) (Key, error) { calls.Add(1); return c.current(ctx) }
 					o.Encryption.Find = func(context.Context, string) (Key, error) { return keyOf("k1"), nil }
 				})
 				warmed := s.Warm(t.Context())
 				if (warmed.Err == nil) != (c.want == "") || warmed.Err != nil && !strings.Contains(warmed.Err.Error(), c.want) {
 					t.Errorf("Warm: %v; want %q", warmed.Err, c.want)
 				}
-				if w.trips() != 1 || calls != 1 || warmed.Took > warmTimeout+100*time.Millisecond {
-					t.Errorf("%d requests, %d calls of Current, %v; want 1, 1 and at most %v", w.trips(), calls, warmed.Took, warmTimeout)
+				if w.trips() != 1 || calls.Load() != 1 || warmed.Took > warmTimeout+100*time.Millisecond {
+					t.Errorf("%d requests, %d calls of Current, %v; want 1, 1 and at most %v", w.trips(), calls.Load(), warmed.Took, warmTimeout)
 				}
 				if c.want != "" {
 					return
 				}
-				if _, err := s.Acquire(t.Context(), claim); err != nil || calls != 1 {
-					t.Errorf("the first request: %v, %d calls of Current; want the cached key", err, calls)
+				if _, err := s.Acquire(t.Context(), claim); err != nil || calls.Load() != 1 {
+					t.Errorf("the first request: %v, %d calls of Current; want the cached key", err, calls.Load())
 				}
 			})
 		})
