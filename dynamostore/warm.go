@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -21,7 +22,8 @@ const warmTimeout = 2 * time.Second
 type Warmed struct {
 	// Took is the time that Warm took.
 	Took time.Duration
-	// Transport is the transport that the store's requests will use.
+	// Transport is the transport that the store's requests will use. It is empty if Warm had
+	// too little time to find out.
 	Transport Transport
 	// Err says what Warm could not do, so that the first request has to do it. It is nil
 	// if there is no such thing.
@@ -64,15 +66,23 @@ func (s *Store) Warm(ctx context.Context) Warmed {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
+	var transport atomic.Value
 	results := make(chan error, 2) // DynamoDB and the source of the keys are asked at the same time
-	go func() { results <- recovered(func() error { _, err := s.read(ctx, opWarm, probeID); return err }) }()
+	go func() {
+		results <- recovered(func() error {
+			_, err := s.read(ctx, opWarm, probeID)
+			which, _ := s.Transport()
+			transport.Store(which)
+			return err
+		})
+	}()
 	go func() { results <- recovered(func() error { return s.warmKey(ctx) }) }()
 	var errs []error
 	for range cap(results) {
 		errs = append(errs, firstOf(ctx, results))
 	}
 	w := Warmed{Took: time.Since(start), Err: errors.Join(errs...)}
-	w.Transport, _ = s.Transport()
+	w.Transport, _ = transport.Load().(Transport)
 	return w
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	smithyendpoints "github.com/aws/smithy-go/endpoints"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -174,4 +175,26 @@ func TestWarm_IsLoggedAsAGroup(t *testing.T) {
 			t.Errorf("logged %s; want %s", out.String(), c.want)
 		}
 	}
+}
+
+// slowResolver is an endpoint resolver of the application that ignores its context.
+type slowResolver struct{ takes time.Duration }
+
+func (r slowResolver) ResolveEndpoint(ctx context.Context, p dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
+	time.Sleep(r.takes)
+	return dynamodb.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, p)
+}
+
+func TestWarm_ReturnsThoughTheEndpointIsNotResolved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, _ := inMemory()
+		client := dynamodb.New(memory.Options(), func(o *dynamodb.Options) { o.EndpointResolverV2 = slowResolver{4 * time.Second} })
+		s := New(client, "test", func(o *Options) { o.Transport = TransportDirect })
+		start := time.Now()
+		warmed := s.Warm(t.Context())
+		if took := time.Since(start); took > warmTimeout+100*time.Millisecond || warmed.Err == nil {
+			t.Errorf("Warm returned after %v: %+v", took, warmed)
+		}
+		time.Sleep(time.Minute) // the resolver ends
+	})
 }

@@ -358,6 +358,11 @@ func (a *attempt) fromRecord(ctx context.Context, means meaning, rec Record) dec
 	case isMismatch:
 		refusal := payloadMismatch(a.g.opts.MismatchStatus)
 		if a.call.comparePayload(rec.Fingerprint) == maybeSamePayload {
+			if rec.State == InProgress && !rec.LeaseLiveAt(a.g.opts.Clock()) { // the request may be that of the dead attempt
+				if _, err := a.hold(ctx, rec); err != nil {
+					return a.notHeld(err)
+				}
+			}
 			refusal = payloadUnsure(a.g.opts.MismatchStatus)
 			refusal.unfinished = rec.State != Completed
 		}
@@ -368,31 +373,47 @@ func (a *attempt) fromRecord(ctx context.Context, means meaning, rec Record) dec
 	}
 }
 
-// abandoned refuses a call whose record has a dead attempt and waits for an operator.
-//
-// A record that was acquired under policy Hold has no expiry. One that was acquired under Rerun
-// must not expire either, now that the caller is told that an operator must decide: after the
-// expiry, the next retry would run the handler. So abandoned removes the expiry first. If the
-// store fails, the caller receives ErrStoreUnavailable, and the next retry tries again. If the
-// record has changed meanwhile, the caller receives what the changed record means.
+// abandoned refuses a call whose record has a dead attempt and waits for an operator. If the
+// record has changed since it was read, the caller receives what the changed record means.
 func (a *attempt) abandoned(ctx context.Context, rec Record) decision {
-	if store, ok := a.g.store.(Holder); ok && !rec.Held() { // so the policy is Hold
-		asked := time.Now()
-		now, err := store.Hold(ctx, rec, a.g.opts.Clock())
-		a.spent(asked)
-		if err != nil {
-			a.report(ctx, EventStoreError, err)
-			return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}
-		}
-		switch means := a.meaningOf(now); {
-		case means == isFinished, means == isMismatch:
-			return a.fromRecord(ctx, means, now)
-		case means != isAbandoned:
-			return a.inProgress(ctx)
-		}
+	now, err := a.hold(ctx, rec)
+	if err != nil {
+		return a.notHeld(err)
+	}
+	switch means := a.meaningOf(now); {
+	case means == isFinished, means == isMismatch:
+		return a.fromRecord(ctx, means, now)
+	case means != isAbandoned:
+		return a.inProgress(ctx)
 	}
 	a.report(ctx, EventAbandoned, nil)
 	return decision{refusal: attemptAbandoned()}
+}
+
+// hold removes the expiry of a dead attempt's record, if the policy is Hold, and returns the
+// record as it is then. A record that was acquired under Hold has no expiry. One that was acquired
+// under Rerun must not expire either, once the caller is told that the earlier attempt may have
+// had its effect: after the expiry, the next retry would run the handler.
+func (a *attempt) hold(ctx context.Context, rec Record) (Record, error) {
+	store, ok := a.g.store.(Holder)
+	if !ok || a.g.opts.Policy != Hold || rec.Held() {
+		return rec, nil
+	}
+	asked := time.Now()
+	now, err := store.Hold(ctx, rec, a.g.opts.Clock())
+	a.spent(asked)
+	if err != nil {
+		a.report(ctx, EventStoreError, err)
+	}
+	return now, err
+}
+
+// notHeld refuses a call because hold has failed with err. The next retry tries again.
+func (a *attempt) notHeld(err error) decision {
+	if a.started { // with FailOpen, the handler has run
+		return a.unknown(err)
+	}
+	return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}
 }
 
 // replay returns the decision to send the answer of a finished record, or to refuse the call

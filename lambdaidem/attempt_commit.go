@@ -178,6 +178,7 @@ func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, er
 		if a.bound = rec.Bound; rec.State == InProgress { // an attempt of a version without Options.Optimistic died
 			a.bound = BoundByDeadAttempt
 		}
+		a.steps.stored = rec.Steps
 		return decision{}, false, nil
 	case isBusy, isAcquired:
 		return a.inProgress(ctx), true, nil

@@ -226,7 +226,7 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	means := a.meaningOf(rec)
 	if a.failedOpen {
 		a.innerEnding = end.outcome
-		undecided := means == isBusy || means == isAbandoned
+		undecided := isHalfDone(rec) && means != isMismatch
 		if undecided && end.outcome == OutcomeFailed {
 			a.innerEnding = OutcomeReleased // for an outer handler, this call is not settled: the other attempt may succeed, or have succeeded
 		}
@@ -284,7 +284,7 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 		if a.mayHoldLease {
 			a.rememberClaim(ctx, why, rec, err)
 		}
-		if !errors.Is(err, ErrLeaseLost) || rec.State == InProgress || rec.State == Completed || bindsEffect(rec.Bound) {
+		if !errors.Is(err, ErrLeaseLost) || rec.State == Completed || isHalfDone(rec) {
 			a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // for an outer handler, this call is not settled: another attempt may carry it out, or has done so
 		}
 		if a.txMayCommit {
@@ -292,7 +292,7 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 			return a.unknown(shownOnly{why}), nil
 		}
 		a.report(ctx, EventReleased, why)
-		if means := a.meaningOf(rec); errors.Is(err, ErrLeaseLost) && (means == isFinished || means == isBusy || means == isAbandoned) {
+		if means := a.meaningOf(rec); errors.Is(err, ErrLeaseLost) && (means == isFinished || isHalfDone(rec) && means != isMismatch) {
 			return decision{}, &rec
 		}
 	case errors.Is(err, ErrLeaseLost):

@@ -42,6 +42,7 @@ type innerCalls struct {
 	running   int                           // number of calls that have not returned, including calls inside calls
 	effect    bool                          // a call, or a call inside it, may have had an effect
 	unsettled map[innerRecord]unsettledCall // the calls that are not settled
+	answered  map[innerRecord]bool          // the records that have an answer; a refusal of another call for one of them changes nothing
 }
 
 // unsettledCall is a guarded call that is not settled.
@@ -110,6 +111,11 @@ func (i *innerCalls) record(rec innerRecord, left Outcome, ran, effect bool) han
 		delete(i.unsettled, rec)
 	case left == OutcomeSucceeded, left == OutcomeFailed: // now settled, even if an earlier call for this record was not
 		delete(i.unsettled, rec)
+		if i.answered == nil {
+			i.answered = make(map[innerRecord]bool)
+		}
+		i.answered[rec] = true
+	case left == OutcomeReleased && i.answered[rec]: // one of several calls at once got the answer, and this one was refused before
 	default:
 		if i.unsettled == nil {
 			i.unsettled = make(map[innerRecord]unsettledCall)
@@ -169,6 +175,12 @@ func (i *innerCalls) outcome() (left Outcome, running bool) {
 // bindsEffect reports whether a record with this Bound may have had an effect in an earlier
 // attempt: the attempt died, or it made a guarded call that may have had one.
 func bindsEffect(bound string) bool { return bound == BoundByDeadAttempt || bound == BoundByInnerCall }
+
+// isHalfDone reports whether rec has no answer, but an attempt for it may have had an effect: the
+// attempt is running, has died, has stored a step, or has made a guarded call.
+func isHalfDone(rec Record) bool {
+	return rec.State == InProgress || rec.State == Released && (bindsEffect(rec.Bound) || len(rec.Steps) > 0)
+}
 
 // innerOutcome summarizes the inner calls of the attempt's handler in one Outcome:
 // OutcomeUncertain or OutcomeReleased, or "" if these calls do not affect the handler's outcome.
