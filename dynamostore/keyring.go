@@ -20,10 +20,10 @@ type keyring struct {
 	of      Encryption
 	current keySlot // the key to encrypt with; empty before the first call of Current
 
-	mu     sync.Mutex                       // guards the fields below
-	byIDs  *simplelru.LRU[string, *keySlot] // the keys to decrypt with, by their ids
-	proved time.Time                        // when the method prove last succeeded
-	proven string                           // the id of the key for which it succeeded
+	mu       sync.Mutex                       // guards the fields below
+	byIDs    *simplelru.LRU[string, *keySlot] // the keys to decrypt with, by their ids
+	proved   time.Time                        // when the method prove last succeeded
+	provedID string                           // the id of the key for which it succeeded
 }
 
 const (
@@ -143,7 +143,7 @@ func (r *keyring) prove(ctx context.Context) error {
 		return err
 	}
 	r.mu.Lock()
-	known := r.proven == k.ID && time.Since(r.proved) < r.of.KeyFor
+	known := r.provedID == k.ID && time.Since(r.proved) < r.of.KeyFor
 	r.mu.Unlock()
 	if known {
 		return nil
@@ -157,7 +157,7 @@ func (r *keyring) prove(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.proved, r.proven = time.Now(), k.ID
+	r.proved, r.provedID = time.Now(), k.ID
 	return nil
 }
 

@@ -40,14 +40,19 @@ const opScan = "scan"
 
 // page is the result of one Scan request.
 type page struct {
-	items   []*item      // records
-	parts   []storedPart // parts of answers
-	foreign []Inspected  // items that are neither records nor parts of answers, or are damaged: each with only an id
-	why     []error      // why each item of foreign can't be read as a record
-	looked  int          // all items that the request examined
-	clock   Inspected    // the database's time; clock.Record is not set
-	next    string       // the key to continue after; "" after the last page
-	units   float64      // capacity units consumed
+	items   []*item       // records
+	parts   []storedPart  // parts of answers
+	foreign []foreignItem // items that are neither records nor parts of answers, or are damaged
+	looked  int           // all items that the request examined
+	clock   Inspected     // the database's time; clock.Record is not set
+	next    string        // the key to continue after; "" after the last page
+	units   float64       // capacity units consumed
+}
+
+// foreignItem is an item that can't be read as a record.
+type foreignItem struct {
+	id  string // "?" if the item's key can't be read either
+	why error
 }
 
 // scanLeases reads a page of the table without the parts of answers and without the records
@@ -102,12 +107,11 @@ func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) 
 			err = hidesExpiry(it, attrs)
 		}
 		if err != nil {
-			id, _ := attrs[s.layout.id()].(*types.AttributeValueMemberS)
-			unread := p.clock
-			if unread.Record.ID = "?"; id != nil {
-				unread.Record.ID = id.Value
+			unread := foreignItem{id: "?", why: err}
+			if id, ok := attrs[s.layout.id()].(*types.AttributeValueMemberS); ok {
+				unread.id = id.Value
 			}
-			p.foreign, p.why = append(p.foreign, unread), append(p.why, err)
+			p.foreign = append(p.foreign, unread)
 			continue
 		}
 		p.items = append(p.items, it)
@@ -155,8 +159,10 @@ func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) it
 				yield(Inspected{}, err)
 				return
 			}
-			for i, unread := range p.foreign {
-				if !yield(unread, failed(opScan, wire.NotApplied, p.why[i])) {
+			for _, unread := range p.foreign {
+				found := p.clock
+				found.Record.ID = unread.id
+				if !yield(found, failed(opScan, wire.NotApplied, unread.why)) {
 					return
 				}
 			}

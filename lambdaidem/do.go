@@ -103,20 +103,18 @@ func (d done[T]) returned(ctx context.Context) error {
 
 func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(context.Context) (T, error)) done[T] {
 	var zero T
+	if c.Operation == "" {
+		return refusedDo[T](requestInvalid("Call.Operation is empty; name what is done.", nil))
+	}
+	if streams[T]() {
+		return refusedDo[T](streamRefused(fmt.Sprintf("a result of type %T", zero)))
+	}
 	identified := false
 	defer recordUnidentified(ctx, &identified)
 	refuse := func(kind Kind, e *Error) done[T] {
 		identified = true
 		g.refused(ctx, who, kind, e)
 		return refusedDo[T](e)
-	}
-	if c.Operation == "" {
-		identified = true
-		return refusedDo[T](requestInvalid("Call.Operation is empty; name what is done.", nil))
-	}
-	if streams[T]() {
-		identified = true
-		return refusedDo[T](streamRefused(fmt.Sprintf("a result of type %T", zero)))
 	}
 	w := &doWork[T]{g: g, fn: fn}
 	if g.off || c.Skip || c.Key == "" && g.opts.KeyOptional {

@@ -155,13 +155,12 @@ func (attemptLimit) ID() string { return "lambdaidem.AttemptLimit" }
 func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
-	if err := mayRetry(callOf(ctx)); err != nil {
+	c := callOf(ctx)
+	if err := mayRetry(c); err != nil {
 		return middleware.FinalizeOutput{}, middleware.Metadata{}, err
 	}
-	late := false // whether a First has already made this attempt, without the SDK, and it timed out
-	if c := callOf(ctx); c != nil && c.first != nil {
-		late = c.first.Late
-	}
+	// A First may have made this attempt already, without the SDK, and it may have timed out.
+	late := c != nil && c.first != nil && c.first.Late
 	limited, cancel := context.WithTimeout(ctx, time.Duration(l))
 	defer cancel()
 	out, meta, err := next.HandleFinalize(limited, in)
