@@ -42,9 +42,28 @@ func TestX5_ARequestThatFailedOpenKeepsItsFailureBesideAnotherPayload(t *testing
 	}
 }
 
-// Another attempt still runs. A success of the request that failed open is sent, and a failure
-// that the client may repeat. A final failure would end the client's retries, and the other
-// attempt may succeed.
+// startAnother sends a request whose handler has begun when startAnother returns. The handler waits
+// until finish is called, and then ends with 201.
+func (r *rig) startAnother(t *testing.T) (finish func()) {
+	began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	other := r.guarded(func(context.Context, request) (response, error) {
+		close(began)
+		<-goOn
+		return response{StatusCode: http.StatusCreated}, nil
+	})
+	go func() {
+		defer close(done)
+		if out, err := other(context.WithoutCancel(t.Context()), first()); err != nil || out.StatusCode != http.StatusCreated {
+			t.Errorf("the other attempt: %+v, %v", out, err)
+		}
+	}()
+	<-began
+	return func() { close(goOn); <-done }
+}
+
+// A request fails open while another attempt runs. The client gets the result of the request if
+// it is a success, or a failure that the client may retry. It must not get a final failure,
+// because it would stop retrying, and the other attempt may still succeed.
 func TestX5_AFinalFailureThatFailedOpenIsNotSentBesideAnotherAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		ends func(context.Context, request) (response, error)
@@ -56,24 +75,11 @@ func TestX5_AFinalFailureThatFailedOpenIsNotSentBesideAnotherAttempt(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(nil, failOpen)
-			began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-			other := r.guarded(func(context.Context, request) (response, error) {
-				close(began)
-				<-goOn
-				return response{StatusCode: http.StatusCreated}, nil
-			})
-			go func() {
-				defer close(done)
-				if out, err := other(context.WithoutCancel(t.Context()), first()); err != nil || out.StatusCode != http.StatusCreated {
-					t.Errorf("the other attempt: %+v, %v", out, err)
-				}
-			}()
-			<-began
+			finish := r.startAnother(t)
 			r = r.later(c.ends)
 			r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
 			out := r.send(t, first())
-			close(goOn)
-			<-done
+			finish()
 			if out.StatusCode != c.want {
 				t.Errorf("the client is told %d %s; want %d", out.StatusCode, out.Body, c.want)
 			}

@@ -117,6 +117,34 @@ func TestL6_ARecordThatCantBeComparedIsHeldToo(t *testing.T) {
 	}
 }
 
+// A guard that can't compare the payloads does not hold a record whose attempt still runs.
+func TestL6_ARecordThatCantBeComparedIsNotHeldWhileItsAttemptRuns(t *testing.T) {
+	store := memstore.New()
+	mk := func(f func(o *lambdaidem.Options)) *lambdaidem.Guard {
+		return lambdaidem.New(store, func(o *lambdaidem.Options) { o.Namespace, o.Observer = "n", lambdaidem.Discard }, f)
+	}
+	plain, holding := mk(func(*lambdaidem.Options) {}), mk(func(o *lambdaidem.Options) {
+		o.Policy = lambdaidem.Hold
+		o.FingerprintSecrets = [][]byte{make([]byte, 32)}
+	})
+	pay := lambdaidem.Call{Operation: "pay", Key: "k", Payload: map[string]int{"amount": 1}}
+	id := plain.RecordID(lambdaidem.Identity{Namespace: "n", Operation: pay.Operation, Key: pay.Key})
+	got, err := lambdaidem.Do(t.Context(), plain, pay, func(context.Context) (int, error) {
+		_, err := lambdaidem.Do(t.Context(), holding, pay, func(context.Context) (int, error) { return 2, nil })
+		if !errors.Is(err, lambdaidem.ErrPayloadMismatch) {
+			t.Errorf("while the attempt runs: %v; want %v", err, lambdaidem.ErrPayloadMismatch)
+		}
+		rec, err := store.Get(t.Context(), id, time.Now())
+		if err != nil || rec.State != lambdaidem.InProgress || rec.Held() {
+			t.Errorf("the record is %s, held: %t, %v; want it in progress and not held", rec.State, rec.Held(), err)
+		}
+		return 1, nil
+	})
+	if got != 1 || err != nil {
+		t.Errorf("the attempt: %d, %v; want 1", got, err)
+	}
+}
+
 // The record is released with a stored step, a charge. The retry fails open, and its handler ends
 // with a final 402.
 func TestX5_AFinalFailureIsNotSentOverStoredSteps(t *testing.T) {

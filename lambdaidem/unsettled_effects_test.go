@@ -225,24 +225,13 @@ func TestX4_ASecondTryForgetsNoEffectOfTheFirst(t *testing.T) {
 // A request fails open beside another attempt. Its final failure is one that is not stored.
 func TestX5_AFinalFailureThatIsReleasedIsNotSentBesideAnotherAttempt(t *testing.T) {
 	r := newRig(nil, failOpen)
-	began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	other := r.guarded(func(context.Context, request) (response, error) {
-		close(began)
-		<-goOn
-		return response{StatusCode: http.StatusCreated}, nil
-	})
-	go func() {
-		defer close(done)
-		_, _ = other(context.WithoutCancel(t.Context()), first())
-	}()
-	<-began
+	finish := r.startAnother(t)
 	r = r.later(func(context.Context, request) (response, error) {
 		return response{}, lambdaidem.Retryable(lambdaidem.Reject(http.StatusPaymentRequired, "no_limit", "Not now."))
 	})
 	r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
 	out := r.send(t, first())
-	close(goOn)
-	<-done
+	finish()
 	if out.StatusCode == http.StatusPaymentRequired {
 		t.Errorf("the client is told %d while another attempt runs, which then succeeds", out.StatusCode)
 	}
