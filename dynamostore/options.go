@@ -15,10 +15,10 @@ type Options struct {
 	// first: 1 to 20. Default 3.
 	Attempts int
 
-	// AttemptTimeout is the timeout of each try of a request. Because of it, a connection
-	// that broke while the function was frozen costs only one try, not the whole call. It
-	// must be at least 1 ms. Default 2 s: DynamoDB replies for single items in
-	// single-digit milliseconds, but a small function, which has a fraction of a
+	// AttemptTimeout is the timeout of each try of a request, at least 1 ms. If a connection
+	// broke while the function was frozen, the try that uses it fails after AttemptTimeout,
+	// and the next try opens a new connection. Default 2 s: DynamoDB replies for single
+	// items in single-digit milliseconds, but a small function, which has a fraction of a
 	// processor, needs longer for its first TLS connection.
 	AttemptTimeout time.Duration
 

@@ -105,7 +105,8 @@ func (r Record) DownstreamKey(name string) string { return downstreamKey(r.ID, n
 // CheckResult returns an error if the guard could not replay r from a record with the given
 // scope. An operator's program should call CheckResult before it completes a record by hand.
 // Otherwise every replay might fail with [ErrAnswerUnreadable], or the client might receive a
-// broken response. The scope determines the kind of the record, and so what r must be:
+// broken response. The scope says whether the record is of an HTTP request, a value or a
+// message, and this decides what r must be:
 //
 //   - For a [RecordHTTP], r.Value must be a response that a server can send, as [EncodeAnswer]
 //     encodes it. Its status must be 200 to 599. Its headers and cookies must be valid in

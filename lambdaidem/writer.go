@@ -47,8 +47,9 @@ func (k *bufferedAnswer) WriteHeader(status int) {
 	for name, before := range k.outer {
 		// A header that the handler has set again counts as changed, even if its values
 		// are the same as before. Outer handlers may set other values before a replay,
-		// and the replay must have the handler's values. A header that was set again has
-		// a new slice, so compare the addresses of the slices too.
+		// and the replay must have the handler's values. The handler began with the slices
+		// of k.given, and setting a header gives it a new slice. So a header is unchanged
+		// only if it still has the slice of k.given, with the values it had before.
 		values, left := k.header[name]
 		k.unchanged[name] = left && slices.Equal(before, values) && (len(values) == 0 || &k.given[name][0] == &values[0])
 	}
