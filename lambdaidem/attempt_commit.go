@@ -175,9 +175,7 @@ func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, er
 	}
 	switch means { //nolint:exhaustive // the record decides the call in all other cases
 	case isFree:
-		if a.bound = rec.Bound; rec.State == InProgress { // an attempt of a version without Options.Optimistic died
-			a.bound = BoundByDeadAttempt
-		}
+		a.bound = boundOver(rec)
 		a.steps.stored = rec.Steps
 		return decision{}, false, nil
 	case isBusy, isAcquired:

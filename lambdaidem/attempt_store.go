@@ -64,9 +64,7 @@ func (a *attempt) claimAt(now time.Time, over Record) Claim {
 		seen := over // only the copy escapes to the heap, so a claim that creates a record allocates nothing
 		c.Over = &seen
 		c.Fingerprint = a.call.fingerprintOver(over)
-		if c.Bound = over.Bound; over.State == InProgress && c.Bound != BoundByInnerCall {
-			c.Bound = BoundByDeadAttempt
-		}
+		c.Bound = boundOver(over)
 	}
 	if o.Policy != Hold { // under Hold, the record of a dead attempt must not expire before an operator decides
 		c.Expires = a.expires(now)
@@ -77,6 +75,15 @@ func (a *attempt) claimAt(now time.Time, over Record) Claim {
 		}
 	}
 	return c
+}
+
+// boundOver returns why a claim over the record rec must refuse another payload. A record in
+// progress can be taken over only if its attempt has died.
+func boundOver(rec Record) string {
+	if rec.State == InProgress && rec.Bound != BoundByInnerCall {
+		return BoundByDeadAttempt
+	}
+	return rec.Bound
 }
 
 // expires returns the expiry of a record that is completed or released at now: Options.TTL
