@@ -2,12 +2,14 @@ package dynamostore
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -713,5 +715,50 @@ func TestS1_WithoutEncryptionItemsAreWhatTheyWere(t *testing.T) {
 	it := &item{ID: "i", Token: "t"}
 	if err := s.setSteps(t.Context(), it, lambdaidem.Steps{"a": []byte("1")}); err != nil || it.Encoding.s != encodedSteps || !maps.EqualFunc(it.Steps, lambdaidem.Steps{"a": []byte("1")}, bytes.Equal) {
 		t.Errorf("%+v, %v", it, err)
+	}
+}
+
+// keysOutOfReach is an encryption whose current key can't be had while down is true. It can still
+// decrypt.
+func keysOutOfReach(down *atomic.Bool) func(*Options) {
+	return func(o *Options) {
+		encrypted("k1")(o)
+		current := o.Encryption.Current
+		o.Encryption.Current = func(ctx context.Context) (Key, error) {
+			if down.Load() {
+				return Key{}, errors.New("the key service is down")
+			}
+			return current(ctx)
+		}
+	}
+}
+
+// The record is damaged, so the handler may have run (docs/errors.md). Options.FailOpen does not
+// run a handler over a damaged record. Now the key service can't be reached, too.
+func TestX5_FailOpenDoesNotRunOverADamagedRecordWithoutAKey(t *testing.T) {
+	client, table := freshTable(t)
+	var down atomic.Bool
+	call := lambdaidem.Call{Operation: "pay", Key: "k"}
+	runs := 0
+	pay := func() error {
+		g := lambdaidem.New(New(client, table, patient, keysOutOfReach(&down)), func(o *lambdaidem.Options) {
+			o.Namespace, o.Observer, o.FailOpen = "n", lambdaidem.Discard, true
+		})
+		_, err := lambdaidem.Do(t.Context(), g, call, func(context.Context) (int, error) { runs++; return runs, nil })
+		return err
+	}
+	if err := pay(); err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range scanAll(t, client, table) {
+		it[attrStatus] = str("damaged")
+		putItem(t, client, table, it)
+	}
+	if err := pay(); !errors.Is(err, lambdaidem.ErrRecordForeign) || runs != 1 {
+		t.Fatalf("with a key: %v; the handler ran %d times", err, runs)
+	}
+	down.Store(true)
+	if err := pay(); runs != 1 {
+		t.Errorf("without a key: %v; the handler ran %d times", err, runs)
 	}
 }

@@ -129,11 +129,14 @@ func (s *Store) locked(claim lambdaidem.Claim) *item {
 // withoutKey returns the result of Acquire if the store has no key with which the attempt
 // could encrypt its answer. Acquire then does not take the lease. If claim.Over is nil and
 // there is a record, withoutKey returns that record, because the guard may be able to
-// replay its answer or refuse the call. Otherwise it returns err, the error of fetching the
-// key.
+// replay its answer or refuse the call. If the item is no valid record, withoutKey returns the
+// error of reading it. Otherwise it returns err, the error of fetching the key.
 func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err error) (lambdaidem.Record, error) {
 	if claim.Over == nil {
-		if seen, unread := s.Get(ctx, claim.ID, claim.Now); unread == nil && seen.State != lambdaidem.Absent {
+		switch seen, unread := s.Get(ctx, claim.ID, claim.Now); {
+		case isForeign(unread):
+			return lambdaidem.Record{}, unread
+		case unread == nil && seen.State != lambdaidem.Absent:
 			return seen, nil
 		}
 	}

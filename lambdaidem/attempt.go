@@ -35,7 +35,7 @@ type attempt struct {
 	mayHoldLease  bool    // the reply to a claim is missing, so this attempt may hold the lease
 	lastClaimOver *Record // the record that the last claim replaces; nil if the claim creates a record
 	failedOpen    bool    // the handler runs without a lease because of Options.FailOpen
-	lookedUpBusy  bool    // lookUp has read a record that has steps, or that the call may not take over
+	needsLease    bool    // the handler must not run without a lease, even with Options.FailOpen, because of the record that lookUp has read
 	cached        bool    // the record is from the process's cache
 	memory        *cacheEntry
 
@@ -326,8 +326,8 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 //   - The record seen has steps.
 //   - seen is the record of a dead attempt, and the claim may have taken it over. The dead
 //     attempt may have stored a step after seen was read.
-//   - Before the claim, the function lookUp has read a record that has steps, or that the
-//     call may not take over.
+//   - Before the claim, the function lookUp has read a record that has steps or is damaged,
+//     or that the call may not take over.
 //
 // The handler does not run either if the context has ended, or if the record is damaged or
 // belongs to another program.
@@ -339,7 +339,7 @@ func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d de
 	}
 	a.report(ctx, EventStoreError, err)
 	tookOver := seen.State == InProgress && a.mayHoldLease
-	if a.g.opts.FailOpen && ctx.Err() == nil && len(seen.Steps) == 0 && !tookOver && !a.lookedUpBusy {
+	if a.g.opts.FailOpen && ctx.Err() == nil && len(seen.Steps) == 0 && !tookOver && !a.needsLease {
 		a.failedOpen = true
 		a.report(ctx, EventFailedOpen, err)
 		return decision{}, true

@@ -210,13 +210,27 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	}
 	a.report(ctx, EventStoreError, err)
 	if a.failedOpen && tx == nil {
-		if a.innerEnding = end.outcome; end.outcome == OutcomeFailed {
-			a.innerEnding = OutcomeReleased // for an outer handler, this call is not settled: the record may have a success
-		}
+		a.innerEnding = unstoredEnding(end)
 		return decision{} // with FailOpen, the caller receives the handler's answer even if it was not stored
 	}
 	a.report(ctx, EventUncertain, err)
 	return a.unknown(err)
+}
+
+// unstoredEnding returns how a call has ended whose handler ran without a lease, because of
+// Options.FailOpen, and whose answer is not stored. A failure that is not stored does not settle
+// the call: an attempt that the guard knows nothing of may succeed, or have succeeded.
+func unstoredEnding(end ending) Outcome {
+	if end.outcome == OutcomeFailed {
+		return OutcomeReleased
+	}
+	return end.outcome
+}
+
+// mayBeCarriedOut reports whether, according to its record, another attempt may carry out this
+// call, or may have done so.
+func (a *attempt) mayBeCarriedOut(rec Record) bool {
+	return (rec.State == Completed || isHalfDone(rec)) && a.call.comparePayload(rec.Fingerprint) != anotherPayload
 }
 
 // lost returns what the caller receives if this attempt's answer was not stored, because
@@ -225,17 +239,13 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	means := a.meaningOf(rec)
 	if a.failedOpen {
-		a.innerEnding = end.outcome
-		undecided := isHalfDone(rec) && means != isMismatch
-		if undecided && end.outcome == OutcomeFailed {
-			a.innerEnding = OutcomeReleased // for an outer handler, this call is not settled: the other attempt may succeed, or have succeeded
-		}
+		a.innerEnding = unstoredEnding(end)
 		// With FailOpen, the caller receives the handler's answer, except in two cases.
 		// First, the record has an answer: the caller receives that answer. Second, another
-		// attempt is running, or died and waits for an operator, but the handler's answer,
-		// such as a 402, tells the client not to repeat the request: the caller receives
-		// ErrInProgress, and learns from its retry what became of the other attempt.
-		if means != isFinished && (!undecided || !end.final) {
+		// attempt may carry out the call, or may have done so, but the handler's answer, such
+		// as a 402, tells the client not to repeat the request: the caller is refused, and
+		// learns from a retry what became of the other attempt.
+		if means != isFinished && !(end.final && a.mayBeCarriedOut(rec)) {
 			return decision{}
 		}
 	}
@@ -272,8 +282,7 @@ func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decisi
 // record.
 //
 // For an attempt that runs without a lease because of Options.FailOpen, takenOver is set only
-// if the current record is for this call and has an answer, or if another attempt may still
-// give it one.
+// if another attempt may carry out this call, or may have done so.
 func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver *Record) {
 	switch rec, err := a.sendRelease(ctx, why); {
 	case err == nil:
@@ -284,15 +293,15 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 		if a.mayHoldLease {
 			a.rememberClaim(ctx, why, rec, err)
 		}
-		if !errors.Is(err, ErrLeaseLost) || rec.State == Completed || isHalfDone(rec) {
-			a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // for an outer handler, this call is not settled: another attempt may carry it out, or has done so
-		}
+		// For an outer handler, this call is not settled. Another attempt may carry it out, or
+		// may have done so; and steps that have run in this attempt are not stored.
+		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased)
 		if a.txMayCommit {
 			a.report(ctx, EventUncertain, why)
 			return a.unknown(shownOnly{why}), nil
 		}
 		a.report(ctx, EventReleased, why)
-		if means := a.meaningOf(rec); errors.Is(err, ErrLeaseLost) && (means == isFinished || isHalfDone(rec) && means != isMismatch) {
+		if errors.Is(err, ErrLeaseLost) && a.mayBeCarriedOut(rec) {
 			return decision{}, &rec
 		}
 	case errors.Is(err, ErrLeaseLost):

@@ -15,9 +15,12 @@ type HandlerOptions[In any] struct {
 	// Repeated reports whether an event probably repeats an earlier one, like Options.Repeated for
 	// HTTP. If it returns true, the guard reads the record before it tries to lock the record. If
 	// the record already has the answer, the guard needs no lock. The read costs less than the
-	// write that locks a record, even if the database refuses that write. For example, a retry of
-	// Step Functions can be recognized if the state machine puts the RetryCount of its context
-	// object into the input. Default: nil, no record is read first.
+	// write that locks a record, even if the database refuses that write. Default: nil, no record
+	// is read first.
+	//
+	// For example, a retry of Step Functions can be recognized if the state machine puts the
+	// RetryCount of its context object into the input. Name that field in
+	// Options.FingerprintIgnore, since a retry with another payload is refused.
 	Repeated func(context.Context, In) bool
 }
 

@@ -172,11 +172,14 @@ type Options struct {
 	//
 	// Even with FailOpen, the handler does not run in these cases, and the client gets 503:
 	//
-	//   - The record has stored steps of an earlier attempt, which the handler might repeat.
+	//   - The guard knows that the record has stored steps of an earlier attempt, which the
+	//     handler might repeat. If no request reaches the record, the guard can't know: the
+	//     handler runs, and [Step] calls its function again, with the same [DownstreamKey].
 	//   - The failed request may have taken over the record of an attempt that died. That
 	//     attempt may have stored steps, too.
 	//   - The guard has already read the record, because of Repeated, and the record does not
-	//     permit this call to run. For example, another attempt is running.
+	//     permit this call to run. For example, another attempt is running, or the record is
+	//     damaged.
 	//
 	// With FailOpen under policy [Hold], a record may wait for an operator although the handler
 	// has run and the client has its answer. This happens if the database grants the lease,

@@ -35,10 +35,9 @@ func aboveOne(number string) bool {
 // If the record has an answer, finished is true, and d replays the answer. Otherwise, even if
 // the read failed, the caller must go on and acquire the record.
 //
-// lookUp sets lookedUpBusy if the record has steps, or if this call may not take over the
-// record, for example because another attempt is running. The handler must then not run without
-// a lease. So if the store fails when the call tries to acquire the record, the guard refuses
-// the call even with Options.FailOpen.
+// lookUp sets needsLease if the record has steps or is damaged, or if this call may not take
+// over the record, for example because another attempt is running. So if the store fails when
+// the call tries to acquire the record, the guard refuses the call even with Options.FailOpen.
 func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	if !a.call.repeated {
 		return decision{}, false
@@ -46,8 +45,12 @@ func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	a.setReserved()
 	ctx, cancel := withDeadline(request, a.acquireEnd())
 	defer cancel()
+	if ctx.Err() != nil {
+		return decision{}, false
+	}
 	rec, err := a.readInHalfTheTime(ctx)
 	if err != nil {
+		a.needsLease = reasonOf(err) == ReasonForeign
 		a.report(request, EventStoreError, err)
 		return decision{}, false
 	}
@@ -55,7 +58,7 @@ func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	if means == isFinished {
 		return a.fromRecord(ctx, means, rec), true
 	}
-	a.lookedUpBusy = means != isFree || len(rec.Steps) > 0
+	a.needsLease = means != isFree || len(rec.Steps) > 0
 	return decision{}, false
 }
 

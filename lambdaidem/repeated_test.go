@@ -249,3 +249,52 @@ func TestX5_FailOpenKnowsTheRecordThatWasLookedUp(t *testing.T) {
 		}
 	})
 }
+
+// The record is damaged: every read of it says so. Its handler may have run. Writes are throttled.
+// Options.FailOpen says that the handler does not run if the guard has read the record because of
+// Repeated, and the record does not permit this call to run.
+func TestX5_FailOpenDoesNotRunOverADamagedRecordThatWasLookedUp(t *testing.T) {
+	r := newRig(nil, failOpen, lookingUp)
+	r.send(t, first()) // the payment is made
+	r.store.failAlways(get, refused(lambdaidem.ReasonForeign))
+	r.store.failAlways(acquire, refused(lambdaidem.ReasonThrottled))
+	out := r.send(t, again(first()))
+	r.wantRuns(t, 1)
+	if out.StatusCode == http.StatusCreated {
+		t.Errorf("the client gets %d %s", out.StatusCode, out.Body)
+	}
+}
+
+// A state machine puts the RetryCount of its context object into the input.
+func TestR5_ARetryOfStepFunctionsIsReplayed(t *testing.T) {
+	type input struct {
+		ID         string
+		RetryCount int
+	}
+	r := newRig(nil, ignoring("/RetryCount"))
+	h := lambdaidem.Handler(r.guard, "charge",
+		func(_ context.Context, in input) (string, error) { return in.ID, nil },
+		func(context.Context, input) (string, error) { return "paid", nil },
+		func(o *lambdaidem.HandlerOptions[input]) {
+			o.Repeated = func(_ context.Context, in input) bool { return in.RetryCount > 0 }
+		})
+	if _, err := h(t.Context(), input{"o-1", 0}); err != nil { // its answer is lost
+		t.Fatal(err)
+	}
+	if got, err := h(t.Context(), input{"o-1", 1}); got != "paid" {
+		t.Errorf("the retry of Step Functions gets %q, %v", got, err)
+	}
+}
+
+// Without Repeated, a request whose context has ended is refused without a request to the store,
+// and no error of the store is reported.
+func TestR5_ARequestThatCameTooLateIsNotLookedUp(t *testing.T) {
+	r := newRig(nil, lookingUp)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, in := range []request{first(), again(first())} {
+		r.seen.forget()
+		wantProblem(t, r.sendCtx(ctx, t, in), http.StatusServiceUnavailable, lambdaidem.ErrOutOfTime)
+		r.wantEvents(t, lambdaidem.EventOutOfTime)
+	}
+}

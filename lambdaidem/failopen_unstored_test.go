@@ -1,0 +1,210 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// The tests of this file are about handlers that run without a lease, because of
+// Options.FailOpen, and whose answer is not stored.
+
+// A deployment rotates the secret of fingerprints in one step, while an attempt of the old version
+// runs. The retry reaches the new version, whose request to the store is throttled. It fails open
+// and fails for good. The guard can't tell whether the record is this request's; with a lease, it
+// would answer 422 and tell the client not to use a new key. The old attempt succeeds.
+func TestX5_AFinalFailureThatFailedOpenBesideARecordThatCantBeCompared(t *testing.T) {
+	for name, failure := range map[string]error{"stored": noPayment, "not stored": lambdaidem.Retryable(noPayment)} {
+		for _, state := range []string{"running", "completed"} {
+			t.Run(name+", "+state, func(t *testing.T) {
+				r := newRig(nil, failOpen, secrets(oldSecret))
+				finish := r.startAnother(t)
+				if state == "completed" {
+					finish()
+				}
+				next := r.later(func(context.Context, request) (response, error) { return response{}, failure }, secrets(newSecret))
+				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				out := next.send(t, first())
+				if state == "running" {
+					finish()
+				}
+				rec := r.record(t)
+				if out.StatusCode == http.StatusPaymentRequired {
+					t.Errorf("the client is told %d %s, and the record of its request is %s", out.StatusCode, out.Body, rec.State)
+				}
+			})
+		}
+	}
+}
+
+// The same as an inner call. If it has a lease, it is refused, and the outer 402 is not stored.
+func TestX5_AnInnerCallThatFailedOpenBesideARecordThatCantBeCompared(t *testing.T) {
+	for _, inner := range []string{"running", "dead", "completed"} {
+		t.Run(inner, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(nil)
+				old := r.guard.With(secrets(oldSecret))
+				began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+				go func() {
+					defer close(done)
+					_, _ = lambdaidem.Do(context.WithoutCancel(t.Context()), old, charge, func(context.Context) (int, error) {
+						close(began)
+						<-goOn
+						if inner == "dead" {
+							return 0, lambdaidem.Uncertain(errWire)
+						}
+						return 1, nil // charged
+					})
+				}()
+				<-began
+				if inner != "running" {
+					close(goOn)
+					<-done
+				}
+				if inner == "dead" {
+					time.Sleep(time.Hour)
+				}
+				r.store.forgetClaims()
+				next := r.guard.With(failOpen, secrets(newSecret))
+				r = r.later(payOr402(func(ctx context.Context) error {
+					r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+					_, err := lambdaidem.Do(ctx, next, charge, func(context.Context) (int, error) { return 0, noPayment })
+					return err
+				}))
+				out := r.send(t, first())
+				if inner == "running" {
+					close(goOn)
+					<-done
+				}
+				if rec := r.record(t); rec.State == lambdaidem.Completed {
+					t.Errorf("the 402 is stored for good, and the client is told %d %s", out.StatusCode, out.Body)
+				}
+			})
+		})
+	}
+}
+
+// If no request reaches the record, the guard can't know that the step has run. The service
+// recognizes the second charge by its downstream key.
+func TestE6_AStepThatFailOpenRepeatsHasTheSameDownstreamKey(t *testing.T) {
+	var keys []string
+	status := http.StatusServiceUnavailable
+	r := newRig(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Step(ctx, "charge", func(ctx context.Context) (int, error) {
+			keys = append(keys, lambdaidem.DownstreamKey(ctx, "bank"))
+			return 1, nil
+		})
+		return response{StatusCode: status}, err
+	}, failOpen)
+	r.send(t, first())
+	status = http.StatusCreated
+	r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+	r.send(t, first())
+	if len(keys) != 2 || keys[0] != keys[1] || keys[0] == "" {
+		t.Errorf("the downstream keys are %q; want two that are equal", keys)
+	}
+}
+
+// twice makes the inner call again if its first try failed, and returns the last error.
+func twice(call func(try int) error) error {
+	err := call(1)
+	if err != nil {
+		err = call(2)
+	}
+	return err
+}
+
+// throttledCalls lets the next claims fail open.
+func (r *rig) throttledCalls(n int) {
+	r.store.mu.Lock()
+	defer r.store.mu.Unlock()
+	r.store.next[acquire] = nil
+	for range n {
+		r.store.next[acquire] = append(r.store.next[acquire], refused(lambdaidem.ReasonThrottled))
+	}
+}
+
+// The bank does not reply to the first try: the card may be charged. The handler tries again, and
+// the bank declines, because the first charge has used up the limit. Both tries failed open. With
+// a lease, the second try would be refused, and the outcome would stay unknown.
+func TestX4_ADeclinedSecondTryThatFailedOpenForgetsTheUnknownFirst(t *testing.T) {
+	for name, second := range map[string]error{"rejected": noPayment, "permanent": lambdaidem.Permanent(errWire)} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			inner := r.guard.With(failOpen)
+			r = r.later(payOr402(func(ctx context.Context) error {
+				return twice(func(try int) error {
+					r.throttledCalls(1)
+					_, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) {
+						if try == 1 {
+							return 0, lambdaidem.Uncertain(context.DeadlineExceeded)
+						}
+						return 0, second
+					})
+					return err
+				})
+			}))
+			wantNo402(t, r)
+		})
+	}
+}
+
+// The first try fails open and is declined, and nothing is stored. The second try has a lease,
+// charges in a step, whose result is stored, and fails before the next step.
+func TestX4_AFailureThatFailedOpenIsNoAnswerOfTheRecord(t *testing.T) {
+	r := newRig(nil)
+	inner := r.guard.With(failOpen)
+	charged := 0
+	r = r.later(payOr402(func(ctx context.Context) error {
+		return twice(func(try int) error {
+			if try == 1 {
+				r.throttledCalls(1)
+			}
+			_, err := lambdaidem.Do(ctx, inner, charge, func(ctx context.Context) (int, error) {
+				if try == 1 {
+					return 0, noPayment
+				}
+				if _, err := lambdaidem.Step(ctx, "bank", func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
+					return 0, err
+				}
+				return 0, lambdaidem.Retryable(errWire)
+			})
+			return err
+		})
+	}))
+	wantNo402(t, r)
+	if charged != 1 {
+		t.Errorf("charged %d times", charged)
+	}
+}
+
+// The inner call fails open, charges in a step, and fails before the next step. With a lease, the
+// step is stored, and the 402 is not (TestX4_AReleasedInnerCallHidesNoStoredStep).
+func TestX4_AStepOfAnInnerCallThatFailedOpenCounts(t *testing.T) {
+	for name, failure := range map[string]error{"no mark": errors.New("the ledger is down"), "retryable": lambdaidem.Retryable(errWire), "rejected": lambdaidem.Retryable(noPayment)} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			inner := r.guard.With(failOpen)
+			charged := 0
+			r = r.later(payOr402(func(ctx context.Context) error {
+				r.throttledCalls(1)
+				_, err := lambdaidem.Do(ctx, inner, charge, func(ctx context.Context) (int, error) {
+					if _, err := lambdaidem.Step(ctx, "bank", func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
+						return 0, err
+					}
+					return 0, failure
+				})
+				return err
+			}))
+			out := r.send(t, first())
+			if out.StatusCode == http.StatusPaymentRequired {
+				t.Errorf("charged %d times, and the client is told %d for good: the record is %s", charged, out.StatusCode, r.record(t).State)
+			}
+		})
+	}
+}
