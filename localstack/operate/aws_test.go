@@ -23,10 +23,10 @@ import (
 	"github.com/jmespath/go-jmespath"
 )
 
-// awsCommand is the name by which this test's own binary is the AWS CLI: the CLI and the
-// SDK have one service model, so that an operation and its options are
-// named alike (AWS CLI User Guide, "Using the AWS CLI": names in kebab case). So the
-// page's lines are run without a CLI, and one that no CLI would take is refused.
+// awsCommand is the name under which this test's own binary acts as the AWS CLI. The CLI and
+// the SDK have one service model, so they have the same names of operations and options (AWS
+// CLI User Guide, "Using the AWS CLI": names in kebab case). The page's commands therefore run
+// without the CLI, and a command that the CLI would refuse is refused.
 const awsCommand = "aws"
 
 // isAWS tells whether this process is to be the CLI.
@@ -128,9 +128,10 @@ func optionsOf(args []string) (map[string][]string, error) {
 	return all, nil
 }
 
-// filterLogEvents is the operation of CloudWatch Logs, whose every log group is the file
-// where the page has the functions' log. It knows one form of a filter pattern, that of
-// an equal member (CloudWatch Logs User Guide, "Filter pattern syntax").
+// filterLogEvents returns the output of CloudWatch Logs' operation FilterLogEvents. Every log
+// group is the file in which the page has the functions' log. A filter pattern must compare
+// one member of a JSON object with a text (CloudWatch Logs User Guide, "Filter pattern
+// syntax").
 func filterLogEvents(options map[string][]string) (map[string]any, error) {
 	pattern := regexp.MustCompile(`^\{ \$\.(\w+) = "(\w+)" \}$`).FindStringSubmatch(strings.Join(options["filter-pattern"], " "))
 	start, err := strconv.ParseInt(strings.Join(options["start-time"], " "), 10, 64)
@@ -296,8 +297,8 @@ func printed(members map[string]any, options map[string][]string) (string, error
 	return string(text) + "\n", err
 }
 
-// asText returns a value in the CLI's text format: a line for each list, with tabs between
-// its members (AWS CLI User Guide, "Setting the output format in the AWS CLI").
+// asText returns a value in the CLI's text format: one line for each list, with tabs between
+// the members (AWS CLI User Guide, "Setting the output format in the AWS CLI").
 func asText(value any) string {
 	list, isList := value.([]any)
 	if !isList {
