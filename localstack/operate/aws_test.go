@@ -7,19 +7,26 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/jmespath/go-jmespath"
 )
 
-// awsCommand is the name by which this test's own binary is the AWS CLI for DynamoDB:
-// the CLI and the SDK have one service model, so that an operation and its options are
-// named alike (AWS CLI User Guide, "Using the AWS CLI": names in kebab case). So the
-// page's lines are run without a CLI, and one that no CLI would take is refused.
+// awsCommand is the name under which this test's own binary acts as the AWS CLI. The CLI and
+// the SDK have one service model, so they have the same names of operations and options (AWS
+// CLI User Guide, "Using the AWS CLI": names in kebab case). The page's commands therefore run
+// without the CLI, and a command that the CLI would refuse is refused.
 const awsCommand = "aws"
 
 // isAWS tells whether this process is to be the CLI.
@@ -27,7 +34,7 @@ func isAWS() bool { return filepath.Base(os.Args[0]) == awsCommand }
 
 // runAWS runs a command line of the CLI and returns its exit code.
 func runAWS(args []string) int {
-	out, err := callDynamoDB(context.Background(), args)
+	out, err := callAWS(context.Background(), args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -36,28 +43,64 @@ func runAWS(args []string) int {
 	return 0
 }
 
-// callDynamoDB calls the operation that the words name, by the SDK.
-func callDynamoDB(ctx context.Context, args []string) (string, error) {
-	if len(args) < 2 || args[0] != "dynamodb" || len(args)%2 != 0 {
-		return "", fmt.Errorf("aws: %q is no operation of DynamoDB with options", args)
-	}
+// ofEveryCommand are the options of the CLI itself, which every command has.
+var ofEveryCommand = map[string]bool{"query": true, "output": true, "region": true}
+
+// clients returns the clients of the services that the page's commands call, by the CLI's
+// names of the services.
+func clients(ctx context.Context) map[string]any {
 	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil
+	}
+	return map[string]any{
+		"dynamodb": dynamodb.NewFromConfig(cfg), "sqs": sqs.NewFromConfig(cfg),
+		"kms": kms.NewFromConfig(cfg), "lambda": lambda.NewFromConfig(cfg),
+	}
+}
+
+// operation returns the method of a service's client with the CLI's name.
+func operation(all map[string]any, service, name string) (method reflect.Value, known bool) {
+	client, known := all[service]
+	if !known {
+		return method, false
+	}
+	method = reflect.ValueOf(client).MethodByName(pascal(name))
+	return method, method.IsValid()
+}
+
+// callAWS runs the command that the words name, and returns what the CLI prints.
+func callAWS(ctx context.Context, args []string) (string, error) {
+	if len(args) < 2 {
+		return "", fmt.Errorf("aws: %q names no service and operation", args)
+	}
+	options, err := optionsOf(args[2:])
 	if err != nil {
 		return "", err
 	}
-	method := reflect.ValueOf(dynamodb.NewFromConfig(cfg)).MethodByName(pascal(args[1]))
-	if !method.IsValid() {
-		return "", fmt.Errorf("aws: there is no operation %s", args[1])
+	if args[0] == "logs" && args[1] == "filter-log-events" {
+		found, err := filterLogEvents(options)
+		if err != nil {
+			return "", err
+		}
+		return printed(found, options)
+	}
+	method, known := operation(clients(ctx), args[0], args[1])
+	if !known {
+		return "", fmt.Errorf("aws: there is no operation %s of %s here", args[1], args[0])
 	}
 	input := reflect.New(method.Type().In(1).Elem())
-	for i := 2; i < len(args); i += 2 {
-		field := input.Elem().FieldByName(pascal(strings.TrimPrefix(args[i], "--")))
-		if !strings.HasPrefix(args[i], "--") || !field.IsValid() {
-			return "", fmt.Errorf("aws: %s has no option %s", args[1], args[i])
+	for name, values := range options {
+		if ofEveryCommand[name] {
+			continue
 		}
-		value, err := option(field.Type(), args[i+1])
+		field := input.Elem().FieldByName(pascal(name))
+		if !field.IsValid() {
+			return "", fmt.Errorf("aws: %s has no option --%s", args[1], name)
+		}
+		value, err := option(field.Type(), values)
 		if err != nil {
-			return "", fmt.Errorf("aws: %s %s: %w", args[i], args[i+1], err)
+			return "", fmt.Errorf("aws: --%s %q: %w", name, values, err)
 		}
 		field.Set(value)
 	}
@@ -65,7 +108,56 @@ func callDynamoDB(ctx context.Context, args []string) (string, error) {
 	if err, failed := results[1].Interface().(error); failed {
 		return "", err
 	}
-	return printedBy(results[0].Elem())
+	return printed(membersOf(results[0].Elem()), options)
+}
+
+// optionsOf returns the values of each option of a command line.
+func optionsOf(args []string) (map[string][]string, error) {
+	all, name := map[string][]string{}, ""
+	for _, arg := range args {
+		if option, is := strings.CutPrefix(arg, "--"); is {
+			name = option
+			all[name] = nil
+			continue
+		}
+		if name == "" {
+			return nil, fmt.Errorf("aws: %q belongs to no option", arg)
+		}
+		all[name] = append(all[name], arg)
+	}
+	return all, nil
+}
+
+// filterLogEvents returns the output of CloudWatch Logs' operation FilterLogEvents. Every log
+// group is the file in which the page has the functions' log. A filter pattern must compare
+// one member of a JSON object with a text (CloudWatch Logs User Guide, "Filter pattern
+// syntax").
+func filterLogEvents(options map[string][]string) (map[string]any, error) {
+	pattern := regexp.MustCompile(`^\{ \$\.(\w+) = "(\w+)" \}$`).FindStringSubmatch(strings.Join(options["filter-pattern"], " "))
+	start, err := strconv.ParseInt(strings.Join(options["start-time"], " "), 10, 64)
+	if pattern == nil || err != nil || len(options["log-group-name"]) != 1 {
+		return nil, fmt.Errorf("aws: logs filter-log-events has the options %q", options)
+	}
+	log, err := os.ReadFile(logFile)
+	if err != nil {
+		return nil, err
+	}
+	found := []any{}
+	for line := range strings.Lines(string(log)) {
+		var members map[string]any
+		at := strings.IndexByte(line, '{')
+		if at < 0 || json.Unmarshal([]byte(line[at:]), &members) != nil || members[pattern[1]] != pattern[2] {
+			continue
+		}
+		logged, err := time.Parse(time.RFC3339, fmt.Sprint(members["timestamp"]))
+		if err != nil {
+			return nil, err
+		}
+		if logged.UnixMilli() >= start {
+			found = append(found, map[string]any{"message": strings.TrimSpace(line[at:])})
+		}
+	}
+	return map[string]any{"events": found}, nil
 }
 
 // pascal is a name of the CLI's as the API has it: table-name is TableName.
@@ -79,11 +171,17 @@ func pascal(name string) string {
 	return all.String()
 }
 
-// option is a value as the CLI takes it: text, JSON, or the shorthand of a structure,
-// Name=value,Name=value.
-func option(kind reflect.Type, text string) (reflect.Value, error) {
-	none := reflect.Value{}
+// option is a value as the CLI takes it: text, a number, words, JSON, or the shorthand of a
+// structure, Name=value,Name=value.
+func option(kind reflect.Type, values []string) (reflect.Value, error) {
+	none, text := reflect.Value{}, strings.Join(values, " ")
 	switch {
+	case kind.Kind() == reflect.Slice && kind.Elem().Kind() == reflect.String:
+		words := reflect.MakeSlice(kind, 0, len(values))
+		for _, word := range values {
+			words = reflect.Append(words, reflect.ValueOf(word).Convert(kind.Elem()))
+		}
+		return words, nil
 	case kind == reflect.TypeFor[map[string]types.AttributeValue](), kind.Kind() == reflect.Slice:
 		return fromJSON(kind, []byte(text))
 	case kind.Kind() == reflect.Pointer && kind.Elem().Kind() == reflect.Struct:
@@ -94,7 +192,7 @@ func option(kind reflect.Type, text string) (reflect.Value, error) {
 			if !field.IsValid() {
 				return none, fmt.Errorf("there is no %q", name)
 			}
-			v, err := option(field.Type(), value)
+			v, err := option(field.Type(), []string{value})
 			if err != nil {
 				return none, err
 			}
@@ -164,18 +262,59 @@ func fromJSON(kind reflect.Type, text []byte) (reflect.Value, error) {
 	}
 }
 
-// printedBy is an output as the CLI prints it: JSON, or nothing where nothing is in it.
-// DynamoDB Local tells what was consumed without being asked; DynamoDB does not.
-func printedBy(output reflect.Value) (string, error) {
+// membersOf returns the members of an output that the CLI prints. DynamoDB Local tells what
+// was consumed without being asked; DynamoDB does not.
+func membersOf(output reflect.Value) map[string]any {
 	all := map[string]any{}
 	for i := range output.NumField() {
 		if name := output.Type().Field(i).Name; output.Type().Field(i).IsExported() && name != "ResultMetadata" && name != "ConsumedCapacity" && !output.Field(i).IsZero() {
 			all[name] = output.Field(i).Interface()
 		}
 	}
-	if len(all) == 0 {
+	return all
+}
+
+// printed returns an output as the CLI prints it: JSON, text, or nothing if nothing is in the
+// output.
+func printed(members map[string]any, options map[string][]string) (string, error) {
+	if len(members) == 0 {
 		return "", nil
 	}
-	text, err := json.MarshalIndent(all, "", "    ")
+	text, err := json.MarshalIndent(members, "", "    ")
+	if query := options["query"]; query != nil && err == nil {
+		var parsed any
+		if err = json.Unmarshal(text, &parsed); err == nil {
+			parsed, err = jmespath.Search(strings.Join(query, " "), parsed)
+		}
+		if err != nil {
+			return "", err
+		}
+		if slices.Equal(options["output"], []string{"text"}) {
+			return asText(parsed), nil
+		}
+		text, err = json.MarshalIndent(parsed, "", "    ")
+	}
 	return string(text) + "\n", err
+}
+
+// asText returns a value in the CLI's text format: one line for each list, with tabs between
+// the members (AWS CLI User Guide, "Setting the output format in the AWS CLI").
+func asText(value any) string {
+	list, isList := value.([]any)
+	if !isList {
+		return fmt.Sprintln(value)
+	}
+	var words []string
+	var lines strings.Builder
+	for _, member := range list {
+		if _, isList := member.([]any); isList {
+			lines.WriteString(asText(member))
+		} else {
+			words = append(words, fmt.Sprint(member))
+		}
+	}
+	if len(words) > 0 {
+		lines.WriteString(strings.Join(words, "\t") + "\n")
+	}
+	return lines.String()
 }

@@ -2,13 +2,12 @@ package operate_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -35,36 +34,13 @@ func (w *world) afterwards(t *testing.T) {
 			t.Errorf("the outcome %s is not found once: %s", outcome, found)
 		}
 	}
-	w.findsByQuery(t, w.page.section(t, r.title), w.log(t))
+	if lines := w.find(t, savedQuery(t, "unguarded calls")); len(lines) != 3 {
+		t.Errorf("the query finds other outcomes than the commands: %v", lines)
+	}
+	w.findsByItsQueries(t, "operate.md")
+	w.findsByItsQueries(t, "regions.md")
 	if out := r.block(); !strings.Contains(out, "settled attempt 1") || !strings.Contains(out, "TICKET-1") {
 		t.Errorf("who settled it is not shown: %s", out)
-	}
-}
-
-// findsByQuery checks that the section's query for CloudWatch Logs Insights, which is
-// not here, would find what the log has: its outcomes and its fields are those of the
-// functions' lines.
-func (w *world) findsByQuery(t *testing.T, section, log string) {
-	t.Helper()
-	query := regexp.MustCompile("(?s)\n *```\n *filter outcome in \\[(.*?)\\] and ispresent\\((\\w+)\\)\n *\\| fields @timestamp, (.*?)\n").FindStringSubmatch(section)
-	if query == nil {
-		t.Fatal("the section has no query")
-	}
-	var line map[string]any
-	for text := range strings.Lines(log) {
-		if at := strings.IndexByte(text, '{'); at >= 0 && strings.Contains(text, `"lease_lost"`) {
-			if err := json.Unmarshal([]byte(text[at:]), &line); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for field := range strings.SplitSeq(query[2]+", "+query[3], ", ") {
-		if line[field] == nil {
-			t.Errorf("the query asks for %s, which a line has not: %v", field, line)
-		}
-	}
-	if query[1] != `"failed_open", "switched_off", "lease_lost"` {
-		t.Errorf("the query asks for other outcomes than the commands: %s", query[1])
 	}
 }
 
@@ -88,12 +64,16 @@ func (w *world) loseALease(t *testing.T, r request) {
 // do: once a guard fails open, once it is switched off.
 func (w *world) unguarded(t *testing.T) {
 	t.Helper()
-	log, err := os.OpenFile(filepath.Join(w.folder, logFile), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
+	var logs []io.Writer
+	for _, name := range []string{logFile, cloudFile} {
+		log, err := os.OpenFile(filepath.Join(w.folder, name), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close() //nolint:errcheck // a write that failed is not found
+		logs = append(logs, log)
 	}
-	defer log.Close() //nolint:errcheck // a write that failed is not found
-	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	logger := slog.New(slog.NewJSONHandler(io.MultiWriter(logs...), &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: asOnLambda}))
 	store := idemtest.NewStore(memstore.New())
 	store.Always(idemtest.Acquire, idemtest.Refuse(lambdaidem.ReasonUnreachable))
 	for _, off := range []string{"false", "true"} {
@@ -108,6 +88,18 @@ func (w *world) unguarded(t *testing.T) {
 			t.Fatalf("unguarded it got %+v, %v", out, err)
 		}
 	}
+}
+
+// asOnLambda gives the time and the message of a log line the names that
+// lambdacontext.NewLogger gives them.
+func asOnLambda(_ []string, attribute slog.Attr) slog.Attr {
+	switch attribute.Key {
+	case slog.TimeKey:
+		attribute.Key = "timestamp"
+	case slog.MessageKey:
+		attribute.Key = "message"
+	}
+	return attribute
 }
 
 func created(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {

@@ -33,6 +33,7 @@ func TestD2_OperateMD_SolvesEachCase(t *testing.T) {
 	t.Run("a failed condition", w.conditionFailed)
 	t.Run("a failing handler", w.handlerFails)
 	t.Run("a lost answer", w.answerLost)
+	t.Run("a failing message", w.messageFails)
 	t.Run("afterwards", w.afterwards)
 	if *update {
 		w.page.write(t)
@@ -92,6 +93,7 @@ func (w *world) stuck(t *testing.T, died casualties) {
 	if want := "held: "; !strings.Contains(seen, want) {
 		t.Errorf("the page shows no held record: %s", seen)
 	}
+	w.findsKey(t, r, died["transfer-17"])
 	listed := r.block()
 	if strings.Count(listed, "  held  ") != 3 || strings.Count(listed, "  dead  ") != 1 {
 		t.Errorf("the page lists not what died: %s", listed)
@@ -100,6 +102,31 @@ func (w *world) stuck(t *testing.T, died casualties) {
 	if over := r.block(); !strings.Contains(over, "completed: ") || !strings.Contains(over, "attempt      2") {
 		t.Errorf("the retry that took over is not shown: %s", over)
 	}
+}
+
+// findsKey: who has only a key finds its record by the key's hash, once a retry was refused.
+// A retry that was refused because an attempt is running has no such line, but a line of
+// metrics.
+func (w *world) findsKey(t *testing.T, r *reader, held request) {
+	t.Helper()
+	w.send(t, held.again()).expect(t, http.StatusConflict, false, "idempotency_attempt_abandoned")
+	found := r.block()
+	hash, _, _ := strings.Cut(found, "\n")
+	if !strings.Contains(found, `|alice"`) {
+		t.Errorf("the caller is not found: %s", found)
+	}
+	query := strings.ReplaceAll(savedQuery(t, "find a key"), "HASH", hash)
+	for _, line := range w.find(t, query) {
+		if line["record"] != aRecord.FindString(found) || line["scope"] == "" {
+			t.Errorf("the query finds %v; the commands %s", line, found)
+		}
+	}
+
+	running := payment("bob", "order-4")
+	w.whileRunning(t, running, func() {
+		w.send(t, running).expect(t, http.StatusConflict, false, "idempotency_in_progress")
+	})
+	w.findsRecord(t, "repeated requests", aRecord.FindString(r.shell.must("%s", showCommand(running))))
 }
 
 // held: of three records that wait for an operator one is settled, one released and one

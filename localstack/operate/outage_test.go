@@ -73,6 +73,9 @@ func (w *world) heldByAnOutage(t *testing.T, locked request) {
 	if out := r.block(); strings.Count(out, "lambdaidem#") != 1 || !strings.Contains(out, "  held  ") {
 		t.Errorf("not the one record is listed: %s", out)
 	}
+	if out := r.block(); out != "1\n" {
+		t.Errorf("not the one line of the log is collected: %s", out)
+	}
 	if out := r.block(); !strings.Contains(out, "1 record released.") {
 		t.Errorf("the record is not released: %s", out)
 	}
@@ -108,6 +111,9 @@ func (w *world) handlerFails(t *testing.T) {
 	}
 	if out := r.block(); !strings.Contains(out, "last failure  http_500") || !strings.Contains(out, "attempt       2") {
 		t.Errorf("the handler's failure is not shown: %s", out)
+	}
+	if lines := w.findsRecord(t, "failed attempts", aRecord.FindString(r.shell.must("%s", showCommand(fails)))); len(lines) != 2 {
+		t.Errorf("the two attempts that failed are not found: %v", lines)
 	}
 	w.send(t, fails).expect(t, http.StatusCreated, false, "pay_")
 	r.completedBy(3)

@@ -27,20 +27,26 @@ type page struct {
 
 var heading = regexp.MustCompile(`(?m)^## (.*)\n`)
 
-func readPage(t *testing.T) *page {
+func readFile(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(pagePath)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(text)
+}
+
+func readPage(t *testing.T) *page {
+	t.Helper()
+	text := readFile(t, pagePath)
 	p := &page{titles: []string{""}, text: map[string]string{}}
 	begun := 0
-	for _, at := range heading.FindAllSubmatchIndex(text, -1) {
-		p.text[p.titles[len(p.titles)-1]] = string(text[begun:at[0]])
-		p.titles = append(p.titles, string(text[at[2]:at[3]]))
+	for _, at := range heading.FindAllStringSubmatchIndex(text, -1) {
+		p.text[p.titles[len(p.titles)-1]] = text[begun:at[0]]
+		p.titles = append(p.titles, text[at[2]:at[3]])
 		begun = at[0]
 	}
-	p.text[p.titles[len(p.titles)-1]] = string(text[begun:])
+	p.text[p.titles[len(p.titles)-1]] = text[begun:]
 	return p
 }
 

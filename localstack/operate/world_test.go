@@ -17,6 +17,7 @@ import (
 
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+	"github.com/lambdaidem/toolkit/localstack/elasticmq"
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 	"github.com/lambdaidem/toolkit/localstack/metrics"
 	"github.com/lambdaidem/toolkit/localstack/stack"
@@ -57,8 +58,10 @@ type world struct {
 const (
 	pageTable    = "IdempotencyTable"
 	pageEndpoint = "http://127.0.0.1:3001"
-	setUpTitle   = "Before the night"     // the section that installs and exports
-	logFile      = "up.log"               // where the page has the functions' log
+	setUpTitle   = "Before the night" // the section that installs and exports
+	logFile      = "up.log"           // where the page has the functions' log
+	cloudFile    = "cloudwatch.log"   // that log with the lines of metrics, as CloudWatch has it
+	pageQueue    = "NotificationsDeadQueue.fifo"
 	pageMoment   = "2026-11-23T03:00:00Z" // to which the page restores
 )
 
@@ -72,8 +75,12 @@ func openWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cloud, err := os.OpenFile(filepath.Join(w.folder, cloudFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.stack, err = stack.Start(t.Context(), stack.Options{
-		Progress: io.Discard, FunctionLog: w.counted.Log(log, false),
+		Progress: io.Discard, FunctionLog: io.MultiWriter(w.counted.Log(log, false), cloud),
 		Change: func(sam *template.Template) {
 			sam.Function("TransfersFunction").Timeout = shortTimeout
 			sam.Function("PaymentsFunction").Timeout = shortTimeout
@@ -89,7 +96,7 @@ func openWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, close := range []func() error{w.stack.Stop, w.between.Close, log.Close} {
+		for _, close := range []func() error{w.stack.Stop, w.between.Close, log.Close, cloud.Close} {
 			if err := close(); err != nil {
 				t.Error(err)
 			}
@@ -105,11 +112,23 @@ func openWorld(t *testing.T) *world {
 	}
 	install, exports := setUp(t, w.page.section(t, setUpTitle))
 	table := w.stack.Table("IdempotencyTable")
-	w.exports, w.env = exports, clean(tools(t, install))
-	w.toReal = strings.NewReplacer(pageEndpoint, w.stack.Database().Endpoint(), pageTable, table,
+	w.exports, w.env = exports, append(clean(tools(t, install)), elasticmq.EndpointVariable+"="+w.stack.SQS().Endpoint())
+	w.toReal = strings.NewReplacer(pageQueue, w.queue(t, "NotificationsDeadQueue"), pageEndpoint, w.stack.Database().Endpoint(), pageTable, table,
 		`"TransfersTable"`, strconv.Quote(w.stack.Table("TransfersTable")), `"AccountsTable"`, strconv.Quote(w.stack.Table("AccountsTable")))
 	w.toPage = strings.NewReplacer(w.stack.Database().Endpoint(), pageEndpoint, table, pageTable, w.stack.Table("AccountsTable"), "AccountsTable")
 	return w
+}
+
+// queue returns the name of a queue of the template.
+func (w *world) queue(t *testing.T, logicalID string) string {
+	t.Helper()
+	for _, queue := range w.stack.Template().Queues {
+		if queue.LogicalID == logicalID {
+			return queue.Name
+		}
+	}
+	t.Fatalf("the template has no queue %s", logicalID)
+	return ""
 }
 
 // choose is the proxy's: what becomes of a call of a function's.

@@ -1,8 +1,10 @@
 package template_test
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,11 +12,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
 // query is a saved one of CloudWatch Logs Insights.
@@ -41,7 +47,8 @@ func queries(t *testing.T) map[string]query {
 }
 
 func TestO1_QueriesThatAnOperatorNeeds(t *testing.T) {
-	want := []string{"errors by code", "history of a record", "slow calls", "throttled keys", "uncertain calls"}
+	want := []string{"errors by code", "failed attempts", "failed messages", "find a key", "history of a record",
+		"repeated requests", "slow calls", "throttled keys", "uncertain calls", "unguarded calls"}
 	if diff := cmp.Diff(want, keysOf(queries(t))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -62,9 +69,19 @@ func TestO1_QueriesReadEveryLog(t *testing.T) {
 	}
 }
 
-// logged are the fields of a log line, as the functions' own logger and observer write
-// it.
+// logged returns the names of the fields in the lines of functionLog.
 func logged(t *testing.T) map[string]bool {
+	t.Helper()
+	fields := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?:^|\s)([a-zA-Z]+)=`).FindAllStringSubmatch(functionLog(t), -1) {
+		fields[m[1]] = true // the text and the JSON format have the same
+	}
+	return fields
+}
+
+// functionLog returns what a function logs if each outcome occurs once, a message fails, and
+// another message is not begun for lack of time. The functions' own logger writes it.
+func functionLog(t *testing.T) string {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
@@ -79,6 +96,7 @@ func logged(t *testing.T) map[string]bool {
 	for _, e := range everyEvent() {
 		lambdaidem.SlogObserver(logger).Observe(ctx, e)
 	}
+	failMessages(ctx, t, logger)
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +104,24 @@ func logged(t *testing.T) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fields := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?:^|\s)([a-zA-Z]+)=`).FindAllStringSubmatch(string(text), -1) {
-		fields[m[1]] = true // the text and the JSON format have the same
+	return string(text)
+}
+
+// failMessages has one message fail, and another one not begin.
+func failMessages(ctx context.Context, t *testing.T, logger *slog.Logger) {
+	t.Helper()
+	before := slog.Default()
+	slog.SetDefault(logger)
+	defer slog.SetDefault(before)
+	handler := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace, o.Observer = "queue", lambdaidem.Discard }).
+		SQS(func(context.Context, events.SQSMessage) error { return io.ErrUnexpectedEOF })
+	late, end := context.WithDeadline(ctx, time.Now())
+	defer end()
+	for _, ctx := range []context.Context{ctx, late} {
+		if _, err := handler(ctx, idemtest.SQS("arn:aws:sqs:us-east-1:123456789012:queue", idemtest.Message{Body: "a"})); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return fields
 }
 
 // measured are the fields of a line of metrics, at its first level.
@@ -183,7 +214,10 @@ func TestO1_QueriesNameFieldsOfTheLog(t *testing.T) {
 
 // O1: the outcomes and the reason that queries ask for are those that there are.
 func TestO1_QueriesAskForWhatCanBe(t *testing.T) {
-	kinds := map[string]bool{string(lambdaidem.ReasonThrottled): true, "ID": true}
+	kinds := map[string]bool{string(lambdaidem.ReasonThrottled): true, "ID": true, "HASH": true}
+	for _, m := range regexp.MustCompile(`msg="([^"]*)"|message="([^"]*)"`).FindAllStringSubmatch(functionLog(t), -1) {
+		kinds[m[1]+m[2]] = true
+	}
 	for _, e := range everyEvent() {
 		kinds[string(e.Kind)] = true
 	}

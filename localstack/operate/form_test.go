@@ -1,0 +1,66 @@
+package operate_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The page promises one form for every section. A reader in a hurry looks for the same words
+// at the same places.
+func TestD2_OperateMD_SectionsHaveOneForm(t *testing.T) {
+	p := readPage(t)
+	parts := map[string]string{}
+	begun := false
+	for _, title := range p.titles {
+		if begun {
+			parts[title], _, _ = strings.Cut(p.text[title], "\n### ")
+		}
+		begun = begun || title == setUpTitle
+		for _, subsection := range strings.Split(p.text[title], "\n### ")[1:] {
+			name, text, _ := strings.Cut(subsection, "\n")
+			if name != "A handler that makes guarded calls" { // a part of "A key is held", and no incident
+				parts[name] = text
+			}
+		}
+	}
+	if len(parts) < 20 {
+		t.Fatalf("the page has %d sections", len(parts))
+	}
+	for title, text := range parts {
+		for what, form := range map[string]string{
+			"first command": `\*\*First`, "decision": `(?i)\*\*decide`, "verification": `\*\*Verify`,
+			"reason to stop": `\*\*Stop and `, "sentence for customers": `\*\*Tell (the )?(customer|client)`,
+		} {
+			if !regexp.MustCompile(form).MatchString(text) {
+				t.Errorf("%q has no %s (%s)", title, what, form)
+			}
+		}
+	}
+}
+
+// Each command of AWS that the page, or a page that it sends a reader to, names within its
+// sentences exists, with its options. The operations of CloudWatch Logs and CloudTrail are not
+// checked, because no client of theirs is linked.
+func TestD2_OperateMD_NamesCommandsOfAWS(t *testing.T) {
+	commands := 0
+	for _, page := range []string{pagePath, "../../docs/regions.md"} {
+		for _, m := range regexp.MustCompile("aws (dynamodb|sqs|kms|lambda) ([a-z-]+)([^`\n|]*)").FindAllStringSubmatch(readFile(t, page), -1) {
+			commands++
+			method, known := operation(clients(t.Context()), m[1], m[2])
+			if !known {
+				t.Errorf("%s has no operation %s", m[1], m[2])
+				continue
+			}
+			input := method.Type().In(1).Elem()
+			for _, option := range regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(m[3], -1) {
+				if _, found := input.FieldByName(pascal(option[1])); !found && !ofEveryCommand[option[1]] {
+					t.Errorf("aws %s %s has no option --%s", m[1], m[2], option[1])
+				}
+			}
+		}
+	}
+	if commands < 15 {
+		t.Errorf("the pages name %d commands", commands)
+	}
+}
