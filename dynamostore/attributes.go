@@ -7,6 +7,7 @@ import (
 // The attributes of an item, by their standard names.
 const (
 	attrID          = "id"                     // S, the partition key
+	attrSortKey     = ""                       // S, the sort key, with the same value as the partition key; it has no standard name, because most tables have no sort key
 	attrStatus      = "status"                 // S, INPROGRESS, COMPLETED or RELEASED
 	attrToken       = "token"                  // S, the fencing token
 	attrAttempt     = "attempt"                // N, 1 for the first attempt, one more for each takeover
@@ -81,6 +82,8 @@ const (
 var itemAttributes = [...]attribute{
 	{attrID, "#id", kindString, 0, func(it *item) field { return (*text)(&it.ID) },
 		&renaming{"IDAttribute", func(o *Options) *string { return &o.IDAttribute }}},
+	{attrSortKey, "#sort_key", kindString, 0, func(it *item) field { return sortKey{it} },
+		&renaming{"SortKeyAttribute", func(o *Options) *string { return &o.SortKeyAttribute }}},
 	{attrStatus, "#status", kindString, takeover | completion | release, func(it *item) field { return (*text)(&it.Status) },
 		&renaming{"StatusAttribute", func(o *Options) *string { return &o.StatusAttribute }}},
 	{attrExpiration, "#expiration", kindNumber, takeover | completion | release | holding, func(it *item) field { return &it.Expiration },
@@ -144,6 +147,9 @@ func (o *Options) layout() *layout {
 
 // id returns the name of the partition key in this table.
 func (l *layout) id() string { return l[0].name }
+
+// sortKey returns the name of the sort key in this table, or "" if the table has none.
+func (l *layout) sortKey() string { return l[1].name }
 
 // nameOf returns the name that the attribute with the given standard name has in this table.
 func (l *layout) nameOf(standard string) string {

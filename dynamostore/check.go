@@ -21,7 +21,7 @@ type TableCode string
 const (
 	NoTable           TableCode = "no_table"            // the table does not exist in this account and Region
 	TableNotActive    TableCode = "table_not_active"    // the table is neither ACTIVE nor UPDATING: it is being created or deleted, for example
-	WrongKey          TableCode = "wrong_key"           // the table's key is not a single string attribute of the expected name
+	WrongKey          TableCode = "wrong_key"           // the attributes of the table's key don't have the expected names, or are not strings
 	TTLOff            TableCode = "ttl_off"             // TTL is disabled, so records are never deleted
 	TTLWrongAttribute TableCode = "ttl_wrong_attribute" // TTL is enabled on another attribute
 	NoPermission      TableCode = "no_permission"       // the credentials don't allow an action
@@ -193,18 +193,25 @@ func checkKey(table string, d *types.TableDescription, o *Options) TableProblems
 	wrong := func(format string, args ...any) {
 		problems = append(problems, &TableProblem{Code: WrongKey, Detail: fmt.Sprintf("table %q ", table) + fmt.Sprintf(format, args...)})
 	}
+	var sortKey string
 	for _, k := range d.KeySchema {
-		name := aws.ToString(k.AttributeName)
-		switch {
-		case k.KeyType == types.KeyTypeRange:
-			wrong("has the sort key %q; a key can't be changed, so make another table with the partition key %q alone", name, o.IDAttribute)
-		case name != o.IDAttribute:
-			wrong("has the partition key %q, not %q; set Options.IDAttribute to %q, or make another table", name, o.IDAttribute, name)
-		default:
-			if t := attributeType(d, name); t != types.ScalarAttributeTypeS {
-				wrong("has a partition key %q of type %s, not S (string); a key can't be changed, so make another table", name, t)
-			}
+		name, role, option, want := aws.ToString(k.AttributeName), "partition key", "IDAttribute", o.IDAttribute
+		if k.KeyType == types.KeyTypeRange {
+			sortKey = name
+			role, option, want = "sort key", "SortKeyAttribute", o.SortKeyAttribute
 		}
+		t := attributeType(d, name)
+		switch {
+		case t != types.ScalarAttributeTypeS:
+			wrong("has a %s %q of type %s, not S (string); a key can't be changed, so make another table", role, name, t)
+		case want == "":
+			wrong("has the %s %q; set Options.%s to %q, or make another table", role, name, option, name)
+		case name != want:
+			wrong("has the %s %q, not %q; set Options.%s to %q, or make another table", role, name, want, option, name)
+		}
+	}
+	if sortKey == "" && o.SortKeyAttribute != "" {
+		wrong("has no sort key, and Options.SortKeyAttribute is %q; leave the option empty, or make another table", o.SortKeyAttribute)
 	}
 	return problems
 }

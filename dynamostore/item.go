@@ -18,6 +18,7 @@ import (
 // attributevalue took three times as long, with 21 more allocations for each replay.
 type item struct {
 	ID          string
+	SortKey     string // the sort key that was read; "" if the table has no sort key, or if the item was not read
 	Status      lambdaidem.State
 	Token       string
 	Attempt     integer
@@ -111,6 +112,8 @@ func (it *item) strange() string {
 	switch {
 	case it.ID == "":
 		return "it has no " + attrID
+	case it.SortKey != "" && it.SortKey != it.ID:
+		return "its sort key is not its " + attrID
 	case it.Token == "":
 		return "it has no " + attrToken
 	case it.Attempt.n < 1:

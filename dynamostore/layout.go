@@ -14,7 +14,7 @@ func (l *layout) attributes(it *item) attributes {
 	const most = 14 // most items have no more attributes; for a larger map, Go allocates twice the memory
 	attrs := make(attributes, most)
 	for i := range l {
-		if v := valueOf(itemAttributes[i].field(it)); v != nil {
+		if v := valueOf(itemAttributes[i].field(it)); v != nil && l[i].name != "" {
 			attrs[l[i].name] = v
 		}
 	}
@@ -25,7 +25,7 @@ func (l *layout) attributes(it *item) attributes {
 func (l *layout) size(it *item) int {
 	n := 0
 	for i := range l {
-		if f := itemAttributes[i].field(it); f.present() {
+		if f := itemAttributes[i].field(it); f.present() && l[i].name != "" {
 			n += len(l[i].name) + f.size()
 		}
 	}
@@ -41,9 +41,8 @@ func (l *layout) parse(attrs attributes) (*item, error) {
 		if v == nil {
 			continue
 		}
-		a := &itemAttributes[i]
-		if want := takeValue(a.field(it), v); want != "" {
-			return nil, foreign("its "+a.standard+" is not "+want, attrs)
+		if want := takeValue(itemAttributes[i].field(it), v); want != "" {
+			return nil, foreign("its "+l[i].name+" is not "+want, attrs)
 		}
 	}
 	why := it.strange()
@@ -119,7 +118,7 @@ func (l *layout) column(name string) int {
 func (l *layout) appendItem(b []byte, it *item) []byte {
 	b = append(b, '{')
 	for i := range l {
-		if f := itemAttributes[i].field(it); f.present() {
+		if f := itemAttributes[i].field(it); f.present() && l[i].name != "" {
 			if i > 0 { // attribute 0 is the id, which every item has
 				b = append(b, ',')
 			}
@@ -133,7 +132,22 @@ func (l *layout) appendItem(b []byte, it *item) []byte {
 // appendKey appends the primary key of the item with this id, in DynamoDB's JSON.
 func (l *layout) appendKey(b []byte, id string) []byte {
 	b = append(lowlevel.AppendString(append(b, '{'), l.id()), `:{"S":`...)
-	return append(lowlevel.AppendString(b, id), "}}"...)
+	b = append(lowlevel.AppendString(b, id), '}')
+	if sortKey := l.sortKey(); sortKey != "" {
+		b = append(lowlevel.AppendString(append(b, ','), sortKey), `:{"S":`...)
+		b = append(lowlevel.AppendString(b, id), '}')
+	}
+	return append(b, '}')
+}
+
+// key returns the primary key of the item with this id, as a map for the SDK. The item may be
+// a record or a part of an answer.
+func (l *layout) key(id string) attributes {
+	key := attributes{l.id(): str(id)}
+	if l.sortKey() != "" {
+		key[l.sortKey()] = str(id)
+	}
+	return key
 }
 
 // The method expression returns an UpdateExpression for the attributes that the given updates

@@ -32,7 +32,7 @@ type desk struct {
 func openDesk(t *testing.T, optFns ...func(*Options)) *desk {
 	t.Helper()
 	d := &desk{clock: time.Now().Add(-10 * time.Minute)} // so that leases are over by the database's clock
-	d.client, d.table = freshTable(t)
+	d.client, d.table = freshTable(t, optFns...)
 	d.store = New(d.client, d.table, append([]func(*Options){patient}, optFns...)...)
 	d.guard = lambdaidem.New(d.store, func(o *lambdaidem.Options) {
 		o.Namespace, o.Observer, o.Clock = "shop", lambdaidem.Discard, func() time.Time { return d.clock }

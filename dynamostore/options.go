@@ -114,6 +114,17 @@ type Options struct {
 	// in the programs that search when no record that was locked before is still in progress.
 	LeaseShards int
 
+	// SortKeyAttribute is the name of the table's sort key, a string attribute. Set it for a
+	// table of several kinds of items ("single-table design") that has a sort key. Every
+	// item of this package has the same value in both key attributes: the record's id, or the
+	// id of a part of its answer, which begin with "lambdaidem#". So a record is spread over
+	// the partitions like a record in a table without a sort key, and an index whose
+	// partition key is the sort key has no hot partition.
+	//
+	// All stores and tools that use one table need the same value, because a table's key
+	// can't be changed. Default: none, the table has only a partition key.
+	SortKeyAttribute string
+
 	// Each of the fields below names one attribute of a record. The names of all attributes
 	// of an item must differ. Powertools for AWS Lambda has the same six attributes with the
 	// same default names, and can rename them too. So a table can serve both.
@@ -244,6 +255,9 @@ func (o *Options) attributeProblem() string {
 			continue
 		}
 		name := *a.option.name(o)
+		if name == "" { // the table has no sort key
+			continue
+		}
 		if len(name) > maxAttributeName {
 			return fmt.Sprintf("%s has %d bytes; it may have %d", a.option.field, len(name), maxAttributeName)
 		}

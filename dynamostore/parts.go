@@ -214,11 +214,9 @@ func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, of
 	if lease.Scope != "" {
 		origin[partScope] = str(validUTF8(lease.Scope))
 	}
-	attrs := attributes{
-		l.id():             str(partID(lease.ID, sum, n)),
-		l.nameOf(attrData): &types.AttributeValueMemberB{Value: data},
-		attrPart:           &types.AttributeValueMemberM{Value: origin},
-	}
+	attrs := l.key(partID(lease.ID, sum, n))
+	attrs[l.nameOf(attrData)] = &types.AttributeValueMemberB{Value: data}
+	attrs[attrPart] = &types.AttributeValueMemberM{Value: origin}
 	if !of.Expires.IsZero() {
 		attrs[l.nameOf(attrExpiration)] = number(deletionOf(of.Expires.Add(partOutlives)).n)
 	}

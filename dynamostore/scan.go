@@ -2,6 +2,8 @@ package dynamostore
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"iter"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -45,7 +47,7 @@ type page struct {
 	foreign []foreignItem // items that are neither records nor parts of answers, or are damaged
 	looked  int           // all items that the request examined
 	clock   Inspected     // the database's time; clock.Record is not set
-	next    string        // the key to continue after; "" after the last page
+	next    string        // where the next page begins, for scan; "" after the last page
 	units   float64       // capacity units consumed
 }
 
@@ -74,12 +76,16 @@ func (s *Store) scanAll(ctx context.Context, after string, limit int32) (page, e
 	return s.scan(ctx, after, &dynamodb.ScanInput{Limit: aws.Int32(limit), ConsistentRead: aws.Bool(true)})
 }
 
-// scan sends a Scan for the page that begins after the given key. If after is empty, it
-// reads the first page.
+// scan sends a Scan for the page that begins at after, the field next of the page before. If
+// after is empty, it reads the first page.
 func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) (page, error) {
 	in.TableName, in.ReturnConsumedCapacity = aws.String(s.table), types.ReturnConsumedCapacityTotal
 	if after != "" {
-		in.ExclusiveStartKey = s.key(after)
+		start, err := s.layout.parseScanPosition(after)
+		if err != nil {
+			return page{}, failed(opScan, wire.NotApplied, err)
+		}
+		in.ExclusiveStartKey = start
 	}
 	var out *dynamodb.ScanOutput
 	_, err := wire.Watch(ctx, func(ctx context.Context) (err error) {
@@ -94,9 +100,7 @@ func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) 
 		return page{}, failed(opScan, wire.NotApplied, errNoDate)
 	}
 	p := page{looked: int(out.ScannedCount), clock: inspectedAt(now), units: unitsOf(out.ConsumedCapacity)}
-	if id, ok := out.LastEvaluatedKey[s.layout.id()].(*types.AttributeValueMemberS); ok {
-		p.next = id.Value
-	}
+	p.next = s.layout.scanPosition(out.LastEvaluatedKey)
 	for _, attrs := range out.Items {
 		if part, ok := s.layout.parsePart(attrs); ok {
 			p.parts = append(p.parts, part)
@@ -117,6 +121,35 @@ func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) 
 		p.items = append(p.items, it)
 	}
 	return p, nil
+}
+
+// scanPosition returns the last key of a page in the form of page.next: the partition key, or,
+// if the table has a sort key, a JSON array of both. The key may be that of another tool's
+// item, so its two attributes may differ. If last is empty, scanPosition returns "".
+func (l *layout) scanPosition(last attributes) string {
+	if len(last) == 0 {
+		return ""
+	}
+	var id, sortKey text
+	_ = takeValue(&id, last[l.id()]) // CheckTable reports a key that is not a string
+	if l.sortKey() == "" {
+		return string(id)
+	}
+	_ = takeValue(&sortKey, last[l.sortKey()])
+	both, _ := json.Marshal([2]text{id, sortKey}) // can't fail
+	return string(both)
+}
+
+// parseScanPosition returns the key that scanPosition returned as text.
+func (l *layout) parseScanPosition(position string) (attributes, error) {
+	if l.sortKey() == "" {
+		return l.key(position), nil
+	}
+	var both [2]string
+	if err := json.Unmarshal([]byte(position), &both); err != nil {
+		return nil, fmt.Errorf("%q is no position in a table with a sort key, which is a JSON array of two strings: %w", position, err)
+	}
+	return attributes{l.id(): str(both[0]), l.sortKey(): str(both[1])}, nil
 }
 
 // unitsOf returns the capacity units in a reply, or 0 if the reply has none.

@@ -285,7 +285,7 @@ func failed(op string, fate wire.Fate, err error) *lambdaidem.StoreError {
 	return &lambdaidem.StoreError{Op: op, Reason: reason, Throttle: throttle, NotApplied: fate == wire.NotApplied, Err: err}
 }
 
-func (s *Store) key(id string) attributes { return attributes{s.layout.id(): str(id)} }
+func (s *Store) key(id string) attributes { return s.layout.key(id) }
 
 // tooLarge returns the error of a call that has sent nothing, because its item would
 // exceed DynamoDB's limit. size is the item's size in bytes.

@@ -33,12 +33,8 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, table string, opt
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 
-	input := &dynamodb.CreateTableInput{
-		TableName:            aws.String(table),
-		BillingMode:          types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(o.IDAttribute), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(o.IDAttribute), KeyType: types.KeyTypeHash}},
-	}
+	input := &dynamodb.CreateTableInput{TableName: aws.String(table), BillingMode: types.BillingModePayPerRequest}
+	o.addKey(input)
 	o.addLeaseIndex(input)
 	_, err := client.CreateTable(ctx, input)
 	if exists := (*types.ResourceInUseException)(nil); err != nil && !errors.As(err, &exists) {
@@ -54,6 +50,18 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, table string, opt
 		return err
 	}
 	return append(checkShape(ctx, client, table, &o, false), checkLeaseIndex(ctx, client, table, &o)...).err()
+}
+
+// addKey adds the table's primary key to the request that creates the table.
+func (o *Options) addKey(in *dynamodb.CreateTableInput) {
+	add := func(name string, as types.KeyType) {
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeTypeS})
+		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(name), KeyType: as})
+	}
+	add(o.IDAttribute, types.KeyTypeHash)
+	if o.SortKeyAttribute != "" {
+		add(o.SortKeyAttribute, types.KeyTypeRange)
+	}
 }
 
 // enableTTL enables TTL. It does nothing if TTL is already enabled, even on another attribute.

@@ -46,6 +46,7 @@ func (c *connection) flags(f *pflag.FlagSet) {
 // each the option that renames it.
 var renamed = map[string]func(*dynamostore.Options) *string{
 	"id":                     func(o *dynamostore.Options) *string { return &o.IDAttribute },
+	"sort-key":               func(o *dynamostore.Options) *string { return &o.SortKeyAttribute },
 	"status":                 func(o *dynamostore.Options) *string { return &o.StatusAttribute },
 	"expiration":             func(o *dynamostore.Options) *string { return &o.ExpirationAttribute },
 	"in_progress_expiration": func(o *dynamostore.Options) *string { return &o.InProgressExpirationAttribute },
