@@ -364,7 +364,7 @@ func (a *attempt) fromRecord(ctx context.Context, means meaning, rec Record) dec
 				}
 			}
 			refusal = payloadUnsure(a.g.opts.MismatchStatus)
-			refusal.unfinished = rec.State != Completed
+			refusal.unfinished = rec.State != Completed || rec.Result.Outcome == OutcomeFailed
 		}
 		a.report(ctx, EventMismatch, refusal.Err)
 		return decision{refusal: refusal}

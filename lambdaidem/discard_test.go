@@ -5,10 +5,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 )
 
 // V2: a message that has begun and not finished is not discarded after a deployment that
@@ -152,5 +155,39 @@ func TestV3_AMessageIsNotDiscardedAfterAPanic(t *testing.T) {
 		if out, err := h(t.Context(), oneMessage()); err != nil || len(out.BatchItemFailures) != 1 {
 			t.Errorf("after a panic of %s, the batch returned %+v, %v", name, out, err)
 		}
+	}
+}
+
+// An attempt of a message died, and an operator settled its record as failed: the message was not
+// handled. It is reported as failed until it is in the dead-letter queue, so that nobody loses it.
+// A deployment that changes how payloads are compared must not lead to its loss through Discard.
+func TestV2_AMessageThatAnOperatorSettledAsFailedIsNotDiscarded(t *testing.T) {
+	for name, opt := range map[string]func(*lambdaidem.Options){"same settings": func(*lambdaidem.Options) {}, "another secret": secrets(newSecret)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, handled := newRig(nil), 0
+				discarding := func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+					o.Discard = func(context.Context, events.SQSMessage, error) bool { return true }
+				}
+				in := idemtest.SQS("orders", idemtest.Message{Body: "order 17"})
+				died := r.guard.SQS(func(context.Context, events.SQSMessage) error { return lambdaidem.Uncertain(errWire) }, discarding)
+				if _, err := died(t.Context(), in); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Hour)
+				rec := r.record(t)
+				_, err := r.store.Store.Complete(t.Context(), lambdaidem.Lease{ID: rec.ID, Token: rec.Token}, lambdaidem.Result{
+					Outcome: lambdaidem.OutcomeFailed, Failure: lambdaidem.NoAnswer("the order was not shipped"), At: time.Now(), Expires: time.Now().Add(24 * time.Hour),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				h := r.guard.With(opt).SQS(func(context.Context, events.SQSMessage) error { handled++; return nil }, discarding)
+				out, err := h(t.Context(), in)
+				if err != nil || len(out.BatchItemFailures) != 1 {
+					t.Errorf("the message was handled %d times, and is acknowledged: %+v, %v", handled, out, err)
+				}
+			})
+		})
 	}
 }

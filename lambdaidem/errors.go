@@ -64,7 +64,8 @@ type Error struct {
 	// unsure is set in an ErrPayloadMismatch if the payload may be the same after all: the
 	// record's fingerprint was made under settings that this guard does not know.
 	unsure bool
-	// unfinished is set if unsure is set and the record is not completed. An earlier
+	// unfinished is set if unsure is set and the record is not completed, or is completed as
+	// failed, which for a message only an operator does. An earlier
 	// attempt may then have begun the same call and not finished it.
 	unfinished bool
 	// forNow is set if the guard may accept the call later, because a function of the

@@ -181,6 +181,9 @@ type Options struct {
 	//     permit this call to run. For example, another attempt is running, or the record is
 	//     damaged.
 	//
+	// If the store fails after the run too, the client gets the handler's answer, even a final
+	// failure such as a 402, although another attempt may have succeeded.
+	//
 	// With FailOpen under policy [Hold], a record may wait for an operator although the handler
 	// has run and the client has its answer. This happens if the database grants the lease,
 	// but its reply is lost, and the guard can't store the answer later.

@@ -117,14 +117,12 @@ func (r Record) LeaseLiveAt(now time.Time) bool {
 	return r.State == InProgress && r.LeaseEnd.UnixMilli() > now.UnixMilli()
 }
 
-// Held reports whether the record is in progress and was acquired under policy [Hold]. Such a
-// record does not expire. Once its lease has ended, no retry runs the handler until an operator
-// decides.
+// Held reports whether the record is in progress and does not expire. Once the lease of such a
+// record has ended, no retry runs the handler until an operator decides.
 //
-// Held returns false for a record that was acquired under policy [Rerun], because such a record
-// expires. If a retry reaches a guard with policy Hold after the lease of that record has
-// ended, the guard refuses the retry until the record has expired. A later retry then runs the
-// handler.
+// A record that is acquired under policy [Hold] is held from the beginning. A record that is
+// acquired under policy [Rerun] is not. If its attempt dies and the next retry reaches a guard
+// with policy Hold, that guard removes the expiry, if the store is a [Holder].
 func (r Record) Held() bool { return r.State == InProgress && r.Expires.IsZero() }
 
 // GoneAt reports whether every method of a [Store] treats the record as absent at now.
