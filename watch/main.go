@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-lambda-go/lambda"
@@ -21,19 +22,24 @@ import (
 const (
 	tableVariable   = "IDEMPOTENCY_TABLE"
 	indexVariable   = "IDEMPOTENCY_LEASE_INDEX"
+	shardsVariable  = "IDEMPOTENCY_LEASE_SHARDS"
 	serviceVariable = "SERVICE_NAME"
 	routesVariable  = "WATCHED_ROUTES"
 )
 
 // Main starts the function, and does not return. It reads these environment variables:
 //
-//	IDEMPOTENCY_TABLE        the table of records: its name or its ARN. Required.
-//	IDEMPOTENCY_LEASE_INDEX  the table's index of leases: Options.LeaseIndex of the functions that write records. Required.
-//	SERVICE_NAME             the dimension service of the metrics. Default: the function's name.
-//	WATCHED_ROUTES           the routes and operations with metrics of their own, separated by commas: see Options.Routes. Default: none.
+//	IDEMPOTENCY_TABLE         the table of records: its name or its ARN. Required.
+//	IDEMPOTENCY_LEASE_INDEX   the table's index of leases: LeaseIndex of dynamostore.Options. Required.
+//	IDEMPOTENCY_LEASE_SHARDS  the number of shards of the index: LeaseShards of dynamostore.Options. Default: 64.
+//	SERVICE_NAME              the dimension service of the metrics. Default: the function's name.
+//	WATCHED_ROUTES            the routes and operations with metrics of their own, separated by commas: see Options.Routes. Default: none.
 //
-// If a variable is missing or the AWS configuration can't be loaded, Main logs the reason and
-// ends the process with status 1. It logs to the default logger of log/slog, which it sets to
+// LeaseIndex must be that of the functions that write records, and LeaseShards at least theirs:
+// a watch with fewer shards does not see the leases in the others.
+//
+// If a variable is missing or invalid, or the AWS configuration can't be loaded, Main logs the
+// reason and ends the process with status 1. It logs to the default logger of log/slog, which it sets to
 // that of [lambdacontext.NewLogger].
 func Main() {
 	slog.SetDefault(lambdacontext.NewLogger())
@@ -46,7 +52,7 @@ func Main() {
 }
 
 // fromEnvironment returns the handler that the environment variables describe. The error names
-// every variable that is missing.
+// every variable that is missing or invalid.
 func fromEnvironment(ctx context.Context) (func(context.Context) error, error) {
 	var problems []error
 	required := func(name, what string) string {
@@ -58,6 +64,10 @@ func fromEnvironment(ctx context.Context) (func(context.Context) error, error) {
 	}
 	table := required(tableVariable, "the name of the table of idempotency records")
 	index := required(indexVariable, "the name of the table's index of leases, which is dynamostore.Options.LeaseIndex of the functions that write records")
+	shards, err := shardsIn(os.Getenv(shardsVariable))
+	if err != nil {
+		problems = append(problems, err)
+	}
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(dynamostore.HTTPClient()))
 	if err != nil {
 		problems = append(problems, fmt.Errorf("load the AWS configuration: %w", err))
@@ -70,11 +80,23 @@ func fromEnvironment(ctx context.Context) (func(context.Context) error, error) {
 		// warning for each of them, because it takes an absent checksum for 0.
 		o.DisableValidateResponseChecksum = os.Getenv("AWS_ENDPOINT_URL_DYNAMODB") != ""
 	})
-	store := dynamostore.New(client, table, func(o *dynamostore.Options) { o.LeaseIndex = index })
+	store := dynamostore.New(client, table, func(o *dynamostore.Options) { o.LeaseIndex, o.LeaseShards = index, shards })
 	return Handler(store, func(o *Options) {
 		o.Metrics = emf.New(func(o *emf.Options) { o.Service = os.Getenv(serviceVariable) })
 		o.Routes = routesIn(os.Getenv(routesVariable))
 	}), nil
+}
+
+// shardsIn returns a number of shards, or 0 for an empty text, which is the store's default.
+func shardsIn(text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
+	shards, err := strconv.Atoi(text)
+	if err != nil || shards < 1 || shards > 1000 {
+		return 0, fmt.Errorf("the environment variable %s is %q: set it to dynamostore.Options.LeaseShards of the functions that write records, a number from 1 to 1000", shardsVariable, text)
+	}
+	return shards, nil
 }
 
 // routesIn returns the routes in a list that is separated by commas, without the spaces around

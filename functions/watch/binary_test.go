@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,8 @@ func TestO2_TheBinaryFindsAnAttemptThatDied(t *testing.T) {
 	t.Run("watch.yaml, nested in a template", func(t *testing.T) {
 		options := renamed(rand.Text())
 		parent := readTemplate(t, "watch/testdata/template.yaml", options)
-		options.Parameters = map[string]string{"IdempotencyTable": parent.Tables[0].Name, "Routes": "POST /payments, POST /payments/{id}/refunds"}
+		// With 64 shards, the default, the watch would not find the record below.
+		options.Parameters = map[string]string{"IdempotencyTable": parent.Tables[0].Name, "LeaseShards": "256", "Routes": "POST /payments, POST /payments/{id}/refunds"}
 		sam := readTemplate(t, "watch.yaml", options)
 		sam.Tables = parent.Tables
 		finds(t, bootstrap, sam, "WatchFunction") // the service is the function, because the parameter Service is not given
@@ -110,6 +112,9 @@ func finds(t *testing.T, bootstrap string, sam *template.Template, service strin
 	// A guard like that of functions/payments, whose clock is an hour slow.
 	store := dynamostore.New(client, env["IDEMPOTENCY_TABLE"], func(o *dynamostore.Options) {
 		o.LeaseIndex, o.AttemptTimeout = env["IDEMPOTENCY_LEASE_INDEX"], time.Minute
+		if shards := env["IDEMPOTENCY_LEASE_SHARDS"]; shards != "" {
+			o.LeaseShards, _ = strconv.Atoi(shards) // 0, the default, would fail the test below
+		}
 	})
 	crashing := idemtest.NewStore(store)
 	guard := lambdaidem.New(crashing, func(o *lambdaidem.Options) {
