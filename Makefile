@@ -126,7 +126,7 @@ bench-cost: ## Count what requests cost on DynamoDB (ARGS=-write: into docs/cost
 	$(with_dynamodb) $(GO) run ./bench/cost $(ARGS)
 
 .PHONY: validate
-validate: ## Check the template and build all functions with the SAM CLI
+validate: ## Check the templates and the CDK program, and build all functions with the SAM CLI
 	@PYTHON='$(PYTHON)' tools/validate
 
 ##### To change it

@@ -78,7 +78,8 @@ func (o *DeadLeasesOptions) problem() string {
 // if it has large results of steps.
 //
 // DeadLeases changes nothing. Under policy Rerun, the next request with the same key takes
-// over the dead lease. Under policy Hold, an operator must decide.
+// over the dead lease. Under policy Hold, an operator must decide. Package watch of this module
+// is a Lambda function that counts dead leases on a schedule.
 //
 // DeadLeases needs dynamodb:Query on the index and dynamodb:GetItem on the table. It panics
 // on an invalid option.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,20 +23,49 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// O2: the binary that deploys, with the environment and the table of template.yaml, finds an
-// attempt of a guarded function that died.
+// O2: the binary that deploys finds an attempt of a guarded function that died, with the
+// environment that template.yaml or watch.yaml gives it.
 func TestO2_TheBinaryFindsAnAttemptThatDied(t *testing.T) {
-	own := rand.Text()
-	sam, err := template.Read("../../template.yaml", template.Options{Rename: func(kind, name string) string {
-		if kind == "AWS::DynamoDB::Table" {
-			name += "-" + own
-		}
-		return name
-	}})
+	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bootstrap, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	renamed := func(own string) template.Options {
+		return template.Options{Rename: func(kind, name string) string {
+			if kind == "AWS::DynamoDB::Table" {
+				name += "-" + own
+			}
+			return name
+		}}
+	}
+	t.Run("template.yaml", func(t *testing.T) {
+		sam := readTemplate(t, "template.yaml", renamed(rand.Text()))
+		sam.Functions, sam.Tables = []*template.Function{sam.Function("WatchFunction")}, sam.Tables[:1]
+		finds(t, bootstrap, sam, "local")
+	})
+	t.Run("watch.yaml, nested in a template", func(t *testing.T) {
+		options := renamed(rand.Text())
+		parent := readTemplate(t, "watch/testdata/template.yaml", options)
+		// With 64 shards, the default, the watch would not find the record below.
+		options.Parameters = map[string]string{"IdempotencyTable": parent.Tables[0].Name, "LeaseShards": "256", "Routes": "POST /payments, POST /payments/{id}/refunds"}
+		sam := readTemplate(t, "watch.yaml", options)
+		sam.Tables = parent.Tables
+		finds(t, bootstrap, sam, "WatchFunction") // the service is the function, because the parameter Service is not given
+	})
+}
+
+func readTemplate(t *testing.T, name string, options template.Options) *template.Template {
+	t.Helper()
+	sam, err := template.Read(filepath.Join("..", "..", name), options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sam.Functions, sam.Tables = []*template.Function{sam.Function("WatchFunction")}, sam.Tables[:1]
+	return sam
+}
+
+// finds runs the WatchFunction of a template before and after an attempt dies.
+func finds(t *testing.T, bootstrap string, sam *template.Template, service string) {
+	t.Helper()
 	env := sam.Functions[0].Environment
 	server := ddblocal.ForTest(t)
 	t.Cleanup(server.CloseIdleConnections)
@@ -48,10 +78,6 @@ func TestO2_TheBinaryFindsAnAttemptThatDied(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bootstrap, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	e, err := emulator.Start(t.Context(), emulator.Options{Template: sam, Binary: func(string) string { return bootstrap }, Endpoint: server.Endpoint(), Log: io.Discard})
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +98,7 @@ func TestO2_TheBinaryFindsAnAttemptThatDied(t *testing.T) {
 	expect := func(log string, all, payments int) {
 		t.Helper()
 		for dimensions, n := range map[string]int{
-			fmt.Sprintf(`"service":"local","function":"WatchFunction","DeadLeases":%d,`, all):                   1,
+			fmt.Sprintf(`"service":%q,"function":"WatchFunction","DeadLeases":%d,`, service, all):               1,
 			fmt.Sprintf(`"function":"WatchFunction","route":"POST /payments","DeadLeases":%d,`, payments):       1,
 			fmt.Sprintf(`"function":"WatchFunction","route":"POST /payments/{id}/refunds","DeadLeases":%d,`, 0): 1,
 		} {
@@ -86,6 +112,9 @@ func TestO2_TheBinaryFindsAnAttemptThatDied(t *testing.T) {
 	// A guard like that of functions/payments, whose clock is an hour slow.
 	store := dynamostore.New(client, env["IDEMPOTENCY_TABLE"], func(o *dynamostore.Options) {
 		o.LeaseIndex, o.AttemptTimeout = env["IDEMPOTENCY_LEASE_INDEX"], time.Minute
+		if shards := env["IDEMPOTENCY_LEASE_SHARDS"]; shards != "" {
+			o.LeaseShards, _ = strconv.Atoi(shards) // 0, the default, would fail the test below
+		}
 	})
 	crashing := idemtest.NewStore(store)
 	guard := lambdaidem.New(crashing, func(o *lambdaidem.Options) {

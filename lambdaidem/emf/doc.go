@@ -18,7 +18,8 @@
 // is never a path, a key, a caller or any other text that a client or a sender chose.
 //
 // A guard can't report that its own attempt died. A program that looks for dead leases in
-// the store reports what it found with [Observer.DeadLeases].
+// the store reports what it found with [Observer.DeadLeases]. Package watch of this module is
+// such a program.
 //
 // # No buffering
 //

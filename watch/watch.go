@@ -1,4 +1,4 @@
-package main
+package watch
 
 import (
 	"context"
@@ -48,7 +48,7 @@ func (w watch) lookAtTTL(ctx context.Context) {
 	}
 }
 
-// look is the Lambda handler. It ignores the event of the schedule.
+// look is the Lambda handler.
 //
 // If the query fails, look writes no metrics of leases, because every number would be too
 // small. The alarm treats missing metrics as a failure. If the time runs out, look writes the
