@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
@@ -174,40 +173,53 @@ func (p *payload) take(r *lowlevel.Reader) string {
 }
 
 // failureField is the attribute with the error that a completed record replays. If *of is nil,
-// the item does not have the attribute. Package attributevalue encodes and decodes the error:
-// it is slower than code written by hand, but failures are rare.
+// the item does not have the attribute.
 type failureField struct{ of **lambdaidem.Failure }
 
-// failure has the same fields as lambdaidem.Failure. Its tags are the names that the fields
-// have in the stored attribute.
-type failure struct {
-	Code    lambdaidem.Code `dynamodbav:"code"`
-	Type    string          `dynamodbav:"type,omitempty"`
-	Message string          `dynamodbav:"message"`
-	Status  int             `dynamodbav:"status,omitempty"`
-}
+// The members of the attribute failure. A member with the comment "optional" is absent if it
+// would be empty or zero.
+const (
+	failureCode    = "code"    // S
+	failureType    = "type"    // S, optional
+	failureMessage = "message" // S
+	failureStatus  = "status"  // N, optional
+)
 
 func (f failureField) write() types.AttributeValue {
-	if *f.of == nil {
+	e := *f.of
+	if e == nil {
 		return nil
 	}
-	v, err := attributevalue.Marshal(failure(**f.of))
-	if err != nil { // can't happen: strings and a number can always be encoded
-		panic(err)
+	m := attributes{failureCode: str(e.Code), failureMessage: str(e.Message)}
+	if e.Type != "" {
+		m[failureType] = str(e.Type)
 	}
-	return v
+	if e.Status != 0 {
+		m[failureStatus] = number(int64(e.Status))
+	}
+	return &types.AttributeValueMemberM{Value: m}
 }
 
 func (f failureField) read(v types.AttributeValue) string {
-	var into failure
-	if _, ok := v.(*types.AttributeValueMemberM); !ok {
+	m, ok := v.(*types.AttributeValueMemberM)
+	if !ok {
 		return "a map"
 	}
-	if err := attributevalue.Unmarshal(v, &into); err != nil {
-		return "a failure: " + err.Error()
+	var code, kind, message text
+	var status integer
+	if !takeMember(m.Value, failureCode, &code) || !takeMember(m.Value, failureType, &kind) ||
+		!takeMember(m.Value, failureMessage, &message) || !takeMember(m.Value, failureStatus, &status) {
+		return "a failure: a map of " + failureCode + ", " + failureType + ", " + failureMessage + " and " + failureStatus
 	}
-	*f.of = (*lambdaidem.Failure)(&into)
+	*f.of = &lambdaidem.Failure{Code: lambdaidem.Code(code), Type: string(kind), Message: string(message), Status: int(status.n)}
 	return ""
+}
+
+// takeMember sets a field to the member of a map with the given name. If the map has no such
+// member, the field keeps its value. takeMember returns false if the member is invalid.
+func takeMember(m attributes, name string, f field) bool {
+	v := m[name]
+	return v == nil || takeValue(f, v) == ""
 }
 
 func (f failureField) present() bool                  { return *f.of != nil }

@@ -4,6 +4,11 @@ import (
 	"math"
 	"strconv"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // A whole number has the size that its text has by AWS's rule ("DynamoDB item sizes
@@ -23,6 +28,41 @@ func TestX4_AWholeNumberHasTheSizeOfItsText(t *testing.T) {
 		for _, around := range []int64{n - 1, n, n + 1, 7 * n, 12 * n / 10, 99 * n / 10} {
 			check(around)
 			check(-around)
+		}
+	}
+}
+
+// D4: a failure has the members that it always had, members of a later version do no harm,
+// and a member of another type makes the item foreign.
+func TestD4_FailuresOfOtherVersions(t *testing.T) {
+	for name, c := range map[string]struct {
+		failure lambdaidem.Failure
+		stored  attributes
+	}{
+		"full":  {lambdaidem.Failure{Code: "c", Type: "T", Message: "m", Status: 402}, attributes{"code": str("c"), "type": str("T"), "message": str("m"), "status": number(402)}},
+		"empty": {lambdaidem.Failure{}, attributes{"code": str(""), "message": str("")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &c.failure
+			written, ok := failureField{&f}.write().(*types.AttributeValueMemberM)
+			if !ok || !cmp.Equal(map[string]types.AttributeValue(c.stored), written.Value, cmp.AllowUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{})) {
+				t.Errorf("it is written as %v; want %v", written, c.stored)
+			}
+			c.stored["later"] = number(1)
+			var read *lambdaidem.Failure
+			if want := (failureField{&read}).read(&types.AttributeValueMemberM{Value: c.stored}); want != "" {
+				t.Fatal("it is not read: want", want)
+			}
+			if diff := cmp.Diff(&c.failure, read); diff != "" {
+				t.Errorf("written - read +:\n%s", diff)
+			}
+		})
+	}
+	for _, member := range []string{"code", "type", "message", "status"} {
+		stored := attributes{"code": str("c"), "message": str("m"), member: &types.AttributeValueMemberBOOL{Value: true}}
+		var read *lambdaidem.Failure
+		if (failureField{&read}).read(&types.AttributeValueMemberM{Value: stored}) == "" {
+			t.Errorf("a Boolean is taken for the member %s: %v", member, read)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
@@ -70,49 +69,75 @@ func withOperation(before []Operation, one Operation) []Operation {
 }
 
 // operations is the attribute "operations", the list of what operators did to a record. If the
-// list is empty, the attribute is absent. Few records have the attribute, so package
-// attributevalue encodes and decodes it.
+// list is empty, the attribute is absent.
 type operations []Operation
 
-// storedOperation is the form in which an Operation is stored in the attribute "operations".
-// The tags are the names of the stored members.
-type storedOperation struct {
-	What    OperationKind `dynamodbav:"what"`
-	By      string        `dynamodbav:"by"`
-	Reason  string        `dynamodbav:"reason"`
-	At      int64         `dynamodbav:"at"` // epoch milliseconds
-	Attempt int           `dynamodbav:"attempt"`
-	Token   string        `dynamodbav:"token"`
-	Forced  bool          `dynamodbav:"forced,omitempty"`
-}
+// The members of each element of the attribute operations, which is a map.
+const (
+	operationWhat    = "what"    // S
+	operationBy      = "by"      // S
+	operationReason  = "reason"  // S
+	operationAt      = "at"      // N, epoch milliseconds
+	operationAttempt = "attempt" // N
+	operationToken   = "token"   // S
+	operationForced  = "forced"  // BOOL; absent: false
+)
 
 func (o *operations) write() types.AttributeValue {
 	if len(*o) == 0 {
 		return nil
 	}
-	stored := make([]storedOperation, len(*o))
+	list := make([]types.AttributeValue, len(*o))
 	for i, one := range *o {
-		stored[i] = storedOperation{one.What, one.By, one.Reason, one.At.UnixMilli(), one.Attempt, one.Token, one.Forced}
+		m := attributes{
+			operationWhat: str(one.What), operationBy: str(one.By), operationReason: str(one.Reason), operationToken: str(one.Token),
+			operationAt: number(one.At.UnixMilli()), operationAttempt: number(int64(one.Attempt)),
+		}
+		if one.Forced {
+			m[operationForced] = &types.AttributeValueMemberBOOL{Value: true}
+		}
+		list[i] = &types.AttributeValueMemberM{Value: m}
 	}
-	v, err := attributevalue.Marshal(stored)
-	if err != nil { // can't happen: strings and numbers can always be encoded
-		panic(err)
-	}
-	return v
+	return &types.AttributeValueMemberL{Value: list}
 }
 
 func (o *operations) read(v types.AttributeValue) string {
-	var stored []storedOperation
-	if _, ok := v.(*types.AttributeValueMemberL); !ok {
+	list, ok := v.(*types.AttributeValueMemberL)
+	if !ok {
 		return "a list"
 	}
-	if err := attributevalue.Unmarshal(v, &stored); err != nil {
-		return "a list of operations: " + err.Error()
-	}
-	for _, one := range stored {
-		*o = append(*o, Operation{one.What, one.By, one.Reason, time.UnixMilli(one.At).UTC(), one.Attempt, one.Token, one.Forced})
+	for _, element := range list.Value {
+		m, ok := element.(*types.AttributeValueMemberM)
+		if !ok {
+			return "a list of operations"
+		}
+		one, ok := operationOf(m.Value)
+		if !ok {
+			return "a list of operations"
+		}
+		*o = append(*o, one)
 	}
 	return ""
+}
+
+// operationOf decodes an element of the attribute operations. It returns false if a member of
+// the element is invalid.
+func operationOf(m attributes) (_ Operation, ok bool) {
+	var what, by, reason, token text
+	var at, attempt integer
+	ok = takeMember(m, operationWhat, &what) && takeMember(m, operationBy, &by) && takeMember(m, operationReason, &reason) &&
+		takeMember(m, operationToken, &token) && takeMember(m, operationAt, &at) && takeMember(m, operationAttempt, &attempt)
+	var forced bool
+	if v := m[operationForced]; v != nil && ok {
+		var b *types.AttributeValueMemberBOOL
+		if b, ok = v.(*types.AttributeValueMemberBOOL); ok {
+			forced = b.Value
+		}
+	}
+	return Operation{
+		What: OperationKind(what), By: string(by), Reason: string(reason), At: time.UnixMilli(at.n).UTC(),
+		Attempt: int(attempt.n), Token: string(token), Forced: forced,
+	}, ok
 }
 
 func (o *operations) present() bool                  { return len(*o) > 0 }

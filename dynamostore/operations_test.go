@@ -30,10 +30,16 @@ func TestD4_OperationsOfOtherVersions(t *testing.T) {
 	if diff := cmp.Diff([]Operation(own), it.Operations); diff != "" {
 		t.Errorf("written - read +:\n%s", diff)
 	}
-	for name, v := range map[string]types.AttributeValue{
+	none := map[string]types.AttributeValue{
 		"a text":          str("x"),
 		"a list of texts": &types.AttributeValueMemberL{Value: []types.AttributeValue{str("x")}},
-	} {
+	}
+	for _, member := range []string{"what", "by", "reason", "at", "attempt", "token", "forced"} {
+		none["a list of an operation whose "+member+" is a list"] = &types.AttributeValueMemberL{Value: []types.AttributeValue{
+			&types.AttributeValueMemberM{Value: attributes{member: &types.AttributeValueMemberL{}}},
+		}}
+	}
+	for name, v := range none {
 		attrs[attrOperations] = v
 		if _, err := standardLayout.parse(attrs); !isForeign(err) {
 			t.Errorf("%s is taken for operations: %v", name, err)
