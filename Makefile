@@ -121,6 +121,10 @@ bench: ## Measure against the bare SDK, in one run
 bench-first: ## Measure the first request of a process, with and without Store.Warm
 	$(GO) run ./bench/first $(ARGS)
 
+.PHONY: bench-storm
+bench-storm: ## Send 10,000 duplicates at once, in four modes (ARGS=-write: into docs/performance.md)
+	$(GO) run ./bench/storm $(ARGS)
+
 .PHONY: bench-cost
 bench-cost: ## Count what requests cost on DynamoDB (ARGS=-write: into docs/cost.md)
 	$(with_dynamodb) $(GO) run ./bench/cost $(ARGS)
