@@ -125,6 +125,10 @@ bench-first: ## Measure the first request of a process, with and without Store.W
 bench-size: ## Measure how much the guard adds to a function's binary
 	$(GO) run ./bench/size
 
+.PHONY: bench-storm
+bench-storm: ## Send 10,000 duplicates at once, in four modes (ARGS=-write: into docs/performance.md)
+	$(GO) run ./bench/storm $(ARGS)
+
 .PHONY: bench-cost
 bench-cost: ## Count what requests cost on DynamoDB (ARGS=-write: into docs/cost.md)
 	$(with_dynamodb) $(GO) run ./bench/cost $(ARGS)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/lambdaidem/toolkit/bench/internal/table"
 )
 
 // cachedReplay is what a replay from the process's memory takes: nanoseconds, of
@@ -28,11 +30,11 @@ func measureCache(ctx context.Context, runs int, random *rand.Rand) (*cachedRepl
 	return &c, err
 }
 
-func (c *cachedReplay) table() table {
+func (c *cachedReplay) table() table.Table {
 	row := func(what string, e estimate, aim, verdict string) []string {
 		return []string{what, fmt.Sprintf("%.2f µs (%.2f–%.2f)", e.value/1000, e.low/1000, e.high/1000), aim, verdict}
 	}
-	return table{
+	return table.Table{
 		{"a replay from the cache, 1 KB", "measured", "aim", ""},
 		row("whole", c.whole, "", ""),
 		row("fingerprint, record's id, decoding the answer", c.needed, "", ""),

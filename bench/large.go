@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/lambdaidem/toolkit/bench/internal/table"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -67,8 +68,8 @@ func same(got events.APIGatewayV2HTTPResponse, body string, replayed bool) error
 	return nil
 }
 
-func (l *largeResults) table() table {
-	t := table{{amount(l.bytes, "bytes") + " of noise", "times", "median", "least", "most", "requests", "sent", "received", "the same bytes"}}
+func (l *largeResults) table() table.Table {
+	t := table.Table{{amount(l.bytes, "bytes") + " of noise", "times", "median", "least", "most", "requests", "sent", "received", "the same bytes"}}
 	for i, s := range []series{l.first, l.next} {
 		spent := l.cost[i]
 		t = append(t, []string{

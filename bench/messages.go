@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/lambdaidem/toolkit/bench/internal/table"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -104,8 +105,8 @@ func consumed(out events.SQSEventResponse, err error) error {
 	return err
 }
 
-func (t *throughput) table() table {
-	return table{
+func (t *throughput) table() table.Table {
+	return table.Table{
 		{fmt.Sprintf("new SQS messages, %d at once", messagesAtOnce), "batches of " + fmt.Sprint(messagesABatch), "bare SDK", "toolkit", "toolkit : bare SDK", fmt.Sprintf("aim ≥ %.2f", aimThroughput)},
 		{"messages a second", fmt.Sprint(t.batches), fmt.Sprintf("%.0f", t.rate[floorSide]), fmt.Sprintf("%.0f", t.rate[oursSide]),
 			fmt.Sprintf("%.3f (%.3f–%.3f)", t.ratio.value, t.ratio.low, t.ratio.high), string(t.ratio.atLeast(aimThroughput))},
@@ -128,11 +129,11 @@ func measureEngine(ctx context.Context, runs int, random *mathrand.Rand) (*engin
 	return &e, err
 }
 
-func (e *engine) table() table {
+func (e *engine) table() table.Table {
 	row := func(what string, x estimate, aim, verdict string) []string {
 		return []string{what, fmt.Sprintf("%.2f µs (%.2f–%.2f)", x.value/1000, x.low/1000, x.high/1000), aim, verdict}
 	}
-	return table{
+	return table.Table{
 		{"10,000 SQS messages of 1 KB over the store in memory, each", "measured", "aim", ""},
 		row("by the decorator", e.engine, "", ""),
 		row("by a loop that calls Do", e.loop, "", ""),

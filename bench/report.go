@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/lambdaidem/toolkit/bench/internal/quota"
+	"github.com/lambdaidem/toolkit/bench/internal/table"
 )
 
 // The aims.
@@ -58,39 +57,39 @@ THE TOOLKIT AGAINST THE BARE SDK
 			_, _ = fmt.Fprintf(w, "  %-21s  %s\n", s.name, s.what)
 		}
 		_, _ = fmt.Fprintln(w)
-		printTable(w, r.ratios())
+		_ = r.ratios().Text(w)
 		_, _ = fmt.Fprint(w, "\nEach operation. Times are for orientation: they are of this machine and this moment.\n\n")
-		printTable(w, r.operations())
+		_ = r.operations().Text(w)
 	}
 	if r.noQuota != nil {
 		_, _ = fmt.Fprintf(w, "\nSMALL FUNCTIONS\n\n  Not measured: %v.\n", r.noQuota)
 	}
 	if r.small != nil {
 		_, _ = fmt.Fprintf(w, "\nSMALL FUNCTIONS\n\n  This process with the share of a core that Lambda gives functions of that size, %d µs at a time; one request\n  at a time. The database is not slowed down.\n\n", quota.Period)
-		printTable(w, smallTable(r.small))
+		_ = smallTable(r.small).Text(w)
 	}
 	if r.large != nil {
 		_, _ = fmt.Fprint(w, "\nA LARGE ANSWER\n\n  Stored in parts and replayed through the whole guard, over dynamostore with default options.\n\n")
-		printTable(w, r.large.table())
+		_ = r.large.table().Text(w)
 	}
 	if r.guard != nil {
 		_, _ = fmt.Fprint(w, "\nTHE GUARD ALONE\n\n  New requests to the guard over a store in memory: no network, no SDK.\n\n")
-		printTable(w, r.guard.call1KB())
+		_ = r.guard.call1KB().Text(w)
 		_, _ = fmt.Fprintf(w, "\nHow the time grows when the input grows by a factor of %d. Up to %d counts as linear, for what no longer fits\na cache costs more; a quadratic step would take %d.\n\n",
 			growthFactor, aimFactor, growthFactor*growthFactor)
-		printTable(w, r.guard.growthTable())
+		_ = r.guard.growthTable().Text(w)
 	}
 	if r.cached != nil {
 		_, _ = fmt.Fprint(w, "\nA REPLAY FROM THE CACHE\n\n  By lambdaidem's BenchmarkCachedReplay; that it makes no round trip is counted above.\n\n")
-		printTable(w, r.cached.table())
+		_ = r.cached.table().Text(w)
 	}
 	if r.messages != nil {
 		_, _ = fmt.Fprint(w, "\nMESSAGES\n\n  The decorator of SQS over dynamostore, against a loop that sends the same writes by the bare SDK. Batches of\n  both took turns.\n\n")
-		printTable(w, r.messages.table())
+		_ = r.messages.table().Text(w)
 	}
 	if r.engine != nil {
 		_, _ = fmt.Fprint(w, "\n")
-		printTable(w, r.engine.table())
+		_ = r.engine.table().Text(w)
 	}
 }
 
@@ -108,21 +107,13 @@ func (r *results) where() string {
 // printMarkdown writes the tables of docs/performance.md.
 func (r *results) printMarkdown(w io.Writer) {
 	for _, t := range r.tables() {
-		for i, row := range t {
-			_, _ = fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
-			if i == 0 {
-				_, _ = fmt.Fprintf(w, "|%s\n", strings.Repeat("---|", len(row)))
-			}
-		}
+		_ = t.Markdown(w)
 		_, _ = fmt.Fprintln(w)
 	}
 }
 
-// table is rows of cells, the first row its head.
-type table [][]string
-
-func (r *results) tables() []table {
-	var all []table
+func (r *results) tables() []table.Table {
+	var all []table.Table
 	if r.comparisons != nil {
 		all = append(all, r.ratios(), r.operations())
 	}
@@ -147,16 +138,8 @@ func (r *results) tables() []table {
 	return all
 }
 
-func printTable(w io.Writer, t table) {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range t {
-		_, _ = fmt.Fprintln(tw, strings.Join(row, "\t"))
-	}
-	_ = tw.Flush()
-}
-
-func (r *results) ratios() table {
-	t := table{{"scenario", "at once", "samples", "median", "aim", "99th percentile", "aim", "CPU", "aim", "allocations", "aim"}}
+func (r *results) ratios() table.Table {
+	t := table.Table{{"scenario", "at once", "samples", "median", "aim", "99th percentile", "aim", "CPU", "aim", "allocations", "aim"}}
 	for _, c := range r.comparisons {
 		floor, ours, aim := c.cost[floorSide], c.cost[oursSide], c.aimed()
 		cpu, heldCPU := "not measured", ""
@@ -188,8 +171,8 @@ func (e estimate) held(aim float64) string {
 
 func (e estimate) String() string { return fmt.Sprintf("%.3f (%.3f–%.3f)", e.value, e.low, e.high) }
 
-func (r *results) operations() table {
-	t := table{{"scenario", "at once", "side", "median", "99th percentile", "CPU", "allocations", "allocated", "sent", "received", "round trips"}}
+func (r *results) operations() table.Table {
+	t := table.Table{{"scenario", "at once", "side", "median", "99th percentile", "CPU", "allocations", "allocated", "sent", "received", "round trips"}}
 	for _, c := range r.comparisons {
 		for side := range sides {
 			spent := c.cost[side]
@@ -211,14 +194,14 @@ func (r *results) operations() table {
 	return t
 }
 
-func (g *guardResults) call1KB() table {
+func (g *guardResults) call1KB() table.Table {
 	allocations := g.cost.each(float64(g.cost.allocations))
 	verdictOn := estimate{allocations, allocations, allocations} // a count varies by hardly anything
 	cpu := "not measured"
 	if g.cost.cpuMeasured {
 		cpu = micros(g.cost.each(float64(g.cost.cpu)))
 	}
-	return table{
+	return table.Table{
 		{"a body of 1 KB", "measured", "aim", ""},
 		{"time", fmt.Sprintf("%.1f µs (%.1f–%.1f)", g.call.value/1000, g.call.low/1000, g.call.high/1000),
 			fmt.Sprintf("≤ %.0f µs", aimCall.Seconds()*1e6), string(g.call.atMost(float64(aimCall)))},
@@ -227,8 +210,8 @@ func (g *guardResults) call1KB() table {
 	}
 }
 
-func (g *guardResults) growthTable() table {
-	t := table{{"input", "from", "to", "a call at that", "ns for each", "the time grows", fmt.Sprintf("aim ≤ %d", aimFactor)}}
+func (g *guardResults) growthTable() table.Table {
+	t := table.Table{{"input", "from", "to", "a call at that", "ns for each", "the time grows", fmt.Sprintf("aim ≤ %d", aimFactor)}}
 	for _, all := range [][]growth{g.growth, g.hostile} {
 		for _, x := range all {
 			t = append(t, []string{

@@ -106,10 +106,10 @@ func TestTheReportSaysOnWhatItWasMeasured(t *testing.T) {
 }
 
 func TestEveryRowOfATableHasAsManyCells(t *testing.T) {
-	for _, table := range example().tables() {
-		for _, row := range table {
-			if len(row) != len(table[0]) {
-				t.Errorf("row %q has %d cells; its head %q has %d", row, len(row), table[0], len(table[0]))
+	for _, one := range example().tables() {
+		for _, row := range one {
+			if len(row) != len(one[0]) {
+				t.Errorf("row %q has %d cells; its head %q has %d", row, len(row), one[0], len(one[0]))
 			}
 		}
 	}

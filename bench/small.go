@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/bench/internal/quota"
+	"github.com/lambdaidem/toolkit/bench/internal/table"
 )
 
 // The sizes of functions whose share of a core is imitated: MB.
@@ -92,8 +93,8 @@ func smallOf(megabytes int, name string, took [][sides]time.Duration, random *ra
 	return one
 }
 
-func smallTable(all []small) table {
-	t := table{{"with the processor time of", "scenario", "bare SDK, on average", "toolkit", "toolkit : bare SDK"}}
+func smallTable(all []small) table.Table {
+	t := table.Table{{"with the processor time of", "scenario", "bare SDK, on average", "toolkit", "toolkit : bare SDK"}}
 	for _, s := range all {
 		t = append(t, []string{
 			fmt.Sprintf("%d MB", s.megabytes), s.scenario, micros(float64(s.each[floorSide])), micros(float64(s.each[oursSide])), s.ratio.String(),

@@ -34,6 +34,56 @@ func TestHTTPClient_IsTheSDKsButForIdleConnections(t *testing.T) {
 	}
 }
 
+// Many requests at once share 100 connections, and the next ones use the same connections again.
+func TestHTTPClient_OpensAHundredConnectionsAndKeepsThem(t *testing.T) {
+	const connections, requests = 100, 1000
+	var opened, arrived atomic.Int64
+	var full atomic.Pointer[chan struct{}] // closed when as many requests are in the server as there may be connections
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		all := *full.Load()
+		if arrived.Add(1) == connections {
+			close(all)
+		}
+		<-all
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	client := HTTPClient()
+	for _, n := range []int{requests, connections} {
+		all := make(chan struct{})
+		full.Store(&all)
+		arrived.Store(0)
+		var done sync.WaitGroup
+		for range n {
+			done.Go(func() {
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("{}"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				resp, err := client.Do(request)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			})
+		}
+		done.Wait()
+		// net/http replaces a connection whose writer is late (Go issue 7569), so allow a few more.
+		if got := opened.Load(); got < connections || got > connections+10 {
+			t.Errorf("%d connections after %d requests at once; want %d", got, n, connections)
+		}
+	}
+}
+
 // What the process needs to know that is frozen.
 const (
 	frozenEndpoint = "LAMBDAIDEM_TEST_FROZEN_ENDPOINT"

@@ -5,6 +5,12 @@ import (
 	"time"
 )
 
+// firstPoll is the maximum pause before the first read of a record that another attempt is
+// working on. Each further pause is up to 1.5 times as long, at most longestPause. Every pause
+// is at least half of its maximum, so a call that waits for 200 ms reads the record at most 5
+// times. Each pause is random, so that duplicates that arrive together do not read together.
+const firstPoll = 40 * time.Millisecond
+
 // wait polls the store until no other attempt holds the lease on the record. It returns the
 // record and what the record means to this call: for example, the record now has an answer to
 // replay, or the call may take the record over. If the lease is still held when Options.Wait has
@@ -17,7 +23,7 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, meaning) {
 	ctx, cancel := a.waitContext(ctx)
 	defer cancel()
 	var unread error // the error of the last read that ctx did not cut short
-	for pause := firstPause; ; pause = min(pause+pause/2, longestPause) {
+	for pause := firstPoll; ; pause = min(pause+pause/2, longestPause) {
 		if !a.pause(ctx, pause) {
 			if unread != nil {
 				a.report(ctx, EventStoreError, unread)

@@ -3,11 +3,13 @@ package lambdaidem_test
 import (
 	"context"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
 func waiting(d time.Duration) func(*lambdaidem.Options) {
@@ -229,6 +231,66 @@ func TestL8_ManyWaitForOne(t *testing.T) {
 			t.Errorf("%d answers were first ones", fresh)
 		}
 		r.wantRuns(t, 1)
+	})
+}
+
+// pollTimes records when each call reads the record, since the store was made.
+type pollTimes struct {
+	*memstore.Store
+	began time.Time
+
+	mu     sync.Mutex
+	byCall map[any][]time.Duration
+}
+
+type callNumber struct{}
+
+func (s *pollTimes) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
+	s.mu.Lock()
+	s.byCall[ctx.Value(callNumber{})] = append(s.byCall[ctx.Value(callNumber{})], time.Since(s.began))
+	s.mu.Unlock()
+	return s.Store.Get(ctx, id, now)
+}
+
+// L8: duplicates that arrive together do not read the record together. Each of them needs at most
+// 6 calls of the store to wait 200 ms: a claim and 5 reads.
+func TestL8_ManyWaitersPollApart(t *testing.T) {
+	const waiters, mostReads = 1000, 5
+	synctest.Test(t, func(t *testing.T) {
+		store := &pollTimes{Store: memstore.New(), began: time.Now(), byCall: map[any][]time.Duration{}}
+		guarded := lambdaidem.New(store, waiting(time.Minute)).APIGatewayV2(slow(200*time.Millisecond, 201))
+		done := meanwhile(t, guarded)
+		var all sync.WaitGroup
+		for n := range waiters {
+			all.Go(func() {
+				out, err := guarded(context.WithValue(t.Context(), callNumber{}, n), first())
+				if err != nil || out.StatusCode != 201 || !replayed(out) {
+					t.Errorf("waiter %d got %+v, %v", n, out, err)
+				}
+			})
+		}
+		all.Wait()
+		<-done
+		polls, inMillisecond := 0, map[int64]int{}
+		for n, times := range store.byCall {
+			if len(times) > mostReads {
+				t.Errorf("waiter %v read the record %d times: %v", n, len(times), times)
+			}
+			for _, at := range times {
+				polls++
+				inMillisecond[at.Milliseconds()]++
+			}
+		}
+		if len(store.byCall) != waiters {
+			t.Errorf("%d callers waited, want %d", len(store.byCall), waiters)
+		}
+		// If the first pauses are spread evenly over 20 ms, 50 of the 1,000 first reads fall
+		// into each of these milliseconds, which is 1.3 % of all reads.
+		for at, n := range inMillisecond {
+			if share := float64(n) / float64(polls); share > 0.025 {
+				t.Errorf("%d of %d reads, %.1f %%, fall into the millisecond %d", n, polls, 100*share, at)
+			}
+		}
 	})
 }
 

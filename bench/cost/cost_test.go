@@ -308,14 +308,3 @@ func TestCost_Flags(t *testing.T) {
 		}
 	}
 }
-
-// A page without marks is not overwritten.
-func TestCost_PageNeedsItsMarks(t *testing.T) {
-	if _, err := between([]byte("# What it costs\n"), "x"); err == nil {
-		t.Error("a page without marks was taken")
-	}
-	got, err := between([]byte("a\n"+begin+"old\n"+end+"b\n"), "new\n")
-	if want := "a\n" + begin + "new\n" + end + "b\n"; err != nil || string(got) != want {
-		t.Errorf("got %q, %v; want %q", got, err, want)
-	}
-}

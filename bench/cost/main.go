@@ -23,6 +23,7 @@ import (
 	"os/signal"
 	"time"
 
+	"github.com/lambdaidem/toolkit/bench/internal/table"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
@@ -103,7 +104,7 @@ func run(ctx context.Context, s settings) error {
 	plot := computed.plot(s.prices)
 	page, err := os.ReadFile("docs/cost.md")
 	if err == nil {
-		page, err = between(page, tables)
+		page, err = table.Insert(page, "cost", tables)
 	}
 	if err == nil {
 		err = os.WriteFile("docs/cost.md", page, 0o644)

@@ -1,28 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"strings"
 	"text/tabwriter"
-)
 
-// The marks in docs/cost.md between which it is generated.
-const (
-	begin = "<!-- cost:begin -->\n"
-	end   = "<!-- cost:end -->\n"
+	"github.com/lambdaidem/toolkit/bench/internal/table"
 )
-
-// between puts the tables between the marks of a page.
-func between(page []byte, tables string) ([]byte, error) {
-	before, rest, begun := bytes.Cut(page, []byte(begin))
-	_, after, ended := bytes.Cut(rest, []byte(end))
-	if !begun || !ended {
-		return nil, fmt.Errorf("the page lacks the marks %q and %q", begin, end)
-	}
-	return []byte(string(before) + begin + tables + end + string(after)), nil
-}
 
 // markdown is everything between the marks.
 func (s study) markdown(p prices) string {
@@ -71,14 +56,13 @@ func (n nearness) sentence(replays float64) string {
 		number(100*replays), n.of-n.above, n.of, 100*(n.factor-1), n.content.name, n.size)
 }
 
-// table has a row for each size, and a column for each layout.
+// table writes a table with a row for each size, and a column for each layout.
 func (s study) table(b *strings.Builder, c content, show func(figures) string) {
 	head := []string{"answer"}
 	for _, l := range layouts {
 		head = append(head, l.name)
 	}
-	line(b, head)
-	b.WriteString("|" + strings.Repeat("---|", len(head)) + "\n")
+	t := table.Table{head}
 	for _, one := range s.rows {
 		if one.content.name != c.name {
 			continue
@@ -91,12 +75,9 @@ func (s study) table(b *strings.Builder, c content, show func(figures) string) {
 				cells = append(cells, "too large")
 			}
 		}
-		line(b, cells)
+		t = append(t, cells)
 	}
-}
-
-func line(b *strings.Builder, cells []string) {
-	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+	_ = t.Markdown(b) // a strings.Builder returns no errors
 }
 
 // cell is units as the tables show them.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lambdaidem/toolkit/bench/internal/table"
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
@@ -52,7 +53,7 @@ const mend = "run make bench-cost ARGS=-write, and copy the short table into dyn
 func TestCost_PagesHaveTheComputedFigures(t *testing.T) {
 	s := computed(t)
 	page := read(t, "docs/cost.md")
-	fresh, err := between(page, s.markdown(published))
+	fresh, err := table.Insert(page, "cost", s.markdown(published))
 	if err != nil {
 		t.Fatal(err)
 	}

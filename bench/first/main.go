@@ -17,7 +17,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	mathrand "math/rand/v2"
 	"os"
 	"os/exec"
@@ -26,10 +25,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/lambdaidem/toolkit/bench/internal/quota"
+	"github.com/lambdaidem/toolkit/bench/internal/table"
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
@@ -100,7 +99,10 @@ func run(ctx context.Context, samples int, markdown bool) (err error) {
 			all = append(all, c)
 		}
 	}
-	return write(os.Stdout, table(all), markdown)
+	if markdown {
+		return report(all).Markdown(os.Stdout)
+	}
+	return report(all).Text(os.Stdout)
 }
 
 // functions starts processes of one program.
@@ -171,20 +173,20 @@ func (t times) first() time.Duration { return t.First }
 func (t times) later() time.Duration { return t.Later }
 func (t times) init() time.Duration  { return t.Init }
 
-// table has a row for each condition, after a row of titles.
-func table(all []comparison) [][]string {
-	rows := [][]string{{
+// report has a row for each condition.
+func report(all []comparison) table.Table {
+	t := table.Table{{
 		"round trip", "function", "SDK: first request", "toolkit: first request", "÷ SDK's", "with Warm: init phase", "with Warm: first request", "÷ a later one",
 	}}
 	for i := range all {
 		c := &all[i]
 		sdk, cold, warm := c.median("bare", times.first), c.median("toolkit", times.first), c.median("warm", times.first)
-		rows = append(rows, []string{
+		t = append(t, []string{
 			c.roundTrip.String(), sizeName(c.megabytes), millis(sdk), millis(cold), held(cold, sdk, aimCold),
 			millis(c.median("warm", times.init)), millis(warm), held(warm, c.median("warm", times.later), aimWarm),
 		})
 	}
-	return rows
+	return t
 }
 
 func sizeName(megabytes int) string {
@@ -203,23 +205,4 @@ func held(a, b time.Duration, aim float64) string {
 		verdict = "met"
 	}
 	return fmt.Sprintf("%.2f (≤ %.1f: %s)", ratio, aim, verdict)
-}
-
-func write(w io.Writer, rows [][]string, markdown bool) error {
-	if !markdown {
-		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, row := range rows {
-			_, _ = fmt.Fprintln(tw, strings.Join(row, "\t"))
-		}
-		return tw.Flush()
-	}
-	for i, row := range rows {
-		if _, err := fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | ")); err != nil {
-			return err
-		}
-		if i == 0 {
-			_, _ = fmt.Fprintf(w, "|%s\n", strings.Repeat("---|", len(row)))
-		}
-	}
-	return nil
 }

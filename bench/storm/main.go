@@ -1,0 +1,156 @@
+// Command storm measures storms of duplicates: thousands of requests with one idempotency key at
+// the same time.
+//
+//	storm [-requests N] [-processes N,N] [-repeat N] [-timeout D] [-sdk-client] [-markdown | -write]
+//
+// Each storm has processes, each with a guard, that send their requests to one table of DynamoDB
+// Local. The requests come in two waves: all at once while no record exists, and all at once after
+// the first wave has its responses. There is a storm for each way in which a guard can treat
+// duplicates. With -write, the program writes its tables into docs/performance.md.
+//
+// The program fails if the handler runs more or less than once, if an answer is anything but the
+// handler's answer, a replay of it, or a correct 409 while the handler runs, or if a duplicate
+// needs more requests to DynamoDB than it should.
+//
+// A process of the storm handles thousands of requests at a time, which on Lambda is possible only
+// on Lambda Managed Instances. Elsewhere a process handles one invocation at a time.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lambdaidem/toolkit/bench/internal/table"
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+)
+
+const page = "docs/performance.md"
+
+// flags are the command line's.
+type flags struct {
+	settings  settings
+	processes []int
+	repeat    int
+	markdown  bool
+	write     bool
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	run := run
+	if isProcess() {
+		run = func(ctx context.Context) error { return serve(ctx, os.Stdin, os.Stdout) }
+	}
+	if err := run(ctx); err != nil {
+		stop()
+		fmt.Fprintln(os.Stderr, "storm:", err)
+		os.Exit(1)
+	}
+}
+
+func parseFlags(args []string) (flags, error) {
+	f := flags{settings: usual(10_000)}
+	set := flag.NewFlagSet("storm", flag.ContinueOnError)
+	set.IntVar(&f.settings.Requests, "requests", f.settings.Requests, "requests of a wave")
+	set.DurationVar(&f.settings.AttemptTimeout, "timeout", f.settings.AttemptTimeout, "AttemptTimeout of the store; its default is 2s")
+	set.BoolVar(&f.settings.SDKClient, "sdk-client", false, "use the SDK's HTTP client instead of dynamostore.HTTPClient")
+	processes := set.String("processes", "1,16", "numbers of processes, with commas")
+	set.IntVar(&f.repeat, "repeat", 3, "how often each storm is repeated")
+	set.BoolVar(&f.markdown, "markdown", false, "print the tables of "+page)
+	set.BoolVar(&f.write, "write", false, "write the tables into "+page)
+	if err := set.Parse(args); err != nil {
+		return f, err
+	}
+	for text := range strings.SplitSeq(*processes, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > f.settings.Requests {
+			return f, fmt.Errorf("-processes is %q; want numbers from 1 to -requests, with commas", *processes)
+		}
+		f.processes = append(f.processes, n)
+	}
+	if f.settings.Requests < 2 || f.repeat < 1 || set.NArg() > 0 {
+		return f, fmt.Errorf("-requests is %d (at least 2), -repeat is %d (at least 1), arguments are %q (none)", f.settings.Requests, f.repeat, set.Args())
+	}
+	return f, nil
+}
+
+func run(ctx context.Context) (err error) {
+	f, err := parseFlags(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	load := loadAverage()
+	database, err := ddblocal.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, database.Stop()) }()
+	l, err := newLab(ctx, database)
+	if err != nil {
+		return err
+	}
+	// DynamoDB Local needs some thousand requests until its code is compiled.
+	if _, err := l.storm(ctx, modes[0], 1, usual(10_000)); err != nil {
+		return fmt.Errorf("warm up: %w", err)
+	}
+	var all []repeated
+	for _, processes := range f.processes {
+		for _, m := range modes {
+			fmt.Fprintf(os.Stderr, "measuring: %s, processes: %d\n", m.name, processes)
+			r, err := l.repeat(ctx, m, processes, f)
+			if err != nil {
+				return err
+			}
+			all = append(all, r)
+		}
+	}
+	return f.report(all, load)
+}
+
+func (l *lab) repeat(ctx context.Context, m mode, processes int, f flags) (repeated, error) {
+	var r repeated
+	for range f.repeat {
+		s, err := l.storm(ctx, m, processes, f.settings)
+		if err != nil {
+			return nil, err
+		}
+		r = append(r, s)
+	}
+	r.sort()
+	return r, nil
+}
+
+func (f flags) report(all []repeated, load string) error {
+	text := markdown(all, f, load, time.Now())
+	switch {
+	case f.write:
+		old, err := os.ReadFile(page)
+		if err != nil {
+			return err
+		}
+		fresh, err := table.Insert(old, "storm", text)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(page, fresh, 0o644)
+	case f.markdown:
+		fmt.Print(text)
+		return nil
+	}
+	if err := answersTable(all).Text(os.Stdout); err != nil {
+		return err
+	}
+	fmt.Println()
+	return costsTable(all).Text(os.Stdout)
+}
