@@ -58,7 +58,7 @@ check-format:
 .PHONY: vet
 vet:
 	$(call say,go vet)
-	$(GO) vet -tags chaos ./...
+	$(GO) vet -tags chaos,powertools ./...
 
 .PHONY: lint
 lint: ## Lint, the arrows between packages included
@@ -124,6 +124,10 @@ bench-first: ## Measure the first request of a process, with and without Store.W
 .PHONY: bench-cost
 bench-cost: ## Count what requests cost on DynamoDB (ARGS=-write: into docs/cost.md)
 	$(with_dynamodb) $(GO) run ./bench/cost $(ARGS)
+
+.PHONY: powertools
+powertools: ## Run Powertools for AWS Lambda (Python, TypeScript) beside package dynamostore/powertools
+	@PYTHON='$(PYTHON)' tools/powertools/check $(ARGS)
 
 .PHONY: validate
 validate: ## Check the template and build all functions with the SAM CLI

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,8 +39,8 @@ func (it *record) decodeAnswer(language Language, out any) error {
 	if stored == nil && held != nil {
 		return fmt.Errorf("its answer is null, and a %s can't be null: use a pointer", reflect.TypeOf(out).Elem())
 	}
-	if at := lost(stored, held); at != "" {
-		return fmt.Errorf("a %s can't hold its whole answer: %s is lost or changed", reflect.TypeOf(out).Elem(), at)
+	if place := lost("answer", stored, held); place != "" {
+		return fmt.Errorf("a %s can't hold its whole answer: %s is lost or changed", reflect.TypeOf(out).Elem(), place)
 	}
 	return nil
 }
@@ -110,48 +112,44 @@ func tree(text []byte) (any, error) {
 
 // lost returns the place of a value in stored that held does not have, such as "answer.body". It
 // returns "" if held has everything. held may have more members, and need not have a member that
-// is empty or null, because tags of encoding/json can omit those.
-func lost(stored, held any) string {
-	return lostAt("answer", stored, held)
-}
-
-func lostAt(at string, stored, held any) string {
+// is empty or null, because tags of encoding/json can omit those. at is the place of stored.
+func lost(at string, stored, held any) string {
+	if isEmpty(stored) && isEmpty(held) && (stored == nil || held == nil) {
+		return ""
+	}
 	switch s := stored.(type) {
 	case map[string]any:
 		h, ok := held.(map[string]any)
-		if !ok && len(s) > 0 {
+		if !ok {
 			return at
 		}
-		for name, member := range s {
-			if place := lostAt(at+"."+name, member, h[name]); place != "" {
+		for _, name := range slices.Sorted(maps.Keys(s)) {
+			if place := lost(at+"."+name, s[name], h[name]); place != "" {
 				return place
 			}
 		}
+		return ""
 	case []any:
 		h, ok := held.([]any)
-		if len(s) != len(h) || !ok && held != nil {
+		if !ok || len(s) != len(h) {
 			return at
 		}
 		for i := range s {
-			if place := lostAt(fmt.Sprintf("%s[%d]", at, i), s[i], h[i]); place != "" {
+			if place := lost(fmt.Sprintf("%s[%d]", at, i), s[i], h[i]); place != "" {
 				return place
 			}
 		}
-	case nil:
-		if !isEmpty(held) {
-			return at
-		}
+		return ""
 	case json.Number:
-		h, ok := held.(json.Number)
-		if ok && !sameNumber(string(s), string(h)) || !ok && !(held == nil && isEmpty(s)) {
-			return at
+		if h, ok := held.(json.Number); ok && sameNumber(string(s), string(h)) {
+			return ""
 		}
-	default: // string, bool
-		if stored != held && !(held == nil && isEmpty(stored)) {
-			return at
+	case bool, string:
+		if stored == held {
+			return ""
 		}
 	}
-	return ""
+	return at
 }
 
 // sameNumber reports whether two JSON numbers are equal. An integer must have the same digits.

@@ -43,7 +43,7 @@ func TestR1_AnswersInEveryLanguage(t *testing.T) {
 		"extras": &types.AttributeValueMemberM{Value: item{"x": &types.AttributeValueMemberNULL{Value: true}, "y": str("é")}},
 	}}
 	for _, language := range []powertools.Language{powertools.Python, powertools.TypeScript, powertools.Java, powertools.DotNet} {
-		data := types.AttributeValue(text)
+		data := text
 		if language == powertools.TypeScript {
 			data = native
 		}

@@ -59,7 +59,7 @@ func decode(d *jsontext.Decoder, all []byte) (*value, error) {
 		return nil, err //nolint:wrapcheck // can't happen: parse has read the value before
 	}
 	v := &value{}
-	switch token.Kind() {
+	switch token.Kind() { //nolint:exhaustive // no other kind begins a value
 	case 'n':
 		v.kind = kindNull
 	case 'f':

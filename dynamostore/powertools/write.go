@@ -191,7 +191,7 @@ func typeScriptMembers(v *value) ([]member, error) {
 // an integer from 0 to 2^32-2 without leading zeros (ECMA-262, "array index").
 func arrayIndex(name string) (int64, bool) {
 	i, err := strconv.ParseUint(name, 10, 32)
-	return int64(i), err == nil && i < math.MaxUint32 && strconv.FormatUint(i, 10) == name //nolint:gosec // i has 32 bits
+	return int64(i), err == nil && i < math.MaxUint32 && strconv.FormatUint(i, 10) == name
 }
 
 // appendJava appends the data as Jackson's JsonNode.toString writes it.

@@ -4,11 +4,9 @@ The output is a JSON list of ids. An id is null if the library stores no record 
 """
 
 import json
-import os
 import sys
 import warnings
 
-os.environ["AWS_LAMBDA_FUNCTION_NAME"] = "payments"
 warnings.simplefilter("ignore")
 
 from aws_lambda_powertools.utilities.idempotency import BasePersistenceLayer, IdempotencyConfig, idempotent
