@@ -112,6 +112,12 @@ func TestR1_AnAnswerThatDoesNotFit(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want an error with %q", text, got, err, why)
 		}
 	}
+	if got, err := find[[1]int](t, powertools.Python, str(`[1, 2]`)); err == nil {
+		t.Errorf("%v", got)
+	}
+	if got, err := find[[3]int](t, powertools.Python, str(`[1, 2]`)); err == nil {
+		t.Errorf("%v", got)
+	}
 	for _, data := range []types.AttributeValue{
 		&types.AttributeValueMemberB{Value: []byte("x")},
 		&types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberSS{Value: []string{"a"}}}},

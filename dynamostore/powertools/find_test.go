@@ -278,6 +278,18 @@ func TestFind_UsesTheNamesOfTheOldFunction(t *testing.T) {
 	}
 }
 
+// Java writes a hash as a number, without leading zeros.
+func TestFind_AHashInJava(t *testing.T) {
+	m := migrate(lambdaidem.Rerun)
+	records := m.records(powertools.Java, func(o *powertools.Options) { o.Hash = sha256.New })
+	if _, _, err := powertools.Find[any](t.Context(), records, powertools.Selection{Data: []byte("39")}); err != nil {
+		t.Fatal(err)
+	}
+	if id, ok := m.table.inputs[0].Key["id"].(*types.AttributeValueMemberS); !ok || id.Value != "payments.app.handler#b918943df0962bc7a1824c0555a389347b4febdc7cf9d1254406d80ce44e3f9" {
+		t.Errorf("the id is %v", m.table.inputs[0].Key["id"])
+	}
+}
+
 // A function that Powertools guarded one by one, such as the handler of a queue's message.
 func TestFind_InACall(t *testing.T) {
 	m := migrate(lambdaidem.Rerun)

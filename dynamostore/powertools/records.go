@@ -81,8 +81,8 @@ type Options struct {
 //   - Python: the function's name, the module and the qualified name of the decorated function,
 //     such as "payments.app.handler".
 //   - TypeScript: the function's name, such as "payments".
-//   - Java: the function's name and the method, such as "payments.handleRequest"; without the
-//     method if Idempotency.makeIdempotent was called without a function name.
+//   - Java: the function's name and the method, such as "payments.handleRequest", or the name
+//     that was passed to Idempotency.makeIdempotent, which is "function" by default.
 //   - .NET: the function's name and the method, such as "payments.Handler".
 //
 // The surest way is to look at the ids in the table. New panics if an argument is empty, the

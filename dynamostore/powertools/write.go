@@ -89,7 +89,7 @@ func appendPythonString(b []byte, s string) []byte {
 		switch {
 		case r >= ' ' && r <= '~' && r != '"' && r != '\\':
 			b = append(b, byte(r))
-		case r < utf8.RuneSelf && r != 0x7f:
+		case r < utf8.RuneSelf:
 			b = appendEscape(b, r, "%04x")
 		default:
 			for _, unit := range utf16.Encode([]rune{r}) {
