@@ -56,7 +56,8 @@ const (
 //		return answer, err
 //	}
 //
-// [Handler] does the same around a handler. Find returns:
+// [Handler] does the same around a handler. Find itself does not depend on a guard, but without
+// one, two calls at the same time may both find nothing. Find returns:
 //
 //   - the answer and true, if the record is completed;
 //   - false, if there is no record, if it has expired, if the attempt died and Options.Policy is

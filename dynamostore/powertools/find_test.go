@@ -69,6 +69,21 @@ func TestR1_ARecordThatExpiresNowIsReplayed(t *testing.T) {
 	}
 }
 
+// The guard does not store a 5xx, which Powertools does.
+func TestX1_A5xxOfTheOldFunctionIsNotStored(t *testing.T) {
+	m := migrate(lambdaidem.Rerun)
+	m.table.item = m.stored(`{"statusCode": 502, "body": "old"}`, nil)
+	for i := range 2 {
+		if got, _ := m.send(t); got.StatusCode != 502 || m.runs != 0 || len(m.table.inputs) != i+1 {
+			t.Errorf("%d runs, %d reads, %+v", m.runs, len(m.table.inputs), got)
+		}
+	}
+	m.table.item["expiration"] = number(1)
+	if got, _ := m.send(t); got.StatusCode != 201 || m.runs != 1 {
+		t.Errorf("%d runs, %+v", m.runs, got)
+	}
+}
+
 func TestL8_AnAttemptOfTheOldFunctionIsInProgress(t *testing.T) {
 	for _, policy := range policies {
 		for name, running := range map[string]func(m *migration) item{
@@ -216,11 +231,21 @@ func TestHandler_LooksNothingUpAfterThePeriod(t *testing.T) {
 	}
 	records := m.records(powertools.Python, func(o *powertools.Options) { o.Until = end })
 	selectNothing := func(context.Context, request) (powertools.Selection, error) { panic("not reached") }
-	if _, err := powertools.Handler(records, selectNothing, m.create)(t.Context(), request{}); err != nil {
-		t.Error(err)
+	m.handle = m.guard(lambdaidem.Rerun).APIGatewayV2(powertools.Handler(records, selectNothing, m.create))
+	if got, _ := m.send(t); got.StatusCode != 201 {
+		t.Error(got)
 	}
 	if _, found, err := powertools.Find[response](t.Context(), records, powertools.Selection{}); found || err != nil {
 		t.Error(found, err)
+	}
+}
+
+func TestK4_AnUnguardedRequestIsNotLookedUp(t *testing.T) {
+	m := migrate(lambdaidem.Rerun)
+	m.table.item = m.stored(`{"statusCode": 200, "body": "old"}`, nil)
+	get := idemtest.Request{Method: "GET", Path: "/payments", Key: "order-1"}.APIGatewayV2()
+	if got, err := m.handle(idemtest.Invocation(t, time.Minute), get); err != nil || got.Body != "created in Go" || len(m.table.inputs) != 0 {
+		t.Errorf("%d reads, %+v, %v", len(m.table.inputs), got, err)
 	}
 }
 

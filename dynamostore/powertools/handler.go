@@ -11,7 +11,8 @@ import (
 // event; see [Find]. If there is one, it is the handler's answer. Otherwise h runs.
 //
 // Pass the result to a guard. The guard then has its own record of the call when the handler looks,
-// and stores the answer:
+// and stores the answer. A call that the guard lets through unguarded, such as a GET, runs h
+// without a look-up.
 //
 //	guard.APIGatewayV2(powertools.Handler(records, selectOrder, createPayment))
 //	lambdaidem.Handler(guard, "charge", key, powertools.Handler(records, selectCharge, charge))
@@ -24,7 +25,7 @@ func Handler[In, Out any](
 	r *Records, sel func(context.Context, In) (Selection, error), h func(context.Context, In) (Out, error),
 ) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
-		if r.ended() {
+		if r.ended() || lambdaidem.RecordID(ctx) == "" {
 			return h(ctx, in)
 		}
 		s, err := sel(ctx, in)
