@@ -68,8 +68,8 @@ const (
 // [lambdaidem.Retryable], so the guard releases its record, even under policy Hold, and a retry
 // looks again:
 //
-//   - [lambdaidem.ErrInProgress], 409: the old function has an attempt in progress, and its
-//     invocation has not ended 2 seconds ago.
+//   - [lambdaidem.ErrInProgress], 409: an attempt of the old function may still be running.
+//     It counts as running until 2 seconds after the deadline of its invocation.
 //   - [lambdaidem.ErrStoreUnavailable], 503: the record could not be read.
 //   - [ErrPayloadMismatch], 422: Selection.Validated is set, and the record has another payload.
 //   - [ErrRecordUnreadable], 500: the item under this id is not a Powertools record, or its
