@@ -58,7 +58,7 @@ check-format:
 .PHONY: vet
 vet:
 	$(call say,go vet)
-	$(GO) vet -tags chaos ./...
+	$(GO) vet -tags chaos,powertools ./...
 
 .PHONY: lint
 lint: ## Lint, the arrows between packages included
@@ -132,6 +132,10 @@ bench-storm: ## Send 10,000 duplicates at once, in four modes (ARGS=-write: into
 .PHONY: bench-cost
 bench-cost: ## Count what requests cost on DynamoDB (ARGS=-write: into docs/cost.md)
 	$(with_dynamodb) $(GO) run ./bench/cost $(ARGS)
+
+.PHONY: powertools
+powertools: ## Run Powertools for AWS Lambda (Python, TypeScript) beside package dynamostore/powertools
+	@PYTHON='$(PYTHON)' tools/powertools/check $(ARGS)
 
 .PHONY: validate
 validate: ## Check the templates and the CDK program, and build all functions with the SAM CLI

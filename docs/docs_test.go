@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/dynamostore/powertools"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
@@ -28,6 +29,7 @@ const root = ".."
 func TestOptions_NamesEveryOption(t *testing.T) {
 	namesEveryField(t, "docs/options.md", "lambdaidem.Options", lambdaidem.Options{})
 	namesEveryField(t, "docs/options.md", "dynamostore.Options", dynamostore.Options{})
+	namesEveryField(t, "docs/powertools.md", "powertools.Options", powertools.Options{})
 }
 
 // namesEveryField tells whether a page's table of options has a row for each field,
@@ -132,6 +134,10 @@ func TestArchitecture_NamesWhatExists(t *testing.T) {
 }
 
 func TestTutorial_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/tutorial.md") }
+
+func TestPowertools_ShowsCodeThatCompiles(t *testing.T) {
+	showsCodeThatCompiles(t, "docs/powertools.md")
+}
 
 func TestTesting_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/testing.md") }
 

@@ -1,0 +1,182 @@
+package powertools
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// decodeAnswer decodes the answer of a completed record into out, which is a pointer. It returns
+// an error if out can't hold all of the answer.
+func (it *record) decodeAnswer(language Language, out any) error {
+	text, err := it.answer(language, reflect.TypeOf(out).Elem().Kind() == reflect.String)
+	if err != nil {
+		return err
+	}
+	stored, err := tree(text)
+	if err != nil {
+		return fmt.Errorf("its answer is not JSON: %w", err)
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("its answer can't be decoded into a %s: %w", reflect.TypeOf(out).Elem(), err)
+	}
+	again, err := json.Marshal(out)
+	if err != nil {
+		return fmt.Errorf("its answer, decoded into a %s: %w", reflect.TypeOf(out).Elem(), err)
+	}
+	held, err := tree(again)
+	if err != nil {
+		return fmt.Errorf("its answer, decoded into a %s: %w", reflect.TypeOf(out).Elem(), err)
+	}
+	if stored == nil && held != nil {
+		return fmt.Errorf("its answer is null, and a %s can't be null: use a pointer", reflect.TypeOf(out).Elem())
+	}
+	if place := lost("answer", stored, held); place != "" {
+		return fmt.Errorf("a %s can't hold its whole answer: %s is lost or changed", reflect.TypeOf(out).Elem(), place)
+	}
+	return nil
+}
+
+// answer returns the JSON of the answer. TypeScript stores it as DynamoDB's own types, the other
+// languages as a JSON text. If asString is true, the caller expects a string.
+func (it *record) answer(language Language, asString bool) ([]byte, error) {
+	if language == TypeScript {
+		v, err := native(it.data)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(v) //nolint:wrapcheck // can't happen: native returns only values that JSON has
+	}
+	text, ok := it.data.(*types.AttributeValueMemberS)
+	switch {
+	case !ok:
+		return nil, errors.New("its answer is not a string, which Powertools stores in every language but TypeScript: check the language")
+	case language == Java && asString:
+		return json.Marshal(text.Value) //nolint:wrapcheck // a text: can't happen
+	}
+	return []byte(text.Value), nil
+}
+
+// native converts a value that Powertools for TypeScript has stored to a value for encoding/json.
+// A missing value is the undefined that a function returned, which Lambda sends as null.
+func native(v types.AttributeValue) (any, error) {
+	switch v := v.(type) {
+	case nil, *types.AttributeValueMemberNULL:
+		return nil, nil
+	case *types.AttributeValueMemberS:
+		return v.Value, nil
+	case *types.AttributeValueMemberN:
+		return json.Number(v.Value), nil
+	case *types.AttributeValueMemberBOOL:
+		return v.Value, nil
+	case *types.AttributeValueMemberL:
+		list := make([]any, len(v.Value))
+		for i, element := range v.Value {
+			var err error
+			if list[i], err = native(element); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case *types.AttributeValueMemberM:
+		object := make(map[string]any, len(v.Value))
+		for name, member := range v.Value {
+			var err error
+			if object[name], err = native(member); err != nil {
+				return nil, err
+			}
+		}
+		return object, nil
+	}
+	return nil, fmt.Errorf("its answer has a %T, which JSON does not have", v)
+}
+
+// tree decodes one JSON value, with the text of its numbers.
+func tree(text []byte) (any, error) {
+	if !json.Valid(text) { // a Decoder would ignore what follows the value
+		return nil, fmt.Errorf("%.50q", text)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	return v, d.Decode(&v) //nolint:wrapcheck // can't happen: the text is valid
+}
+
+// lost returns the place of a value in stored that held does not have, such as "answer.body". It
+// returns "" if held has everything. held may have more members, and need not have a member that
+// is empty or null, because tags of encoding/json can omit those. at is the place of stored.
+func lost(at string, stored, held any) string {
+	if isEmpty(stored) && isEmpty(held) && (stored == nil || held == nil) {
+		return ""
+	}
+	switch s := stored.(type) {
+	case map[string]any:
+		h, ok := held.(map[string]any)
+		if !ok {
+			return at
+		}
+		for _, name := range slices.Sorted(maps.Keys(s)) {
+			if place := lost(at+"."+name, s[name], h[name]); place != "" {
+				return place
+			}
+		}
+		return ""
+	case []any:
+		h, ok := held.([]any)
+		if !ok || len(s) != len(h) {
+			return at
+		}
+		for i := range s {
+			if place := lost(fmt.Sprintf("%s[%d]", at, i), s[i], h[i]); place != "" {
+				return place
+			}
+		}
+		return ""
+	case json.Number:
+		if h, ok := held.(json.Number); ok && sameNumber(string(s), string(h)) {
+			return ""
+		}
+	case bool, string:
+		if stored == held {
+			return ""
+		}
+	}
+	return at
+}
+
+// sameNumber reports whether two JSON numbers are equal. An integer must have the same digits.
+func sameNumber(a, b string) bool {
+	if a == b || !strings.ContainsAny(a, ".eE") {
+		return a == b
+	}
+	x, err := strconv.ParseFloat(a, 64)
+	y, err2 := strconv.ParseFloat(b, 64)
+	return err == nil && err2 == nil && x == y
+}
+
+// isEmpty reports whether a JSON value is null, false, 0, "", or has no elements.
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case string:
+		return v == ""
+	case json.Number:
+		return v == "0"
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
+}

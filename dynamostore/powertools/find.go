@@ -1,0 +1,183 @@
+package powertools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// The codes of errors that [Find] returns, in addition to those of a guard.
+const (
+	ErrPayloadMismatch  lambdaidem.Code = "powertools_payload_mismatch"  // 422: Powertools has a record of the data with another validated payload
+	ErrRecordUnreadable lambdaidem.Code = "powertools_record_unreadable" // 500: the item is not a Powertools record, or its answer can't be returned as an Out
+)
+
+// ErrNoRecord is returned by a function that selects data, if Powertools stored no record for the
+// event, so that there is none to look for. See [Handler].
+var ErrNoRecord = errors.New("powertools: the old function stored no record for this event")
+
+// Selection is what the old function selected from an event.
+type Selection struct {
+	// Data is the data that identifies the event: what event_key_jmespath selects, or the
+	// whole event without one. For the format, see [Language.ID].
+	Data json.RawMessage
+
+	// Validated is the data that must be the same when the event is repeated: what
+	// payload_validation_jmespath selects. If it is nil, the payload is not compared.
+	Validated json.RawMessage
+
+	// ID is the id of the record, if [Language.ID] can't make it. The Data is ignored then.
+	ID string
+}
+
+const (
+	retryAfter = time.Second // the Retry-After of refusals, as the default of a guard
+
+	// maxSkew is how much the clocks of two machines may differ, as lambdaidem.Options.MaxSkew
+	// is by default. An attempt counts as dead only maxSkew after its deadline.
+	maxSkew = 2 * time.Second
+)
+
+// Find looks for the answer that Powertools has stored for the selected data. It reads the record
+// with one consistent GetItem. Call it in a guarded handler, message handler or function,
+// before any effect:
+//
+//	answer, found, err := powertools.Find[Receipt](ctx, records, powertools.Selection{Data: order})
+//	if err != nil || found {
+//		return answer, err
+//	}
+//
+// [Handler] does the same around a handler. Find itself does not depend on a guard, but without
+// one, two calls at the same time may both find nothing. Find returns:
+//
+//   - the answer and true, if the record is completed;
+//   - false, if there is no record, if it has expired, if the attempt died and Options.Policy is
+//     Rerun, or if Options.Until has passed;
+//   - an error otherwise.
+//
+// The handler must return the error as it is. Every error but one is marked with
+// [lambdaidem.Retryable], so the guard releases its record, even under policy Hold, and a retry
+// looks again:
+//
+//   - [lambdaidem.ErrInProgress], 409: an attempt of the old function may still be running.
+//     It counts as running until 2 seconds after the deadline of its invocation.
+//   - [lambdaidem.ErrStoreUnavailable], 503: the record could not be read.
+//   - [ErrPayloadMismatch], 422: Selection.Validated is set, and the record has another payload.
+//   - [ErrRecordUnreadable], 500: the item under this id is not a Powertools record, or its
+//     answer can't be decoded into an Out without a loss.
+//   - Any other error, such as that of [Language.ID]: 503.
+//
+// The exception is [lambdaidem.ErrAttemptAbandoned], 409; see Options.Policy.
+//
+// # Answers
+//
+// The answer is decoded by encoding/json. Find refuses it if an Out can't hold all of it: if
+// the JSON of the Out lacks a member, or has another value for it. A null is refused unless the
+// JSON of a zero Out is null too. To convert an answer, pass a type that can hold it, such as
+// json.RawMessage, and convert it after Find.
+//
+// In Java, a function that returns a String stores it without quotation marks. Find assumes that
+// if Out is a string.
+func Find[Out any](ctx context.Context, r *Records, s Selection) (answer Out, found bool, err error) {
+	if r.ended() {
+		return answer, false, nil
+	}
+	it, err := r.get(ctx, s)
+	if err != nil || it == nil {
+		return answer, false, err
+	}
+	now := r.opts.Clock()
+	switch {
+	case it.expiration < now.Unix(): // the condition of Powertools
+		return answer, false, nil
+	case it.running() && it.hasDied(now):
+		if r.opts.Policy == lambdaidem.Rerun {
+			return answer, false, nil
+		}
+		return answer, false, lambdaidem.Uncertain(&lambdaidem.Error{
+			Code: lambdaidem.ErrAttemptAbandoned, Status: http.StatusConflict,
+			Detail: "An earlier attempt of this request ended without a known outcome. An operator must examine it before the key can be used again.",
+			Err:    fmt.Errorf("powertools: the attempt of the record %s died in the old function: find out what it did, then settle the guard's record", it),
+		})
+	}
+	if s.Validated != nil {
+		if err := r.validate(it, s.Validated); err != nil {
+			return answer, false, err
+		}
+	}
+	if it.running() {
+		return answer, false, lambdaidem.Retryable(&lambdaidem.Error{
+			Code: lambdaidem.ErrInProgress, Status: http.StatusConflict, RetryAfter: retryAfter,
+			Detail: "A request with this idempotency key is in progress. Repeat this request later to get its answer.",
+			Err:    fmt.Errorf("powertools: the record %s is in progress in the old function", it),
+		})
+	}
+	if err := it.decodeAnswer(r.language, &answer); err != nil {
+		return *new(Out), false, unreadable(it, err)
+	}
+	return answer, true, nil
+}
+
+// get reads the record of a selection. It returns nil if there is none.
+func (r *Records) get(ctx context.Context, s Selection) (*record, error) {
+	id := s.ID
+	if id == "" {
+		var err error
+		if id, err = r.language.id(r.opts.Hash, r.prefix, s.Data); err != nil {
+			return nil, lambdaidem.Retryable(err)
+		}
+	}
+	key := map[string]types.AttributeValue{r.opts.IDAttribute: &types.AttributeValueMemberS{Value: id}}
+	if r.opts.SortKeyAttribute != "" {
+		key[r.opts.SortKeyAttribute] = key[r.opts.IDAttribute]
+		key[r.opts.IDAttribute] = &types.AttributeValueMemberS{Value: r.opts.PartitionKey}
+	}
+	out, err := r.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &r.table, Key: key, ConsistentRead: aws.Bool(true)})
+	it := &record{id: id, table: r.table}
+	switch {
+	case err != nil:
+		return nil, lambdaidem.Retryable(&lambdaidem.Error{
+			Code: lambdaidem.ErrStoreUnavailable, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter,
+			Detail: "The request was not carried out, because it is not known at the moment whether an earlier one was. Repeat it later.",
+			Err:    fmt.Errorf("powertools: the record %s can't be read: %w", it, err),
+		})
+	case len(out.Item) == 0:
+		return nil, nil //nolint:nilnil // no record
+	}
+	if err := it.take(out.Item, &r.opts); err != nil {
+		return nil, unreadable(it, err)
+	}
+	return it, nil
+}
+
+// validate returns an error if the record has another payload than the given one.
+func (r *Records) validate(it *record, payload json.RawMessage) error {
+	want, err := r.language.validation(r.opts.Hash, payload)
+	if err != nil {
+		return lambdaidem.Retryable(err)
+	}
+	if it.validation != want {
+		return lambdaidem.Retryable(lambdaidem.Reject(http.StatusUnprocessableEntity, ErrPayloadMismatch,
+			"An earlier request had the same key and another payload. Send the request with a key of its own."))
+	}
+	return nil
+}
+
+// unreadable returns the error for a record that can't be understood.
+func unreadable(it *record, why error) error {
+	e := lambdaidem.Reject(http.StatusInternalServerError, ErrRecordUnreadable,
+		"An earlier request with this key may have been carried out, but its answer can't be read. Do not send the request with a new key.")
+	if own, ok := errors.AsType[*lambdaidem.Error](e); ok {
+		own.Err = fmt.Errorf("powertools: the record %s: %w", it, why)
+	}
+	return lambdaidem.Retryable(e)
+}

@@ -1,0 +1,73 @@
+package powertools
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// The states of a record. Powertools has a third one, EXPIRED, which it never stores.
+const (
+	statusInProgress = "INPROGRESS"
+	statusCompleted  = "COMPLETED"
+)
+
+// record is a record that Powertools has stored.
+type record struct {
+	id, table           string
+	status              string
+	expiration          int64                // epoch seconds
+	inProgressExpires   int64                // epoch milliseconds
+	hasInProgressExpiry bool                 // false if the old function did not register its Lambda context
+	data                types.AttributeValue // nil if there is none
+	validation          string               // "" if there is none
+}
+
+// String names the record in errors.
+func (it *record) String() string { return fmt.Sprintf("%q of the table %s", it.id, it.table) }
+
+func (it *record) running() bool { return it.status == statusInProgress }
+
+// hasDied reports whether the invocation of a running attempt has ended. If the record does not
+// say when it ends, the attempt counts as running until the record expires, as in Powertools.
+func (it *record) hasDied(now time.Time) bool {
+	return it.hasInProgressExpiry && time.UnixMilli(it.inProgressExpires).Add(maxSkew).Before(now)
+}
+
+// take decodes an item. It returns an error if the item is not a Powertools record.
+func (it *record) take(item map[string]types.AttributeValue, o *Options) error {
+	if _, ok := item["token"]; ok { // dynamostore's fencing token, an attribute that can't be renamed
+		return errors.New("this toolkit has written it, not Powertools: check the selected data and Selection.ID")
+	}
+	status, ok := item[o.StatusAttribute].(*types.AttributeValueMemberS)
+	if !ok || status.Value != statusInProgress && status.Value != statusCompleted {
+		return fmt.Errorf("its attribute %q is not INPROGRESS or COMPLETED, so Powertools has not written it", o.StatusAttribute)
+	}
+	it.status = status.Value
+	if it.expiration, ok = integer(item[o.ExpirationAttribute]); !ok {
+		return fmt.Errorf("its attribute %q is not a number of epoch seconds, so Powertools has not written it", o.ExpirationAttribute)
+	}
+	if end, there := item[o.InProgressExpirationAttribute]; there {
+		if it.inProgressExpires, it.hasInProgressExpiry = integer(end); !it.hasInProgressExpiry {
+			return fmt.Errorf("its attribute %q is not a number of epoch milliseconds, so Powertools has not written it", o.InProgressExpirationAttribute)
+		}
+	}
+	it.data = item[o.DataAttribute]
+	if hash, ok := item[o.ValidationAttribute].(*types.AttributeValueMemberS); ok {
+		it.validation = hash.Value
+	}
+	return nil
+}
+
+// integer returns the value of a number attribute.
+func integer(v types.AttributeValue) (int64, bool) {
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0, false
+	}
+	i, err := strconv.ParseInt(n.Value, 10, 64)
+	return i, err == nil
+}
