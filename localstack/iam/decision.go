@@ -45,9 +45,9 @@ func (p *principal) decide(r *Request) Decision {
 		result, why := s.applies(r, keys)
 		switch {
 		case result == no && !s.deny:
-			nearest = fmt.Sprintf("%s allows it, but not with %s", s.At, why)
+			nearest = fmt.Sprintf("%s allows it, but %s", s.At, why)
 		case result == undecided:
-			d.Undecided = fmt.Sprintf("%s depends on %s", s.At, why)
+			d.Undecided = s.At + ": " + why
 			d.Allowed = d.Allowed || !s.deny
 		case result == yes && s.deny:
 			return Decision{Message: p.message(r, "with an explicit deny in an identity-based policy"), Reason: s.At + " denies it"}

@@ -106,24 +106,27 @@ func (s *statement) action(request *Request) (entry string, ok bool) {
 	return "NotAction", true
 }
 
-// applies reports whether the statement applies to a request whose action it has. Unless it
-// applies, why says what is missing.
+// applies reports whether the statement applies to a request whose action it has. Unless the
+// result is yes, why says what it depends on.
 func (s *statement) applies(request *Request, keys Keys) (result answer, why string) {
 	if result = s.resource(request, keys); result == yes {
 		for i := range s.conditions {
 			c := &s.conditions[i]
-			if holds := c.holds(keys); holds != yes {
-				result, why = holds, "the condition "+c.text
-			}
-			if result == no {
-				break
+			switch c.holds(keys) {
+			case no:
+				result, why = no, "the condition "+c.text+" does not hold"
+			case undecided:
+				if result == yes {
+					result, why = undecided, "the condition "+c.text+" depends on what only AWS knows"
+				}
+			case yes:
 			}
 		}
-	} else {
-		why = "its resources"
+	} else if result == no {
+		why = "only on " + strings.Join(append(s.Resources, s.NotResources...), ", ")
 	}
-	if s.Unknown != "" && (result == no || len(s.conditions) > 0) {
-		return undecided, "a value that only AWS knows (" + s.Unknown + ")"
+	if result == undecided && why == "" || s.Unknown != "" && (result == no || len(s.conditions) > 0) {
+		return undecided, "it has a value that only AWS knows: " + s.Unknown
 	}
 	return result, why
 }

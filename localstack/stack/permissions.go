@@ -13,15 +13,21 @@ func (s *Stack) checkPolicies(o Options) error {
 	if o.NoIAM {
 		return nil
 	}
-	checker, err := iam.New(s.template)
-	if err != nil {
+	var err error
+	if s.iam, err = iam.New(s.template); err != nil {
 		return err //nolint:wrapcheck // it says what is wrong and where
 	}
-	for _, note := range checker.Notes() {
+	return s.iam.CheckSources() //nolint:wrapcheck // it says what is missing
+}
+
+// sayUnchecked says which policies can't be checked here.
+func (s *Stack) sayUnchecked(o Options) {
+	if o.NoIAM {
+		return
+	}
+	for _, note := range s.iam.Notes() {
 		_, _ = fmt.Fprintln(o.Progress, "iam: "+note)
 	}
-	s.iam = checker
-	return checker.CheckSources() //nolint:wrapcheck // it says what is missing
 }
 
 // gate starts a proxy that checks the functions' permissions before a service, and returns its

@@ -145,6 +145,10 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if err := s.read(o); err != nil {
 		return err
 	}
+	if err := s.checkPolicies(o); err != nil {
+		return err
+	}
+	s.sayUnchecked(o)
 	all, err := s.plan()
 	if err != nil {
 		return err
@@ -160,6 +164,7 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if err := both.Wait(); err != nil {
 		return err
 	}
+	// Tables and queues may have other names now.
 	if err := s.checkPolicies(o); err != nil {
 		return err
 	}
