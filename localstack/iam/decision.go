@@ -1,7 +1,7 @@
 package iam
 
 import (
-	"fmt"
+	"cmp"
 	"strings"
 )
 
@@ -35,8 +35,8 @@ type Decision struct {
 // statement that allows the request it is refused.
 func (p *principal) decide(r *Request) Decision {
 	keys := p.keys(r)
-	var d Decision
-	var nearest string
+	var used []*grant
+	var nearest, maybeAllowed, maybeDenied string
 	for _, s := range p.statements {
 		entry, ok := s.action(r)
 		if !ok {
@@ -44,30 +44,30 @@ func (p *principal) decide(r *Request) Decision {
 		}
 		result, why := s.applies(r, keys)
 		switch {
-		case result == no && !s.deny:
-			nearest = fmt.Sprintf("%s allows it, but %s", s.At, why)
-		case result == undecided:
-			d.Undecided = s.At + ": " + why
-			d.Allowed = d.Allowed || !s.deny
 		case result == yes && s.deny:
 			return Decision{Message: p.message(r, "with an explicit deny in an identity-based policy"), Reason: s.At + " denies it"}
 		case result == yes:
-			d.Allowed = true
-			d.used = append(d.used, p.grants[grantKey{s, entry}])
+			used = append(used, p.grants[grantKey{s, entry}])
+		case result == undecided && s.deny:
+			maybeDenied = s.At + ": " + why
+		case result == undecided:
+			maybeAllowed = s.At + ": " + why
+		case !s.deny:
+			nearest = s.At + " allows it, but " + why
 		}
 	}
 	switch {
-	case len(d.used) > 0, d.Allowed:
-		return d
+	case len(used) > 0:
+		return Decision{Allowed: true, Undecided: maybeDenied, used: used}
+	case maybeAllowed != "":
+		return Decision{Allowed: true, Undecided: maybeAllowed}
 	case len(p.role.Unknown) > 0:
-		d.Allowed, d.Undecided = true, strings.Join(p.role.Unknown, "; ")
-		return d
-	case nearest == "":
-		nearest = "no statement of " + p.role.Name + " has the action"
+		return Decision{Allowed: true, Undecided: strings.Join(p.role.Unknown, "; ")}
 	}
-	d.Message = p.message(r, "because no identity-based policy allows the "+p.spelling(r)+" action")
-	d.Reason = nearest
-	return d
+	return Decision{
+		Message: p.message(r, "because no identity-based policy allows the "+p.spelling(r)+" action"),
+		Reason:  cmp.Or(nearest, "no statement of "+p.role.Name+" has the action"),
+	}
 }
 
 // message returns the text of the error of AWS.

@@ -130,7 +130,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			g.refuse(w, r, d.Message)
 			return
 		}
-		if first && d.Undecided != "" && len(d.used) == 0 {
+		if first && d.Undecided != "" {
 			g.warn("%s was allowed %s on %s, but AWS may refuse it: %s", function, needed.Action, needed.Resource, d.Undecided)
 		}
 	}

@@ -42,8 +42,8 @@ type Condition struct {
 // role reads the execution role of a function. A function without the property Role has the
 // role that SAM makes ("AWS::Serverless::Function", properties Role and Policies).
 func (p properties) role(logicalID string, resource *node) Role {
-	given := p.node.field("Role")
-	if given == nil || p.reader.isNoValue(given) {
+	given := p.reader.branch(p.node.field("Role"))
+	if given == nil {
 		return p.samRole(logicalID, resource)
 	}
 	value, why := p.reader.known(given)
@@ -81,7 +81,7 @@ func (r *reader) ownRole(logicalID, name string, role *node) Role {
 	for _, managed := range r.entries(given.field("ManagedPolicyArns")) {
 		out.managed(managed)
 	}
-	if boundary := given.field("PermissionsBoundary"); boundary != nil && !r.isNoValue(boundary) {
+	if boundary := r.branch(given.field("PermissionsBoundary")); boundary != nil {
 		out.limited(logicalID, boundary)
 	}
 	for _, id := range r.resources.keys {
@@ -127,7 +127,7 @@ func (p properties) samRole(logicalID string, resource *node) Role {
 	for _, outcome := range []string{"OnSuccess", "OnFailure"} {
 		out.destination(p.node.field("EventInvokeConfig").field("DestinationConfig").field(outcome), "Destination")
 	}
-	if boundary := p.node.field("PermissionsBoundary"); boundary != nil && !r.isNoValue(boundary) {
+	if boundary := r.branch(p.node.field("PermissionsBoundary")); boundary != nil {
 		out.limited(logicalID, boundary)
 	}
 	if connected := r.connectors(logicalID, resource); connected != nil {
