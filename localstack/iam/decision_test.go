@@ -58,6 +58,8 @@ func TestDecide(t *testing.T) {
 		"a default of a variable":       {[]string{leading + "{'ForAllValues:StringEquals': {'dynamodb:LeadingKeys': \"${dynamodb:Select, 'alice'}\"}}}"}, alice, "", allowed},
 		"a variable that is absent":     {[]string{leading + "{'ForAllValues:StringEquals': {'dynamodb:LeadingKeys': '${dynamodb:Select}'}}}"}, alice, "", implied},
 
+		"a value with a wildcard": {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: 'arn:aws:dynamodb:*:*:table/${dynamodb:Select}'}"}, iam.Keys{"dynamodb:select": {"*"}}, "", implied},
+
 		"another Region":             {[]string{leading + "{StringEquals: {'aws:RequestedRegion': eu-west-1}}}"}, nil, "", implied},
 		"the Region":                 {[]string{leading + "{StringEquals: {'aws:RequestedRegion': [eu-west-1, us-east-1]}}}"}, nil, "", allowed},
 		"not another Region":         {[]string{leading + "{StringNotEquals: {'aws:RequestedRegion': [eu-west-1, eu-west-2]}}}"}, nil, "", allowed},
@@ -120,6 +122,25 @@ func TestDecide_WhatOnlyAWSKnowsPasses(t *testing.T) {
 				t.Errorf("Decide = %+v; want allowed %v, undecided %q", d, test.allowed, test.says)
 			}
 		})
+	}
+}
+
+// What a role of another stack allows is not known, so only what the template denies is refused.
+func TestDecide_RoleThatOnlyAWSKnowsPasses(t *testing.T) {
+	sam := shop(t, "{Effect: Deny, Action: 'dynamodb:DeleteTable', Resource: '*'}")
+	sam.Functions[0].Role.Unknown = []string{"its role is known only to AWS"}
+	checker, err := iam.New(sam)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := checker.Decide("Shop", iam.Request{Action: "dynamodb:GetItem", Resource: orders}); !d.Allowed || d.Undecided != "its role is known only to AWS" {
+		t.Errorf("GetItem: %+v", d)
+	}
+	if d := checker.Decide("Shop", iam.Request{Action: "dynamodb:DeleteTable", Resource: orders}); d.Allowed {
+		t.Errorf("DeleteTable: %+v", d)
+	}
+	if notes := checker.Notes(); len(notes) != 1 || !strings.HasPrefix(notes[0], "the permissions of Shop are not checked") {
+		t.Errorf("the notes are %q", notes)
 	}
 }
 

@@ -35,7 +35,6 @@ const (
 type Proxy struct {
 	listener net.Listener
 	server   *http.Server
-	served   chan struct{} // closed when the server has ended
 	upstream *http.Transport
 }
 
@@ -65,12 +64,9 @@ func (c *Checker) Start(service Service, endpoint, accessKeyID string, warnings 
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:     log.New(io.Discard, "", 0),
 	}}
-	p := &Proxy{listener: listener, served: make(chan struct{}), upstream: transport}
+	p := &Proxy{listener: listener, upstream: transport}
 	p.server = &http.Server{Handler: gate, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	go func() {
-		defer close(p.served)
-		_ = p.server.Serve(listener) // ends by Close
-	}()
+	go func() { _ = p.server.Serve(listener) }() // ends by Close
 	return p, nil
 }
 
@@ -80,7 +76,6 @@ func (p *Proxy) URL() string { return "http://" + p.listener.Addr().String() }
 // Close ends the proxy and its connections.
 func (p *Proxy) Close() error {
 	err := p.server.Close()
-	<-p.served
 	p.upstream.CloseIdleConnections()
 	return err //nolint:wrapcheck // it never fails
 }

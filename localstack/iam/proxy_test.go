@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -111,6 +113,28 @@ func TestProxy_RefusesAsDynamoDBDoes(t *testing.T) {
 	}
 	if want := "iam: Shop was refused dynamodb:PutItem on " + orders + ": no statement of ShopRole has the action\n"; w.said.String() != want {
 		t.Errorf("the proxy said %q; want %q, once", w.said, want)
+	}
+}
+
+// The SDK logs a warning for a response whose checksum differs, and returns no error.
+func TestProxy_RefusalHasAChecksum(t *testing.T) {
+	w := newWorld(t, iam.DynamoDB, "{Effect: Deny, Action: '*', Resource: '*'}")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url, strings.NewReader(`{"TableName":"Orders"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810.DescribeTable")
+	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+iam.AccessKeyID("Shop")+"/20261126/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
+	resp, err := w.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprint(crc32.ChecksumIEEE(body)); resp.Header.Get("X-Amz-Crc32") != want || !strings.Contains(string(body), "with an explicit deny in an identity-based policy") {
+		t.Errorf("the answer is %v %s; want the checksum %s", resp.Header, body, want)
 	}
 }
 
@@ -384,6 +408,18 @@ func TestProxy_PermissionsOfSQS(t *testing.T) {
 	}
 	if got := uses(w.checker); !slices.Equal(got, want) {
 		t.Errorf("they need %q; want %q", got, want)
+	}
+}
+
+// A statement's leading keys are not read, so a condition on them is not decided.
+func TestProxy_DoesNotDecideAboutTheKeysOfPartiQL(t *testing.T) {
+	w := newWorld(t, iam.DynamoDB, "{Effect: Allow, Action: 'dynamodb:PartiQL*', Resource: '*', Condition: {'ForAllValues:StringEquals': {'dynamodb:LeadingKeys': alice}}}")
+	if _, err := w.dynamoDB(iam.AccessKeyID("Shop")).ExecuteStatement(t.Context(), &dynamodb.ExecuteStatementInput{
+		Statement: aws.String(`DELETE FROM "Orders" WHERE "user"='bob'`)}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(w.said.String(), "AWS may refuse it: template.yaml:8:15: the condition ForAllValues:StringEquals dynamodb:LeadingKeys") {
+		t.Errorf("the proxy said %q", w.said)
 	}
 }
 
