@@ -51,7 +51,7 @@ func (c *Checker) Start(service Service, endpoint, accessKeyID string, warnings 
 	if err != nil {
 		return nil, fmt.Errorf("iam: a port to listen on: %w", err)
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert,errcheck // it is one
+	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy, transport.DisableCompression, transport.MaxIdleConns, transport.MaxIdleConnsPerHost = nil, true, 0, 256
 	gate := &gate{checker: c, service: service, accessKeyID: accessKeyID, warnings: warnings, pass: &httputil.ReverseProxy{
 		Transport: transport,

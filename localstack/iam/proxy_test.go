@@ -65,7 +65,7 @@ type world struct {
 func newWorld(t *testing.T, kind iam.Service, statements ...string) *world {
 	t.Helper()
 	w := &world{service: newService(t), checker: newChecker(t, statements...), said: &bytes.Buffer{}}
-	proxy, err := w.checker.Start(kind, w.service.URL, "local", w.said)
+	proxy, err := w.checker.Start(kind, w.URL, "local", w.said)
 	if err != nil {
 		t.Fatal(err)
 	}

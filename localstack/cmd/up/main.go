@@ -146,7 +146,7 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 	err = s.Stop()
 	report.end()
 	if checker := s.IAM(); checker != nil {
-		checker.Report(stdout)
+		checker.Report(report.w)
 	}
 	return err
 }
