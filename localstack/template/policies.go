@@ -53,6 +53,17 @@ func (p *policies) managed(entry *node) {
 	p.awsManaged(entry, value.text)
 }
 
+// attached reads a policy that is a resource of its own, unless the resource has a condition
+// that does not hold.
+func (p *policies) attached(logicalID string, policy *node) {
+	if condition := policy.field("Condition"); condition != nil {
+		if holds, _ := p.reader.holds(condition, condition.text); !holds { // if it is not known, Read fails
+			return
+		}
+	}
+	p.document(logicalID, policy.field("Properties").field("PolicyDocument"))
+}
+
 // document reads a policy document.
 func (p *policies) document(name string, document *node) {
 	if document = p.reader.branch(document); document == nil {
@@ -180,26 +191,45 @@ func references(n *node) []string {
 }
 
 // known evaluates a value that a local run can do without. If only AWS knows the value, known
-// says why, and reports no error and no missing parameter.
+// says why.
 func (r *reader) known(n *node) (value *node, why string) {
+	why = r.optional(func() (err error) {
+		value, err = r.value(n)
+		return err
+	})
+	return value, why
+}
+
+// optional evaluates what a local run can do without. If only AWS knows it, optional says why,
+// and does not report a missing parameter as Read otherwise would.
+func (r *reader) optional(evaluate func() error) (why string) {
 	before := r.missing
-	value, err := r.value(n)
+	err := evaluate()
 	if len(r.missing.places) > len(before.places) {
 		err = r.missing.places[len(before.places)]
 		r.missing = before
 	}
 	if err != nil {
-		return nil, err.Error()
+		return err.Error()
 	}
-	return value, ""
+	return ""
+}
+
+// holds reports whether a condition of the template holds, and whether a local run knows that.
+func (r *reader) holds(at *node, name string) (holds, known bool) {
+	why := r.optional(func() (err error) {
+		holds, err = r.named(at, name)
+		return err
+	})
+	return holds, why == ""
 }
 
 // branch resolves the conditions around a value and nothing in it. It returns nil if the value
 // is absent.
 func (r *reader) branch(n *node) *node {
 	for n != nil && n.kind == call && n.fn == "If" && n.arg.kind == list && len(n.arg.items) == 3 {
-		holds, err := r.named(n, n.arg.items[0].text)
-		if err != nil {
+		holds, known := r.holds(n, n.arg.items[0].text)
+		if !known {
 			return n
 		}
 		if holds {
@@ -258,14 +288,4 @@ func (r *reader) names(roles *node, name string) bool {
 		}
 	}
 	return false
-}
-
-// exists reports whether the condition of a resource holds.
-func (r *reader) exists(resource *node) bool {
-	condition := resource.field("Condition")
-	if condition == nil {
-		return true
-	}
-	holds, err := r.named(condition, condition.text)
-	return err == nil && holds
 }

@@ -55,8 +55,12 @@ func (p properties) role(logicalID string, resource *node) Role {
 		if typeOf(role) != "AWS::IAM::Role" {
 			continue
 		}
-		name, err := p.reader.physicalName(id, role)
-		if err == nil && p.reader.roleARN(name) == value.text {
+		name := ""
+		unknown := p.reader.optional(func() (err error) {
+			name, err = p.reader.physicalName(id, role)
+			return err
+		})
+		if unknown == "" && p.reader.roleARN(name) == value.text {
 			return p.reader.ownRole(id, name, role)
 		}
 	}
@@ -89,12 +93,12 @@ func (r *reader) ownRole(logicalID, name string, role *node) Role {
 		given := policy.field("Properties")
 		switch typeOf(policy) {
 		case "AWS::IAM::Policy", "AWS::IAM::ManagedPolicy":
-			if r.names(given.field("Roles"), name) && r.exists(policy) {
-				out.document(id, given.field("PolicyDocument"))
+			if r.names(given.field("Roles"), name) {
+				out.attached(id, policy)
 			}
 		case "AWS::IAM::RolePolicy":
-			if r.names(given.field("RoleName"), name) && r.exists(policy) {
-				out.document(id, given.field("PolicyDocument"))
+			if r.names(given.field("RoleName"), name) {
+				out.attached(id, policy)
 			}
 		}
 	}

@@ -16,6 +16,7 @@ func roleOf(t *testing.T, properties, resources string) template.Role {
   Given: {Type: String}
 Conditions:
   Never: !Equals [a, b]
+  Maybe: !Equals [a, !Ref Given]
 Resources:
   F: {Type: AWS::Serverless::Function, Properties: {`+properties+`}}
   T: {Type: AWS::DynamoDB::Table, Properties: {TableName: orders, KeySchema: [{AttributeName: id, KeyType: HASH}]}}
@@ -96,18 +97,20 @@ func TestRole(t *testing.T) {
 		"a dead-letter queue":          {"DeadLetterQueue: {Type: SQS, TargetArn: !GetAtt Q.Arn}", "", "", []string{logs, "Allow sqs:SendMessage on " + queueARN}, ""},
 		"a connector":                  {"", "  C: {Type: AWS::Serverless::Connector, Properties: {Source: {Id: F}, Destination: {Id: T}, Permissions: [Read]}}\n", "", []string{logs}, "connectors"},
 
-		"a role":                        {own, role + inline + "}}\n", "R", []string{granted}, ""},
-		"a role with a name":            {own, role + "RoleName: payer, " + inline + "}}\n", "payer", []string{granted}, ""},
-		"a role with managed policies":  {own, role + "ManagedPolicyArns: ['arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole']}}\n", "R", []string{logs}, ""},
-		"a role with a managed policy":  {own, role + "ManagedPolicyArns: [!Ref M]}}\n  M: {Type: AWS::IAM::ManagedPolicy, Properties: {PolicyDocument: {Statement: {Effect: Allow, Action: 'sqs:*', Resource: '*'}}}}\n", "R", []string{"M Allow sqs:* on *"}, ""},
-		"a policy with roles":           {own, role + "}}\n  P: {Type: AWS::IAM::Policy, Properties: {Roles: [!Ref R], PolicyDocument: {Statement: {Effect: Allow, Action: 'sqs:*', Resource: '*'}}}}\n", "R", []string{"P Allow sqs:* on *"}, ""},
-		"a policy of a role":            {own, role + "}}\n  P: {Type: AWS::IAM::RolePolicy, Properties: {RoleName: !Ref R, PolicyDocument: {Statement: {Effect: Allow, Action: 'sqs:*', Resource: '*'}}}}\n", "R", []string{"P Allow sqs:* on *"}, ""},
-		"a policy that does not exist":  {own, role + "}}\n  P: {Type: AWS::IAM::Policy, Condition: Never, Properties: {Roles: [!Ref R], PolicyDocument: {Statement: {Effect: Allow, Action: 'sqs:*', Resource: '*'}}}}\n", "R", nil, ""},
-		"a policy of another role":      {own, role + "}}\n  P: {Type: AWS::IAM::Policy, Properties: {Roles: [other], PolicyDocument: {Statement: {Effect: Allow, Action: 'sqs:*', Resource: '*'}}}}\n", "R", nil, ""},
-		"a role of another stack":       {"Role: !ImportValue X", "", "", nil, "ImportValue"},
-		"a role of the account":         {"Role: 'arn:aws:iam::000000000000:role/path/payer'", "", "payer", nil, "is not a resource of this template"},
-		"a role beside Policies":        {own + ", Policies: AdministratorAccess", role + "}}\n", "R", nil, ""},
-		"a role that a condition takes": {"Role: !If [Never, x, !Ref AWS::NoValue]", "", "", []string{logs}, ""},
+		"a role":                           {own, role + inline + "}}\n", "R", []string{granted}, ""},
+		"a role with a name":               {own, role + "RoleName: payer, " + inline + "}}\n", "payer", []string{granted}, ""},
+		"a role with managed policies":     {own, role + "ManagedPolicyArns: ['arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole']}}\n", "R", []string{logs}, ""},
+		"a role with a managed policy":     {own, role + "ManagedPolicyArns: [!Ref M]}}\n  M: {Type: AWS::IAM::ManagedPolicy, Properties: {PolicyDocument: {Statement: {Effect: Allow, Action: 'sqs:*', Resource: '*'}}}}\n", "R", []string{"M Allow sqs:* on *"}, ""},
+		"a policy with roles":              {own, role + "}}\n  P: {Type: AWS::IAM::Policy, Properties: {Roles: [!Ref R], PolicyDocument: {Statement: {Effect: Allow, Action: 'sqs:*', Resource: '*'}}}}\n", "R", []string{"P Allow sqs:* on *"}, ""},
+		"a policy of a role":               {own, role + "}}\n  P: {Type: AWS::IAM::RolePolicy, Properties: {RoleName: !Ref R, PolicyDocument: {Statement: {Effect: Allow, Action: 'sqs:*', Resource: '*'}}}}\n", "R", []string{"P Allow sqs:* on *"}, ""},
+		"a policy that does not exist":     {own, role + "}}\n  P: {Type: AWS::IAM::Policy, Condition: Never, Properties: {Roles: [!Ref R], PolicyDocument: {Statement: {Effect: Allow, Action: 'sqs:*', Resource: '*'}}}}\n", "R", nil, ""},
+		"a policy of another role":         {own, role + "}}\n  P: {Type: AWS::IAM::Policy, Properties: {Roles: [other], PolicyDocument: {Statement: {Effect: Allow, Action: 'sqs:*', Resource: '*'}}}}\n", "R", nil, ""},
+		"a role of another stack":          {"Role: !ImportValue X", "", "", nil, "ImportValue"},
+		"a role of the account":            {"Role: 'arn:aws:iam::000000000000:role/path/payer'", "", "payer", nil, "is not a resource of this template"},
+		"a role beside one without a name": {own, role + inline + "}}\n  A: {Type: AWS::IAM::Role, Properties: {RoleName: !Ref Given}}\n", "R", []string{granted}, ""},
+		"a condition without its value":    {"Policies: [!If [Maybe, AdministratorAccess, !Ref AWS::NoValue]]", "", "", []string{logs}, "parameter Given"},
+		"a role beside Policies":           {own + ", Policies: AdministratorAccess", role + "}}\n", "R", nil, ""},
+		"a role that a condition takes":    {"Role: !If [Never, x, !Ref AWS::NoValue]", "", "", []string{logs}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := roleOf(t, test.properties, test.resources)
