@@ -45,10 +45,10 @@ func newPrincipal(t *template.Template, f *template.Function) (*principal, error
 			continue
 		}
 		for _, action := range s.Actions {
-			p.grants[grantKey{s, action}] = &grant{statement: s, Action: action}
+			p.grants[grantKey{s, action}] = &grant{action: action}
 		}
 		if len(s.NotActions) > 0 {
-			p.grants[grantKey{s, "NotAction"}] = &grant{statement: s, Action: "everything but " + strings.Join(s.NotActions, ", ")}
+			p.grants[grantKey{s, "NotAction"}] = &grant{action: "everything but " + strings.Join(s.NotActions, ", ")}
 		}
 	}
 	return p, errors.Join(errs...)

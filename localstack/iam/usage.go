@@ -8,9 +8,8 @@ import (
 
 // grant is a permission: an entry of Action in a statement that allows it.
 type grant struct {
-	statement *statement
-	Action    string
-	used      int
+	action string // entry of Action, or a description of NotAction
+	used   int
 }
 
 // Permission is a permission that a policy of a function grants.
@@ -61,7 +60,7 @@ func (c *Checker) Permissions() []Permission {
 					resources = []string{"everything but " + strings.Join(s.NotResources, ", ")}
 				}
 				all = append(all, Permission{
-					Function: f.LogicalID, Action: g.Action, Resources: resources, At: s.At, Policy: s.Policy, Used: g.used,
+					Function: f.LogicalID, Action: g.action, Resources: resources, At: s.At, Policy: s.Policy, Used: g.used,
 					Elsewhere: len(s.Actions) > 0 && !concerns(entry),
 				})
 			}

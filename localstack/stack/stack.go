@@ -113,8 +113,9 @@ type Stack struct {
 //
 // Start fails if the template uses something that a local run doesn't support, if a parameter
 // has no value (the error is then also a [template.MissingValueError]), if a function can't be
-// built, if no DynamoDB Local is available (the error says how to get one), or if the port is
-// in use. If Start fails, nothing is left running.
+// built, if AWS would refuse a policy of a role (see package iam), if no DynamoDB Local is
+// available (the error says how to get one), or if the port is in use. If Start fails, nothing
+// is left running.
 func Start(ctx context.Context, o Options) (*Stack, error) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
