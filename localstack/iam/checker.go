@@ -78,9 +78,8 @@ func (c *Checker) Decide(function string, r Request) Decision {
 	return p.decide(&r)
 }
 
-// check decides about a request and counts it. first is true for the first request of a kind.
-func (c *Checker) check(function string, r Request) (d Decision, first bool) {
-	d = c.Decide(function, r)
+// count counts a request. It reports whether the request is the first of its kind.
+func (c *Checker) count(function string, r Request, d Decision) (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := useKey{function, r.Action, r.Resource, d.Allowed}
@@ -93,7 +92,7 @@ func (c *Checker) check(function string, r Request) (d Decision, first bool) {
 	for _, g := range d.used {
 		g.used++
 	}
-	return d, !seen
+	return !seen
 }
 
 // CheckSources returns an error if the role of a function may not do what Lambda does with it
@@ -123,7 +122,8 @@ func (c *Checker) CheckSources() error {
 }
 
 func (c *Checker) checkSource(f *template.Function, source string, r Request) error {
-	d, _ := c.check(f.LogicalID, r)
+	d := c.Decide(f.LogicalID, r)
+	c.count(f.LogicalID, r, d)
 	if d.Allowed {
 		return nil
 	}

@@ -120,16 +120,16 @@ func newCondition(from template.Condition) (condition, error) {
 }
 
 // holds reports whether the condition holds for a request.
-func (c *condition) holds(keys Keys) answer {
+func (c *condition) holds(keys Keys) truth {
 	if !decidable(c.key) {
 		return undecided
 	}
 	values := keys[c.key]
 	if c.test == nil { // Null
-		return answerOf(slices.Contains(c.values, strconv.FormatBool(len(values) == 0)))
+		return truthOf(slices.Contains(c.values, strconv.FormatBool(len(values) == 0)))
 	}
 	if len(values) == 0 {
-		return answerOf(c.ifExists || c.set == "ForAllValues" || c.set == "" && c.negated)
+		return truthOf(c.ifExists || c.set == "ForAllValues" || c.set == "" && c.negated)
 	}
 	if slices.Contains(values, unknownValue) {
 		return undecided
@@ -154,7 +154,7 @@ func (c *condition) holds(keys Keys) answer {
 }
 
 // one reports whether one value of the request satisfies the operator.
-func (c *condition) one(keys Keys, value string) answer {
+func (c *condition) one(keys Keys, value string) truth {
 	result := no
 	for _, want := range c.values {
 		pattern, known := keys.expand(want)
@@ -162,11 +162,11 @@ func (c *condition) one(keys Keys, value string) answer {
 		case known == undecided:
 			result = undecided
 		case known == yes && c.test(value, pattern):
-			return answerOf(!c.negated)
+			return truthOf(!c.negated)
 		}
 	}
 	if result == undecided {
 		return undecided
 	}
-	return answerOf(c.negated)
+	return truthOf(c.negated)
 }

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// answer is the result of a condition, or of a statement. Undecided means that the result
+// truth is the result of a condition, or of a statement. Undecided means that the result
 // depends on a value that only AWS knows.
-type answer int
+type truth int
 
 const (
-	no answer = iota
+	no truth = iota
 	yes
 	undecided
 )
 
-func answerOf(b bool) answer {
+func truthOf(b bool) truth {
 	if b {
 		return yes
 	}
@@ -52,7 +52,7 @@ var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
 
 // expand replaces the policy variables in a pattern ("IAM policy elements: Variables and tags").
 // A pattern with a variable that the request does not have matches nothing.
-func (k Keys) expand(pattern string) (string, answer) {
+func (k Keys) expand(pattern string) (string, truth) {
 	result := yes
 	text := variable.ReplaceAllStringFunc(pattern, func(match string) string {
 		name, fallback, hasFallback := strings.Cut(match[2:len(match)-1], ",")

@@ -108,7 +108,7 @@ func (s *statement) action(request *Request) (entry string, ok bool) {
 
 // applies reports whether the statement applies to a request whose action it has. Unless the
 // result is yes, why says what it depends on.
-func (s *statement) applies(request *Request, keys Keys) (result answer, why string) {
+func (s *statement) applies(request *Request, keys Keys) (result truth, why string) {
 	if result = s.resource(request, keys); result == yes {
 		for i := range s.conditions {
 			c := &s.conditions[i]
@@ -131,7 +131,7 @@ func (s *statement) applies(request *Request, keys Keys) (result answer, why str
 	return result, why
 }
 
-func (s *statement) resource(request *Request, keys Keys) answer {
+func (s *statement) resource(request *Request, keys Keys) truth {
 	list, listed, others := s.Resources, yes, no
 	if len(s.NotResources) > 0 {
 		list, listed, others = s.NotResources, no, yes

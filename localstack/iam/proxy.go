@@ -116,20 +116,33 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.pass.ServeHTTP(w, r)
 		return
 	}
-	for _, needed := range requests {
-		d, first := g.checker.check(function, needed)
-		if !d.Allowed {
-			if first {
-				g.warn("%s was refused %s on %s: %s", function, needed.Action, needed.Resource, d.Reason)
-			}
-			g.refuse(w, r, d.Message)
-			return
-		}
-		if first && d.Undecided != "" {
-			g.warn("%s was allowed %s on %s, but AWS may refuse it: %s", function, needed.Action, needed.Resource, d.Undecided)
-		}
+	if refused := g.check(function, requests); refused != "" {
+		g.refuse(w, r, refused)
+		return
 	}
 	g.pass.ServeHTTP(w, r)
+}
+
+// check returns the message of the refusal if a function may not make a call that needs these
+// permissions, and otherwise "". A call that is refused uses none of the permissions that it has.
+func (g *gate) check(function string, requests []Request) (refused string) {
+	decisions := make([]Decision, len(requests))
+	for i, r := range requests {
+		decisions[i] = g.checker.Decide(function, r)
+		if d := decisions[i]; !d.Allowed {
+			if first := g.checker.count(function, r, d); first {
+				g.warn("%s was refused %s on %s: %s", function, r.Action, r.Resource, d.Reason)
+			}
+			return d.Message
+		}
+	}
+	for i, r := range requests {
+		d := decisions[i]
+		if first := g.checker.count(function, r, d); first && d.Undecided != "" {
+			g.warn("%s was allowed %s on %s, but AWS may refuse it: %s", function, r.Action, r.Resource, d.Undecided)
+		}
+	}
+	return ""
 }
 
 func (g *gate) warn(format string, args ...any) {
@@ -170,8 +183,9 @@ func (g *gate) requests(r *http.Request, region string, body []byte) ([]Request,
 
 var errNoOperation = errors.New("the request names no operation")
 
-// refuse answers as the service does. DynamoDB answers 400 and SQS 403; in the JSON protocol of
-// SQS, a header has the error code of the older query protocol, which the SDKs report.
+// refuse replies as the service does: DynamoDB with status 400, SQS with 403. In the JSON
+// protocol of SQS, a header has the error code of the older query protocol, which the SDKs
+// report.
 func (g *gate) refuse(w http.ResponseWriter, r *http.Request, message string) {
 	header, status := w.Header(), http.StatusBadRequest
 	header.Set("Content-Type", "application/x-amz-json-1.0")

@@ -383,6 +383,11 @@ func TestProxy_RefusesATransactionForOneAction(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no identity-based policy allows the dynamodb:DeleteItem action") || len(w.arrived) > 0 {
 		t.Errorf("TransactWriteItems = %v, and %d calls arrived", err, len(w.arrived))
 	}
+	for _, p := range w.checker.Permissions() {
+		if p.Used > 0 {
+			t.Errorf("%s counts as used by a call that was refused", p.Action)
+		}
+	}
 }
 
 // What a call of SQS needs.
