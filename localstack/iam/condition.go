@@ -110,7 +110,7 @@ func newCondition(from template.Condition) (condition, error) {
 		c.negated, operator = true, positive
 	}
 	if c.test = tests[operator]; c.test == nil {
-		return condition{}, fmt.Errorf("the condition operator %s is not known: correct it, or leave the policies unchecked", from.Operator)
+		return condition{}, fmt.Errorf("the condition operator %s is not known: correct it, or check no policies (up: -no-iam)", from.Operator)
 	}
 	if c.set == "" && multivalued[c.key] {
 		return condition{}, fmt.Errorf("the condition %s needs ForAllValues: or ForAnyValue: before its operator, because a request may have several values of %s",

@@ -105,16 +105,17 @@ func TestDecide_WhatOnlyAWSKnowsPasses(t *testing.T) {
 		allowed    bool
 		says       string // Undecided; empty if the policies decide
 	}{
-		"a condition":                {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {IpAddress: {'aws:SourceIp': 10.0.0.0/8}}}"}, true, "IpAddress aws:SourceIp"},
-		"a condition that fails":     {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {IpAddress: {'aws:SourceIp': 10.0.0.0/8}, Bool: {'aws:SecureTransport': false}}}"}, false, ""},
-		"a condition of a deny":      {[]string{get, "{Effect: Deny, Action: 'dynamodb:*', Resource: '*', Condition: {StringEquals: {'aws:PrincipalOrgID': o-1}}}"}, true, "aws:PrincipalOrgID"},
-		"a variable":                 {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: 'arn:aws:dynamodb:*:*:table/${aws:PrincipalTag/team}'}"}, true, "only AWS knows"},
-		"a resource":                 {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: !ImportValue Table}"}, true, "ImportValue"},
-		"a resource beside another":  {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: [!ImportValue Table, !GetAtt Orders.Arn]}"}, true, ""},
-		"a resource without the act": {[]string{"{Effect: Allow, Action: 'dynamodb:PutItem', Resource: !ImportValue Table}"}, false, ""},
-		"a topic is no table":        {[]string{"{Effect: Allow, Action: ['dynamodb:*', 'sns:*'], Resource: [!GetAtt Topic.TopicArn, !Ref Topic]}"}, false, ""},
-		"and a deny":                 {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: !ImportValue Table}", "{Effect: Deny, Action: 'dynamodb:GetItem', Resource: '*'}"}, false, ""},
-		"and an allow":               {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: !ImportValue Table}", get}, true, ""},
+		"a condition":                            {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {IpAddress: {'aws:SourceIp': 10.0.0.0/8}}}"}, true, "IpAddress aws:SourceIp"},
+		"a condition that fails":                 {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {IpAddress: {'aws:SourceIp': 10.0.0.0/8}, Bool: {'aws:SecureTransport': false}}}"}, false, ""},
+		"a condition of a deny":                  {[]string{get, "{Effect: Deny, Action: 'dynamodb:*', Resource: '*', Condition: {StringEquals: {'aws:PrincipalOrgID': o-1}}}"}, true, "aws:PrincipalOrgID"},
+		"a variable":                             {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: 'arn:aws:dynamodb:*:*:table/${aws:PrincipalTag/team}'}"}, true, "only AWS knows"},
+		"a variable, and a condition that fails": {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: 'arn:aws:dynamodb:*:*:table/${aws:PrincipalTag/team}', Condition: {Bool: {'aws:SecureTransport': false}}}"}, false, ""},
+		"a resource":                             {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: !ImportValue Table}"}, true, "ImportValue"},
+		"a resource beside another":              {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: [!ImportValue Table, !GetAtt Orders.Arn]}"}, true, ""},
+		"a resource without the act":             {[]string{"{Effect: Allow, Action: 'dynamodb:PutItem', Resource: !ImportValue Table}"}, false, ""},
+		"a topic is no table":                    {[]string{"{Effect: Allow, Action: ['dynamodb:*', 'sns:*'], Resource: [!GetAtt Topic.TopicArn, !Ref Topic]}"}, false, ""},
+		"and a deny":                             {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: !ImportValue Table}", "{Effect: Deny, Action: 'dynamodb:GetItem', Resource: '*'}"}, false, ""},
+		"and an allow":                           {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: !ImportValue Table}", get}, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newChecker(t, test.statements...).Decide("Shop", iam.Request{Action: "dynamodb:GetItem", Resource: orders})

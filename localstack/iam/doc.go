@@ -11,7 +11,7 @@
 // endpoint of DynamoDB.
 //
 // Only identity-based policies count: those of the role, inline or managed, and those that SAM
-// adds. Where the answer depends on something that only AWS knows, such as a managed policy of
+// adds. If a decision depends on something that only AWS knows, such as a managed policy of
 // the account or a condition on the address of the caller, a request passes, and the proxy says
 // so. IAM.md lists what is checked.
 package iam

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/lambdaidem/toolkit/localstack/template"
@@ -63,12 +64,12 @@ func newStatement(s template.Statement) (*statement, error) {
 	if (len(s.Resources) > 0) == (len(s.NotResources) > 0) && s.Unknown == "" {
 		wrong("a statement must have either Resource or NotResource")
 	}
-	for _, action := range append(s.Actions, s.NotActions...) {
+	for _, action := range slices.Concat(s.Actions, s.NotActions) {
 		if !actionForm.MatchString(action) {
 			wrong("the action %q is not of the form service:Action", action)
 		}
 	}
-	for _, resource := range append(s.Resources, s.NotResources...) {
+	for _, resource := range slices.Concat(s.Resources, s.NotResources) {
 		if !resourceForm.MatchString(resource) {
 			wrong("the resource %q is neither an ARN nor *; the ARN of a table or a queue of this template is !GetAtt NAME.Arn", resource)
 		}
@@ -109,23 +110,28 @@ func (s *statement) action(request *Request) (entry string, ok bool) {
 // applies reports whether the statement applies to a request whose action it has. Unless the
 // result is yes, why says what it depends on.
 func (s *statement) applies(request *Request, keys Keys) (result truth, why string) {
-	if result = s.resource(request, keys); result == yes {
-		for i := range s.conditions {
-			c := &s.conditions[i]
-			switch c.holds(keys) {
-			case no:
-				result, why = no, "the condition "+c.text+" does not hold"
-			case undecided:
-				if result == yes {
-					result, why = undecided, "the condition "+c.text+" depends on what only AWS knows"
-				}
-			case yes:
-			}
-		}
-	} else if result == no {
-		why = "only on " + strings.Join(append(s.Resources, s.NotResources...), ", ")
+	switch result = s.resource(request, keys); {
+	case result == no && len(s.NotResources) > 0:
+		why = "not on " + strings.Join(s.NotResources, ", ")
+	case result == no:
+		why = "only on " + strings.Join(s.Resources, ", ")
+	case result == undecided:
+		why = "only AWS knows the value of a variable in its resources"
 	}
-	if result == undecided && why == "" || s.Unknown != "" && (result == no || len(s.conditions) > 0) {
+	for i := range s.conditions {
+		if result == no {
+			break
+		}
+		c := &s.conditions[i]
+		switch c.holds(keys) {
+		case no:
+			result, why = no, "the condition "+c.text+" does not hold"
+		case undecided:
+			result, why = undecided, "the condition "+c.text+" depends on what only AWS knows"
+		case yes:
+		}
+	}
+	if s.Unknown != "" && (result == no || len(s.conditions) > 0) {
 		return undecided, "it has a value that only AWS knows: " + s.Unknown
 	}
 	return result, why
