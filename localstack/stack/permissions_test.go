@@ -13,7 +13,9 @@ import (
 // A function without permissions is refused what AWS would refuse it, unless Options.NoIAM is
 // set. Where the role is known only to AWS, nothing is refused, and the start says so.
 func TestPermissionsOfTheRole(t *testing.T) {
-	t.Setenv(ddblocal.EndpointVariable, ddblocal.ForTest(t).Endpoint())
+	database := ddblocal.ForTest(t)
+	t.Cleanup(database.CloseIdleConnections)
+	t.Setenv(ddblocal.EndpointVariable, database.Endpoint())
 	for name, test := range map[string]struct {
 		noIAM   bool
 		unknown []string
