@@ -86,13 +86,18 @@ func (a answer) replayed() bool { return a.header.Get("X-Idempotency-Replayed") 
 var httpClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 
 func (u user) send(ctx context.Context, r request) (answer, error) {
+	return u.sendTo(ctx, everything.URL(), r)
+}
+
+// sendTo sends a request to another stack.
+func (u user) sendTo(ctx context.Context, url string, r request) (answer, error) {
 	if r.method == "" {
 		r.method = http.MethodPost
 	}
 	if r.path == "" {
 		r.path = "/payments"
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, everything.URL()+r.path, strings.NewReader(r.body))
+	req, err := http.NewRequestWithContext(ctx, r.method, url+r.path, strings.NewReader(r.body))
 	if err != nil {
 		return answer{}, err
 	}

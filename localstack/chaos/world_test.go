@@ -87,6 +87,7 @@ func newWorld(t *testing.T, s setting) *world {
 	var err error
 	w.stack, err = stack.Start(ctx, stack.Options{
 		MaxProcesses: processes,
+		NoIAM:        s.direct, // a proxy checks permissions
 		Progress:     os.Stdout,
 		FunctionLog:  w.log,
 		Change: func(read *template.Template) {

@@ -39,6 +39,10 @@ type Options struct {
 	// http://127.0.0.1:8000. Default: not set.
 	Endpoint string
 
+	// AccessKeyID returns the access key ID of a function's credentials, by the
+	// function's logical ID. Default: "local" for all functions.
+	AccessKeyID func(logicalID string) string
+
 	// Env is added to every function's environment, over the template's. With
 	// AWS_LAMBDA_MAX_CONCURRENCY, 1 to 1600, a process has so many invocations
 	// at a time, as on Lambda Managed Instances; EMULATOR.md says what else that
@@ -93,6 +97,9 @@ func (o Options) withDefaults() (Options, error) {
 	o.Region = cmp.Or(o.Region, o.Template.Region, "us-east-1")
 	o.MaxProcesses = cmp.Or(o.MaxProcesses, 50)
 	o.InitTimeout = cmp.Or(o.InitTimeout, 10*time.Second)
+	if o.AccessKeyID == nil {
+		o.AccessKeyID = func(string) string { return "local" }
+	}
 	if o.Log == nil {
 		o.Log = os.Stderr
 	}

@@ -18,7 +18,7 @@ var inherited = []string{"PATH", "HOME", "TMPDIR"}
 func environment(p *pool, runtimeAPI string) []string {
 	f, o, binary := p.function, p.options, p.binary
 	variables := map[string]string{
-		"AWS_ACCESS_KEY_ID":               "local",
+		"AWS_ACCESS_KEY_ID":               o.AccessKeyID(f.LogicalID),
 		"AWS_SECRET_ACCESS_KEY":           "local",
 		"AWS_SESSION_TOKEN":               "local",
 		"AWS_CONFIG_FILE":                 os.DevNull,

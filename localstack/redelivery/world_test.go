@@ -23,6 +23,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/iam"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
@@ -112,12 +113,16 @@ func newWorld(t *testing.T, s source, sent []Message, more map[string]string) *w
 		env[name] = value
 	}
 	log := &logbook{}
+	sam := &template.Template{AccountID: "000000000000", Functions: []*template.Function{{
+		LogicalID: function, Name: "consumer", Handler: "bootstrap", MemoryMB: 128, Timeout: timeout, Environment: env, Role: w.role(),
+	}}}
 	var err error
 	w.emulator, err = emulator.Start(t.Context(), emulator.Options{
-		Template: &template.Template{Functions: []*template.Function{{LogicalID: function, Name: "consumer", Handler: "bootstrap", MemoryMB: 128, Timeout: timeout, Environment: env}}},
-		Binary:   func(string) string { return bootstrap },
-		Endpoint: server.Endpoint(),
-		Log:      log,
+		Template:    sam,
+		Binary:      func(string) string { return bootstrap },
+		Endpoint:    guarded(t, sam, server.Endpoint(), log),
+		AccessKeyID: iam.AccessKeyID,
+		Log:         log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -131,6 +136,42 @@ func newWorld(t *testing.T, s source, sent []Message, more map[string]string) *w
 		}
 	})
 	return w
+}
+
+// role is what docs/deploy.md gives a function on its table of records, and what the ledger needs.
+func (w *world) role() template.Role {
+	statement := func(table string, actions ...string) template.Statement {
+		return template.Statement{Effect: "Allow", Actions: actions, Resources: []string{"arn:aws:dynamodb:us-east-1:000000000000:table/" + table}}
+	}
+	return template.Role{Name: "ConsumerRole", Statements: []template.Statement{
+		statement(w.records, "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"),
+		statement(w.ledger.Table, "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),
+	}}
+}
+
+// guarded returns an endpoint of DynamoDB at which the function may do what its role allows. At
+// the end, the test fails if anything was refused.
+func guarded(t *testing.T, sam *template.Template, endpoint string, log *logbook) string {
+	t.Helper()
+	checker, err := iam.New(sam)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := checker.Start(iam.DynamoDB, endpoint, ddblocal.DummyCredential, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := proxy.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, use := range checker.Uses() {
+			if !use.Allowed {
+				t.Errorf("the function was refused %s on %s", use.Request.Action, use.Request.Resource)
+			}
+		}
+	})
+	return proxy.URL()
 }
 
 // deliver invokes the function with one event of these messages, and takes its answer

@@ -96,6 +96,15 @@ func TestWhatCannotBeBuiltIsNamed(t *testing.T) {
 			map[string]string{"template.yaml": "Resources: ["},
 			[]string{"template.yaml:"},
 		},
+		"a policy that AWS would refuse": {
+			map[string]string{"template.yaml": function("", runtime, "Policies: [{Statement: [{Effect: Allow, Action: dynamodb:PutItem, Resource: Orders}]}]")},
+			[]string{"template.yaml:7:31: AWS refuses this policy", `"Orders" is neither an ARN nor *`, "!GetAtt NAME.Arn"},
+		},
+		"a queue that the role may not read": {
+			map[string]string{"template.yaml": function("", runtime, "Role: !GetAtt Role.Arn", "Events: {Mail: {Type: SQS, Properties: {Queue: !GetAtt Mails.Arn}}}") +
+				"  Mails: {Type: AWS::SQS::Queue}\n  Role: {Type: AWS::IAM::Role}\n"},
+			[]string{"AWS would refuse an event source mapping", "Orders/Mail needs sqs:ReceiveMessage on arn:aws:sqs:us-east-1:000000000000:Mails", "add it to the policies of Role"},
+		},
 		"something that the emulator does not know": {
 			map[string]string{"template.yaml": function("", runtime, "FunctionUrlConfig: {AuthType: AWS_IAM}")},
 			[]string{"template.yaml:7:26", "AWS_IAM is not emulated"},

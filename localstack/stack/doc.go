@@ -1,6 +1,7 @@
 // Package stack starts everything that a SAM template describes on this machine: DynamoDB Local
 // with the tables, ElasticMQ with the queues, and the Lambda emulator, which runs the binaries
-// of the functions behind their APIs. The default template is this project's template.yaml.
+// of the functions behind their APIs. The functions may do only what the policies of their roles
+// allow. The default template is this project's template.yaml.
 //
 //	s, err := stack.Start(ctx, stack.Options{})
 //	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lambdaidem/toolkit/localstack/elasticmq"
 	"github.com/lambdaidem/toolkit/localstack/eventsource"
+	"github.com/lambdaidem/toolkit/localstack/iam"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
@@ -39,7 +40,10 @@ func (s *Stack) createQueues(ctx context.Context, o Options) error {
 	if s.sqs == nil {
 		return nil
 	}
-	endpoint := s.sqs.Endpoint()
+	endpoint, err := s.gate(iam.SQS, s.sqs.Endpoint(), o)
+	if err != nil {
+		return err
+	}
 	if o.QueueEndpoint != nil {
 		endpoint = o.QueueEndpoint(endpoint)
 	}

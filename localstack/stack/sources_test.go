@@ -85,8 +85,8 @@ func TestQueuesOfSomebodyElsesSQSAreOursAlone(t *testing.T) {
 	}
 	sent := 0
 	for _, f := range s.Template().Functions {
-		if f.Environment[elasticmq.EndpointVariable] != server.Endpoint() {
-			t.Errorf("%s calls SQS at %q; want %s", f.LogicalID, f.Environment[elasticmq.EndpointVariable], server.Endpoint())
+		if f.Environment[elasticmq.EndpointVariable] != s.gates[0].URL() {
+			t.Errorf("%s calls SQS at %q; want the proxy before it, %s", f.LogicalID, f.Environment[elasticmq.EndpointVariable], s.gates[0].URL())
 		}
 		if url := f.Environment["NOTIFICATIONS_QUEUE_URL"]; url != "" {
 			sent++

@@ -23,6 +23,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/elasticmq"
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 	"github.com/lambdaidem/toolkit/localstack/eventsource"
+	"github.com/lambdaidem/toolkit/localstack/iam"
 	"github.com/lambdaidem/toolkit/localstack/mailer"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
@@ -74,6 +75,11 @@ type Options struct {
 	// option Endpoint, or let processes outlive their timeout. Default: nil.
 	Emulator func(*emulator.Options)
 
+	// NoIAM lets the functions call DynamoDB and SQS whether or not their roles allow it.
+	// Default: false, and what the template's policies don't allow is refused as AWS
+	// refuses it. Other clients than the functions are never refused.
+	NoIAM bool
+
 	// Progress receives a line when something begins that takes seconds. Default:
 	// os.Stderr.
 	Progress io.Writer
@@ -92,6 +98,8 @@ type Stack struct {
 	sqs      *elasticmq.Server // nil if the template has no queues
 	emulator *emulator.Emulator
 	sources  *eventsource.Mappings
+	iam      *iam.Checker      // nil with Options.NoIAM
+	gates    []*iam.Proxy      // before DynamoDB Local and ElasticMQ
 	root     string            // folder of the template
 	label    string            // random part of the generated names of tables and queues
 	folder   string            // folder for the built binaries
@@ -105,8 +113,9 @@ type Stack struct {
 //
 // Start fails if the template uses something that a local run doesn't support, if a parameter
 // has no value (the error is then also a [template.MissingValueError]), if a function can't be
-// built, if no DynamoDB Local is available (the error says how to get one), or if the port is
-// in use. If Start fails, nothing is left running.
+// built, if AWS would refuse a policy of a role (see package iam), if no DynamoDB Local is
+// available (the error says how to get one), or if the port is in use. If Start fails, nothing
+// is left running.
 func Start(ctx context.Context, o Options) (*Stack, error) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
@@ -137,6 +146,10 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 	if err := s.read(o); err != nil {
 		return err
 	}
+	if err := s.checkPolicies(o); err != nil {
+		return err
+	}
+	s.sayUnchecked(o)
 	all, err := s.plan()
 	if err != nil {
 		return err
@@ -150,6 +163,10 @@ func (s *Stack) start(ctx context.Context, o Options) error {
 		return s.startSQS(bothCtx, o)
 	})
 	if err := both.Wait(); err != nil {
+		return err
+	}
+	// Tables and queues may have other names now.
+	if err := s.checkPolicies(o); err != nil {
 		return err
 	}
 	if err := s.createQueues(ctx, o); err != nil {
@@ -218,21 +235,27 @@ func (s *Stack) rename(resourceType, name string) string {
 
 // startEmulator starts the emulator. The services that the functions call must be running.
 func (s *Stack) startEmulator(ctx context.Context, o Options) error {
+	endpoint, err := s.gate(iam.DynamoDB, s.database.Endpoint(), o)
+	if err != nil {
+		return err
+	}
 	options := emulator.Options{
 		Template:     s.template,
 		Binary:       func(logicalID string) string { return s.binaries[logicalID] },
 		Addr:         fmt.Sprintf("127.0.0.1:%d", o.Port),
-		Endpoint:     s.database.Endpoint(),
+		Endpoint:     endpoint,
 		Env:          o.Env,
 		Log:          o.FunctionLog,
 		MaxProcesses: cmp.Or(o.MaxProcesses, 16),
 
 		SourcesDelivered: true,
 	}
+	if s.iam != nil {
+		options.AccessKeyID = iam.AccessKeyID
+	}
 	if o.Emulator != nil {
 		o.Emulator(&options)
 	}
-	var err error
 	s.emulator, err = emulator.Start(ctx, options)
 	return err
 }
@@ -282,6 +305,10 @@ func (s *Stack) Stop() error {
 		s.emulator = nil
 	}
 	errs = append(errs, delivered())
+	for _, gate := range s.gates {
+		errs = append(errs, gate.Close())
+	}
+	s.gates = nil
 	if s.sqs != nil {
 		errs = append(errs, s.stopSQS())
 		s.sqs = nil
@@ -344,6 +371,10 @@ func (s *Stack) Mailer() *mailer.Service { return s.mailer }
 // SQS returns the SQS with the template's queues. It is nil if the template has no queues and
 // reads none.
 func (s *Stack) SQS() *elasticmq.Server { return s.sqs }
+
+// IAM returns what checks the functions' permissions, and counts their use. It is nil with
+// Options.NoIAM.
+func (s *Stack) IAM() *iam.Checker { return s.iam }
 
 // Table returns the name of the table with this logical ID. It panics if the template has no
 // such table.

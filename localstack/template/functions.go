@@ -45,6 +45,7 @@ func (r *reader) function(logicalID string, resource *node) (*Function, error) {
 	if err := p.events(f); err != nil {
 		return nil, err
 	}
+	f.Role = p.role(logicalID, resource)
 	f.URL, err = p.functionURL()
 	return f, err
 }

@@ -44,6 +44,7 @@ type Function struct {
 	Routes         []Route
 	URL            *FunctionURL // nil if there is no FunctionUrlConfig
 	Sources        []Source     // events of type SQS and DynamoDB
+	Role           Role         // what the function may do
 	OtherEvents    []string     // "Name (Type)" of each event of another type, or with a queue or stream of another stack
 }
 
@@ -151,11 +152,21 @@ func Parse(name string, data []byte, options Options) (*Template, error) {
 		for i, warning := range t.Warnings {
 			t.Warnings[i] = name + ":" + warning
 		}
+		t.placed(name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return t, nil
+}
+
+// placed completes the places in roles with the name of the template.
+func (t *Template) placed(name string) {
+	for _, f := range t.Functions {
+		for i := range f.Role.Statements {
+			f.Role.Statements[i].At = name + ":" + f.Role.Statements[i].At
+		}
+	}
 }
 
 func orElse(value, fallback string) string {

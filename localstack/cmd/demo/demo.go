@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/localstack/clearing"
+	"github.com/lambdaidem/toolkit/localstack/iam"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
@@ -18,6 +19,7 @@ type demo struct {
 	clearing *clearing.Service
 	outbox   outbox
 	watch    watch
+	iam      *iam.Checker
 	operator operator // set for the story alone
 	out      *printer
 
@@ -42,6 +44,7 @@ func newDemo(s *stack.Stack, counted *sends, out *os.File) *demo {
 		outbox:   newOutbox(s, counted, client.http.Transport),
 		clearing: s.Clearing(),
 		watch:    watch{s.Emulator().Invoke},
+		iam:      s.IAM(),
 		tables:   tables{s.Database().Client(), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), s.Table("AccountsTable"), s.Table("TransfersTable"), s.Table("ReceiptsTable")},
 		out:      newPrinter(out),
 		records:  map[string]bool{},

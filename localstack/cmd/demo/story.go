@@ -41,6 +41,7 @@ var story = []step{
 	{"At three in the morning: the watch finds it, idem show explains it", (*demo).found},
 	{"idem settle ends it: the client's retry gets the operator's answer", (*demo).settled},
 	{"Counted in the tables", (*demo).audit},
+	{"The roles of template.yaml allow what the functions did, and nothing was refused", (*demo).permissions},
 }
 
 const (

@@ -29,7 +29,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-const usage = `usage: up [-template FILE] [-parameter NAME=VALUE]... [-reference NAME=VALUE]... [-metrics]
+const usage = `usage: up [-template FILE] [-parameter NAME=VALUE]... [-reference NAME=VALUE]... [-metrics] [-no-iam]
 
 Leaves the functions running on this machine until Ctrl-C: the HTTP API on port 3000 or
 the one in PORT, with DynamoDB Local behind it. DynamoDB Local is on the port after it,
@@ -43,6 +43,8 @@ SQS on the second, and the switches of rehearsals are on the third, if these are
                           the name is ssm:/shop/a. May be repeated.
   -metrics                show the lines of the functions' logs that the metrics are read
                           from, beside the summaries of them.
+  -no-iam                 let the functions call DynamoDB and SQS whatever the policies of
+                          their roles say. Default: refuse what AWS would refuse.
 `
 
 func main() {
@@ -54,6 +56,7 @@ func main() {
 	flags.Var(values(options.References), "reference", "")
 	report := reporter{w: os.Stdout, log: os.Stderr}
 	flags.BoolVar(&report.documents, "metrics", false, "")
+	flags.BoolVar(&options.NoIAM, "no-iam", false, "")
 	_ = flags.Parse(os.Args[1:])
 	if flags.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "up: it takes no arguments, and got %q\n", flags.Arg(0))
@@ -118,6 +121,7 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 	}
 	rehearsal.clearing.Store(s.Clearing())
 	rehearsal.killer.use(s)
+	rehearsal.iam.Store(s.IAM())
 	show, message := guide, ""
 	if options.Template == "" {
 		show, message = projectGuide, aNotification
@@ -141,6 +145,9 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 	farewell(os.Stderr, s)
 	err = s.Stop()
 	report.end()
+	if checker := s.IAM(); checker != nil {
+		checker.Report(report.w)
+	}
 	return err
 }
 

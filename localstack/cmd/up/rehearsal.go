@@ -14,6 +14,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 	"github.com/lambdaidem/toolkit/localstack/clearing"
 	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/iam"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
@@ -25,6 +26,7 @@ import (
 //	POST /kill/FUNCTION kills the process of that function's next attempt, see killer;
 //	                    ?after=N lets N answers be stored first
 //	GET /clearings      what the clearing house was told, by downstream key
+//	GET /iam            which permissions of their roles the functions have used
 type rehearsal struct {
 	state    atomic.Value // a key of tableStates
 	proxy    *proxy.Proxy
@@ -32,6 +34,7 @@ type rehearsal struct {
 	url      string
 	killer   killer
 	clearing atomic.Pointer[clearing.Service] // nil until it has started, and with a user's template
+	iam      atomic.Pointer[iam.Checker]      // nil until it has started, and with -no-iam
 }
 
 // tableStates are the states that the table can be put into, and what becomes of
@@ -66,6 +69,7 @@ func startRehearsal(port int) (*rehearsal, error) {
 	mux.HandleFunc("POST /table/{state}", r.setTable)
 	mux.HandleFunc("POST /kill/{function}", r.killer.mark)
 	mux.HandleFunc("GET /clearings", r.showClearings)
+	mux.HandleFunc("GET /iam", r.showPermissions)
 	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _ = r.server.Serve(listener) }() // ends by Close
 	return r, nil
@@ -111,6 +115,16 @@ func (r *rehearsal) showClearings(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
+func (r *rehearsal) showPermissions(w http.ResponseWriter, _ *http.Request) {
+	checker := r.iam.Load()
+	if checker == nil {
+		http.Error(w, "no permissions are checked: up has not started yet, or was started with -no-iam", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	checker.Report(w)
+}
+
 // close ends the switchboard and the proxy.
 func (r *rehearsal) close() {
 	_ = r.server.Close()
@@ -153,6 +167,13 @@ repeat it until the lease is over (the function's timeout and 2 seconds), and se
 If the handler makes a guarded call (lambdaidem.Do), it dies before the answer of that call is stored. To store that answer
 first, let one answer pass: add ?after=1 to the URL.
 `, r.url, someFunction(s.Template()))
+	if s.IAM() != nil {
+		_, _ = fmt.Fprintf(w, `
+The functions may do only what the policies of their roles allow. See which permissions they have used, and which not:
+
+  curl %s/iam
+`, r.url)
+	}
 	if s.Clearing() == nil {
 		return
 	}

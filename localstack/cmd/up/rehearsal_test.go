@@ -17,6 +17,7 @@ import (
 
 	"github.com/lambdaidem/toolkit/localstack/clearing"
 	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/iam"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
@@ -110,6 +111,28 @@ func TestRehearsal_ShowsWhatTheClearingHouseWasTold(t *testing.T) {
 	status, text := call(t, http.MethodGet, r.url+"/clearings", "")
 	if want := `{"Key":"k1","Transfer":"tra_1","Amount":1250,"Calls":2,"Refused":false}` + "\n"; status != 200 || text != want {
 		t.Errorf("%d %q; want %q", status, text, want)
+	}
+}
+
+// The permissions that the functions have used can be seen at any time.
+func TestRehearsal_ShowsPermissions(t *testing.T) {
+	r, err := startRehearsal(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	if status, text := call(t, http.MethodGet, r.url+"/iam", ""); status != 404 || !strings.Contains(text, "-no-iam") {
+		t.Errorf("without a checker: %d %s", status, text)
+	}
+	checker, err := iam.New(&template.Template{Functions: []*template.Function{{LogicalID: "Shop", Role: template.Role{Statements: []template.Statement{{
+		At: "template.yaml:1:1", Effect: "Allow", Actions: []string{"sqs:SendMessage"}, Resources: []string{"arn:aws:sqs:us-east-1:000000000000:Mails"},
+	}}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.iam.Store(checker)
+	if status, text := call(t, http.MethodGet, r.url+"/iam", ""); status != 200 || !strings.Contains(text, "Shop  sqs:SendMessage  Mails  template.yaml:1:1") {
+		t.Errorf("%d %s", status, text)
 	}
 }
 

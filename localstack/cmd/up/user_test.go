@@ -221,7 +221,7 @@ func TestUsersMistakesAreNamed(t *testing.T) {
 		says []string
 	}{
 		"no such template":    {[]string{"-template", "tempalte.yaml"}, []string{"tempalte.yaml", "no such file"}},
-		"a missing parameter": {[]string{"-template", "template.yaml"}, []string{"template.yaml:34:17", "parameter Shop", "-parameter Shop=VALUE"}},
+		"a missing parameter": {[]string{"-template", "template.yaml"}, []string{"template.yaml:39:17", "parameter Shop", "-parameter Shop=VALUE"}},
 		"no such parameter": {
 			[]string{"-template", "template.yaml", "-parameter", "Shop=corner", "-parameter", "Shpo=x"},
 			[]string{"parameter Shpo, which the template does not have"},

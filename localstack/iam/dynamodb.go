@@ -1,0 +1,336 @@
+package iam
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/lambdaidem/toolkit/localstack/template"
+)
+
+// The condition keys of DynamoDB ("Using IAM policy conditions for fine-grained access
+// control"), in lower case.
+const (
+	leadingKeys            = "dynamodb:leadingkeys"
+	enclosingOperation     = "dynamodb:enclosingoperation"
+	returnValues           = "dynamodb:returnvalues"
+	returnConsumedCapacity = "dynamodb:returnconsumedcapacity"
+	selected               = "dynamodb:select"
+)
+
+// unknownValue stands for a value of a condition key that can't be read from the request.
+const unknownValue = "\x00unknown"
+
+// dynamoDB finds out which permissions requests to DynamoDB need.
+type dynamoDB struct {
+	partition map[string]string // name of the partition key, by TABLE and TABLE/index/INDEX
+}
+
+func newDynamoDB(tables []template.Table) *dynamoDB {
+	d := &dynamoDB{partition: map[string]string{}}
+	for _, t := range tables {
+		d.partition[t.Name] = hashKey(t.Key)
+		for _, index := range t.Indexes {
+			d.partition[t.Name+"/index/"+index.Name] = hashKey(index.Key)
+		}
+	}
+	return d
+}
+
+func hashKey(key []template.KeyPart) string {
+	for _, part := range key {
+		if part.Type == "HASH" {
+			return part.Name
+		}
+	}
+	return ""
+}
+
+// item is the JSON of an item or a key.
+type item map[string]json.RawMessage
+
+// oneItem are the parameters of a request for one item, or of an action in a transaction.
+type oneItem struct {
+	TableName    string
+	Key          item
+	Item         item
+	ReturnValues string
+}
+
+// input has those parameters of all operations on which permissions depend.
+type input struct {
+	oneItem
+	IndexName                 string
+	KeyConditionExpression    string
+	ExpressionAttributeNames  map[string]string
+	ExpressionAttributeValues item
+	KeyConditions             map[string]struct{ AttributeValueList []json.RawMessage }
+	Select                    string
+	ProjectionExpression      string
+	AttributesToGet           []string
+	ReturnConsumedCapacity    string
+	RequestItems              map[string]json.RawMessage
+	TransactItems             []map[string]oneItem
+	Statement                 string
+	Statements                []struct{ Statement string }
+	TransactStatements        []struct{ Statement string }
+	StreamArn                 string
+	ShardIterator             string
+	ResourceArn               string
+	TableArn                  string
+}
+
+// requests returns the permissions that a call needs, in the order in which they are checked.
+func (d *dynamoDB) requests(operation, region, account string, body []byte) ([]Request, error) {
+	var in input
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err //nolint:wrapcheck // the caller names the operation
+	}
+	call := dynamoDBCall{d, &in, operation, region, account}
+	requests := call.requests()
+	if in.ReturnConsumedCapacity != "" {
+		for _, r := range requests {
+			r.Keys[returnConsumedCapacity] = []string{in.ReturnConsumedCapacity}
+		}
+	}
+	return requests, nil
+}
+
+// dynamoDBCall is one call of the API.
+type dynamoDBCall struct {
+	*dynamoDB
+	in                         *input
+	operation, region, account string
+}
+
+func (c *dynamoDBCall) requests() []Request {
+	switch c.operation {
+	case "GetItem", "PutItem", "UpdateItem", "DeleteItem":
+		return []Request{c.one(c.operation, c.in.oneItem)}
+	case "Query", "Scan":
+		return []Request{c.many()}
+	case "BatchGetItem", "BatchWriteItem":
+		return c.batch()
+	case "TransactGetItems", "TransactWriteItems":
+		return c.transaction()
+	case "ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction":
+		return c.statements()
+	case "DescribeStream", "GetShardIterator":
+		return []Request{c.request(c.operation, c.stream(c.in.StreamArn))}
+	case "GetRecords": // a shard iterator of DynamoDB Local contains the ARN of its stream
+		_, arn, _ := strings.Cut(c.in.ShardIterator, "|")
+		arn, _, _ = strings.Cut(arn, "|")
+		return []Request{c.request(c.operation, c.stream(arn))}
+	case "ListStreams":
+		return []Request{c.request(c.operation, c.table(c.in.TableName)+"/stream/*")}
+	}
+	name := c.in.TableName
+	for _, arn := range []string{c.in.ResourceArn, c.in.TableArn} {
+		if arn != "" {
+			name = arn
+		}
+	}
+	if name == "" {
+		name = "*" // as in AWS's errors for ListTables
+	}
+	return []Request{c.request(c.operation, c.table(name))}
+}
+
+// request returns a request for a resource.
+func (c *dynamoDBCall) request(action, resource string) Request {
+	return Request{Action: "dynamodb:" + action, Resource: resource, Keys: Keys{}}
+}
+
+// table returns the ARN of a table, given its name or ARN.
+func (c *dynamoDBCall) table(name string) string {
+	if strings.HasPrefix(name, "arn:") {
+		return name
+	}
+	return "arn:aws:dynamodb:" + c.region + ":" + c.account + ":table/" + name
+}
+
+// stream returns the ARN of a stream as the template has it: DynamoDB Local has another Region
+// and account in it, and its label is not known before the table exists.
+func (c *dynamoDBCall) stream(arn string) string {
+	_, rest, _ := strings.Cut(arn, ":table/")
+	name, _, _ := strings.Cut(rest, "/stream/")
+	return c.table(name) + "/stream/local"
+}
+
+// tableName returns the name in a table's ARN, or the name itself.
+func tableName(name string) string {
+	if _, after, ok := strings.Cut(name, ":table/"); ok && strings.HasPrefix(name, "arn:") {
+		return after
+	}
+	return name
+}
+
+// one returns the request for one item.
+func (c *dynamoDBCall) one(action string, in oneItem) Request {
+	r := c.request(action, c.table(in.TableName))
+	key := in.Key
+	if key == nil {
+		key = in.Item
+	}
+	r.Keys[leadingKeys] = []string{c.leading(in.TableName, key)}
+	if c.operation == action && action != "GetItem" {
+		r.Keys[returnValues] = []string{or(in.ReturnValues, "NONE")}
+	}
+	return r
+}
+
+// leading returns the value of the partition key in an item or key.
+func (c *dynamoDBCall) leading(table string, from item) string {
+	name, known := c.partition[tableName(table)]
+	if !known && len(from) == 1 { // a key with one attribute
+		for only := range from {
+			name = only
+		}
+	}
+	return value(from[name])
+}
+
+// value returns the text of a string, number or binary attribute, as it is in the request.
+func value(attribute json.RawMessage) string {
+	var typed map[string]json.RawMessage
+	if json.Unmarshal(attribute, &typed) != nil || len(typed) != 1 {
+		return unknownValue
+	}
+	for _, raw := range typed {
+		var text string
+		if json.Unmarshal(raw, &text) == nil {
+			return text
+		}
+	}
+	return unknownValue
+}
+
+// many returns the request of Query or Scan. A Scan has no leading keys.
+func (c *dynamoDBCall) many() Request {
+	resource, place := c.table(c.in.TableName), tableName(c.in.TableName)
+	whole := "ALL_ATTRIBUTES"
+	if c.in.IndexName != "" {
+		resource, place = resource+"/index/"+c.in.IndexName, place+"/index/"+c.in.IndexName
+		whole = "ALL_PROJECTED_ATTRIBUTES"
+	}
+	if c.in.ProjectionExpression != "" || len(c.in.AttributesToGet) > 0 {
+		whole = "SPECIFIC_ATTRIBUTES"
+	}
+	r := c.request(c.operation, resource)
+	r.Keys[selected] = []string{or(c.in.Select, whole)} // the defaults of the parameter Select
+	if c.operation == "Query" {
+		r.Keys[leadingKeys] = []string{c.queried(c.partition[place])}
+	}
+	return r
+}
+
+// equality matches "name = :value" in a KeyConditionExpression.
+var equality = regexp.MustCompile(`([#\w.-]+)\s*=\s*(:\w+)`)
+
+// queried returns the value that a Query asks for in the partition key.
+func (c *dynamoDBCall) queried(partition string) string {
+	if condition, ok := c.in.KeyConditions[partition]; ok && len(condition.AttributeValueList) == 1 {
+		return value(condition.AttributeValueList[0])
+	}
+	for _, match := range equality.FindAllStringSubmatch(c.in.KeyConditionExpression, -1) {
+		if name := or(c.in.ExpressionAttributeNames[match[1]], match[1]); partition != "" && name == partition {
+			return value(c.in.ExpressionAttributeValues[match[2]])
+		}
+	}
+	return unknownValue
+}
+
+// batch returns one request for each table.
+func (c *dynamoDBCall) batch() []Request {
+	var all []Request
+	for _, table := range slices.Sorted(maps.Keys(c.in.RequestItems)) {
+		r := c.request(c.operation, c.table(table))
+		var get struct{ Keys []item }
+		var put []struct {
+			PutRequest    struct{ Item item }
+			DeleteRequest struct{ Key item }
+		}
+		if c.operation == "BatchGetItem" {
+			_ = json.Unmarshal(c.in.RequestItems[table], &get) // DynamoDB refuses it
+		} else {
+			_ = json.Unmarshal(c.in.RequestItems[table], &put)
+		}
+		for _, key := range get.Keys {
+			r.Keys[leadingKeys] = append(r.Keys[leadingKeys], c.leading(table, key))
+		}
+		for _, write := range put {
+			key := write.PutRequest.Item
+			if key == nil {
+				key = write.DeleteRequest.Key
+			}
+			r.Keys[leadingKeys] = append(r.Keys[leadingKeys], c.leading(table, key))
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// inTransaction are the IAM actions of the actions in a transaction ("Using IAM with DynamoDB
+// transactions"). There is no IAM action for the transaction itself.
+var inTransaction = map[string]string{
+	"Get": "GetItem", "Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem",
+}
+
+func (c *dynamoDBCall) transaction() []Request {
+	var all []Request
+	for _, action := range c.in.TransactItems {
+		for kind, in := range action {
+			if name := inTransaction[kind]; name != "" {
+				r := c.one(name, in)
+				r.Keys[enclosingOperation] = []string{c.operation}
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+// partiQL matches the verb, the table and the index of a PartiQL statement.
+var partiQL = regexp.MustCompile(`(?is)^\s*(?:EXISTS\s*\(\s*)?(SELECT\b.*?\bFROM|INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+("[^"]+"|[\w-]+)(?:\."([^"]+)")?`)
+
+// statements returns the requests of PartiQL statements ("IAM security policies with PartiQL
+// for DynamoDB"). It does not read which items a statement is about. A statement that it can't
+// read needs a permission for all tables.
+func (c *dynamoDBCall) statements() []Request {
+	texts := []string{}
+	if c.in.Statement != "" {
+		texts = append(texts, c.in.Statement)
+	}
+	for _, s := range append(c.in.Statements, c.in.TransactStatements...) {
+		texts = append(texts, s.Statement)
+	}
+	var all []Request
+	for _, text := range texts {
+		found := partiQL.FindStringSubmatch(text)
+		if found == nil {
+			all = append(all, c.request("PartiQLSelect", c.table("*")))
+			continue
+		}
+		resource := c.table(strings.Trim(found[2], `"`))
+		if found[3] != "" {
+			resource += "/index/" + found[3]
+		}
+		verb := strings.ToUpper(found[1][:6])
+		r := c.request("PartiQL"+verb[:1]+strings.ToLower(verb[1:]), resource)
+		r.Keys[leadingKeys] = []string{unknownValue}
+		if c.operation == "ExecuteTransaction" {
+			r.Keys[enclosingOperation] = []string{c.operation}
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func or(text, fallback string) string {
+	if text == "" {
+		return fallback
+	}
+	return text
+}

@@ -1,0 +1,77 @@
+package iam
+
+import (
+	"regexp"
+	"strings"
+)
+
+// truth is the result of a condition, or of a statement. Undecided means that the result
+// depends on a value that only AWS knows.
+type truth int
+
+const (
+	no truth = iota
+	yes
+	undecided
+)
+
+func truthOf(b bool) truth {
+	if b {
+		return yes
+	}
+	return no
+}
+
+// Keys are the condition keys of a request, with their values. The names are in lower case,
+// because IAM ignores the case of a key's name. A key without values is absent from the request.
+type Keys map[string][]string
+
+// perRequest are the condition keys that a request to DynamoDB may or may not have. A local run
+// knows each of them, even if it is absent.
+var perRequest = map[string]bool{
+	leadingKeys: true, enclosingOperation: true, returnValues: true, selected: true, returnConsumedCapacity: true,
+}
+
+// multivalued are the condition keys that may have several values in one request.
+var multivalued = map[string]bool{leadingKeys: true, "dynamodb:attributes": true}
+
+// always are the condition keys that every request has.
+var always = map[string]bool{
+	"aws:currenttime": true, "aws:epochtime": true, "aws:principalaccount": true, "aws:principalarn": true, "aws:principaltype": true,
+	"aws:requestedregion": true, "aws:resourceaccount": true, "aws:securetransport": true,
+}
+
+// decidable reports whether a local run knows a condition key as AWS does.
+func decidable(key string) bool {
+	return perRequest[strings.ToLower(key)] || always[strings.ToLower(key)]
+}
+
+// variable matches a policy variable, such as ${aws:PrincipalArn}, with its default value if it
+// has one: ${aws:PrincipalArn, 'none'}.
+var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
+
+// expand replaces the policy variables in a pattern ("IAM policy elements: Variables and tags").
+// A pattern with a variable that the request does not have matches nothing.
+func (k Keys) expand(pattern string) (string, truth) {
+	result := yes
+	text := variable.ReplaceAllStringFunc(pattern, func(match string) string {
+		name, fallback, hasFallback := strings.Cut(match[2:len(match)-1], ",")
+		switch name {
+		case "*", "?", "$":
+			return quote(name)
+		}
+		name = strings.ToLower(strings.TrimSpace(name))
+		switch values := k[name]; {
+		case len(values) == 1:
+			return quote(values[0])
+		case !decidable(name):
+			result = undecided
+		case hasFallback:
+			return quote(strings.Trim(strings.TrimSpace(fallback), "'"))
+		case result == yes:
+			result = no
+		}
+		return ""
+	})
+	return text, result
+}

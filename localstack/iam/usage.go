@@ -1,0 +1,81 @@
+package iam
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// grant is a permission: an entry of Action in a statement that allows it.
+type grant struct {
+	action string // entry of Action, or a description of NotAction
+	used   int
+}
+
+// Permission is a permission that a policy of a function grants.
+type Permission struct {
+	Function  string   // logical ID
+	Action    string   // entry of Action, such as dynamodb:PutItem
+	Resources []string // those of the statement
+	At        string   // place of the statement in the template
+	Policy    string   // name of the policy, may be empty
+
+	// Used is how many requests the permission allowed. A request that several
+	// permissions allow counts for each of them.
+	Used int
+
+	// Elsewhere is true if the permission is for a service that a local run does not
+	// have. Nothing is known about its use.
+	Elsewhere bool
+}
+
+// Use is a kind of request that a function made.
+type Use struct {
+	Function string // logical ID
+	Request  Request
+	Count    int
+	Allowed  bool
+}
+
+// Permissions returns all permissions of all functions, in the order of the template, with
+// their use until now. Statements that deny are not among them.
+func (c *Checker) Permissions() []Permission {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []Permission
+	for _, f := range c.template.Functions {
+		p := c.principals[f.LogicalID]
+		for _, s := range p.statements {
+			entries := s.Actions
+			if len(s.NotActions) > 0 {
+				entries = []string{"NotAction"}
+			}
+			for _, entry := range entries {
+				g := p.grants[grantKey{s, entry}]
+				if g == nil {
+					continue // a statement that denies
+				}
+				resources := s.Resources
+				if len(resources) == 0 {
+					resources = []string{"everything but " + strings.Join(s.NotResources, ", ")}
+				}
+				all = append(all, Permission{
+					Function: f.LogicalID, Action: g.action, Resources: resources, At: s.At, Policy: s.Policy, Used: g.used,
+					Elsewhere: len(s.Actions) > 0 && !concerns(entry),
+				})
+			}
+		}
+	}
+	return all
+}
+
+// Uses returns the kinds of requests that functions and their event source mappings made, in
+// the order of action and resource. The condition keys are those of the first request of its
+// kind.
+func (c *Checker) Uses() []Use {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.SortedFunc(maps.Values(c.uses), func(a, b Use) int {
+		return strings.Compare(a.Function+" "+a.Request.Action+" "+a.Request.Resource, b.Function+" "+b.Request.Action+" "+b.Request.Resource)
+	})
+}

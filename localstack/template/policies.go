@@ -1,0 +1,291 @@
+package template
+
+import (
+	"fmt"
+	"strings"
+)
+
+// policies collects the statements of a role. Nothing in a policy is an error here: what a
+// local run can't evaluate is noted as unknown, because the same template deploys.
+type policies struct {
+	reader *reader
+	role   Role
+	at     *node // the function, for policies that have no place of their own
+}
+
+// unknown notes why the role may allow more than its statements do.
+func (p *policies) unknown(at *node, format string, args ...any) {
+	p.role.Unknown = append(p.role.Unknown, fmt.Sprintf("%d:%d: ", at.line, at.column)+fmt.Sprintf(format, args...))
+}
+
+// limited warns about a permissions boundary, which a local run does not apply.
+func (p *policies) limited(logicalID string, boundary *node) {
+	p.reader.warnings = append(p.reader.warnings, errorAt(boundary,
+		"%s: PermissionsBoundary is ignored in a local run: AWS may refuse what is allowed here", logicalID).Error())
+}
+
+// ofSAM reads an entry of a function's Policies: the name or ARN of a managed policy, a policy
+// document, or a SAM policy template.
+func (p *policies) ofSAM(entry *node) {
+	switch {
+	case entry.field("Statement") != nil:
+		p.document("", entry)
+	case entry.kind == mapping && len(entry.keys) == 1:
+		p.samTemplate(entry, entry.keys[0], entry.fields[entry.keys[0]])
+	default:
+		p.managed(entry)
+	}
+}
+
+// managed reads the ARN or name of a managed policy, which AWS or the template defines.
+func (p *policies) managed(entry *node) {
+	if entry.kind == call && entry.fn == "Ref" {
+		if own := p.reader.resources.field(entry.arg.text); typeOf(own) == "AWS::IAM::ManagedPolicy" {
+			p.document(entry.arg.text, own.field("Properties").field("PolicyDocument"))
+			return
+		}
+	}
+	value, why := p.reader.known(entry)
+	if why != "" || value.kind != scalar {
+		p.unknown(entry, "a managed policy is known only to AWS: %s", why)
+		return
+	}
+	p.awsManaged(entry, value.text)
+}
+
+// attached reads a policy that is a resource of its own, unless the resource has a condition
+// that does not hold.
+func (p *policies) attached(logicalID string, policy *node) {
+	if condition := policy.field("Condition"); condition != nil {
+		if holds, _ := p.reader.holds(condition, condition.text); !holds { // if it is not known, Read fails
+			return
+		}
+	}
+	p.document(logicalID, policy.field("Properties").field("PolicyDocument"))
+}
+
+// document reads a policy document.
+func (p *policies) document(name string, document *node) {
+	if document = p.reader.branch(document); document == nil {
+		return
+	}
+	statements := p.reader.branch(document.field("Statement"))
+	if document.kind != mapping || statements == nil {
+		p.unknown(document, "the policy %s is %s, which is evaluated only by AWS", name, document.describe())
+		return
+	}
+	all := []*node{statements}
+	if statements.kind != mapping {
+		all = p.reader.entries(statements)
+	}
+	for _, statement := range all {
+		if statement.kind != mapping {
+			p.unknown(statement, "a statement of the policy %s is %s, which is evaluated only by AWS", name, statement.describe())
+			continue
+		}
+		p.role.Statements = append(p.role.Statements, p.reader.statement(name, statement))
+	}
+}
+
+func (r *reader) statement(policy string, n *node) Statement {
+	s := Statement{At: fmt.Sprintf("%d:%d", n.line, n.column), Policy: policy, Effect: r.nameOf(n, "Effect")}
+	for key, to := range map[string]*[]string{
+		"Action": &s.Actions, "NotAction": &s.NotActions, "Resource": &s.Resources, "NotResource": &s.NotResources,
+	} {
+		*to = r.texts(n.field(key), &s.Unknown)
+	}
+	conditions := r.branch(n.field("Condition"))
+	if conditions == nil {
+		return s
+	}
+	for _, operator := range conditions.keys {
+		keys := r.branch(conditions.fields[operator])
+		if keys == nil {
+			continue
+		}
+		for _, key := range keys.keys {
+			s.Conditions = append(s.Conditions, Condition{operator, key, r.texts(keys.fields[key], &s.Unknown)})
+		}
+	}
+	if conditions.kind != mapping {
+		s.Unknown = "the conditions are " + conditions.describe()
+	}
+	return s
+}
+
+// texts returns the texts of a value or of a list. It notes in unknown what only AWS knows.
+func (r *reader) texts(n *node, unknown *string) []string {
+	var all []string
+	for _, item := range r.entries(n) {
+		if arn := r.foreign(item); arn != "" {
+			all = append(all, arn)
+			continue
+		}
+		value, why := r.known(item)
+		switch {
+		case why != "":
+			*unknown = why
+		case value.kind == scalar:
+			all = append(all, value.text)
+		case value.kind == list:
+			all = append(all, r.texts(value, unknown)...)
+		default:
+			*unknown = fmt.Sprintf("%d:%d: %s", item.line, item.column, value.describe())
+		}
+	}
+	return all
+}
+
+// foreign returns an ARN in place of a value that refers to resources of this template, none of
+// them a table or a queue. A local run doesn't know the attributes of such resources, such as
+// topics, and doesn't have to: no request to DynamoDB or SQS can mean them. It returns "" for
+// any other value.
+func (r *reader) foreign(n *node) string {
+	arn := ""
+	for _, name := range references(n) {
+		service := strings.Split(typeOf(r.resources.field(name)), "::")
+		switch {
+		case len(service) != 3: // a parameter, or a custom resource
+		case service[1] == "DynamoDB", service[1] == "SQS":
+			return ""
+		case service[1] == "CloudFormation", service[1] == "SSM", service[2] == "Application":
+			return "" // an output or a value may be the ARN of a table or a queue
+		default:
+			arn = "arn:aws:" + strings.ToLower(service[1]) + ":::" + name
+		}
+	}
+	return arn
+}
+
+// references returns the names that Ref, GetAtt and Sub use in n.
+func references(n *node) []string {
+	if n == nil {
+		return nil
+	}
+	var all []string
+	if n.kind == call {
+		switch {
+		case n.fn == "Ref":
+			all = append(all, n.arg.text)
+		case n.fn == "GetAtt" && len(n.arg.items) > 0:
+			all = append(all, n.arg.items[0].text)
+		case n.fn == "Sub":
+			text := n.arg.text
+			if len(n.arg.items) > 0 {
+				text = n.arg.items[0].text
+			}
+			for _, match := range substitution.FindAllStringSubmatch(text, -1) {
+				name, _, _ := strings.Cut(match[1], ".")
+				all = append(all, name)
+			}
+		}
+		all = append(all, references(n.arg)...)
+	}
+	for _, item := range n.items {
+		all = append(all, references(item)...)
+	}
+	for _, key := range n.keys {
+		all = append(all, references(n.fields[key])...)
+	}
+	return all
+}
+
+// known evaluates a value that a local run can do without. If only AWS knows the value, known
+// says why.
+func (r *reader) known(n *node) (value *node, why string) {
+	why = r.optional(func() (err error) {
+		value, err = r.value(n)
+		return err
+	})
+	return value, why
+}
+
+// optional evaluates what a local run can do without. If only AWS knows it, optional says why,
+// and does not report a missing parameter as Read otherwise would.
+func (r *reader) optional(evaluate func() error) (why string) {
+	before := r.missing
+	err := evaluate()
+	if len(r.missing.places) > len(before.places) {
+		err = r.missing.places[len(before.places)]
+		r.missing = before
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// holds reports whether a condition of the template holds, and whether a local run knows that.
+func (r *reader) holds(at *node, name string) (holds, known bool) {
+	why := r.optional(func() (err error) {
+		holds, err = r.named(at, name)
+		return err
+	})
+	return holds, why == ""
+}
+
+// branch resolves the conditions around a value and nothing in it. It returns nil if the value
+// is absent.
+func (r *reader) branch(n *node) *node {
+	for n != nil && n.kind == call && n.fn == "If" && n.arg.kind == list && len(n.arg.items) == 3 {
+		holds, known := r.holds(n, n.arg.items[0].text)
+		if !known {
+			return n
+		}
+		if holds {
+			n = n.arg.items[1]
+		} else {
+			n = n.arg.items[2]
+		}
+	}
+	if n == nil || n.kind == null || r.isNoValue(n) {
+		return nil
+	}
+	return n
+}
+
+// entries returns the items of a list, or n itself if it is no list. Items that a condition
+// removes are missing.
+func (r *reader) entries(n *node) []*node {
+	n = r.branch(n)
+	switch {
+	case n == nil:
+		return nil
+	case n.kind != list:
+		return []*node{n}
+	}
+	var all []*node
+	for _, item := range n.items {
+		if item = r.branch(item); item != nil {
+			all = append(all, item)
+		}
+	}
+	return all
+}
+
+func (r *reader) isNoValue(n *node) bool {
+	return n.kind == noValue || n.kind == call && n.fn == "Ref" && n.arg.text == "AWS::NoValue"
+}
+
+// nameOf returns a text in a mapping, or "" if there is none.
+func (r *reader) nameOf(n *node, key string) string {
+	field := n.field(key)
+	if field == nil {
+		return ""
+	}
+	value, why := r.known(field)
+	if why != "" {
+		return ""
+	}
+	return value.text
+}
+
+// names reports whether a list of the names of roles has this name.
+func (r *reader) names(roles *node, name string) bool {
+	for _, entry := range r.entries(roles) {
+		if value, why := r.known(entry); why == "" && value.text == name {
+			return true
+		}
+	}
+	return false
+}
