@@ -30,15 +30,16 @@ type BatchOptions[M any] struct {
 	// makes no such read.
 	Repeated func(M) bool
 	// Operation names what the handler does. Operation and key together identify a record.
-	// Default: the source's ARN; for an EventBridge event, see [Guard.EventBridge].
+	// Default: the source's ARN; for other defaults, see [Guard.EventBridge] and [Guard.Kafka].
 	//
 	// The consumers of a queue and of its dead-letter queue share their records if they
 	// have the same Operation and their guards have the same Options.Namespace. Two
 	// handlers of one source must have different Operations, or the second handler skips
 	// the messages that the first has handled.
 	Operation string
-	// FingerprintAttributes names attributes of SQS and SNS messages that belong to the
-	// payload, such as a tenant or a currency that is not in the body. Two messages with
+	// FingerprintAttributes names attributes of SQS and SNS messages, or headers of Kafka
+	// records, that belong to the payload, such as a tenant or a currency that is not in the
+	// body. Two messages with
 	// the same key must agree in these attributes: both must have the same ones, with the
 	// same types and values. Otherwise the later message fails with [ErrPayloadMismatch].
 	// Case does not matter in the names. Default: none, because tracers add attributes that
@@ -68,7 +69,7 @@ type BatchOptions[M any] struct {
 	// is the function's timeout less a second, divided by the batch size.
 	Timeout time.Duration
 	// Concurrency is the number of messages that run at the same time. Messages of the
-	// same group (FIFO group, partition key, or item of a table) or with the same key
+	// same group (FIFO group, partition key, Kafka partition, or item of a table) or with the same key
 	// always run one after the other. Default: 1, in the order of the batch.
 	Concurrency int
 	// StopBatch stops the whole batch after the first failure: no further message

@@ -28,7 +28,7 @@ func (g *Guard) EventBridge(h func(context.Context, events.EventBridgeEvent) err
 	}, h, optFns))
 }
 
-func eventBridgeMessage(e events.EventBridgeEvent) message {
+func eventBridgeMessage(_, e events.EventBridgeEvent) message {
 	return message{name: e.ID, source: PrincipalOf(busOperation, e.Region, e.AccountID, e.Source, e.DetailType), id: e.ID,
 		body: e.Detail, parts: busParts(e.Source, e.DetailType, e.AccountID, e.Region, e.Resources), form: []string{"event"},
 		sent: keyInDetail(e.Detail)}

@@ -24,7 +24,7 @@ func (g *Guard) SNS(h func(context.Context, events.SNSEventRecord) error, optFns
 	}, h, optFns))
 }
 
-func snsMessage(e events.SNSEventRecord) message {
+func snsMessage(_ events.SNSEvent, e events.SNSEventRecord) message {
 	m := message{name: e.SNS.MessageID, source: e.SNS.TopicArn, id: e.SNS.MessageID, body: []byte(e.SNS.Message), parts: []string{e.SNS.Subject}, form: []string{"subject"}}
 	for name, a := range e.SNS.MessageAttributes {
 		fields, _ := a.(map[string]any)

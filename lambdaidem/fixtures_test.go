@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -16,7 +17,7 @@ import (
 )
 
 // fixture is the event of a source as AWS documents its shape ("Using Lambda with
-// Amazon SQS", "… Amazon SNS", "… Amazon Kinesis", "… DynamoDB", "Amazon EventBridge
+// Amazon SQS", "… Amazon SNS", "… Amazon Kinesis", "… DynamoDB", "… Amazon MSK", "Amazon EventBridge
 // event structure"), with values of our own.
 func fixture(t testing.TB, name string) []byte {
 	t.Helper()
@@ -113,6 +114,14 @@ func TestV2_EventsAsAWSSendsThem(t *testing.T) {
 		func(g *lambdaidem.Guard, h func(context.Context, events.DynamoDBEventRecord) error) func(context.Context, events.DynamoDBTimeWindowEvent) error {
 			return withoutFailures(g.DynamoDBStream(h), func(r events.DynamoDBEventResponse) int { return len(r.BatchItemFailures) })
 		})
+	for _, name := range []string{"kafka", "kafka_self_managed"} {
+		wantAsSent(t, name, func(e events.KafkaEvent) []events.KafkaRecord {
+			return append(slices.Clone(e.Records["orders-0"]), e.Records["refunds-3"]...)
+		},
+			func(g *lambdaidem.Guard, h func(context.Context, events.KafkaRecord) error) func(context.Context, events.KafkaEvent) error {
+				return withoutFailures(g.Kafka(h), func(r lambdaidem.KafkaEventResponse) int { return len(r.BatchItemFailures) })
+			})
+	}
 }
 
 func withoutFailures[E, R any](h func(context.Context, E) (R, error), failed func(R) int) func(context.Context, E) error {
@@ -149,9 +158,14 @@ func TestV3_KeysOfEventsAsAWSSendsThem(t *testing.T) {
 		_, err := g.DynamoDBStream(func(ctx context.Context, _ events.DynamoDBEventRecord) error { keep(ctx); return nil })(t.Context(), e)
 		return err
 	})
+	decode(t, "kafka", func(e events.KafkaEvent) error {
+		_, err := g.Kafka(func(ctx context.Context, _ events.KafkaRecord) error { keep(ctx); return nil })(t.Context(), e)
+		return err
+	})
 	want := []string{"order-17", "2e1424d4-f796-459a-8184-9c92662be6da", "payment-p-1", "payment-p-1",
 		"shardId-000000000006:49590338271490256608559692538361571095921575989136588898", "shardId-000000000006:49590338271490256608559692540925702759324208523137515618",
-		"c4ca4238a0b923820dcc509a6f75849b", "c81e728d9d4c2f636f067f89cc14862c"}
+		"c4ca4238a0b923820dcc509a6f75849b", "c81e728d9d4c2f636f067f89cc14862c",
+		"order-17", "orders-0-16-1764000001987", "refunds-3-9007199254740993-1764000002987"}
 	if !reflect.DeepEqual(keys, want) {
 		t.Errorf("the keys are %q", keys)
 	}
@@ -171,13 +185,14 @@ func decode[E any](t *testing.T, name string, do func(E) error) {
 // Whatever a source sends, decorators don't panic, and a batch that comes again
 // runs nothing that was done.
 func FuzzMessages(f *testing.F) {
-	for _, name := range []string{"sqs", "sqs_fifo", "sns", "eventbridge", "kinesis", "dynamodb"} {
+	for _, name := range []string{"sqs", "sqs_fifo", "sns", "eventbridge", "kinesis", "dynamodb", "kafka", "kafka_self_managed"} {
 		f.Add(fixture(f, name))
 	}
-	f.Add([]byte(`{"Records":[{"Sns":{"TopicArn":"a","MessageAttributes":{"x-idempotency-key":[1]}},"messageAttributes":{"x-idempotency-key":{"dataType":"String"}},"eventSourceARN":"a.fifo","dynamodb":{"Keys":{"a":{}}},"kinesis":{"data":null}}],"detail":{"x-idempotency-key":{}}}`))
+	f.Add([]byte(`{"Records":[{"Sns":{"TopicArn":"a","MessageAttributes":{"x-idempotency-key":[1]}},"messageAttributes":{"x-idempotency-key":{"dataType":"String"}},"eventSourceARN":"a.fifo","dynamodb":{"Keys":{"a":{}}},"kinesis":{"data":null}}],"detail":{"x-idempotency-key":{}},"records":{"@":[{"topic":"@","value":"{","headers":[{}]}]}}`))
 	f.Fuzz(func(t *testing.T, event []byte) {
 		fuzzMessages(t, event, (*lambdaidem.Guard).SQS, func(r events.SQSEventResponse) int { return len(r.BatchItemFailures) })
 		fuzzMessages(t, event, (*lambdaidem.Guard).Kinesis, func(r events.KinesisEventResponse) int { return len(r.BatchItemFailures) })
+		fuzzMessages(t, event, (*lambdaidem.Guard).Kafka, func(r lambdaidem.KafkaEventResponse) int { return len(r.BatchItemFailures) })
 		fuzzMessages(t, event, (*lambdaidem.Guard).DynamoDBStream, func(r events.DynamoDBEventResponse) int { return len(r.BatchItemFailures) })
 		fuzzAsynchronous(t, event, (*lambdaidem.Guard).SNS)
 		fuzzAsynchronous(t, event, (*lambdaidem.Guard).EventBridge)

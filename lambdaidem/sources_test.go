@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,8 +44,10 @@ type want struct {
 type batchSource struct {
 	name           string
 	ordered, async bool
+	partitioned    bool // an event has the messages of one group after those of another
 	attributes     bool
 	event          func(arn string, all []msg) any
+	identifier     func(m msg) any                                                              // the itemIdentifier that names a message; nil if that is its id
 	guard          func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any // a Lambda handler
 }
 
@@ -187,7 +192,77 @@ func dynamoDBSource() batchSource {
 		}}
 }
 
-var batchSources = []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource(), kinesisSource(), dynamoDBSource()}
+// kafkaSource has the records of each group in a partition of its own.
+func kafkaSource() batchSource {
+	offset := func(m msg) int {
+		if n, err := strconv.Atoi(m.id); err == nil {
+			return n
+		}
+		return 1000 + int(crc32.ChecksumIEEE([]byte(m.id))%1000)
+	}
+	partition := func(m msg) int {
+		if n, err := strconv.Atoi(m.group); err == nil {
+			return n
+		}
+		return strings.Index("abcdefgh", m.group)
+	}
+	return batchSource{name: "Kafka", ordered: true, partitioned: true, attributes: true,
+		identifier: func(m msg) any { return object{"partition": fmt.Sprint("orders-", partition(m)), "offset": offset(m)} },
+		event: func(arn string, all []msg) any {
+			records := map[string][]object{}
+			for _, m := range all {
+				topic := "orders"
+				if m.id == "" {
+					topic = "" // nothing else leaves a record without a name
+				}
+				headers := []object{}
+				header := func(name, value string) {
+					bytes := []int8{}
+					for _, b := range []byte(value) {
+						bytes = append(bytes, int8(b))
+					}
+					headers = append(headers, object{name: bytes})
+				}
+				for _, name := range slices.Sorted(maps.Keys(m.attrs)) {
+					header(name, m.attrs[name])
+				}
+				if m.key != "" {
+					header(lambdaidem.MessageKey, m.key)
+				}
+				name := fmt.Sprint("orders-", partition(m))
+				records[name] = append(records[name], object{"topic": topic, "partition": partition(m), "offset": offset(m), "timestamp": 1764000000000, "timestampType": "CREATE_TIME",
+					"key": nil, "value": base64.StdEncoding.EncodeToString([]byte(m.body)), "headers": headers})
+			}
+			return object{"eventSource": "aws:kafka", "eventSourceArn": "arn:aws:kafka:eu-west-1:111122223333:cluster/" + arn + "/e9f754c6-d29a-4430-a7db-958a19fd2c54-4", "bootstrapServers": "b-1.example.com:9092", "records": records}
+		},
+		guard: func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
+			body := func(r events.KafkaRecord) string {
+				value, _ := base64.StdEncoding.DecodeString(r.Value)
+				return string(value)
+			}
+			return g.Kafka(handlerOf(h, body), applied(w, body))
+		}}
+}
+
+var batchSources = []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource(), kinesisSource(), dynamoDBSource(), kafkaSource()}
+
+// arranged are the messages in the order in which an event of the source has them.
+func (s batchSource) arranged(all []msg) []msg {
+	if s.partitioned {
+		all = slices.Clone(all)
+		slices.SortStableFunc(all, func(a, b msg) int { return strings.Compare(a.group, b.group) })
+	}
+	return all
+}
+
+// bodiesOf are the bodies of messages.
+func bodiesOf(all []msg) []string {
+	var bodies []string
+	for _, m := range all {
+		bodies = append(bodies, m.body)
+	}
+	return bodies
+}
 
 // consumer is a guarded function behind one source.
 type consumer struct {
@@ -232,17 +307,32 @@ func (c *consumer) send(ctx context.Context, t testing.TB, all ...msg) ([]string
 	}
 	var answer struct {
 		BatchItemFailures []struct {
-			ItemIdentifier string `json:"itemIdentifier"`
+			ItemIdentifier any `json:"itemIdentifier"`
 		} `json:"batchItemFailures"`
 	}
 	if err := json.Unmarshal(out, &answer); err != nil || answer.BatchItemFailures == nil {
 		t.Fatalf("the answer is %s, %v; want a list of failures", out, err)
 	}
+	idOf := map[string]string{}
+	for _, m := range all {
+		idOf[fmt.Sprint(c.identifierOf(m))] = m.id
+	}
 	var failed []string
 	for _, f := range answer.BatchItemFailures {
-		failed = append(failed, f.ItemIdentifier)
+		id, known := idOf[fmt.Sprint(f.ItemIdentifier)]
+		if !known {
+			t.Fatalf("the answer is %s, which names a message that was not sent", out)
+		}
+		failed = append(failed, id)
 	}
 	return failed, nil
+}
+
+func (s batchSource) identifierOf(m msg) any {
+	if s.identifier == nil {
+		return m.id
+	}
+	return s.identifier(m)
 }
 
 // wantFailed delivers and wants exactly those to be reported.
