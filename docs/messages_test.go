@@ -51,7 +51,14 @@ func startWithDiscard(guard *lambdaidem.Guard, charge func(context.Context, even
 	}))
 }
 
-var _ = []any{startConsumer, startWithCurrency, startWithTimeout, startWithDiscard}
+// startWholeBatches is for a Kafka mapping that reports no failures one by one.
+func startWholeBatches(guard *lambdaidem.Guard, charge func(context.Context, events.KafkaRecord) error) {
+	lambda.Start(guard.Kafka(charge, func(o *lambdaidem.BatchOptions[events.KafkaRecord]) {
+		o.WholeBatch = true // the mapping is not in provisioned mode
+	}))
+}
+
+var _ = []any{startConsumer, startWithCurrency, startWithTimeout, startWithDiscard, startWholeBatches}
 
 // byCustomerAndNumber is a key of a message by JMESPath, as docs/keys.md has it.
 func byCustomerAndNumber() func(*lambdaidem.BatchOptions[events.SQSMessage]) {

@@ -22,7 +22,7 @@
 //     [Guard.FunctionURL] and [Guard.ALB].
 //   - net/http: [Guard.Middleware].
 //   - Messages and stream records: [Guard.SQS], [Guard.SNS], [Guard.EventBridge],
-//     [Guard.Kinesis] and [Guard.DynamoDBStream], with [BatchOptions].
+//     [Guard.Kinesis], [Guard.DynamoDBStream] and [Guard.Kafka], with [BatchOptions].
 //   - Any other typed Lambda handler: [Handler].
 //   - Any function, also inside a guarded handler: [Do].
 //

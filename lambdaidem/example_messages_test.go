@@ -2,6 +2,7 @@ package lambdaidem_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -191,5 +192,47 @@ func ExampleGuard_DynamoDBStream() {
 	// Output:
 	// a receipt for payment 1
 	// {[]} <nil>
+	// {[]} <nil>
+}
+
+// A partition keeps its order: what comes after a failure is not begun, and comes back
+// with it. The response names the partition and the offset of each.
+func ExampleGuard_Kafka() {
+	guard := lambdaidem.New(memstore.New())
+	broken := true
+	handle := guard.Kafka(func(_ context.Context, r events.KafkaRecord) error {
+		value, err := base64.StdEncoding.DecodeString(r.Value)
+		if err != nil {
+			return err
+		}
+		if string(value) == "order 2" && broken {
+			return errors.New("the warehouse is closed")
+		}
+		fmt.Println("shipped", string(value))
+		return nil
+	}, func(o *lambdaidem.BatchOptions[events.KafkaRecord]) {
+		o.OnFailure = func(context.Context, events.KafkaRecord, error) {}
+	})
+	record := func(partition, offset int64, value string) events.KafkaRecord {
+		return events.KafkaRecord{Topic: "orders", Partition: partition, Offset: offset, Value: base64.StdEncoding.EncodeToString([]byte(value))}
+	}
+	batch := events.KafkaEvent{
+		EventSourceARN: "arn:aws:kafka:eu-west-1:111122223333:cluster/shop/e9f754c6-d29a-4430-a7db-958a19fd2c54-4",
+		Records: map[string][]events.KafkaRecord{
+			"orders-0": {record(0, 15, "order 1"), record(0, 16, "order 2"), record(0, 17, "order 3")},
+			"orders-1": {record(1, 8, "order 4")},
+		},
+	}
+	answer, err := handle(context.Background(), batch)
+	fmt.Println(answer, err)
+	broken = false
+	answer, err = handle(context.Background(), batch)
+	fmt.Println(answer, err)
+	// Output:
+	// shipped order 1
+	// shipped order 4
+	// {[{{orders-0 16}} {{orders-0 17}}]} <nil>
+	// shipped order 2
+	// shipped order 3
 	// {[]} <nil>
 }
