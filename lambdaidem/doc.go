@@ -22,7 +22,8 @@
 //     [Guard.FunctionURL] and [Guard.ALB].
 //   - net/http: [Guard.Middleware].
 //   - Messages and stream records: [Guard.SQS], [Guard.SNS], [Guard.EventBridge],
-//     [Guard.Kinesis], [Guard.DynamoDBStream] and [Guard.Kafka], with [BatchOptions].
+//     [Guard.Kinesis], [Guard.DynamoDBStream], [Guard.Kafka] and [Guard.S3], with
+//     [BatchOptions].
 //   - Any other typed Lambda handler: [Handler].
 //   - Any function, also inside a guarded handler: [Do].
 //

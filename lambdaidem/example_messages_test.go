@@ -236,3 +236,54 @@ func ExampleGuard_Kafka() {
 	// shipped order 3
 	// {[]} <nil>
 }
+
+// S3 may send a notification twice. The object's key arrives encoded as in a URL.
+func ExampleGuard_S3() {
+	guard := lambdaidem.New(memstore.New())
+	handle := guard.S3(func(_ context.Context, r events.S3EventRecord) error {
+		fmt.Println(r.EventName, r.S3.Object.URLDecodedKey)
+		return nil
+	})
+	var event events.S3Event
+	err := json.Unmarshal([]byte(`{"Records": [{"eventName": "ObjectCreated:Put", "eventTime": "2026-01-02T12:45:07.123Z",
+		"s3": {"bucket": {"name": "invoices", "arn": "arn:aws:s3:::invoices"}, "object": {"key": "may+2026.pdf", "size": 1024, "eTag": "d41d8cd9", "sequencer": "0055AED6DCD90281E5"}}}]}`), &event)
+	fmt.Println(err)
+	for range 2 {
+		fmt.Println(handle(context.Background(), event))
+	}
+	// Output:
+	// <nil>
+	// ObjectCreated:Put may 2026.pdf
+	// <nil>
+	// <nil>
+}
+
+// A notification that S3 sends to a queue twice is two messages, with two ids. A key made
+// of the notification makes them one.
+func ExampleS3Key() {
+	guard := lambdaidem.New(memstore.New())
+	handle := guard.SQS(func(_ context.Context, m events.SQSMessage) error {
+		fmt.Println("handled", m.MessageId)
+		return nil
+	}, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.Key = func(_ context.Context, m events.SQSMessage) (string, error) {
+			var e events.S3Event
+			if err := json.Unmarshal([]byte(m.Body), &e); err != nil {
+				return "", err
+			}
+			if len(e.Records) != 1 { // such as the test that S3 sends when notifications are configured
+				return m.MessageId, nil
+			}
+			return lambdaidem.S3Key(e.Records[0]), nil
+		}
+	})
+	const body = `{"Records": [{"eventName": "ObjectCreated:Put", "s3": {"bucket": {"name": "invoices"}, "object": {"key": "may+2026.pdf", "eTag": "d41d8cd9", "sequencer": "0055AED6DCD90281E5"}}}]}`
+	var batch events.SQSEvent
+	for _, id := range []string{"7d1c", "a3f0"} {
+		batch.Records = append(batch.Records, events.SQSMessage{MessageId: id, EventSourceARN: "arn:aws:sqs:eu-west-1:111122223333:uploads", Body: body})
+	}
+	fmt.Println(handle(context.Background(), batch))
+	// Output:
+	// handled 7d1c
+	// {[]} <nil>
+}

@@ -17,7 +17,7 @@ import (
 )
 
 // fixture is the event of a source as AWS documents its shape ("Using Lambda with
-// Amazon SQS", "… Amazon SNS", "… Amazon Kinesis", "… DynamoDB", "… Amazon MSK", "Amazon EventBridge
+// Amazon SQS", "… Amazon SNS", "… Amazon Kinesis", "… DynamoDB", "… Amazon MSK", Amazon S3's "Event message structure", "Amazon EventBridge
 // event structure"), with values of our own.
 func fixture(t testing.TB, name string) []byte {
 	t.Helper()
@@ -114,6 +114,12 @@ func TestV2_EventsAsAWSSendsThem(t *testing.T) {
 		func(g *lambdaidem.Guard, h func(context.Context, events.DynamoDBEventRecord) error) func(context.Context, events.DynamoDBTimeWindowEvent) error {
 			return withoutFailures(g.DynamoDBStream(h), func(r events.DynamoDBEventResponse) int { return len(r.BatchItemFailures) })
 		})
+	for _, name := range []string{"s3", "s3_restore"} {
+		wantAsSent(t, name, func(e events.S3Event) []events.S3EventRecord { return e.Records },
+			func(g *lambdaidem.Guard, h func(context.Context, events.S3EventRecord) error) func(context.Context, events.S3Event) error {
+				return g.S3(h)
+			})
+	}
 	for _, name := range []string{"kafka", "kafka_self_managed"} {
 		wantAsSent(t, name, func(e events.KafkaEvent) []events.KafkaRecord {
 			return append(slices.Clone(e.Records["orders-0"]), e.Records["refunds-3"]...)
@@ -185,7 +191,7 @@ func decode[E any](t *testing.T, name string, do func(E) error) {
 // Whatever a source sends, decorators don't panic, and a batch that comes again
 // runs nothing that was done.
 func FuzzMessages(f *testing.F) {
-	for _, name := range []string{"sqs", "sqs_fifo", "sns", "eventbridge", "kinesis", "dynamodb", "kafka", "kafka_self_managed"} {
+	for _, name := range []string{"sqs", "sqs_fifo", "sns", "eventbridge", "kinesis", "dynamodb", "kafka", "kafka_self_managed", "s3", "s3_restore"} {
 		f.Add(fixture(f, name))
 	}
 	f.Add([]byte(`{"Records":[{"Sns":{"TopicArn":"a","MessageAttributes":{"x-idempotency-key":[1]}},"messageAttributes":{"x-idempotency-key":{"dataType":"String"}},"eventSourceARN":"a.fifo","dynamodb":{"Keys":{"a":{}}},"kinesis":{"data":null}}],"detail":{"x-idempotency-key":{}},"records":{"@":[{"topic":"@","value":"{","headers":[{}]}]}}`))
@@ -196,6 +202,7 @@ func FuzzMessages(f *testing.F) {
 		fuzzMessages(t, event, (*lambdaidem.Guard).DynamoDBStream, func(r events.DynamoDBEventResponse) int { return len(r.BatchItemFailures) })
 		fuzzAsynchronous(t, event, (*lambdaidem.Guard).SNS)
 		fuzzAsynchronous(t, event, (*lambdaidem.Guard).EventBridge)
+		fuzzAsynchronous(t, event, (*lambdaidem.Guard).S3)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -192,6 +193,25 @@ func dynamoDBSource() batchSource {
 		}}
 }
 
+// s3Source has a message's body as the key of an object.
+func s3Source() batchSource {
+	return batchSource{name: "S3", async: true,
+		event: func(arn string, all []msg) any {
+			var records []object
+			for _, m := range all {
+				records = append(records, object{"eventVersion": "2.1", "eventSource": "aws:s3", "awsRegion": "eu-west-1", "eventTime": fmt.Sprintf("2026-01-02T12:45:%02d.000Z", m.received), "eventName": "ObjectCreated:Put",
+					"responseElements": object{"x-amz-request-id": fmt.Sprint("R", m.received)},
+					"s3": object{"bucket": object{"name": arn, "arn": "arn:aws:s3:::" + arn},
+						"object": object{"key": url.QueryEscape(m.body), "size": 1, "eTag": "d41d8cd98f00b204e9800998ecf8427e", "sequencer": fmt.Sprintf("00%X", m.id)}}})
+			}
+			return object{"Records": records}
+		},
+		guard: func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
+			body := func(r events.S3EventRecord) string { return r.S3.Object.URLDecodedKey }
+			return g.S3(handlerOf(h, body), applied(w, body))
+		}}
+}
+
 // kafkaSource has the records of each group in a partition of its own.
 func kafkaSource() batchSource {
 	offset := func(m msg) int {
@@ -244,7 +264,7 @@ func kafkaSource() batchSource {
 		}}
 }
 
-var batchSources = []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource(), kinesisSource(), dynamoDBSource(), kafkaSource()}
+var batchSources = []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource(), kinesisSource(), dynamoDBSource(), kafkaSource(), s3Source()}
 
 // arranged are the messages in the order in which an event of the source has them.
 func (s batchSource) arranged(all []msg) []msg {
