@@ -19,7 +19,7 @@
 // kind of handler:
 //
 //   - HTTP events: [Guard.APIGateway] for REST APIs, [Guard.APIGatewayV2] for HTTP APIs,
-//     [Guard.FunctionURL] and [Guard.ALB].
+//     [Guard.APIGatewayWebSocket], [Guard.FunctionURL] and [Guard.ALB].
 //   - net/http: [Guard.Middleware].
 //   - Messages and stream records: [Guard.SQS], [Guard.SNS], [Guard.EventBridge],
 //     [Guard.Kinesis], [Guard.DynamoDBStream], [Guard.Kafka] and [Guard.S3], with

@@ -14,7 +14,8 @@ import (
 // MessageKey is the name under which a sender gives the idempotency key of a message. For
 // SQS and SNS, it is the name of a message attribute, which must have type String. For Kafka,
 // it is the name of a record header. EventBridge events have no attributes. For them, it is
-// the name of a member of the event's detail, which must be a string.
+// the name of a member of the event's detail, which must be a string. For a message of a
+// WebSocket API, it is the name of a member of the body.
 const MessageKey = "x-idempotency-key"
 
 // message is a message or stream record of any event source.
