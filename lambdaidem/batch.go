@@ -465,10 +465,11 @@ func failuresOf[F any](names []string, failure func(name string) F) []F {
 	return all
 }
 
-// asynchronous returns a Lambda handler for events whose response Lambda ignores. Lambda
-// retries such an event if the handler returns an error. If the event has a single message,
-// that error is the message's error, and otherwise a BatchError.
-func asynchronous[E, M any](b *messageGuard[E, M]) func(context.Context, E) error {
+// wholeEvent returns a Lambda handler for events whose response Lambda ignores: asynchronous
+// events, and batches of sources without partial batch responses. Lambda retries the whole event
+// if the handler returns an error. If the event has a single message, that error is the message's
+// error, and otherwise a BatchError.
+func wholeEvent[E, M any](b *messageGuard[E, M]) func(context.Context, E) error {
 	return func(ctx context.Context, event E) error {
 		all := b.runBatch(ctx, event)
 		switch errs := errorsOf(ctx, all); {

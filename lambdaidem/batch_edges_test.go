@@ -112,7 +112,7 @@ func mustJSON(t *testing.T, v any) []byte {
 
 // K1, V3: the attribute is found in any case, as a header is; two of them are none.
 func TestV3_TheKeysNameInAnyCase(t *testing.T) {
-	for _, s := range []batchSource{sqs(false), snsSource(), kafkaSource()} {
+	for _, s := range []batchSource{sqs(false), snsSource(), kafkaSource(), activeMQSource(), rabbitMQSource()} {
 		var e effects
 		c := s.behind(batchGuard(), e.handle, want{})
 		c.wantFailed(t, []msg{{id: "1", body: "x", attrs: map[string]string{"X-Idempotency-Key": "k"}}})

@@ -22,8 +22,8 @@
 //     [Guard.APIGatewayWebSocket], [Guard.FunctionURL] and [Guard.ALB].
 //   - net/http: [Guard.Middleware].
 //   - Messages and stream records: [Guard.SQS], [Guard.SNS], [Guard.EventBridge],
-//     [Guard.Kinesis], [Guard.DynamoDBStream], [Guard.Kafka] and [Guard.S3], with
-//     [BatchOptions].
+//     [Guard.Kinesis], [Guard.DynamoDBStream], [Guard.Kafka], [Guard.S3],
+//     [Guard.ActiveMQ], [Guard.RabbitMQ] and [Guard.DocumentDB], with [BatchOptions].
 //   - Any other typed Lambda handler: [Handler].
 //   - Any function, also inside a guarded handler: [Do].
 //

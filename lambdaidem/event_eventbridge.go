@@ -21,7 +21,7 @@ import (
 // source and TYPE its detail type, both chosen by the sender. REGION and ACCOUNT are the event's
 // Region and account, which the sender can't choose.
 func (g *Guard) EventBridge(h func(context.Context, events.EventBridgeEvent) error, optFns ...func(*BatchOptions[events.EventBridgeEvent])) func(context.Context, events.EventBridgeEvent) error {
-	return asynchronous(guardMessages(g, source[events.EventBridgeEvent, events.EventBridgeEvent]{
+	return wholeEvent(guardMessages(g, source[events.EventBridgeEvent, events.EventBridgeEvent]{
 		list:           func(e events.EventBridgeEvent) []events.EventBridgeEvent { return []events.EventBridgeEvent{e} },
 		read:           eventBridgeMessage,
 		limitedRetries: true,

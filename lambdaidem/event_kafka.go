@@ -2,7 +2,6 @@ package lambdaidem
 
 import (
 	"context"
-	"encoding/base64"
 	"maps"
 	"slices"
 	"strconv"
@@ -86,10 +85,7 @@ func kafkaMessage(e events.KafkaEvent, r events.KafkaRecord) message {
 	if cluster := kafkaCluster(e); cluster != "" {
 		m.source = PrincipalOf(kafkaOperation, cluster, r.Topic)
 	}
-	var err error
-	if m.body, err = base64.StdEncoding.DecodeString(r.Value); err != nil { // Lambda sends no such value
-		m.body, m.parts = nil, append(m.parts, r.Value)
-	}
+	m.setData(r.Value)
 	for _, header := range r.Headers {
 		for _, name := range slices.Sorted(maps.Keys(header)) {
 			m.attribute(name, "String", string(header[name]))

@@ -27,7 +27,7 @@ import (
 // S3 encodes the object's key as in a URL: "red flower.jpg" arrives as "red+flower.jpg" in
 // S3.Object.Key. The decoded key is in S3.Object.URLDecodedKey.
 func (g *Guard) S3(h func(context.Context, events.S3EventRecord) error, optFns ...func(*BatchOptions[events.S3EventRecord])) func(context.Context, events.S3Event) error {
-	return asynchronous(guardMessages(g, source[events.S3Event, events.S3EventRecord]{
+	return wholeEvent(guardMessages(g, source[events.S3Event, events.S3EventRecord]{
 		list:           func(e events.S3Event) []events.S3EventRecord { return e.Records },
 		read:           s3Message,
 		limitedRetries: true,

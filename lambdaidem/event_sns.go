@@ -17,7 +17,7 @@ import (
 // or after BatchOptions.Wait if that is set. Allow the function at least one retry, and configure
 // a destination for failures.
 func (g *Guard) SNS(h func(context.Context, events.SNSEventRecord) error, optFns ...func(*BatchOptions[events.SNSEventRecord])) func(context.Context, events.SNSEvent) error {
-	return asynchronous(guardMessages(g, source[events.SNSEvent, events.SNSEventRecord]{
+	return wholeEvent(guardMessages(g, source[events.SNSEvent, events.SNSEventRecord]{
 		list:           func(e events.SNSEvent) []events.SNSEventRecord { return e.Records },
 		read:           snsMessage,
 		limitedRetries: true,

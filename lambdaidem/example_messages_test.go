@@ -287,3 +287,75 @@ func ExampleS3Key() {
 	// handled 7d1c
 	// {[]} <nil>
 }
+
+// A broker takes no list of failures: an error brings the whole batch back. What was done
+// is not done again.
+func ExampleGuard_ActiveMQ() {
+	guard := lambdaidem.New(memstore.New())
+	broken := true
+	handle := guard.ActiveMQ(func(_ context.Context, m events.ActiveMQMessage) error {
+		if m.MessageID == "ID:2" && broken {
+			return errors.New("the warehouse is closed")
+		}
+		fmt.Println("shipped", m.MessageID)
+		return nil
+	}, func(o *lambdaidem.BatchOptions[events.ActiveMQMessage]) {
+		o.OnFailure = func(context.Context, events.ActiveMQMessage, error) {}
+	})
+	batch := events.ActiveMQEvent{EventSourceARN: "arn:aws:mq:eu-west-1:111122223333:broker:shop:b-1"}
+	for _, id := range []string{"ID:1", "ID:2", "ID:3"} {
+		batch.Messages = append(batch.Messages, events.ActiveMQMessage{MessageID: id, Destination: events.ActiveMQDestination{PhysicalName: "orders"}})
+	}
+	fmt.Println(handle(context.Background(), batch))
+	broken = false
+	fmt.Println(handle(context.Background(), batch))
+	// Output:
+	// shipped ID:1
+	// shipped ID:3
+	// 1 of 3 messages failed; the first: the warehouse is closed
+	// shipped ID:2
+	// <nil>
+}
+
+// RabbitMQ gives messages no ids. The publisher sets message_id, or the header
+// x-idempotency-key.
+func ExampleGuard_RabbitMQ() {
+	guard := lambdaidem.New(memstore.New())
+	handle := guard.RabbitMQ(func(ctx context.Context, _ events.RabbitMQMessage) error {
+		fmt.Println("shipped", lambdaidem.Key(ctx))
+		return nil
+	})
+	var event events.RabbitMQEvent
+	err := json.Unmarshal([]byte(`{"eventSourceArn": "arn:aws:mq:eu-west-1:111122223333:broker:shop:b-1", "rmqMessagesByQueue": {"orders::/": [
+		{"basicProperties": {"messageId": "order-17"}, "redelivered": false, "data": "eyJvcmRlciI6IDE3fQ=="}]}}`), &event)
+	fmt.Println(err)
+	for range 2 {
+		fmt.Println(handle(context.Background(), event))
+	}
+	// Output:
+	// <nil>
+	// shipped order-17
+	// <nil>
+	// <nil>
+}
+
+// A change stream delivers a batch again after an error.
+func ExampleGuard_DocumentDB() {
+	guard := lambdaidem.New(memstore.New())
+	handle := guard.DocumentDB(func(_ context.Context, c lambdaidem.DocumentDBChange) error {
+		fmt.Println(c.OperationType, string(c.DocumentKey))
+		return nil
+	})
+	var event lambdaidem.DocumentDBEvent
+	err := json.Unmarshal([]byte(`{"eventSourceArn": "arn:aws:rds:eu-west-1:111122223333:cluster:shop", "events": [
+		{"event": {"_id": {"_data": "0163eeb6e7"}, "operationType": "insert", "ns": {"db": "shop", "coll": "orders"}, "documentKey": {"_id": 17}, "fullDocument": {"_id": 17}}}]}`), &event)
+	fmt.Println(err)
+	for range 2 {
+		fmt.Println(handle(context.Background(), event))
+	}
+	// Output:
+	// <nil>
+	// insert {"_id": 17}
+	// <nil>
+	// <nil>
+}

@@ -212,6 +212,88 @@ func s3Source() batchSource {
 		}}
 }
 
+// The sources without lists of failures are asked for one message at a time, as asynchronous
+// ones are.
+
+func activeMQSource() batchSource {
+	return batchSource{name: "ActiveMQ", async: true, attributes: true,
+		event: func(arn string, all []msg) any {
+			var messages []object
+			for _, m := range all {
+				properties := object{}
+				for name, v := range m.attrs {
+					properties[name] = v
+				}
+				if m.key != "" {
+					properties[lambdaidem.MessageKey] = m.key
+				}
+				messages = append(messages, object{"messageID": m.id, "messageType": "jms/text-message", "redelivered": m.received > 0, "brokerOutTime": 1764000000944 + m.received, "destination": object{"physicalName": arn},
+					"data": base64.StdEncoding.EncodeToString([]byte(m.body)), "properties": properties})
+			}
+			return object{"eventSource": "aws:mq", "eventSourceArn": "arn:aws:mq:eu-west-1:111122223333:broker:b:b-1", "messages": messages}
+		},
+		guard: func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
+			body := func(m events.ActiveMQMessage) string { return decoded(m.Data) }
+			return g.ActiveMQ(handlerOf(h, body), applied(w, body))
+		}}
+}
+
+func rabbitMQSource() batchSource {
+	return batchSource{name: "RabbitMQ", async: true, attributes: true,
+		event: func(arn string, all []msg) any {
+			var messages []object
+			for _, m := range all {
+				headers := object{}
+				for name, v := range m.attrs {
+					headers[name] = object{"bytes": signedBytes(v)}
+				}
+				if m.key != "" {
+					headers[lambdaidem.MessageKey] = object{"bytes": signedBytes(m.key)}
+				}
+				messages = append(messages, object{"basicProperties": object{"messageId": m.id, "headers": headers}, "redelivered": m.received > 0, "data": base64.StdEncoding.EncodeToString([]byte(m.body))})
+			}
+			return object{"eventSource": "aws:rmq", "eventSourceArn": "arn:aws:mq:eu-west-1:111122223333:broker:b:b-1", "rmqMessagesByQueue": object{arn + "::/": messages}}
+		},
+		guard: func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
+			body := func(m events.RabbitMQMessage) string { return decoded(m.Data) }
+			return g.RabbitMQ(handlerOf(h, body), applied(w, body))
+		}}
+}
+
+func documentDBSource() batchSource {
+	return batchSource{name: "DocumentDB", async: true,
+		event: func(arn string, all []msg) any {
+			var changes []object
+			for _, m := range all {
+				changes = append(changes, object{"event": object{"_id": object{"_data": m.id}, "clusterTime": object{"$timestamp": object{"t": 1764000000, "i": m.received}}, "documentKey": object{"_id": m.group},
+					"fullDocument": object{"_id": m.group, "body": m.body}, "ns": object{"db": "shop", "coll": arn}, "operationType": "update"}})
+			}
+			return object{"eventSource": "aws:docdb", "eventSourceArn": "arn:aws:rds:eu-west-1:111122223333:cluster:shop", "events": changes}
+		},
+		guard: func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
+			body := func(c lambdaidem.DocumentDBChange) string {
+				var document struct{ Body string }
+				_ = json.Unmarshal(c.FullDocument, &document)
+				return document.Body
+			}
+			return g.DocumentDB(handlerOf(h, body), applied(w, body))
+		}}
+}
+
+// signedBytes are the bytes of a text as Java has them.
+func signedBytes(text string) []int8 {
+	all := []int8{}
+	for _, b := range []byte(text) {
+		all = append(all, int8(b))
+	}
+	return all
+}
+
+func decoded(base64Text string) string {
+	text, _ := base64.StdEncoding.DecodeString(base64Text)
+	return string(text)
+}
+
 // kafkaSource has the records of each group in a partition of its own.
 func kafkaSource() batchSource {
 	offset := func(m msg) int {
@@ -236,13 +318,7 @@ func kafkaSource() batchSource {
 					topic = "" // nothing else leaves a record without a name
 				}
 				headers := []object{}
-				header := func(name, value string) {
-					bytes := []int8{}
-					for _, b := range []byte(value) {
-						bytes = append(bytes, int8(b))
-					}
-					headers = append(headers, object{name: bytes})
-				}
+				header := func(name, value string) { headers = append(headers, object{name: signedBytes(value)}) }
 				for _, name := range slices.Sorted(maps.Keys(m.attrs)) {
 					header(name, m.attrs[name])
 				}
@@ -256,15 +332,13 @@ func kafkaSource() batchSource {
 			return object{"eventSource": "aws:kafka", "eventSourceArn": "arn:aws:kafka:eu-west-1:111122223333:cluster/" + arn + "/e9f754c6-d29a-4430-a7db-958a19fd2c54-4", "bootstrapServers": "b-1.example.com:9092", "records": records}
 		},
 		guard: func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
-			body := func(r events.KafkaRecord) string {
-				value, _ := base64.StdEncoding.DecodeString(r.Value)
-				return string(value)
-			}
+			body := func(r events.KafkaRecord) string { return decoded(r.Value) }
 			return g.Kafka(handlerOf(h, body), applied(w, body))
 		}}
 }
 
-var batchSources = []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource(), kinesisSource(), dynamoDBSource(), kafkaSource(), s3Source()}
+var batchSources = []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource(), kinesisSource(), dynamoDBSource(), kafkaSource(), s3Source(),
+	activeMQSource(), rabbitMQSource(), documentDBSource()}
 
 // arranged are the messages in the order in which an event of the source has them.
 func (s batchSource) arranged(all []msg) []msg {
