@@ -114,7 +114,7 @@ const kafkaOffset = "@"
 
 // kafkaFailure returns the failure of the record with that name.
 func kafkaFailure(name string) KafkaBatchItemFailure {
-	at := strings.LastIndex(name, kafkaOffset)
-	offset, _ := strconv.ParseInt(name[at+len(kafkaOffset):], 10, 64) // kafkaMessage has formatted it
-	return KafkaBatchItemFailure{ItemIdentifier: KafkaItemIdentifier{Partition: name[:at], Offset: offset}}
+	partition, offset, _ := strings.Cut(name, kafkaOffset)
+	number, _ := strconv.ParseInt(offset, 10, 64) // kafkaMessage has formatted it
+	return KafkaBatchItemFailure{ItemIdentifier: KafkaItemIdentifier{Partition: partition, Offset: number}}
 }

@@ -33,11 +33,9 @@ func kafkaRecord(topic string, partition, offset int64, value string) events.Kaf
 		Value: base64.StdEncoding.EncodeToString([]byte(value))}
 }
 
-// withHeaders adds headers to a record, given as name and value in turn.
-func withHeaders(r events.KafkaRecord, namesAndValues ...string) events.KafkaRecord {
-	for i := 0; i < len(namesAndValues); i += 2 {
-		r.Headers = append(r.Headers, map[string]events.JSONNumberBytes{namesAndValues[i]: []byte(namesAndValues[i+1])})
-	}
+// withHeader adds a header to a record.
+func withHeader(r events.KafkaRecord, name, value string) events.KafkaRecord {
+	r.Headers = append(r.Headers, map[string]events.JSONNumberBytes{name: []byte(value)})
 	return r
 }
 
@@ -132,7 +130,7 @@ func TestV3_TheDefaultOperationOfKafka(t *testing.T) {
 		ids = append(ids, lambdaidem.RecordID(ctx))
 		return nil
 	})
-	for _, r := range []events.KafkaRecord{withHeaders(kafkaRecord("orders", 0, 1, "x"), lambdaidem.MessageKey, "k"), withHeaders(kafkaRecord("refunds", 0, 1, "x"), lambdaidem.MessageKey, "k"), kafkaRecord("orders", 0, 2, "x")} {
+	for _, r := range []events.KafkaRecord{withHeader(kafkaRecord("orders", 0, 1, "x"), lambdaidem.MessageKey, "k"), withHeader(kafkaRecord("refunds", 0, 1, "x"), lambdaidem.MessageKey, "k"), kafkaRecord("orders", 0, 2, "x")} {
 		if out, err := h(t.Context(), kafkaEvent(r)); err != nil || len(out.BatchItemFailures) > 0 {
 			t.Errorf("%+v, %v", out, err)
 		}
@@ -151,14 +149,14 @@ func TestV3_TheDefaultOperationOfKafka(t *testing.T) {
 // and headers don't. A JSON value counts by value.
 func TestV3_TheContentOfAKafkaRecord(t *testing.T) {
 	const value = `{"amount":1,"to":"alice"}`
-	first := withHeaders(kafkaRecord("orders", 0, 1, value), lambdaidem.MessageKey, "k")
+	first := withHeader(kafkaRecord("orders", 0, 1, value), lambdaidem.MessageKey, "k")
 	first.Key = "YWxpY2U="
 	for name, c := range map[string]struct {
 		change func(*events.KafkaRecord)
 		same   bool
 	}{
 		"sent again":           {func(r *events.KafkaRecord) { r.Partition, r.Offset, r.Timestamp.Time = 3, 9, time.UnixMilli(5) }, true},
-		"with a tracer's":      {func(r *events.KafkaRecord) { *r = withHeaders(*r, "traceparent", "00-1") }, true},
+		"with a tracer's":      {func(r *events.KafkaRecord) { *r = withHeader(*r, "traceparent", "00-1") }, true},
 		"in another order":     {func(r *events.KafkaRecord) { r.Value = kafkaRecord("", 0, 0, `{ "to": "alice", "amount": 1 }`).Value }, true},
 		"another value":        {func(r *events.KafkaRecord) { r.Value = kafkaRecord("", 0, 0, `{"amount":2,"to":"alice"}`).Value }, false},
 		"another key":          {func(r *events.KafkaRecord) { r.Key = "Ym9i" }, false},

@@ -117,14 +117,16 @@ func TestV3_TheKeyOfARabbitMQMessage(t *testing.T) {
 func TestF1_QueuesOfABrokerAreApart(t *testing.T) {
 	g := batchGuard()
 	ids := map[string]string{}
-	keep := func(ctx context.Context, of string) error {
-		ids[lambdaidem.RecordID(ctx)] = of
-		return nil
-	}
 	m := events.RabbitMQMessage{Data: "eA=="}
 	m.BasicProperties.MessageID = new("k")
-	rabbit := g.RabbitMQ(func(ctx context.Context, _ events.RabbitMQMessage) error { return keep(ctx, "rabbit") }, silent[events.RabbitMQMessage])
-	active := g.ActiveMQ(func(ctx context.Context, _ events.ActiveMQMessage) error { return keep(ctx, "active") }, silent[events.ActiveMQMessage])
+	rabbit := g.RabbitMQ(func(ctx context.Context, _ events.RabbitMQMessage) error {
+		ids[lambdaidem.RecordID(ctx)] = "rabbit"
+		return nil
+	}, silent[events.RabbitMQMessage])
+	active := g.ActiveMQ(func(ctx context.Context, _ events.ActiveMQMessage) error {
+		ids[lambdaidem.RecordID(ctx)] = "active"
+		return nil
+	}, silent[events.ActiveMQMessage])
 	for _, broker := range []string{"arn:a", "arn:b"} {
 		for _, queue := range []string{"q::/", "r::/", "q::/other"} {
 			if err := rabbit(t.Context(), events.RabbitMQEvent{EventSourceARN: broker, MessagesByQueue: map[string][]events.RabbitMQMessage{queue: {m}}}); err != nil {

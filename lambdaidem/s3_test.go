@@ -137,7 +137,7 @@ func TestV3_MalformedNotifications(t *testing.T) {
 // A sequencer is a hexadecimal number; the forms of two sort as the numbers do, whatever
 // their lengths and leading zeros.
 func TestSortableSequencer_SortsAsTheNumbersDo(t *testing.T) {
-	ascending := []string{"", "1", "F", "10", "55AED6DCD90281E4", "0055AED6DCD90281E5", "00055aed6dcd90281e6", "100AED6DCD90281E5", "F" + strings.Repeat("0", 40)}
+	ascending := []string{"", "1", "a", "B", "F", "10", "55AED6DCD90281E4", "0055AED6DCD90281E5", "00055aed6dcd90281e6", "100AED6DCD90281E5", "F" + strings.Repeat("0", 40)}
 	if !slices.IsSortedFunc(ascending, func(a, b string) int {
 		return cmp.Compare(lambdaidem.SortableSequencer(a), lambdaidem.SortableSequencer(b))
 	}) {

@@ -154,15 +154,22 @@ func TestF1_RecordsOfMessages(t *testing.T) {
 			t.Errorf("%s: %d %s after %d runs; want %d after %d", name, out.StatusCode, out.Body, *runs, c.status, c.runs)
 		}
 	}
+	send, runs := socketGuard()
+	for i, arn := range []string{"arn:aws:iam::1:user/a", "arn:aws:iam::1:user/a", "arn:aws:iam::1:user/b"} {
+		send(t, socketMessage(t, authorizer(nil), func(e *events.APIGatewayWebsocketProxyRequest) { e.RequestContext.Identity.UserArn = arn }))
+		if want := []int{1, 1, 2}[i]; *runs != want {
+			t.Errorf("after a message signed by %s, the handler ran %d times; want %d", arn, *runs, want)
+		}
+	}
 	// Nor does a route share one with the route of another API that is called like it.
 	g := lambdaidem.New(memstore.New(), quiet)
-	runs := 0
+	ran := 0
 	socket := g.APIGatewayWebSocket(func(context.Context, events.APIGatewayWebsocketProxyRequest) (events.APIGatewayProxyResponse, error) {
-		runs++
+		ran++
 		return events.APIGatewayProxyResponse{StatusCode: 200}, nil
 	})
 	rest := g.APIGateway(func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
-		runs++
+		ran++
 		return events.APIGatewayProxyResponse{StatusCode: 200}, nil
 	})
 	e := socketMessage(t, authorizer(nil))
@@ -171,8 +178,8 @@ func TestF1_RecordsOfMessages(t *testing.T) {
 			t.Errorf("%s: %+v, %v", method, out, err)
 		}
 	}
-	if out, err := socket(t.Context(), e); err != nil || out.StatusCode != 200 || runs != 3 {
-		t.Errorf("%+v, %v after %d runs", out, err, runs)
+	if out, err := socket(t.Context(), e); err != nil || out.StatusCode != 200 || ran != 3 {
+		t.Errorf("%+v, %v after %d runs", out, err, ran)
 	}
 }
 
