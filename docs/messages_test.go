@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/jmeskey"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
@@ -51,7 +53,69 @@ func startWithDiscard(guard *lambdaidem.Guard, charge func(context.Context, even
 	}))
 }
 
-var _ = []any{startConsumer, startWithCurrency, startWithTimeout, startWithDiscard}
+// startWholeBatches is for a Kafka mapping that reports no failures one by one.
+func startWholeBatches(guard *lambdaidem.Guard, charge func(context.Context, events.KafkaRecord) error) {
+	lambda.Start(guard.Kafka(charge, func(o *lambdaidem.BatchOptions[events.KafkaRecord]) {
+		o.WholeBatch = true // the mapping is not in provisioned mode
+	}))
+}
+
+// objectRow is what an index of a bucket says about an object.
+type objectRow struct{ ID, ETag, Sequencer string }
+
+// keepTheNewest writes what a notification says about an object, unless there is something
+// newer.
+func keepTheNewest(ctx context.Context, r events.S3EventRecord) {
+	dynamostore.Enlist(ctx).
+		PutValue("row", "objects", objectRow{
+			ID:        r.S3.Bucket.Name + "/" + r.S3.Object.URLDecodedKey,
+			ETag:      r.S3.Object.ETag,
+			Sequencer: lambdaidem.SortableSequencer(r.S3.Object.Sequencer),
+		}).
+		If("attribute_not_exists(sequencer) OR sequencer < :this", dynamostore.Args{":this": lambdaidem.SortableSequencer(r.S3.Object.Sequencer)}).
+		Else(lambdaidem.Answer(nil)) // older than what is there: nothing to do, and done
+}
+
+// uploads guards a consumer of S3 notifications on a queue.
+func uploads(guard *lambdaidem.Guard, charge func(context.Context, events.SQSMessage) error) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
+	handle := guard.With(func(o *lambdaidem.Options) {
+		o.FingerprintIgnore = []string{"/Records/0/eventTime", "/Records/0/responseElements"}
+	}).SQS(charge, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.Key = func(_ context.Context, m events.SQSMessage) (string, error) {
+			var e events.S3Event
+			if err := json.Unmarshal([]byte(m.Body), &e); err != nil {
+				return "", err
+			}
+			if len(e.Records) != 1 { // such as the test that S3 sends when notifications are configured
+				return m.MessageId, nil
+			}
+			return lambdaidem.S3Key(e.Records[0]), nil
+		}
+	})
+	return handle
+}
+
+var _ = []any{startConsumer, startWithCurrency, startWithTimeout, startWithDiscard, startWholeBatches, keepTheNewest}
+
+// V3: copies of a notification on a queue are one, though they say other times; the test
+// that S3 sends is a message like others.
+func TestV3_NotificationsOnAQueue(t *testing.T) {
+	runs := 0
+	consume := uploads(lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard }), func(context.Context, events.SQSMessage) error { runs++; return nil })
+	for i, body := range []string{
+		`{"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2026-01-02T12:45:00.000Z","Bucket":"invoices","RequestId":"1","HostId":"2"}`,
+		`{"Records":[{"eventTime":"2026-01-02T12:45:07.123Z","eventName":"ObjectCreated:Put","responseElements":{"x-amz-request-id":"1"},"s3":{"bucket":{"name":"invoices"},"object":{"key":"may.pdf","eTag":"d4","sequencer":"0A"}}}]}`,
+		`{"Records":[{"eventTime":"2026-01-02T12:45:09.321Z","eventName":"ObjectCreated:Put","responseElements":{"x-amz-request-id":"2"},"s3":{"bucket":{"name":"invoices"},"object":{"key":"may.pdf","eTag":"d4","sequencer":"0A"}}}]}`,
+	} {
+		out, err := consume(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: string(rune('1' + i)), Body: body, EventSourceARN: "arn:q"}}})
+		if err != nil || len(out.BatchItemFailures) > 0 {
+			t.Errorf("message %d: %+v, %v", i, out, err)
+		}
+	}
+	if runs != 2 {
+		t.Errorf("the handler ran %d times", runs)
+	}
+}
 
 // byCustomerAndNumber is a key of a message by JMESPath, as docs/keys.md has it.
 func byCustomerAndNumber() func(*lambdaidem.BatchOptions[events.SQSMessage]) {

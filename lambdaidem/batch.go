@@ -14,8 +14,8 @@ import (
 
 // source describes one kind of event source, such as SQS.
 type source[E, M any] struct {
-	list func(E) []M     // returns the messages of an event
-	read func(M) message // converts a message of this source to the common type
+	list func(E) []M        // returns the messages of an event
+	read func(E, M) message // converts a message of an event to the common type
 	// limitedRetries reports whether Lambda retries a failed message only a limited
 	// number of times. If so, a message whose record is in progress waits until the other
 	// attempt has ended, because a failure would use up a retry.
@@ -72,7 +72,7 @@ func (b *messageGuard[E, M]) runBatch(ctx context.Context, event E) []*batchMess
 	all, items := make([]*batchMessage[M], len(list)), make([]batch.Item, len(list))
 	for i, it := range list {
 		t := &batchMessage[M]{raw: it}
-		b.identify(ctx, t, mayBegin)
+		b.identify(ctx, event, t, mayBegin)
 		all[i], items[i].Group = t, t.group
 		if t.refusal == nil && !t.unguarded {
 			items[i].Key, items[i].Content = t.call.who.id(), t.call.fingerprint
@@ -207,14 +207,14 @@ func firstNames[M any](all []*batchMessage[M]) []string {
 //
 // mayBegin returns an error if too little time is left; identify then does not look for the
 // key.
-func (b *messageGuard[E, M]) identify(ctx context.Context, t *batchMessage[M], mayBegin func() error) {
+func (b *messageGuard[E, M]) identify(ctx context.Context, event E, t *batchMessage[M], mayBegin func() error) {
 	defer func() {
 		if v := recover(); v != nil {
 			t.refusal = keyInvalid("The message's key could not be found.", safeError(&panicError{v, nil}))
 			t.refusal.forNow, t.panicked = true, true
 		}
 	}()
-	t.message = b.read(t.raw)
+	t.message = b.read(event, t.raw)
 	who := Identity{Namespace: b.g.opts.Namespace, Tenant: tenantOf(ctx), Operation: b.opts.Operation, Message: true}
 	defaultTo(&who.Operation, t.source)
 	defer func() {
@@ -465,10 +465,11 @@ func failuresOf[F any](names []string, failure func(name string) F) []F {
 	return all
 }
 
-// asynchronous returns a Lambda handler for events whose response Lambda ignores. Lambda
-// retries such an event if the handler returns an error. If the event has a single message,
-// that error is the message's error, and otherwise a BatchError.
-func asynchronous[E, M any](b *messageGuard[E, M]) func(context.Context, E) error {
+// wholeEvent returns a Lambda handler for events whose response Lambda ignores: asynchronous
+// events, and batches of sources without partial batch responses. Lambda retries the whole event
+// if the handler returns an error. If the event has a single message, that error is the message's
+// error, and otherwise a BatchError.
+func wholeEvent[E, M any](b *messageGuard[E, M]) func(context.Context, E) error {
 	return func(ctx context.Context, event E) error {
 		all := b.runBatch(ctx, event)
 		switch errs := errorsOf(ctx, all); {

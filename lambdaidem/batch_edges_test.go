@@ -112,7 +112,7 @@ func mustJSON(t *testing.T, v any) []byte {
 
 // K1, V3: the attribute is found in any case, as a header is; two of them are none.
 func TestV3_TheKeysNameInAnyCase(t *testing.T) {
-	for _, s := range []batchSource{sqs(false), snsSource()} {
+	for _, s := range []batchSource{sqs(false), snsSource(), kafkaSource(), activeMQSource(), rabbitMQSource()} {
 		var e effects
 		c := s.behind(batchGuard(), e.handle, want{})
 		c.wantFailed(t, []msg{{id: "1", body: "x", attrs: map[string]string{"X-Idempotency-Key": "k"}}})
@@ -565,7 +565,7 @@ func TestV2_DiscardedMessages(t *testing.T) {
 
 // V2: a shard goes on behind a discarded record, in its order; by default it stops.
 func TestV2_AShardGoesOnBehindADiscardedRecord(t *testing.T) {
-	for _, s := range []batchSource{kinesisSource(), dynamoDBSource()} {
+	for _, s := range []batchSource{kinesisSource(), dynamoDBSource(), kafkaSource()} {
 		for _, discards := range []bool{true, false} {
 			var e effects
 			w := want{key: func(body string) (string, error) {
@@ -594,7 +594,7 @@ func TestV2_AShardGoesOnBehindADiscardedRecord(t *testing.T) {
 // V2: a handler's own failure, one in progress, and one that the store caused are never
 // discarded; a hook that panics discards nothing.
 func TestV2_WhatIsNeverDiscarded(t *testing.T) {
-	for _, s := range []batchSource{sqs(false), kinesisSource()} {
+	for _, s := range []batchSource{sqs(false), kinesisSource(), kafkaSource()} {
 		for name, c := range map[string]struct {
 			err     error
 			fault   fault

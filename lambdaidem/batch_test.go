@@ -41,17 +41,18 @@ func TestV2_Redelivered(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		var e effects
 		c := s.behind(batchGuard(), e.handle, want{})
-		all := batchOf("1 a", "2 b", "3 a", "4 c")
+		all := s.arranged(batchOf("1 a", "2 b", "3 a", "4 c"))
 		c.wantFailed(t, all)
 		for i := range all {
 			all[i].received++
 		}
 		c.wantFailed(t, all)
 		c.wantFailed(t, all[1:3])
+		first := bodiesOf(all)
 		slices.Reverse(all)
 		c.wantFailed(t, all)
 		c.wantFailed(t, append(all, append(all, batchOf("5 a", "5 a")...)...))
-		e.want(t, s.name, "1", "2", "3", "4", "5")
+		e.want(t, s.name, append(first, "5")...)
 	})
 }
 
@@ -63,10 +64,14 @@ func TestV2_FailuresAreReported(t *testing.T) {
 		e := effects{fail: failing(&broken, "2")}
 		c := s.behind(batchGuard(), e.handle, want{})
 		all := batchOf("1 a", "2 b", "3 a", "4 b", "5 c")
-		if s.ordered {
+		switch {
+		case s.partitioned:
+			c.wantFailed(t, all, "2", "4")
+			e.want(t, s.name, "1", "3", "failed 2", "5")
+		case s.ordered:
 			c.wantFailed(t, all, "2", "4")
 			e.want(t, s.name, "1", "failed 2", "3", "5")
-		} else {
+		default:
 			c.wantFailed(t, all, "2")
 			e.want(t, s.name, "1", "failed 2", "3", "4", "5")
 		}
@@ -89,7 +94,7 @@ func TestV2_StopBatch(t *testing.T) {
 		broken := true
 		e := effects{fail: failing(&broken, "2")}
 		c := s.behind(batchGuard(), e.handle, want{stopBatch: true})
-		all := batchOf("1 a", "2 b", "3 a", "4 c")
+		all := batchOf("1 a", "2 b", "3 c", "4 c")
 		c.wantFailed(t, all, "2", "3", "4")
 		e.want(t, s.name, "1", "failed 2")
 		broken = false
@@ -290,7 +295,7 @@ func TestV3_Mismatch(t *testing.T) {
 // attributes a tracer adds, changes or leaves out: it neither fails nor runs again.
 func TestV3_AttributesOfTracersDontCount(t *testing.T) {
 	tracers := []string{"traceparent", "TraceState", "_datadog", "X-B3-TraceId", "X-B3-Sampled", "sentry-trace", "baggage", "uber-trace-id", "newrelic", "AWSTraceHeader", "x-made-up"}
-	for _, s := range []batchSource{sqs(false), sqs(true), snsSource()} {
+	for _, s := range []batchSource{sqs(false), sqs(true), snsSource(), kafkaSource(), activeMQSource(), rabbitMQSource()} {
 		var e effects
 		c := s.behind(batchGuard(), e.handle, want{})
 		c.wantFailed(t, []msg{{id: "0", body: "x", key: "k"}})
@@ -306,7 +311,7 @@ func TestV3_AttributesOfTracersDontCount(t *testing.T) {
 // V3, F4, E6: nor do they make another payload of a message that failed, whose retry
 // keeps its downstream key.
 func TestV3_ARetryWithOtherAttributesKeepsItsDownstreamKey(t *testing.T) {
-	for _, s := range []batchSource{sqs(false), snsSource()} {
+	for _, s := range []batchSource{sqs(false), snsSource(), kafkaSource(), activeMQSource(), rabbitMQSource()} {
 		var keys []string
 		c := s.behind(batchGuard(), func(ctx context.Context, _ string) error {
 			keys = append(keys, lambdaidem.DownstreamKey(ctx, "charge"))
@@ -323,7 +328,7 @@ func TestV3_ARetryWithOtherAttributesKeepsItsDownstreamKey(t *testing.T) {
 // F4, V3: named attributes count, by name, type and value, in whatever order they come
 // and in any case; others don't.
 func TestV3_NamedAttributesCount(t *testing.T) {
-	for _, s := range []batchSource{sqs(false), snsSource()} {
+	for _, s := range []batchSource{sqs(false), snsSource(), kafkaSource(), activeMQSource(), rabbitMQSource()} {
 		var e effects
 		c := s.behind(batchGuard(), e.handle, want{counted: []string{"A", "b", "c", "d", "e", "f", "g", "Currency"}})
 		attrs := map[string]string{"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6", "g": "7", "currency": "EUR"}
@@ -528,7 +533,7 @@ func TestO1_RefusedMessages(t *testing.T) {
 
 // V3: a body counts by value if it is JSON, with its numbers by their text.
 func TestV3_BodiesCountByValue(t *testing.T) {
-	for _, s := range []batchSource{sqs(false), snsSource(), kinesisSource()} {
+	for _, s := range []batchSource{sqs(false), snsSource(), kinesisSource(), kafkaSource(), activeMQSource(), rabbitMQSource()} {
 		var e effects
 		c := s.behind(batchGuard(), e.handle, want{key: func(string) (string, error) { return "one", nil }})
 		c.wantFailed(t, []msg{{id: "1", body: `{"a":9007199254740993,"b":[]}`}})
@@ -540,7 +545,7 @@ func TestV3_BodiesCountByValue(t *testing.T) {
 // V3: the sender's key is the message's, over new ids; without one it is the
 // source's own id, and no sender's key can be taken for that.
 func TestV3_Keys(t *testing.T) {
-	for _, s := range []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource()} {
+	for _, s := range []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource(), kafkaSource(), activeMQSource()} {
 		t.Run(s.name, func(t *testing.T) {
 			var e effects
 			c := s.behind(batchGuard(), e.handle, want{})
@@ -555,7 +560,7 @@ func TestV3_Keys(t *testing.T) {
 
 // K2: a sender's key is held to ValidateKey, the source's own ids are not.
 func TestV3_KeysAreValidated(t *testing.T) {
-	for _, s := range []batchSource{sqs(false), snsSource(), eventBridgeSource()} {
+	for _, s := range []batchSource{sqs(false), snsSource(), eventBridgeSource(), kafkaSource(), activeMQSource()} {
 		var e effects
 		c := s.behind(batchGuard(func(o *lambdaidem.Options) { o.ValidateKey = lambdaidem.UUIDKey }), e.handle, want{})
 		c.wantFailed(t, []msg{{id: "1", body: "x", key: "k"}}, "1")
@@ -684,14 +689,14 @@ func captureLog(t *testing.T, do func()) string {
 // F1, V3: two queues never share a record, but where they are said to: a queue and
 // its dead-letter queue.
 func TestV3_Scope(t *testing.T) {
-	for _, s := range []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource(), kinesisSource(), dynamoDBSource()} {
+	for _, s := range batchSources {
 		var e effects
 		g := batchGuard()
 		byBody := func(body string) (string, error) { return body, nil }
 		s.behind(g, e.handle, want{key: byBody}).wantFailed(t, []msg{{id: "1", body: "x"}})
 		s.behind(g, e.handle, want{key: byBody, queue: "orders-dlq"}).wantFailed(t, []msg{{id: "2", body: "x"}})
 		e.want(t, s.name, "x", "x")
-		if e.all = nil; s.name == "EventBridge" {
+		if e.all = nil; slices.Contains([]string{"EventBridge", "S3", "DocumentDB"}, s.name) {
 			continue // what it comes from is a part of the event
 		}
 		s.behind(g, e.handle, want{key: byBody, operation: "charge"}).wantFailed(t, []msg{{id: "3", body: "x"}})

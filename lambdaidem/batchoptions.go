@@ -30,15 +30,17 @@ type BatchOptions[M any] struct {
 	// makes no such read.
 	Repeated func(M) bool
 	// Operation names what the handler does. Operation and key together identify a record.
-	// Default: the source's ARN; for an EventBridge event, see [Guard.EventBridge].
+	// Default: the source's ARN; for other defaults, see [Guard.EventBridge], [Guard.Kafka],
+	// [Guard.ActiveMQ], [Guard.RabbitMQ] and [Guard.DocumentDB].
 	//
 	// The consumers of a queue and of its dead-letter queue share their records if they
 	// have the same Operation and their guards have the same Options.Namespace. Two
 	// handlers of one source must have different Operations, or the second handler skips
 	// the messages that the first has handled.
 	Operation string
-	// FingerprintAttributes names attributes of SQS and SNS messages that belong to the
-	// payload, such as a tenant or a currency that is not in the body. Two messages with
+	// FingerprintAttributes names attributes of SQS and SNS messages, headers of Kafka and
+	// RabbitMQ messages, or properties of ActiveMQ messages, that belong to the payload, such as a tenant or a currency that is not in the
+	// body. Two messages with
 	// the same key must agree in these attributes: both must have the same ones, with the
 	// same types and values. Otherwise the later message fails with [ErrPayloadMismatch].
 	// Case does not matter in the names. Default: none, because tracers add attributes that
@@ -48,10 +50,9 @@ type BatchOptions[M any] struct {
 	// with [ErrPayloadMismatch].
 	FingerprintAttributes []string
 	// Wait is how long a message waits while another attempt for its key is running. The
-	// wait always ends before the invocation's deadline. Default: for the messages of a
-	// queue, the guard's Options.Wait; for stream records and asynchronous events, until
-	// shortly before the deadline, because their retries may be used up before a lease
-	// ends.
+	// wait always ends before the invocation's deadline. Default: for the messages of an SQS
+	// queue, the guard's Options.Wait; for all others, until shortly before the deadline,
+	// because their retries may be used up before a lease ends.
 	Wait time.Duration
 	// Timeout is the time after which the context of one message's handler ends, so that
 	// a slow message leaves time for the others. It does not include the time for
@@ -68,8 +69,8 @@ type BatchOptions[M any] struct {
 	// is the function's timeout less a second, divided by the batch size.
 	Timeout time.Duration
 	// Concurrency is the number of messages that run at the same time. Messages of the
-	// same group (FIFO group, partition key, or item of a table) or with the same key
-	// always run one after the other. Default: 1, in the order of the batch.
+	// same group (FIFO group, partition key, Kafka partition, item of a table, or document)
+	// or with the same key always run one after the other. Default: 1, in the order of the batch.
 	Concurrency int
 	// StopBatch stops the whole batch after the first failure: no further message
 	// begins, as AWS recommends for FIFO queues ("Handling errors for an SQS event source
@@ -135,7 +136,8 @@ func settleBatch[M any](optFns []func(*BatchOptions[M])) BatchOptions[M] {
 //
 //   - BatchOptions.WholeBatch is set.
 //   - A failed message has no id to report.
-//   - The event is asynchronous and has several messages.
+//   - The event has several messages, and its source takes no list of failures. That is so for
+//     asynchronous events and for the events of Amazon MQ and Amazon DocumentDB.
 //
 // errors.Is and errors.As examine the errors of all messages.
 type BatchError struct {

@@ -19,10 +19,11 @@
 // kind of handler:
 //
 //   - HTTP events: [Guard.APIGateway] for REST APIs, [Guard.APIGatewayV2] for HTTP APIs,
-//     [Guard.FunctionURL] and [Guard.ALB].
+//     [Guard.APIGatewayWebSocket], [Guard.FunctionURL] and [Guard.ALB].
 //   - net/http: [Guard.Middleware].
 //   - Messages and stream records: [Guard.SQS], [Guard.SNS], [Guard.EventBridge],
-//     [Guard.Kinesis] and [Guard.DynamoDBStream], with [BatchOptions].
+//     [Guard.Kinesis], [Guard.DynamoDBStream], [Guard.Kafka], [Guard.S3],
+//     [Guard.ActiveMQ], [Guard.RabbitMQ] and [Guard.DocumentDB], with [BatchOptions].
 //   - Any other typed Lambda handler: [Handler].
 //   - Any function, also inside a guarded handler: [Do].
 //

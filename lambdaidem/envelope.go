@@ -83,6 +83,6 @@ func (m *message) unwrapEventBridge() {
 	if json.Unmarshal(m.body, &e) != nil || e.ID == "" || e.Source == "" || e.DetailType == "" || e.Time == "" || len(e.Detail) == 0 {
 		return
 	}
-	m.body, m.sent, m.form = e.Detail, keyInDetail(e.Detail), append(m.form, "EventBridge")
+	m.body, m.sent, m.form = e.Detail, keyInJSON(e.Detail), append(m.form, "EventBridge")
 	m.parts = append(append(m.parts, "EventBridge"), busParts(e.Source, e.DetailType, e.Account, e.Region, e.Resources)...)
 }

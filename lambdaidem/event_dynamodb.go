@@ -27,7 +27,7 @@ func (g *Guard) DynamoDBStream(h func(context.Context, events.DynamoDBEventRecor
 	}))
 }
 
-func streamRecord(e events.DynamoDBEventRecord) message {
+func streamRecord(_ events.DynamoDBTimeWindowEvent, e events.DynamoDBEventRecord) message {
 	type images = map[string]events.DynamoDBAttributeValue
 	c := e.Change
 	return message{name: c.SequenceNumber, source: e.EventSourceArn, group: mustJSON(c.Keys), id: e.EventID,

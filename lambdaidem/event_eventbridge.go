@@ -21,17 +21,17 @@ import (
 // source and TYPE its detail type, both chosen by the sender. REGION and ACCOUNT are the event's
 // Region and account, which the sender can't choose.
 func (g *Guard) EventBridge(h func(context.Context, events.EventBridgeEvent) error, optFns ...func(*BatchOptions[events.EventBridgeEvent])) func(context.Context, events.EventBridgeEvent) error {
-	return asynchronous(guardMessages(g, source[events.EventBridgeEvent, events.EventBridgeEvent]{
+	return wholeEvent(guardMessages(g, source[events.EventBridgeEvent, events.EventBridgeEvent]{
 		list:           func(e events.EventBridgeEvent) []events.EventBridgeEvent { return []events.EventBridgeEvent{e} },
 		read:           eventBridgeMessage,
 		limitedRetries: true,
 	}, h, optFns))
 }
 
-func eventBridgeMessage(e events.EventBridgeEvent) message {
+func eventBridgeMessage(_, e events.EventBridgeEvent) message {
 	return message{name: e.ID, source: PrincipalOf(busOperation, e.Region, e.AccountID, e.Source, e.DetailType), id: e.ID,
 		body: e.Detail, parts: busParts(e.Source, e.DetailType, e.AccountID, e.Region, e.Resources), form: []string{"event"},
-		sent: keyInDetail(e.Detail)}
+		sent: keyInJSON(e.Detail)}
 }
 
 // busOperation is the prefix of the default operation of EventBridge events. It distinguishes
@@ -43,25 +43,25 @@ func busParts(source, detailType, account, region string, resources []string) []
 	return append([]string{source, detailType, account, region, strconv.Itoa(len(resources))}, resources...)
 }
 
-// keyInDetail returns the idempotency key that the sender put into the detail, as the
-// member MessageKey. A null means that there is no key. If the detail has the member twice,
-// in any capitalization, the key is invalid, because JSON readers disagree about which of the
-// two counts.
-func keyInDetail(detail json.RawMessage) key {
+// keyInJSON returns the idempotency key that the sender put into a JSON object, such as the
+// detail of an event, as the member MessageKey. A null means that there is no key. If the object
+// has the member twice, in any capitalization, the key is invalid, because JSON readers disagree
+// about which of the two counts.
+func keyInJSON(object json.RawMessage) key {
 	var k key
 	found := false
-	for name, value := range members(detail) {
+	for name, value := range members(object) {
 		if !strings.EqualFold(name, MessageKey) {
 			continue
 		}
 		if found {
-			return key{given: true, err: fmt.Errorf("the detail has the member %s twice", MessageKey)}
+			return key{given: true, err: fmt.Errorf("the member %s is there twice", MessageKey)}
 		}
 		found = true
 		var text *string
 		switch err := json.Unmarshal(value, &text); {
 		case err != nil:
-			k = key{given: true, err: fmt.Errorf("the member %s of the detail is not a string", name)}
+			k = key{given: true, err: fmt.Errorf("the member %s is not a string", name)}
 		case text != nil:
 			k = key{given: true, text: *text}
 		}

@@ -59,7 +59,7 @@ var errWindow = errors.New("lambdaidem: the event source mapping has a tumbling 
 	"a record that is done runs no second time, so a window that Lambda rebuilds would miss it; " +
 	"remove TumblingWindowInSeconds, or leave this handler unguarded")
 
-func kinesisMessage(e events.KinesisEventRecord) message {
+func kinesisMessage(_ events.KinesisTimeWindowEvent, e events.KinesisEventRecord) message {
 	r := e.Kinesis
 	return message{name: r.SequenceNumber, source: e.EventSourceArn, group: r.PartitionKey, id: e.EventID, body: r.Data}
 }

@@ -17,14 +17,14 @@ import (
 // or after BatchOptions.Wait if that is set. Allow the function at least one retry, and configure
 // a destination for failures.
 func (g *Guard) SNS(h func(context.Context, events.SNSEventRecord) error, optFns ...func(*BatchOptions[events.SNSEventRecord])) func(context.Context, events.SNSEvent) error {
-	return asynchronous(guardMessages(g, source[events.SNSEvent, events.SNSEventRecord]{
+	return wholeEvent(guardMessages(g, source[events.SNSEvent, events.SNSEventRecord]{
 		list:           func(e events.SNSEvent) []events.SNSEventRecord { return e.Records },
 		read:           snsMessage,
 		limitedRetries: true,
 	}, h, optFns))
 }
 
-func snsMessage(e events.SNSEventRecord) message {
+func snsMessage(_ events.SNSEvent, e events.SNSEventRecord) message {
 	m := message{name: e.SNS.MessageID, source: e.SNS.TopicArn, id: e.SNS.MessageID, body: []byte(e.SNS.Message), parts: []string{e.SNS.Subject}, form: []string{"subject"}}
 	for name, a := range e.SNS.MessageAttributes {
 		fields, _ := a.(map[string]any)

@@ -47,7 +47,7 @@ func (g *Guard) SQS(h func(context.Context, events.SQSMessage) error, optFns ...
 // message identifiers").
 const fifoSuffix = ".fifo"
 
-func sqsMessage(e events.SQSMessage) message {
+func sqsMessage(_ events.SQSEvent, e events.SQSMessage) message {
 	m := message{name: e.MessageId, source: e.EventSourceARN, id: e.MessageId, body: []byte(e.Body)}
 	if strings.HasSuffix(e.EventSourceARN, fifoSuffix) {
 		m.group = e.Attributes["MessageGroupId"]

@@ -303,6 +303,7 @@ func FuzzEvents(f *testing.F) {
 		`{"httpMethod":"POST","headers":{"IDEMPOTENCY-KEY":"k"},"requestContext":{"authorizer":{"claims":7,"principalId":null}}}`,
 		`{"httpMethod":"PATCH","multiValueHeaders":{"idempotency-key":null},"body":"!","isBase64Encoded":true}`,
 		`{"httpMethod":"post","path":"\u0000","multiValueHeaders":{"idempotency-key":["k"]},"multiValueQueryStringParameters":{"a":null,"":[""]}}`,
+		`{"requestContext":{"eventType":"MESSAGE","routeKey":"pay","authorizer":7},"body":"{\"x-idempotency-key\":\"k\"}"}`,
 		`{"routeKey":"$default","rawPath":"","requestContext":{"http":{"method":"POST"},"authorizer":{"iam":{"cognitoIdentity":null}}},"headers":{"idempotency-key":"k"}}`,
 	} {
 		f.Add([]byte(seed))
@@ -310,6 +311,7 @@ func FuzzEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, event []byte) {
 		fuzzOne(t, event, (*lambdaidem.Guard).APIGateway, events.APIGatewayProxyResponse{StatusCode: 201}, func(r events.APIGatewayProxyResponse) int { return r.StatusCode })
 		fuzzOne(t, event, (*lambdaidem.Guard).APIGatewayV2, events.APIGatewayV2HTTPResponse{StatusCode: 201}, func(r events.APIGatewayV2HTTPResponse) int { return r.StatusCode })
+		fuzzOne(t, event, (*lambdaidem.Guard).APIGatewayWebSocket, events.APIGatewayProxyResponse{StatusCode: 201}, func(r events.APIGatewayProxyResponse) int { return r.StatusCode })
 		fuzzOne(t, event, (*lambdaidem.Guard).FunctionURL, events.LambdaFunctionURLResponse{StatusCode: 201}, func(r events.LambdaFunctionURLResponse) int { return r.StatusCode })
 		fuzzOne(t, event, (*lambdaidem.Guard).ALB, events.ALBTargetGroupResponse{StatusCode: 201}, func(r events.ALBTargetGroupResponse) int { return r.StatusCode })
 	})

@@ -2,6 +2,7 @@ package lambdaidem_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -192,4 +193,169 @@ func ExampleGuard_DynamoDBStream() {
 	// a receipt for payment 1
 	// {[]} <nil>
 	// {[]} <nil>
+}
+
+// A partition keeps its order: what comes after a failure is not begun, and comes back
+// with it. The response names the partition and the offset of each.
+func ExampleGuard_Kafka() {
+	guard := lambdaidem.New(memstore.New())
+	broken := true
+	handle := guard.Kafka(func(_ context.Context, r events.KafkaRecord) error {
+		value, err := base64.StdEncoding.DecodeString(r.Value)
+		if err != nil {
+			return err
+		}
+		if string(value) == "order 2" && broken {
+			return errors.New("the warehouse is closed")
+		}
+		fmt.Println("shipped", string(value))
+		return nil
+	}, func(o *lambdaidem.BatchOptions[events.KafkaRecord]) {
+		o.OnFailure = func(context.Context, events.KafkaRecord, error) {}
+	})
+	record := func(partition, offset int64, value string) events.KafkaRecord {
+		return events.KafkaRecord{Topic: "orders", Partition: partition, Offset: offset, Value: base64.StdEncoding.EncodeToString([]byte(value))}
+	}
+	batch := events.KafkaEvent{
+		EventSourceARN: "arn:aws:kafka:eu-west-1:111122223333:cluster/shop/e9f754c6-d29a-4430-a7db-958a19fd2c54-4",
+		Records: map[string][]events.KafkaRecord{
+			"orders-0": {record(0, 15, "order 1"), record(0, 16, "order 2"), record(0, 17, "order 3")},
+			"orders-1": {record(1, 8, "order 4")},
+		},
+	}
+	answer, err := handle(context.Background(), batch)
+	fmt.Println(answer, err)
+	broken = false
+	answer, err = handle(context.Background(), batch)
+	fmt.Println(answer, err)
+	// Output:
+	// shipped order 1
+	// shipped order 4
+	// {[{{orders-0 16}} {{orders-0 17}}]} <nil>
+	// shipped order 2
+	// shipped order 3
+	// {[]} <nil>
+}
+
+// S3 may send a notification twice. The object's key arrives encoded as in a URL.
+func ExampleGuard_S3() {
+	guard := lambdaidem.New(memstore.New())
+	handle := guard.S3(func(_ context.Context, r events.S3EventRecord) error {
+		fmt.Println(r.EventName, r.S3.Object.URLDecodedKey)
+		return nil
+	})
+	var event events.S3Event
+	err := json.Unmarshal([]byte(`{"Records": [{"eventName": "ObjectCreated:Put", "eventTime": "2026-01-02T12:45:07.123Z",
+		"s3": {"bucket": {"name": "invoices", "arn": "arn:aws:s3:::invoices"}, "object": {"key": "may+2026.pdf", "size": 1024, "eTag": "d41d8cd9", "sequencer": "0055AED6DCD90281E5"}}}]}`), &event)
+	fmt.Println(err)
+	for range 2 {
+		fmt.Println(handle(context.Background(), event))
+	}
+	// Output:
+	// <nil>
+	// ObjectCreated:Put may 2026.pdf
+	// <nil>
+	// <nil>
+}
+
+// A notification that S3 sends to a queue twice is two messages, with two ids. A key made
+// of the notification makes them one.
+func ExampleS3Key() {
+	guard := lambdaidem.New(memstore.New())
+	handle := guard.SQS(func(_ context.Context, m events.SQSMessage) error {
+		fmt.Println("handled", m.MessageId)
+		return nil
+	}, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.Key = func(_ context.Context, m events.SQSMessage) (string, error) {
+			var e events.S3Event
+			if err := json.Unmarshal([]byte(m.Body), &e); err != nil {
+				return "", err
+			}
+			if len(e.Records) != 1 { // such as the test that S3 sends when notifications are configured
+				return m.MessageId, nil
+			}
+			return lambdaidem.S3Key(e.Records[0]), nil
+		}
+	})
+	const body = `{"Records": [{"eventName": "ObjectCreated:Put", "s3": {"bucket": {"name": "invoices"}, "object": {"key": "may+2026.pdf", "eTag": "d41d8cd9", "sequencer": "0055AED6DCD90281E5"}}}]}`
+	var batch events.SQSEvent
+	for _, id := range []string{"7d1c", "a3f0"} {
+		batch.Records = append(batch.Records, events.SQSMessage{MessageId: id, EventSourceARN: "arn:aws:sqs:eu-west-1:111122223333:uploads", Body: body})
+	}
+	fmt.Println(handle(context.Background(), batch))
+	// Output:
+	// handled 7d1c
+	// {[]} <nil>
+}
+
+// A broker takes no list of failures: an error brings the whole batch back. What was done
+// is not done again.
+func ExampleGuard_ActiveMQ() {
+	guard := lambdaidem.New(memstore.New())
+	broken := true
+	handle := guard.ActiveMQ(func(_ context.Context, m events.ActiveMQMessage) error {
+		if m.MessageID == "ID:2" && broken {
+			return errors.New("the warehouse is closed")
+		}
+		fmt.Println("shipped", m.MessageID)
+		return nil
+	}, func(o *lambdaidem.BatchOptions[events.ActiveMQMessage]) {
+		o.OnFailure = func(context.Context, events.ActiveMQMessage, error) {}
+	})
+	batch := events.ActiveMQEvent{EventSourceARN: "arn:aws:mq:eu-west-1:111122223333:broker:shop:b-1"}
+	for _, id := range []string{"ID:1", "ID:2", "ID:3"} {
+		batch.Messages = append(batch.Messages, events.ActiveMQMessage{MessageID: id, Destination: events.ActiveMQDestination{PhysicalName: "orders"}})
+	}
+	fmt.Println(handle(context.Background(), batch))
+	broken = false
+	fmt.Println(handle(context.Background(), batch))
+	// Output:
+	// shipped ID:1
+	// shipped ID:3
+	// 1 of 3 messages failed; the first: the warehouse is closed
+	// shipped ID:2
+	// <nil>
+}
+
+// RabbitMQ gives messages no ids. The publisher sets message_id, or the header
+// x-idempotency-key.
+func ExampleGuard_RabbitMQ() {
+	guard := lambdaidem.New(memstore.New())
+	handle := guard.RabbitMQ(func(ctx context.Context, _ events.RabbitMQMessage) error {
+		fmt.Println("shipped", lambdaidem.Key(ctx))
+		return nil
+	})
+	var event events.RabbitMQEvent
+	err := json.Unmarshal([]byte(`{"eventSourceArn": "arn:aws:mq:eu-west-1:111122223333:broker:shop:b-1", "rmqMessagesByQueue": {"orders::/": [
+		{"basicProperties": {"messageId": "order-17"}, "redelivered": false, "data": "eyJvcmRlciI6IDE3fQ=="}]}}`), &event)
+	fmt.Println(err)
+	for range 2 {
+		fmt.Println(handle(context.Background(), event))
+	}
+	// Output:
+	// <nil>
+	// shipped order-17
+	// <nil>
+	// <nil>
+}
+
+// A change stream delivers a batch again after an error.
+func ExampleGuard_DocumentDB() {
+	guard := lambdaidem.New(memstore.New())
+	handle := guard.DocumentDB(func(_ context.Context, c lambdaidem.DocumentDBChange) error {
+		fmt.Println(c.OperationType, string(c.DocumentKey))
+		return nil
+	})
+	var event lambdaidem.DocumentDBEvent
+	err := json.Unmarshal([]byte(`{"eventSourceArn": "arn:aws:rds:eu-west-1:111122223333:cluster:shop", "events": [
+		{"event": {"_id": {"_data": "0163eeb6e7"}, "operationType": "insert", "ns": {"db": "shop", "coll": "orders"}, "documentKey": {"_id": 17}, "fullDocument": {"_id": 17}}}]}`), &event)
+	fmt.Println(err)
+	for range 2 {
+		fmt.Println(handle(context.Background(), event))
+	}
+	// Output:
+	// <nil>
+	// insert {"_id": 17}
+	// <nil>
+	// <nil>
 }

@@ -12,22 +12,23 @@ import (
 )
 
 // MessageKey is the name under which a sender gives the idempotency key of a message. For
-// SQS and SNS, it is the name of a message attribute, which must have type String.
-// EventBridge events have no attributes. For them, it is the name of a member of the event's
-// detail, which must be a string.
+// SQS and SNS, it is the name of a message attribute, which must have type String. For Kafka
+// and RabbitMQ, it is the name of a header, and for ActiveMQ of a property. EventBridge events have no attributes. For them, it is
+// the name of a member of the event's detail, which must be a string. For a message of a
+// WebSocket API, it is the name of a member of the body.
 const MessageKey = "x-idempotency-key"
 
 // message is a message or stream record of any event source.
 type message struct {
 	name   string      // identifies the message in the response, such as the itemIdentifier of SQS
-	source string      // ARN of the queue, topic or stream, or a similar name for EventBridge; the default of BatchOptions.Operation
+	source string      // ARN of the queue, topic or stream, or a similar name for EventBridge and Kafka; the default of BatchOptions.Operation
 	group  string      // messages of one group must run in order; "" if order does not matter
-	sent   key         // the idempotency key that the sender gave as MessageKey
+	sent   key         // the idempotency key that the sender gave, such as an attribute named MessageKey
 	id     string      // the id that the source gave, the same in each delivery
 	body   []byte      // the body or detail
 	parts  []string    // values that the fingerprint covers besides the body, such as the group or an SNS subject
 	form   []string    // names of the values in parts, and of the envelopes that were unwrapped; see payload.form
-	attrs  []attribute // message attributes
+	attrs  []attribute // message attributes, headers or properties
 }
 
 // key is the idempotency key that a sender gave with a message. given is false if there is
@@ -38,7 +39,8 @@ type key struct {
 	err   error
 }
 
-// attribute is a message attribute of SQS or SNS.
+// attribute is a message attribute of SQS or SNS, a header of Kafka or RabbitMQ, or a property of
+// ActiveMQ. Headers and properties that are text have type String.
 type attribute struct{ name, dataType, value string }
 
 // attribute adds a message attribute. If its name is MessageKey, ignoring case, attribute
@@ -54,9 +56,9 @@ func (m *message) attribute(name, dataType, value string) {
 	custom, isText := strings.CutPrefix(dataType, "String")
 	switch {
 	case twice:
-		m.sent.err = fmt.Errorf("the attribute %s is there twice, in two spellings", MessageKey)
+		m.sent.err = fmt.Errorf("the message has %s twice", MessageKey)
 	case !isText || custom == ".Array" || custom != "" && custom[0] != '.':
-		m.sent.err = fmt.Errorf("the attribute %s has type %q; it must be String", MessageKey, dataType)
+		m.sent.err = fmt.Errorf("%s has type %q; it must be String", MessageKey, dataType)
 	}
 }
 

@@ -52,7 +52,7 @@ type Options struct {
 
 	// Methods are the HTTP methods to guard. Case does not matter. Requests with other
 	// methods run unguarded: they need no key and have no record, and the handler runs for
-	// every retry. Default: POST, PATCH.
+	// every retry. Default: POST, PATCH. [Guard.APIGatewayWebSocket] ignores Methods.
 	Methods []string
 	// Skip reports whether to run a request unguarded. Default: nil, no request is
 	// skipped.

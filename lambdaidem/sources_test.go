@@ -6,7 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,8 +45,10 @@ type want struct {
 type batchSource struct {
 	name           string
 	ordered, async bool
+	partitioned    bool // an event has the messages of one group after those of another
 	attributes     bool
 	event          func(arn string, all []msg) any
+	identifier     func(m msg) any                                                              // the itemIdentifier that names a message; nil if that is its id
 	guard          func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any // a Lambda handler
 }
 
@@ -187,7 +193,170 @@ func dynamoDBSource() batchSource {
 		}}
 }
 
-var batchSources = []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource(), kinesisSource(), dynamoDBSource()}
+// s3Source has a message's body as the key of an object.
+func s3Source() batchSource {
+	return batchSource{name: "S3", async: true,
+		event: func(arn string, all []msg) any {
+			var records []object
+			for _, m := range all {
+				records = append(records, object{"eventVersion": "2.1", "eventSource": "aws:s3", "awsRegion": "eu-west-1", "eventTime": fmt.Sprintf("2026-01-02T12:45:%02d.000Z", m.received), "eventName": "ObjectCreated:Put",
+					"responseElements": object{"x-amz-request-id": fmt.Sprint("R", m.received)},
+					"s3": object{"bucket": object{"name": arn, "arn": "arn:aws:s3:::" + arn},
+						"object": object{"key": url.QueryEscape(m.body), "size": 1, "eTag": "d41d8cd98f00b204e9800998ecf8427e", "sequencer": fmt.Sprintf("00%X", m.id)}}})
+			}
+			return object{"Records": records}
+		},
+		guard: func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
+			body := func(r events.S3EventRecord) string { return r.S3.Object.URLDecodedKey }
+			return g.S3(handlerOf(h, body), applied(w, body))
+		}}
+}
+
+// The sources without lists of failures are asked for one message at a time, as asynchronous
+// ones are.
+
+func activeMQSource() batchSource {
+	return batchSource{name: "ActiveMQ", async: true, attributes: true,
+		event: func(arn string, all []msg) any {
+			var messages []object
+			for _, m := range all {
+				properties := object{}
+				for name, v := range m.attrs {
+					properties[name] = v
+				}
+				if m.key != "" {
+					properties[lambdaidem.MessageKey] = m.key
+				}
+				messages = append(messages, object{"messageID": m.id, "messageType": "jms/text-message", "redelivered": m.received > 0, "brokerOutTime": 1764000000944 + m.received, "destination": object{"physicalName": arn},
+					"data": base64.StdEncoding.EncodeToString([]byte(m.body)), "properties": properties})
+			}
+			return object{"eventSource": "aws:mq", "eventSourceArn": "arn:aws:mq:eu-west-1:111122223333:broker:b:b-1", "messages": messages}
+		},
+		guard: func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
+			body := func(m events.ActiveMQMessage) string { return decoded(m.Data) }
+			return g.ActiveMQ(handlerOf(h, body), applied(w, body))
+		}}
+}
+
+func rabbitMQSource() batchSource {
+	return batchSource{name: "RabbitMQ", async: true, attributes: true,
+		event: func(arn string, all []msg) any {
+			var messages []object
+			for _, m := range all {
+				headers := object{}
+				for name, v := range m.attrs {
+					headers[name] = object{"bytes": signedBytes(v)}
+				}
+				if m.key != "" {
+					headers[lambdaidem.MessageKey] = object{"bytes": signedBytes(m.key)}
+				}
+				messages = append(messages, object{"basicProperties": object{"messageId": m.id, "headers": headers}, "redelivered": m.received > 0, "data": base64.StdEncoding.EncodeToString([]byte(m.body))})
+			}
+			return object{"eventSource": "aws:rmq", "eventSourceArn": "arn:aws:mq:eu-west-1:111122223333:broker:b:b-1", "rmqMessagesByQueue": object{arn + "::/": messages}}
+		},
+		guard: func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
+			body := func(m events.RabbitMQMessage) string { return decoded(m.Data) }
+			return g.RabbitMQ(handlerOf(h, body), applied(w, body))
+		}}
+}
+
+func documentDBSource() batchSource {
+	return batchSource{name: "DocumentDB", async: true,
+		event: func(arn string, all []msg) any {
+			var changes []object
+			for _, m := range all {
+				changes = append(changes, object{"event": object{"_id": object{"_data": m.id}, "clusterTime": object{"$timestamp": object{"t": 1764000000, "i": m.received}}, "documentKey": object{"_id": m.group},
+					"fullDocument": object{"_id": m.group, "body": m.body}, "ns": object{"db": "shop", "coll": arn}, "operationType": "update"}})
+			}
+			return object{"eventSource": "aws:docdb", "eventSourceArn": "arn:aws:rds:eu-west-1:111122223333:cluster:shop", "events": changes}
+		},
+		guard: func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
+			body := func(c lambdaidem.DocumentDBChange) string {
+				var document struct{ Body string }
+				_ = json.Unmarshal(c.FullDocument, &document)
+				return document.Body
+			}
+			return g.DocumentDB(handlerOf(h, body), applied(w, body))
+		}}
+}
+
+// signedBytes are the bytes of a text as Java has them.
+func signedBytes(text string) []int8 {
+	all := []int8{}
+	for _, b := range []byte(text) {
+		all = append(all, int8(b))
+	}
+	return all
+}
+
+func decoded(base64Text string) string {
+	text, _ := base64.StdEncoding.DecodeString(base64Text)
+	return string(text)
+}
+
+// kafkaSource has the records of each group in a partition of its own.
+func kafkaSource() batchSource {
+	offset := func(m msg) int {
+		if n, err := strconv.Atoi(m.id); err == nil {
+			return n
+		}
+		return 1000 + int(crc32.ChecksumIEEE([]byte(m.id))%1000)
+	}
+	partition := func(m msg) int {
+		if n, err := strconv.Atoi(m.group); err == nil {
+			return n
+		}
+		return strings.Index("abcdefgh", m.group)
+	}
+	return batchSource{name: "Kafka", ordered: true, partitioned: true, attributes: true,
+		identifier: func(m msg) any { return object{"partition": fmt.Sprint("orders-", partition(m)), "offset": offset(m)} },
+		event: func(arn string, all []msg) any {
+			records := map[string][]object{}
+			for _, m := range all {
+				topic := "orders"
+				if m.id == "" {
+					topic = "" // nothing else leaves a record without a name
+				}
+				headers := []object{}
+				header := func(name, value string) { headers = append(headers, object{name: signedBytes(value)}) }
+				for _, name := range slices.Sorted(maps.Keys(m.attrs)) {
+					header(name, m.attrs[name])
+				}
+				if m.key != "" {
+					header(lambdaidem.MessageKey, m.key)
+				}
+				name := fmt.Sprint("orders-", partition(m))
+				records[name] = append(records[name], object{"topic": topic, "partition": partition(m), "offset": offset(m), "timestamp": 1764000000000, "timestampType": "CREATE_TIME",
+					"key": nil, "value": base64.StdEncoding.EncodeToString([]byte(m.body)), "headers": headers})
+			}
+			return object{"eventSource": "aws:kafka", "eventSourceArn": "arn:aws:kafka:eu-west-1:111122223333:cluster/" + arn + "/e9f754c6-d29a-4430-a7db-958a19fd2c54-4", "bootstrapServers": "b-1.example.com:9092", "records": records}
+		},
+		guard: func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any {
+			body := func(r events.KafkaRecord) string { return decoded(r.Value) }
+			return g.Kafka(handlerOf(h, body), applied(w, body))
+		}}
+}
+
+var batchSources = []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource(), kinesisSource(), dynamoDBSource(), kafkaSource(), s3Source(),
+	activeMQSource(), rabbitMQSource(), documentDBSource()}
+
+// arranged are the messages in the order in which an event of the source has them.
+func (s batchSource) arranged(all []msg) []msg {
+	if s.partitioned {
+		all = slices.Clone(all)
+		slices.SortStableFunc(all, func(a, b msg) int { return strings.Compare(a.group, b.group) })
+	}
+	return all
+}
+
+// bodiesOf are the bodies of messages.
+func bodiesOf(all []msg) []string {
+	var bodies []string
+	for _, m := range all {
+		bodies = append(bodies, m.body)
+	}
+	return bodies
+}
 
 // consumer is a guarded function behind one source.
 type consumer struct {
@@ -232,17 +401,32 @@ func (c *consumer) send(ctx context.Context, t testing.TB, all ...msg) ([]string
 	}
 	var answer struct {
 		BatchItemFailures []struct {
-			ItemIdentifier string `json:"itemIdentifier"`
+			ItemIdentifier any `json:"itemIdentifier"`
 		} `json:"batchItemFailures"`
 	}
 	if err := json.Unmarshal(out, &answer); err != nil || answer.BatchItemFailures == nil {
 		t.Fatalf("the answer is %s, %v; want a list of failures", out, err)
 	}
+	idOf := map[string]string{}
+	for _, m := range all {
+		idOf[fmt.Sprint(c.identifierOf(m))] = m.id
+	}
 	var failed []string
 	for _, f := range answer.BatchItemFailures {
-		failed = append(failed, f.ItemIdentifier)
+		id, known := idOf[fmt.Sprint(f.ItemIdentifier)]
+		if !known {
+			t.Fatalf("the answer is %s, which names a message that was not sent", out)
+		}
+		failed = append(failed, id)
 	}
 	return failed, nil
+}
+
+func (s batchSource) identifierOf(m msg) any {
+	if s.identifier == nil {
+		return m.id
+	}
+	return s.identifier(m)
 }
 
 // wantFailed delivers and wants exactly those to be reported.

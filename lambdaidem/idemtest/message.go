@@ -1,8 +1,12 @@
 package idemtest
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +16,8 @@ import (
 )
 
 // Message is a message of a queue, topic, event bus or stream. [SQS], [SNS], [EventBridge],
-// [Kinesis] and [DynamoDBStream] build events from messages, in the form that AWS sends.
+// [Kinesis], [DynamoDBStream] and [Kafka] build events from messages, in the form that AWS
+// sends.
 type Message struct {
 	// ID is the id that the source gives the message. It is the same in each delivery.
 	// Default: message-1, message-2 and so on, by the message's position in the event.
@@ -22,14 +27,14 @@ type Message struct {
 	// because their records have no attributes.
 	Key string
 	// Group is the group within which the source keeps the order of messages: the
-	// MessageGroupId of a FIFO queue, the partition key of a Kinesis record, or the id
-	// of the item in a DynamoDB table. Default: "group".
+	// MessageGroupId of a FIFO queue, the partition key of a Kinesis record, the key of a
+	// Kafka record, or the id of the item in a DynamoDB table. Default: "group".
 	Group string
 	// Body is the text of the message. For EventBridge it is the detail, a JSON object.
 	// For DynamoDBStream it is the attribute "body" of the item's new image.
 	Body string
-	// Attributes are further message attributes, of type String. Only SQS and SNS have
-	// message attributes.
+	// Attributes are further message attributes, of type String, or the headers of a Kafka
+	// record. Messages of other sources have none.
 	Attributes map[string]string
 	// Receives is the number of deliveries so far, including this one. Only SQS events
 	// include it. Default: 1.
@@ -151,6 +156,27 @@ func DynamoDBStream(table string, messages ...Message) events.DynamoDBTimeWindow
 				Keys:     map[string]events.DynamoDBAttributeValue{"id": id},
 				NewImage: map[string]events.DynamoDBAttributeValue{"id": id, "body": events.NewStringAttribute(m.Body)}},
 		})
+	}
+	return out
+}
+
+// Kafka returns an event of the topic with that name, in an Amazon MSK cluster. As in Kafka, the
+// messages of one group are in one partition, which may have several groups. An event lists the
+// messages partition by partition. A message's offset is derived from its ID, so that it is the
+// same in each event that has the message.
+func Kafka(topic string, messages ...Message) events.KafkaEvent {
+	out := events.KafkaEvent{EventSource: "aws:kafka", EventSourceARN: arnHead + "kafka" + arnTail + "cluster/test/11111111-2222-3333-4444-555555555555-1",
+		BootstrapServers: "b-1.example.com:9092", Records: map[string][]events.KafkaRecord{}}
+	for _, m := range withMessageDefaults(messages) {
+		r := events.KafkaRecord{Topic: topic, Partition: int64(crc32.ChecksumIEEE([]byte(m.Group)) % 100), Offset: int64(crc32.ChecksumIEEE([]byte(m.ID))),
+			Timestamp: events.MilliSecondsEpochTime{Time: sent}, TimestampType: "CREATE_TIME", Headers: []map[string]events.JSONNumberBytes{},
+			Key: base64.StdEncoding.EncodeToString([]byte(m.Group)), Value: base64.StdEncoding.EncodeToString([]byte(m.Body))}
+		all := m.attributes()
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			r.Headers = append(r.Headers, map[string]events.JSONNumberBytes{name: []byte(all[name])})
+		}
+		partition := fmt.Sprintf("%s-%d", topic, r.Partition)
+		out.Records[partition] = append(out.Records[partition], r)
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package idemtest_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,11 +36,15 @@ func TestMessagesOfEverySource(t *testing.T) {
 		return see(ctx, m.Change.NewImage["body"].String())
 	}), idemtest.DynamoDBStream("orders", two...))
 	idemtest.Twice(t, answering(guard.SNS(func(ctx context.Context, m events.SNSEventRecord) error { return see(ctx, m.SNS.Message) })), idemtest.SNS("orders", two[1]))
+	idemtest.Twice(t, guard.Kafka(func(ctx context.Context, m events.KafkaRecord) error {
+		value, err := base64.StdEncoding.DecodeString(m.Value)
+		return errors.Join(err, see(ctx, string(value)))
+	}), idemtest.Kafka("orders", two...))
 	detail := idemtest.Message{Key: "k", Body: `{"n":9007199254740993}`}
 	idemtest.Twice(t, answering(guard.EventBridge(func(ctx context.Context, m events.EventBridgeEvent) error { return see(ctx, string(m.Detail)) })), idemtest.EventBridge("shop", "Paid", detail))
 
 	want := []seen{{"message-1", "one"}, {"k", "two"}, {"shardId-000000000000:message-1", "one"}, {"shardId-000000000000:my-own", "two"},
-		{"message-1", "one"}, {"my-own", "two"}, {"k", "two"}, {"k", `{"n":9007199254740993,"x-idempotency-key":"k"}`}}
+		{"message-1", "one"}, {"my-own", "two"}, {"k", "two"}, {"orders-61-3193154306-1767323045000", "one"}, {"k", "two"}, {"k", `{"n":9007199254740993,"x-idempotency-key":"k"}`}}
 	if !slices.Equal(all, want) {
 		t.Errorf("handlers saw %+v", all)
 	}
@@ -91,7 +96,7 @@ func TestMessagesDeliveredAgain(t *testing.T) {
 // Events are what AWS would send: they survive the wire.
 func TestMessagesOnTheWire(t *testing.T) {
 	all := []idemtest.Message{{Key: "k", Body: `{"a":1}`, Attributes: map[string]string{"b": "c"}}}
-	for _, event := range []any{idemtest.SQS("q.fifo", all...), idemtest.SNS("t", all[0]), idemtest.EventBridge("s", "d", all[0]), idemtest.Kinesis("s", all...), idemtest.DynamoDBStream("t", all...)} {
+	for _, event := range []any{idemtest.SQS("q.fifo", all...), idemtest.SNS("t", all[0]), idemtest.EventBridge("s", "d", all[0]), idemtest.Kinesis("s", all...), idemtest.DynamoDBStream("t", all...), idemtest.Kafka("t", all...)} {
 		text, err := json.Marshal(event)
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,6 @@
 // Package redelivery proves on whole processes what simulator/deliveries
-// proves in virtual time: consumers of SQS, SNS, EventBridge, Kinesis and DynamoDB
-// Streams do each message once, however it is delivered.
+// proves in virtual time: consumers of SQS, SNS, EventBridge, Kinesis, DynamoDB
+// Streams and Kafka do each message once, however it is delivered.
 //
 // The tests play the event source. They invoke one small function, package
 // redelivery/consumer, in the Lambda emulator, and deliver again what its source

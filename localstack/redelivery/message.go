@@ -13,6 +13,7 @@ const (
 	EventBridge    Source = "eventbridge"
 	Kinesis        Source = "kinesis"
 	DynamoDBStream Source = "dynamodb"
+	Kafka          Source = "kafka"
 )
 
 // The consumer's environment, all required but the last two.

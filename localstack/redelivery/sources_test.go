@@ -3,8 +3,11 @@ package redelivery
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 	"github.com/lambdaidem/toolkit/localstack/emulator"
@@ -20,6 +23,9 @@ type source struct {
 	single  bool // one message in each event, whose failure is the invocation's error
 	// event is an event of messages with their places in the order of sending.
 	event func(batch []idemtest.Message, places []int) any
+	// itemIdentifier is what an answer names a message by, as JSON. Default: its sequence
+	// number in a stream, its name elsewhere.
+	itemIdentifier func(m idemtest.Message, place int) string
 }
 
 var sources = []source{
@@ -43,6 +49,27 @@ var sources = []source{
 		}
 		return e
 	}},
+	{name: "Kafka", kind: Kafka, ordered: true, stream: true, event: func(batch []idemtest.Message, places []int) any {
+		all := idemtest.Kafka("orders")
+		for i, m := range batch {
+			partition, r := kafkaRecord(m, places[i])
+			all.Records[partition] = append(all.Records[partition], r)
+		}
+		return all
+	}, itemIdentifier: func(m idemtest.Message, place int) string {
+		partition, r := kafkaRecord(m, place)
+		return fmt.Sprintf(`{"partition":%q,"offset":%d}`, partition, r.Offset)
+	}},
+}
+
+// kafkaRecord is a message as a record, whose offset is its place in the order of sending.
+func kafkaRecord(m idemtest.Message, place int) (partition string, r events.KafkaRecord) {
+	for partition, records := range idemtest.Kafka("orders", m).Records {
+		r := records[0]
+		r.Offset = int64(place)
+		return partition, r
+	}
+	panic("an event without a record")
 }
 
 func queueEvent(name string) func([]idemtest.Message, []int) any {
@@ -60,12 +87,15 @@ func queueEvent(name string) func([]idemtest.Message, []int) any {
 // sequenceNumber is a record's for good, whatever batch it comes in.
 func sequenceNumber(place int) string { return fmt.Sprintf("49590338271490256608559%012d", place) }
 
-// identifier is by what an answer names a message.
-func (s source) identifier(name string, place int) string {
-	if s.stream {
-		return sequenceNumber(place)
+// identifier is by what an answer names a message, as JSON.
+func (s source) identifier(m idemtest.Message, place int) string {
+	switch {
+	case s.itemIdentifier != nil:
+		return s.itemIdentifier(m, place)
+	case s.stream:
+		return strconv.Quote(sequenceNumber(place))
 	}
-	return name
+	return strconv.Quote(m.ID)
 }
 
 // errorType is that of an invocation that failed.
@@ -90,16 +120,16 @@ func (s source) read(d *Delivery, r emulator.Result, nameOf map[string]string) {
 		d.Odd = "the error " + string(r.Payload)
 	case !s.single:
 		var answer struct {
-			Failures *[]struct{ ItemIdentifier string } `json:"batchItemFailures"`
+			Failures *[]struct{ ItemIdentifier json.RawMessage } `json:"batchItemFailures"`
 		}
 		if err := json.Unmarshal(r.Payload, &answer); err != nil || answer.Failures == nil {
 			d.Odd = "the answer " + string(r.Payload)
 			return
 		}
 		for _, f := range *answer.Failures {
-			name, known := nameOf[f.ItemIdentifier]
+			name, known := nameOf[string(f.ItemIdentifier)]
 			if !known {
-				name = "?" + f.ItemIdentifier
+				name = "?" + string(f.ItemIdentifier)
 			}
 			d.Reported = append(d.Reported, name)
 		}
@@ -128,7 +158,7 @@ func (s source) again(d Delivery) []string {
 }
 
 func TestSource_ReadsAnswersAsTheSourceDoes(t *testing.T) {
-	nameOf := map[string]string{"id-a": "a", "id-b": "b", "id-c": "c"}
+	nameOf := map[string]string{`"id-a"`: "a", `"id-b"`: "b", `"id-c"`: "c", `{"partition":"orders-1","offset":2}`: "b"}
 	failure := func(errorType string) emulator.Result {
 		return emulator.Result{FunctionError: "Unhandled", Payload: fmt.Appendf(nil, `{"errorType":%q,"errorMessage":"m"}`, errorType)}
 	}
@@ -148,7 +178,8 @@ func TestSource_ReadsAnswersAsTheSourceDoes(t *testing.T) {
 		{"queue, null", sources[0], answer(`{"batchItemFailures":null}`), "[] false false true [a b c]"},
 		{"queue, no list", sources[0], answer(`{}`), "[] false false true [a b c]"},
 		{"queue, no JSON", sources[0], answer(`x`), "[] false false true [a b c]"},
-		{"queue, a stranger", sources[0], answer(`{"batchItemFailures":[{"itemIdentifier":"id-z"}]}`), "[?id-z] false false false []"},
+		{"queue, a stranger", sources[0], answer(`{"batchItemFailures":[{"itemIdentifier":"id-z"}]}`), `[?"id-z"] false false false []`},
+		{"partition, a part", sources[6], answer(`{"batchItemFailures":[{"itemIdentifier":{"partition":"orders-1","offset":2}}]}`), "[b] false false false [b c]"},
 		{"topic, done", sources[2], answer(`{}`), "[] false false false []"},
 		{"topic, an error", sources[2], failure("errorString"), "[a b c] false false false [a b c]"},
 		{"bus, died", sources[3], failure("Runtime.ExitError"), "[] true false false [a b c]"},
@@ -162,7 +193,7 @@ func TestSource_ReadsAnswersAsTheSourceDoes(t *testing.T) {
 			}
 		})
 	}
-	if a, b := sources[4].identifier("a", 9), sources[4].identifier("b", 10); strings.Compare(a, b) >= 0 || len(a) != len(b) {
+	if a, b := sources[4].identifier(idemtest.Message{ID: "a"}, 9), sources[4].identifier(idemtest.Message{ID: "b"}, 10); strings.Compare(a, b) >= 0 || len(a) != len(b) {
 		t.Errorf("%s is not before %s", a, b)
 	}
 }

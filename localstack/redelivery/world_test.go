@@ -183,7 +183,7 @@ func (w *world) deliver(t *testing.T, names ...string) Delivery {
 		place := w.places[name]
 		m := w.sent[place]
 		batch[i], places[i] = idemtest.Message{ID: name, Group: m.Group, Body: text(t, m), Receives: i + 1}, place
-		nameOf[w.source.identifier(name, place)] = name
+		nameOf[w.source.identifier(batch[i], place)] = name
 	}
 	d := Delivery{Batch: names, Before: w.counts(t, names), Began: time.Now()}
 	result, err := w.emulator.Invoke(t.Context(), function, []byte(text(t, w.source.event(batch, places))))

@@ -1,6 +1,7 @@
 package template_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -259,5 +260,32 @@ func TestQueueName(t *testing.T) {
 		if got, ok := template.QueueName(text); got != want || ok != (want != "") {
 			t.Errorf("QueueName(%q) = %q, %v; want %q", text, got, ok, want)
 		}
+	}
+}
+
+// A local run emulates no other event sources. It does not fail because of them: what it
+// starts says that they are not emulated.
+func TestSources_OthersAreNamed(t *testing.T) {
+	var events strings.Builder
+	var want []string
+	for _, kind := range []string{"MSK", "SelfManagedKafka", "S3", "MQ", "DocumentDB", "SNS", "Kinesis"} {
+		fmt.Fprintf(&events, "        %sEvent: {Type: %[1]s, Properties: {Stream: arn:of:the:source, Topics: [orders]}}\n", kind)
+		want = append(want, kind+"Event ("+kind+")")
+	}
+	got, err := template.Parse("t.yaml", []byte(`
+Transform: AWS::Serverless-2016-10-31
+Resources:
+  Consumer:
+    Type: AWS::Serverless::Function
+    Properties:
+      Handler: bootstrap
+      Runtime: provided.al2023
+      Events:
+`+events.String()), template.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.Functions[0].OtherEvents); diff != "" || len(got.Functions[0].Sources) > 0 {
+		t.Errorf("other events (-want +got):\n%s", diff)
 	}
 }

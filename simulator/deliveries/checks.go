@@ -6,6 +6,9 @@ func (w *world) reported(batch []*message, failed []string) map[int]bool {
 	if w.mut.Silent && len(failed) > 0 {
 		failed = failed[:len(failed)-1]
 	}
+	if w.mut.Deaf {
+		failed = nil
+	}
 	names := map[string]bool{}
 	for _, name := range failed {
 		names[name] = true

@@ -82,6 +82,9 @@ func TestDeliveries_Mutations(t *testing.T) {
 		{Mutation{Name: "order forgotten", Unordered: true}, 0},
 		{Mutation{Name: "a failure not reported", Silent: true}, 0},
 		{Mutation{Name: "a key for each delivery", Fresh: true}, 0},
+		{Mutation{Name: "the order of a partition forgotten", Source: Kafka, Unordered: true}, 0},
+		{Mutation{Name: "a Kafka record with a key for each delivery", Source: Kafka, Fresh: true}, 0},
+		{Mutation{Name: "a mapping that ignores failures", Source: Kafka, Deaf: true}, 0},
 		{Mutation{Name: "records that end before messages do", Guard: func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL }}, 373},
 	} {
 		t.Run(mistake.Name, func(t *testing.T) {

@@ -2,7 +2,10 @@ package deliveries
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -78,10 +81,14 @@ func (p *process) takeStream(batch []*message) ([]string, error) {
 	if p.w.mut.Unguarded {
 		return p.bare(batch)
 	}
-	if p.w.plan.Source == DynamoDB {
+	switch p.w.plan.Source {
+	case DynamoDB:
 		return p.takeDynamoDB(batch)
+	case Kafka:
+		return p.takeKafka(batch)
+	default:
+		return p.takeKinesis(batch)
 	}
-	return p.takeKinesis(batch)
 }
 
 // group returns the message's; or, where order is forgotten, one of its own.
@@ -134,6 +141,32 @@ func (p *process) takeDynamoDB(batch []*message) ([]string, error) {
 	var failed []string
 	for _, f := range out.BatchItemFailures {
 		failed = append(failed, f.ItemIdentifier)
+	}
+	return failed, err
+}
+
+// takeKafka has the records of each group in a partition of its own. A record's offset is
+// its place in the order of sending.
+func (p *process) takeKafka(batch []*message) ([]string, error) {
+	event := events.KafkaEvent{EventSourceARN: "arn:aws:kafka:eu-central-1:111122223333:cluster/orders/1", Records: map[string][]events.KafkaRecord{}}
+	for _, m := range batch {
+		number := strings.TrimLeft(p.group(m), "gm-") // of the group or, where order is forgotten, of the message
+		partition, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			panic(err)
+		}
+		r := events.KafkaRecord{Topic: "orders", Partition: partition, Offset: int64(m.n), Value: base64.StdEncoding.EncodeToString([]byte(m.id()))}
+		if p.w.mut.Fresh {
+			r.Timestamp.Time = time.UnixMilli(p.draw(1 << 62))
+		}
+		name := fmt.Sprint("orders-", partition)
+		event.Records[name] = append(event.Records[name], r)
+	}
+	h := func(ctx context.Context, r events.KafkaRecord) error { return p.handle(ctx, p.w.all[r.Offset]) }
+	out, err := p.guard().Kafka(h, options(p, func(r events.KafkaRecord) string { return r.Value }))(p.ctx, event)
+	var failed []string
+	for _, f := range out.BatchItemFailures {
+		failed = append(failed, p.w.all[f.ItemIdentifier.Offset].id())
 	}
 	return failed, err
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"log/slog"
 	"os"
 	"strconv"
@@ -60,10 +61,21 @@ func main() {
 		lambda.Start(watched(c, guard.Kinesis(handler(c, func(r events.KinesisEventRecord) string { return string(r.Kinesis.Data) }), some[events.KinesisEventRecord](together))))
 	case redelivery.DynamoDBStream:
 		lambda.Start(watched(c, guard.DynamoDBStream(handler(c, func(r events.DynamoDBEventRecord) string { return r.Change.NewImage["body"].String() }), some[events.DynamoDBEventRecord](together))))
+	case redelivery.Kafka:
+		lambda.Start(watched(c, guard.Kafka(handler(c, valueOf), some[events.KafkaRecord](together))))
 	default:
 		slog.Error("the consumer can't start", redelivery.SourceVariable, source)
 		os.Exit(1)
 	}
+}
+
+// valueOf returns the value of a Kafka record; of one that is no base64, "".
+func valueOf(r events.KafkaRecord) string {
+	value, err := base64.StdEncoding.DecodeString(r.Value)
+	if err != nil {
+		return ""
+	}
+	return string(value)
 }
 
 func fatal(what string, err error) {

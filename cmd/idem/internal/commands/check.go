@@ -304,8 +304,8 @@ func (o *checkCommand) feeds(ctx context.Context, functions *lambda.Client, queu
 		mappings += len(page.EventSourceMappings)
 		for _, m := range page.EventSourceMappings {
 			source, err := arn.Parse(aws.ToString(m.EventSourceArn))
-			if err != nil {
-				continue // a self-managed source, which is neither a queue nor a stream
+			if err != nil { // a self-managed Kafka cluster, which has no ARN
+				source = arn.ARN{Service: "kafka", Resource: strings.Join(m.Topics, ",")}
 			}
 			o.checkResponseTypes(source, m.FunctionResponseTypes)
 			if source.Service != "sqs" {
@@ -343,7 +343,7 @@ func (o *checkCommand) feeds(ctx context.Context, functions *lambda.Client, queu
 // FunctionResponseTypes of the event source mapping.
 func (o *checkCommand) checkResponseTypes(source arn.ARN, types []lambdatypes.FunctionResponseType) {
 	switch source.Service {
-	case "sqs", "kinesis", "dynamodb":
+	case "sqs", "kinesis", "dynamodb", "kafka":
 	default:
 		return // the guard returns lists of failed records only for these sources
 	}

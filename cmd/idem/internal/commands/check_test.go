@@ -182,17 +182,18 @@ func TestV2_CheckFindsAMappingThatLosesReportedFailures(t *testing.T) {
 	orders := serveOrders(t)
 	const (
 		reports = `"FunctionResponseTypes":["ReportBatchItemFailures"]`
-		topic   = `{"Topics":["orders"],"EventSourceArn":"arn:aws:kafka:us-east-1:000000000000:cluster/c/1"}`
+		broker  = `{"Queues":["orders"],"EventSourceArn":"arn:aws:mq:us-east-1:000000000000:broker:b:b-1"}` // reports no failures
 	)
 	for source, name := range map[string]string{
-		"arn:aws:sqs:us-east-1:000000000000:orders":                                         "sqs orders",
-		"arn:aws:kinesis:us-east-1:000000000000:stream/clicks":                              "kinesis stream/clicks",
-		"arn:aws:dynamodb:us-east-1:000000000000:table/ledger/stream/2026-01-01T00:00:00.0": "dynamodb table/ledger/stream/2026-01-01T00:00:00.0",
+		`"EventSourceArn":"arn:aws:sqs:us-east-1:000000000000:orders"`:                                         "sqs orders",
+		`"EventSourceArn":"arn:aws:kinesis:us-east-1:000000000000:stream/clicks"`:                              "kinesis stream/clicks",
+		`"EventSourceArn":"arn:aws:dynamodb:us-east-1:000000000000:table/ledger/stream/2026-01-01T00:00:00.0"`: "dynamodb table/ledger/stream/2026-01-01T00:00:00.0",
+		`"EventSourceArn":"arn:aws:kafka:us-east-1:000000000000:cluster/c/1","Topics":["orders"]`:              "kafka cluster/c/1",
+		`"SelfManagedEventSource":{"Endpoints":{"KAFKA_BOOTSTRAP_SERVERS":["a:9092"]}},"Topics":["orders"]`:    "kafka orders",
 	} {
-		arn := `{"EventSourceArn":"` + source + `"`
-		functionsFedBy(t, "5", topic+","+arn+","+reports+"}")
+		functionsFedBy(t, "5", broker+",{"+source+","+reports+"}")
 		d.idem("check", "--function", "pay").want(t, exitDone, "All is well")
-		functionsFedBy(t, "5", arn+"}")
+		functionsFedBy(t, "5", "{"+source+"}")
 		says := "WRONG failures_not_reported: the mapping from " + name + " to function pay has no ReportBatchItemFailures"
 		d.idem("check", "--function", "pay").want(t, exitFindings, says)
 		d.idem("check", "--function", "pay", "--queue", orders).want(t, exitFindings, says)

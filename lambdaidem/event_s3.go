@@ -1,0 +1,90 @@
+package lambdaidem
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// S3 guards a handler of Amazon S3 event notifications that S3 sends directly to the function.
+// Lambda invokes the function asynchronously. S3 delivers each notification at least once, and
+// in any order. Retries and waiting are as for [Guard.SNS].
+//
+// The default key is [S3Key] and the default BatchOptions.Operation is the ARN of the bucket. The
+// payload is what the notification is about: the name of the event, the bucket, the object's key,
+// its size and its ETag.
+//
+// The guard does not put notifications into order. If an older notification of an object must
+// not overwrite the effect of a newer one, compare their sequencers; see [SortableSequencer].
+//
+// S3 encodes the object's key as in a URL: "red flower.jpg" arrives as "red+flower.jpg" in
+// S3.Object.Key. The decoded key is in S3.Object.URLDecodedKey.
+func (g *Guard) S3(h func(context.Context, events.S3EventRecord) error, optFns ...func(*BatchOptions[events.S3EventRecord])) func(context.Context, events.S3Event) error {
+	return wholeEvent(guardMessages(g, source[events.S3Event, events.S3EventRecord]{
+		list:           func(e events.S3Event) []events.S3EventRecord { return e.Records },
+		read:           s3Message,
+		limitedRetries: true,
+	}, h, optFns))
+}
+
+func s3Message(_ events.S3Event, r events.S3EventRecord) message {
+	object := r.S3.Object
+	return message{name: object.Key, source: r.S3.Bucket.Arn, id: S3Key(r),
+		parts: []string{r.EventName, r.S3.Bucket.Name, object.Key, strconv.FormatInt(object.Size, 10), object.ETag}, form: []string{"object"}}
+}
+
+// S3Key returns an idempotency key for an S3 event notification. All copies of a notification
+// have the same key, even if they arrive by different paths, such as two messages of a queue.
+// [Guard.S3] uses the key by default. For notifications that come through SQS or SNS, call S3Key
+// in BatchOptions.Key, because each copy is a message with an id of its own.
+//
+// The key is made of the event's name, the bucket, the object's key, the version or else the ETag,
+// and the sequencer, which is the same in all copies of a notification. Only events that create or
+// delete an object have a sequencer (Amazon S3, "Event message structure"). For other events, the
+// id of the request that caused the event takes its place, or the event's time if there is no
+// request id.
+//
+// S3Key returns "" if the notification names no object.
+func S3Key(r events.S3EventRecord) string {
+	object := r.S3.Object
+	if object.Key == "" {
+		return ""
+	}
+	parts := []string{r.EventName, r.S3.Bucket.Name, object.Key, cmp.Or(object.VersionID, object.ETag)}
+	switch request := r.ResponseElements["x-amz-request-id"]; {
+	case object.Sequencer != "":
+		parts = append(parts, "sequencer", object.Sequencer)
+	case request != "":
+		parts = append(parts, "request", request)
+	default:
+		parts = append(parts, "time", r.EventTime.UTC().Format(time.RFC3339Nano))
+	}
+	var buf []byte
+	for _, part := range parts {
+		buf = appendPart(buf, part)
+	}
+	sum := sha256.Sum256(buf)
+	return "s3_" + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// SortableSequencer returns the sequencer of an S3 event notification in a form that sorts as a
+// string. Of two notifications about the same object, the one whose form is greater is the later
+// one. The forms can be compared in Go, by < and >, and in a condition of DynamoDB:
+//
+//	"attribute_not_exists(sequencer) OR sequencer < :this"
+//
+// Sequencers are hexadecimal numbers of different lengths, so they don't sort as strings by
+// themselves (Amazon S3, "Event message structure"). The form is the number of digits without
+// leading zeros, in three digits, a hyphen, and these digits: "016-55AED6DCD90281E5". The form of a
+// missing sequencer, "", is less than all others.
+func SortableSequencer(sequencer string) string {
+	digits := strings.TrimLeft(strings.ToUpper(sequencer), "0")
+	return fmt.Sprintf("%03d-%s", len(digits), digits)
+}

@@ -1,0 +1,233 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// everyWhole runs a test for each source that takes no list of failures, with an event of
+// several messages, which deliver sends.
+func everyWhole(t *testing.T, test func(t *testing.T, behind func(g *lambdaidem.Guard, e *effects, w want) (deliver func(...msg) error))) {
+	for _, s := range []batchSource{activeMQSource(), rabbitMQSource(), documentDBSource()} {
+		t.Run(s.name, func(t *testing.T) {
+			test(t, func(g *lambdaidem.Guard, e *effects, w want) func(...msg) error {
+				c := s.behind(g, e.handle, w)
+				return func(all ...msg) error {
+					_, err := c.send(t.Context(), t, all...)
+					return err
+				}
+			})
+		})
+	}
+}
+
+// V2: where a source takes no list of failures, one fails the batch; when it comes again,
+// only that one runs, and one that is there twice runs once.
+func TestV2_ABatchWithoutAListOfFailures(t *testing.T) {
+	everyWhole(t, func(t *testing.T, behind func(*lambdaidem.Guard, *effects, want) func(...msg) error) {
+		broken := true
+		e := effects{fail: failing(&broken, "2")}
+		deliver := behind(batchGuard(), &e, want{})
+		all := append(batchOf("1 a", "2 b", "3 c"), batchOf("1 a", "3 c")...)
+		if err := deliver(all...); err == nil || err.Error() != "1 of 5 messages failed; the first: broken" {
+			t.Errorf("the batch ended with %v", err)
+		}
+		broken = false
+		for range 2 {
+			if err := deliver(all...); err != nil {
+				t.Errorf("the batch ended with %v", err)
+			}
+		}
+		e.want(t, t.Name(), "1", "failed 2", "3", "2")
+	})
+}
+
+// V2: by option nothing of the batch begins after its first failure.
+func TestV2_StopBatchWithoutAListOfFailures(t *testing.T) {
+	everyWhole(t, func(t *testing.T, behind func(*lambdaidem.Guard, *effects, want) func(...msg) error) {
+		broken := true
+		e := effects{fail: failing(&broken, "2")}
+		deliver := behind(batchGuard(), &e, want{stopBatch: true})
+		if err := deliver(batchOf("1 a", "2 b", "3 c")...); err == nil {
+			t.Error("the batch succeeded")
+		}
+		e.want(t, t.Name(), "1", "failed 2")
+	})
+}
+
+// V2: the changes of one document keep their order, those of another go on.
+func TestV2_ChangesOfADocumentKeepTheirOrder(t *testing.T) {
+	broken := true
+	e := effects{fail: failing(&broken, "1")}
+	c := documentDBSource().behind(batchGuard(), e.handle, want{})
+	all := batchOf("1 a", "2 b", "3 a")
+	if _, err := c.send(t.Context(), t, all...); err == nil {
+		t.Error("the batch succeeded")
+	}
+	e.want(t, c.name, "failed 1", "2")
+	broken = false
+	if _, err := c.send(t.Context(), t, all...); err != nil {
+		t.Error(err)
+	}
+	e.want(t, c.name, "failed 1", "2", "1", "3")
+}
+
+// V3: RabbitMQ gives no ids: a message that its publisher gave none has no key. A header
+// comes before the publisher's id, and must be a text.
+func TestV3_TheKeyOfARabbitMQMessage(t *testing.T) {
+	for properties, want := range map[string]string{
+		`{"messageId":null}`: "idempotency_key_missing", `{}`: "idempotency_key_missing", `{"messageId":"m"}`: "m",
+		`{"messageId":""}`:                                                                      "idempotency_key_invalid",
+		`{"messageId":"m","headers":{"a":{"b":1}}}`:                                             "m",
+		`{"messageId":"m","headers":{"x-idempotency-key":{"bytes":[107]}}}`:                     "k",
+		`{"headers":{"X-Idempotency-Key":"k"}}`:                                                 "k",
+		`{"messageId":"m","headers":{"x-idempotency-key":10}}`:                                  "idempotency_key_invalid",
+		`{"messageId":"m","headers":{"x-idempotency-key":null}}`:                                "idempotency_key_invalid",
+		`{"messageId":"m","headers":{"x-idempotency-key":{"bytes":[]}}}`:                        "idempotency_key_invalid",
+		`{"messageId":"m","headers":{"x-idempotency-key":{"bytes":[300]}}}`:                     "idempotency_key_invalid",
+		`{"messageId":"m","headers":{"x-idempotency-key":{"bytes":[-61,-92]}}}`:                 "idempotency_key_invalid", // ä
+		`{"headers":{"x-idempotency-key":{"bytes":[107]},"X-Idempotency-Key":{"bytes":[107]}}}`: "idempotency_key_invalid",
+	} {
+		var in events.RabbitMQEvent
+		if err := json.Unmarshal([]byte(`{"eventSourceArn":"arn:b","rmqMessagesByQueue":{"q::/":[{"basicProperties":`+properties+`,"data":"eA=="}]}}`), &in); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		err := batchGuard().RabbitMQ(func(ctx context.Context, _ events.RabbitMQMessage) error { got = lambdaidem.Key(ctx); return nil }, silent[events.RabbitMQMessage])(t.Context(), in)
+		if refused := (*lambdaidem.Error)(nil); errors.As(err, &refused) {
+			got = string(refused.Code)
+		}
+		if got != want {
+			t.Errorf("%s: %s, %v; want %s", properties, got, err, want)
+		}
+	}
+}
+
+// F1, V3: the queues of a broker are apart, and so are brokers; a message whose queue is not
+// known needs an Operation.
+func TestF1_QueuesOfABrokerAreApart(t *testing.T) {
+	g := batchGuard()
+	ids := map[string]string{}
+	m := events.RabbitMQMessage{Data: "eA=="}
+	m.BasicProperties.MessageID = new("k")
+	rabbit := g.RabbitMQ(func(ctx context.Context, _ events.RabbitMQMessage) error {
+		ids[lambdaidem.RecordID(ctx)] = "rabbit"
+		return nil
+	}, silent[events.RabbitMQMessage])
+	active := g.ActiveMQ(func(ctx context.Context, _ events.ActiveMQMessage) error {
+		ids[lambdaidem.RecordID(ctx)] = "active"
+		return nil
+	}, silent[events.ActiveMQMessage])
+	for _, broker := range []string{"arn:a", "arn:b"} {
+		for _, queue := range []string{"q::/", "r::/", "q::/other"} {
+			if err := rabbit(t.Context(), events.RabbitMQEvent{EventSourceARN: broker, MessagesByQueue: map[string][]events.RabbitMQMessage{queue: {m}}}); err != nil {
+				t.Error(err)
+			}
+			if err := active(t.Context(), events.ActiveMQEvent{EventSourceARN: broker, Messages: []events.ActiveMQMessage{{MessageID: "k", Data: "eA==", Destination: events.ActiveMQDestination{PhysicalName: queue}}}}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if len(ids) != 12 || ids[g.RecordID(lambdaidem.Identity{Operation: "rabbitmq:arn:a|q::/", Key: "k", Message: true})] != "rabbit" || ids[g.RecordID(lambdaidem.Identity{Operation: "activemq:arn:a|q::/", Key: "k", Message: true, OwnID: true})] != "active" {
+		t.Errorf("%d records: %v", len(ids), ids)
+	}
+	for name, err := range map[string]error{
+		"two queues":     rabbit(t.Context(), events.RabbitMQEvent{EventSourceARN: "arn:a", MessagesByQueue: map[string][]events.RabbitMQMessage{"q::/": {m}, "r::/": {}}}),
+		"no broker":      rabbit(t.Context(), events.RabbitMQEvent{MessagesByQueue: map[string][]events.RabbitMQMessage{"q::/": {m}}}),
+		"no destination": active(t.Context(), events.ActiveMQEvent{EventSourceARN: "arn:a", Messages: []events.ActiveMQMessage{{MessageID: "k"}}}),
+		"no broker's":    active(t.Context(), events.ActiveMQEvent{Messages: []events.ActiveMQMessage{{MessageID: "k", Destination: events.ActiveMQDestination{PhysicalName: "q"}}}}),
+	} {
+		if !errors.Is(err, lambdaidem.ErrRequestInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var order []string
+	several := g.RabbitMQ(func(_ context.Context, m events.RabbitMQMessage) error {
+		order = append(order, decoded(m.Data))
+		return nil
+	}, func(o *lambdaidem.BatchOptions[events.RabbitMQMessage]) {
+		o.Operation = "charge"
+	})
+	queues := map[string][]events.RabbitMQMessage{}
+	for i := range 9 {
+		text := fmt.Sprint(i)
+		one := events.RabbitMQMessage{Data: base64.StdEncoding.EncodeToString([]byte(text))}
+		one.BasicProperties.MessageID = &text
+		queues["q"+text] = []events.RabbitMQMessage{one}
+	}
+	if err := several(t.Context(), events.RabbitMQEvent{EventSourceARN: "arn:a", MessagesByQueue: queues}); err != nil || !slices.IsSorted(order) || len(order) != 9 {
+		t.Errorf("handled %v, %v", order, err)
+	}
+}
+
+// F5: data that is no base64 counts as it is.
+func TestF5_DataOfABroker(t *testing.T) {
+	h := batchGuard().ActiveMQ(func(context.Context, events.ActiveMQMessage) error { return nil }, silent[events.ActiveMQMessage])
+	send := func(data string) error {
+		return h(t.Context(), events.ActiveMQEvent{EventSourceARN: "arn:a", Messages: []events.ActiveMQMessage{{MessageID: "k", Data: data, Destination: events.ActiveMQDestination{PhysicalName: "q"}}}})
+	}
+	for data, code := range map[string]lambdaidem.Code{"{": "", "{{": lambdaidem.ErrPayloadMismatch, "": lambdaidem.ErrPayloadMismatch} {
+		if err := errors.Join(send("{"), send(data)); code == "" && err != nil || code != "" && !errors.Is(err, code) {
+			t.Errorf("%q: %v", data, err)
+		}
+	}
+}
+
+// F1, F5, V3: a change belongs to its cluster, database and collection; a list is a list in
+// a document, whatever its name.
+func TestF5_TheContentOfAChange(t *testing.T) {
+	event := func(text string) lambdaidem.DocumentDBEvent {
+		var e lambdaidem.DocumentDBEvent
+		if err := json.Unmarshal([]byte(`{"eventSourceArn":"arn:c","events":[{"event":`+text+`}]}`), &e); err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	const first = `{"_id":{"_data":"1"},"ns":{"db":"d","coll":"c"},"operationType":"update","documentKey":{"_id":1},"fullDocument":{"_id":1,"SS":["a","b"]},"clusterTime":{"t":1}}`
+	for change, same := range map[string]bool{
+		first: true,
+		`{"_id":{"_data":"2"},"ns":{"coll":"c","db":"d"},"operationType":"update","documentKey":{"_id": 1},"fullDocument":{"SS":["a","b"],"_id":1},"clusterTime":{"t":2}}`:                      true,
+		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"c"},"operationType":"replace","documentKey":{"_id":1},"fullDocument":{"_id":1,"SS":["a","b"]}}`:                                            false,
+		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"c"},"operationType":"update","documentKey":{"_id":2},"fullDocument":{"_id":1,"SS":["a","b"]}}`:                                             false,
+		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"c"},"operationType":"update","documentKey":{"_id":1},"fullDocument":{"_id":1,"SS":["b","a"]}}`:                                             false,
+		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"c"},"operationType":"update","documentKey":{"_id":1}}`:                                                                                     false,
+		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"x"},"operationType":"update","documentKey":{"_id":1},"fullDocument":{"_id":1,"SS":["a","b"]}}`:                                             false,
+		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"c"},"operationType":"update","documentKey":{"_id":1},"fullDocument":{"_id":1,"SS":["a","b"]},"updateDescription":{"removedFields":["x"]}}`: false,
+	} {
+		h := batchGuard().DocumentDB(func(context.Context, lambdaidem.DocumentDBChange) error { return nil }, silent[lambdaidem.DocumentDBChange], func(o *lambdaidem.BatchOptions[lambdaidem.DocumentDBChange]) {
+			o.Operation, o.Key = "index", func(context.Context, lambdaidem.DocumentDBChange) (string, error) { return "one", nil }
+		})
+		if err := h(t.Context(), event(first)); err != nil {
+			t.Error(err)
+		}
+		if err := h(t.Context(), event(change)); errors.Is(err, lambdaidem.ErrPayloadMismatch) == same {
+			t.Errorf("%s: %v", change, err)
+		}
+	}
+	g := batchGuard()
+	var id string
+	h := g.DocumentDB(func(ctx context.Context, _ lambdaidem.DocumentDBChange) error {
+		id = lambdaidem.RecordID(ctx)
+		return nil
+	}, silent[lambdaidem.DocumentDBChange])
+	if err := h(t.Context(), event(first)); err != nil || id != g.RecordID(lambdaidem.Identity{Operation: "documentdb:arn:c|d|c", Key: "1", Message: true, OwnID: true}) {
+		t.Errorf("the record is %s, %v", id, err)
+	}
+	nowhere := event(first)
+	nowhere.EventSourceARN = ""
+	if err := h(t.Context(), nowhere); !errors.Is(err, lambdaidem.ErrRequestInvalid) {
+		t.Errorf("from nowhere: %v", err)
+	}
+	if err := h(t.Context(), event(`{"ns":{"db":"d","coll":"c"}}`)); !errors.Is(err, lambdaidem.ErrKeyMissing) {
+		t.Errorf("without an id: %v", err)
+	}
+}
