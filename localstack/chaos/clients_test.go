@@ -250,7 +250,7 @@ func (w *world) books(t *testing.T) Books {
 		Scope, Status string
 		Attempt       int
 	}](t, w, "IdempotencyTable") {
-		if key := userOf(r.Scope, "|"); strings.HasPrefix(key, paymentKey) { // not that of a reservation, which is nobody's
+		if key := keyOf(r.Scope); strings.HasPrefix(key, paymentKey) {
 			b.Records = append(b.Records, Record{key, lambdaidem.State(r.Status), r.Attempt})
 		}
 	}
@@ -296,7 +296,7 @@ func (b Books) of(key string) Books {
 func (w *world) recordOf(t *testing.T, key string) map[string]any {
 	t.Helper()
 	for _, item := range scan[map[string]any](t, w, "IdempotencyTable") {
-		if scope, ok := item["scope"].(string); ok && userOf(scope, "|") == key {
+		if scope, ok := item["scope"].(string); ok && keyOf(scope) == key {
 			return item
 		}
 	}

@@ -113,7 +113,7 @@ func (w *wires) classify(r *proxy.Request) (kind, string) {
 	}
 	switch r.Operation {
 	case "PutItem":
-		key := userOf(call.Item["scope"].S, "|")
+		key := keyOf(call.Item["scope"].S)
 		w.keys[call.Item["id"].S] = key
 		return acquire, key
 	case "UpdateItem":
@@ -130,6 +130,15 @@ func (w *wires) classify(r *proxy.Request) (kind, string) {
 
 // text is an attribute that may be a string.
 type text struct{ S string }
+
+// keyOf returns the key of the request whose record has this scope. It returns "" for the record
+// of a reservation, which is an inner call of a transfer's handler and has the same user.
+func keyOf(scope string) string {
+	if !strings.Contains(scope, " POST ") {
+		return ""
+	}
+	return userOf(scope, "|")
+}
 
 // userOf returns what follows the last separator.
 func userOf(s, separator string) string { return s[strings.LastIndex(s, separator)+1:] }
