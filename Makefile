@@ -125,6 +125,10 @@ bench-first: ## Measure the first request of a process, with and without Store.W
 bench-cost: ## Count what requests cost on DynamoDB (ARGS=-write: into docs/cost.md)
 	$(with_dynamodb) $(GO) run ./bench/cost $(ARGS)
 
+.PHONY: scoreboard
+scoreboard: ## Play the same failures with this toolkit and others (ARGS=-write: into docs/scoreboard.md)
+	$(GO) run ./bench/peers $(ARGS)
+
 .PHONY: validate
 validate: ## Check the template and build all functions with the SAM CLI
 	@PYTHON='$(PYTHON)' tools/validate
