@@ -76,8 +76,8 @@ func installPython(ctx context.Context, root string) error {
 	})
 }
 
-// once calls make, unless it has made the folder from the same pins before.
-func once(root, folder, pins string, make func() error) error {
+// once calls fill, unless it has filled the folder from the same pins before.
+func once(root, folder, pins string, fill func() error) error {
 	text, err := os.ReadFile(filepath.Join(root, pins))
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func once(root, folder, pins string, make func() error) error {
 	if err := os.RemoveAll(filepath.Join(root, folder)); err != nil {
 		return err
 	}
-	if err := make(); err != nil {
+	if err := fill(); err != nil {
 		return err
 	}
 	return os.WriteFile(mark, sum, 0o600)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // The page with the results, seen from the project's folder.
@@ -50,7 +51,7 @@ func (b scoreboard) markdown() string {
 	say("| scenario |%s", names)
 	say("|---|%s", rule)
 	for _, sc := range scenarios {
-		row := fmt.Sprintf("| [%s](#%s) |", sc.title, sc.name)
+		row := fmt.Sprintf("| [%s](#%s) |", sc.title, anchor(sc.title))
 		for _, p := range all {
 			row += " " + b.Results[sc.name][p.Name].Verdict + " |"
 		}
@@ -59,7 +60,7 @@ func (b scoreboard) markdown() string {
 	say("| **yes of what applies** |%s", sums)
 
 	for _, sc := range scenarios {
-		say("\n### <a id=\"%s\"></a>%s\n", sc.name, sc.title)
+		say("\n### %s\n", sc.title)
 		say("%s *Rule:* %s\n", sc.story, sc.rule)
 		for _, p := range all {
 			r := b.Results[sc.name][p.Name]
@@ -82,6 +83,19 @@ func (b scoreboard) sum(peer string) string {
 		}
 	}
 	return fmt.Sprintf("%d of %d", held, applied)
+}
+
+// anchor returns the fragment that GitHub gives a heading.
+func anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
 }
 
 func sentence(text string) string {

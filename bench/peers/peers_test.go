@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -117,6 +116,7 @@ func TestScoreboard_ToolkitDoesWhatThePageSays(t *testing.T) {
 			continue
 		}
 		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
 			r, err := sc.judge(t.Context(), toolkit, server)
 			if err != nil {
 				t.Fatal(err)
@@ -134,7 +134,7 @@ func TestScoreboard_TooSlowIsNoVerdict(t *testing.T) {
 	server := ddblocal.ForTest(t)
 	played := 0
 	sc := scenario{name: "slow", play: func(*stage) error { played++; return errTooSlow }, holds: func(seen) bool { return true }}
-	r, err := sc.judge(context.Background(), peers(root)[0], server)
+	r, err := sc.judge(t.Context(), peers(root)[0], server)
 	if !errors.Is(err, errTooSlow) || r.Verdict != "" || played != tries {
 		t.Errorf("judge = %+v, %v after %d tries; want an error after %d", r, err, played, tries)
 	}

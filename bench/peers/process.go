@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,9 +46,9 @@ type call struct {
 
 // startProcess starts a driver with its settings in env, and returns when it reads its
 // input. ahead is how far its clock must be ahead. onRun is called each time the handler
-// begins to run.
-func startProcess(command, env []string, dir string, ahead time.Duration, onRun func()) (*process, error) {
-	p := &process{command: exec.Command(command[0], command[1:]...), done: make(chan struct{}), calls: map[int]*call{}} //nolint:gosec // a driver of this folder
+// begins to run. The driver is killed when ctx ends.
+func startProcess(ctx context.Context, command, env []string, dir string, ahead time.Duration, onRun func()) (*process, error) {
+	p := &process{command: exec.CommandContext(ctx, command[0], command[1:]...), done: make(chan struct{}), calls: map[int]*call{}}
 	p.command.Dir = dir
 	p.command.Env = append(os.Environ(), env...)
 	p.command.Stderr = &p.stderr

@@ -29,7 +29,7 @@ func newScoreboard(all []*peer) scoreboard {
 	return b
 }
 
-func (b *scoreboard) set(scenario, peer string, r result) {
+func (b scoreboard) set(scenario, peer string, r result) {
 	if b.Results[scenario] == nil {
 		b.Results[scenario] = map[string]result{}
 	}

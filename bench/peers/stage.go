@@ -106,7 +106,7 @@ func (s *stage) start(f function) (*process, error) {
 		"AWS_RETRY_MODE=standard", "AWS_MAX_ATTEMPTS=3",
 	}
 	var counted atomic.Bool
-	p, err := startProcess(s.peer.command, env, s.peer.dir, f.clockAhead, func() {
+	p, err := startProcess(s.ctx, s.peer.command, env, s.peer.dir, f.clockAhead, func() {
 		if counted.Load() {
 			s.runs.Add(1)
 		}

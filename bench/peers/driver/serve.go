@@ -117,5 +117,5 @@ type lines struct {
 func (l *lines) write(m Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.encoder.Encode(m) // the scoreboard has gone if nobody reads
+	_ = l.encoder.Encode(m) //nolint:errchkjson // the scoreboard has gone if nobody reads
 }
