@@ -125,6 +125,10 @@ bench-first: ## Measure the first request of a process, with and without Store.W
 bench-cost: ## Count what requests cost on DynamoDB (ARGS=-write: into docs/cost.md)
 	$(with_dynamodb) $(GO) run ./bench/cost $(ARGS)
 
+.PHONY: bench-peers
+bench-peers: ## Time this toolkit, others and the bare SDK (ARGS=-write: into docs/scoreboard.md)
+	$(GO) run ./bench/peers -time $(ARGS)
+
 .PHONY: scoreboard
 scoreboard: ## Play the same failures with this toolkit and others (ARGS=-write: into docs/scoreboard.md)
 	$(GO) run ./bench/peers $(ARGS)

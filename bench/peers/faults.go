@@ -13,16 +13,17 @@ type faults struct {
 	requests atomic.Int32                       // that arrived
 	slow     atomic.Bool                        // the database took longer than mostLatency for one of them
 	next     atomic.Pointer[func() proxy.Fault] // for every write; nil: it passes
+	reads    atomic.Bool                        // next is for reads too
 }
 
 // mostLatency is how long the database may take for a request. A peer whose SDK gives up
 // earlier than another's would be judged by the machine's load.
 const mostLatency = time.Second
 
-// choose returns the fault for one request. Reads pass.
+// choose returns the fault for one request.
 func (f *faults) choose(r *proxy.Request) proxy.Fault {
 	f.requests.Add(1)
-	if next := f.next.Load(); next != nil && writes[r.Operation] {
+	if next := f.next.Load(); next != nil && (writes[r.Operation] || f.reads.Load()) {
 		if fault := (*next)(); fault != nil {
 			return fault
 		}

@@ -13,8 +13,10 @@ import (
 // install builds the drivers in Go, and installs the pinned packages of the others into
 // .build/peers, unless they are there.
 func install(ctx context.Context, root string) error {
-	if err := command(ctx, root, "go", "build", "-o", filepath.Join(built, "toolkit"), "./"+sources+"/toolkit"); err != nil {
-		return err
+	for _, name := range []string{"toolkit", "bare"} {
+		if err := command(ctx, root, "go", "build", "-o", filepath.Join(built, name), "./"+sources+"/"+name); err != nil {
+			return err
+		}
 	}
 	// Fiber is in a module of its own, so that this project doesn't depend on it.
 	fiber := []string{"build", "-C", sources + "/fiber", "-o", filepath.Join(root, built, "fiber"), "."}

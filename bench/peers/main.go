@@ -2,6 +2,7 @@
 // utilities, over one DynamoDB Local, and says what each of them did:
 //
 //	peers [-write] [-peer NAME] [-scenario NAME]
+//	peers -time [-write] [-rounds N]
 //
 // The scenarios are in scenarios.go, the peers in peers.go. Each peer guards one handler in a
 // driver, a process of its own (see package driver). A proxy stands between the driver and
@@ -10,6 +11,10 @@
 // It prints one line for each result. A run of everything fails if a result differs from the
 // one in bench/peers/results.json; -write puts the results there and into docs/scoreboard.md
 // instead. It is to be run in the project's folder.
+//
+// With -time it measures instead what a new request, a replay and a conflict take with each
+// peer and with the bare SDK; -write puts that into bench/peers/timings.json,
+// docs/scoreboard.md and docs/scoreboard.svg.
 package main
 
 import (
@@ -27,7 +32,8 @@ import (
 )
 
 type settings struct {
-	write          bool
+	write, time    bool
+	rounds         int
 	peer, scenario string // empty: all
 }
 
@@ -51,7 +57,9 @@ func main() {
 func parseFlags(args []string) (settings, error) {
 	var s settings
 	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
-	flags.BoolVar(&s.write, "write", false, "write bench/peers/results.json and docs/scoreboard.md")
+	flags.BoolVar(&s.write, "write", false, "write the results into bench/peers and docs")
+	flags.BoolVar(&s.time, "time", false, "measure times instead of playing scenarios")
+	flags.IntVar(&s.rounds, "rounds", 1000, "with -time: operations of each kind with each peer, at least 100")
 	flags.StringVar(&s.peer, "peer", "", "the one `name` of a peer to run (default all)")
 	flags.StringVar(&s.scenario, "scenario", "", "the one `name` of a scenario to play (default all)")
 	if err := flags.Parse(args); err != nil {
@@ -65,6 +73,10 @@ func parseFlags(args []string) (settings, error) {
 		problem = fmt.Errorf("-peer is %q; there is no such one", s.peer)
 	case s.scenario != "" && !slices.ContainsFunc(scenarios, func(sc scenario) bool { return sc.name == s.scenario }):
 		problem = fmt.Errorf("-scenario is %q; there is no such one", s.scenario)
+	case s.rounds < 100:
+		problem = fmt.Errorf("-rounds is %d; a 99th percentile wants at least 100", s.rounds)
+	case s.time && s.partial():
+		problem = errors.New("-time measures everything: leave out -peer and -scenario")
 	case s.write && s.partial():
 		problem = errors.New("-write needs a run of everything: leave out -peer and -scenario")
 	}
@@ -90,6 +102,17 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
+	if s.time {
+		figures, err := timePeers(ctx, root, server, s.rounds)
+		if err != nil {
+			return err
+		}
+		fmt.Print(figures.markdown())
+		if s.write {
+			return figures.write(root)
+		}
+		return nil
+	}
 	fresh, err := playAll(ctx, s, root, server)
 	if err != nil || s.partial() {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -11,20 +10,22 @@ import (
 // The page with the results, seen from the project's folder.
 const pageFile = "docs/scoreboard.md"
 
-// The results stand between these lines of the page.
-const (
-	beginsResults = "<!-- results: make scoreboard ARGS=-write -->\n"
-	endsResults   = "<!-- end of results -->\n"
+// place is a part of the page that a command writes: what stands between two lines.
+type place struct{ begins, ends string }
+
+var (
+	resultsPlace = place{"<!-- results: make scoreboard ARGS=-write -->\n", "<!-- end of results -->\n"}
+	timingsPlace = place{"<!-- timings: make bench-peers ARGS=-write -->\n", "<!-- end of timings -->\n"}
 )
 
-// into returns the page with the results in their place.
-func (b scoreboard) into(page []byte) ([]byte, error) {
-	head, rest, found := bytes.Cut(page, []byte(beginsResults))
-	_, tail, ended := bytes.Cut(rest, []byte(endsResults))
+// fill returns the page with another text in the place.
+func (p place) fill(page []byte, text string) ([]byte, error) {
+	head, rest, found := bytes.Cut(page, []byte(p.begins))
+	_, tail, ended := bytes.Cut(rest, []byte(p.ends))
 	if !found || !ended {
-		return nil, errors.New(pageFile + " lacks the lines between which the results stand")
+		return nil, fmt.Errorf("%s lacks the lines %q and %q", pageFile, p.begins, p.ends)
 	}
-	return []byte(string(head) + beginsResults + "\n" + b.markdown() + "\n" + endsResults + string(tail)), nil
+	return []byte(string(head) + p.begins + "\n" + text + "\n" + p.ends + string(tail)), nil
 }
 
 // markdown returns the versions, the table of verdicts, and each scenario with its rule and

@@ -22,12 +22,42 @@ func TestScoreboard_PageHasTheCommittedResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := committed(t).into(page)
+	fresh, err := resultsPlace.fill(page, committed(t).markdown())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(page), string(fresh)); diff != "" {
 		t.Errorf("%s (-) has other results than %s (+); %s:\n%s", pageFile, resultsFile, mend, diff)
+	}
+}
+
+// The table and the plot have the committed timings.
+func TestTimings_PageAndPlotHaveTheCommittedFigures(t *testing.T) {
+	const mend = "run make bench-peers ARGS=-write"
+	figures, err := readTimings(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, pageFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := timingsPlace.fill(page, figures.markdown())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(page), string(fresh)); diff != "" {
+		t.Errorf("%s (-) has other timings than %s (+); %s:\n%s", pageFile, timingsFile, mend, diff)
+	}
+	plot, err := os.ReadFile(filepath.Join(root, plotFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(plot, figures.plot()) {
+		t.Errorf("%s shows other timings than %s has; %s", plotFile, timingsFile, mend)
+	}
+	if diff := cmp.Diff(newScoreboard(peers(root)).Versions, figures.Versions); diff != "" {
+		t.Errorf("the peers' versions (-) are not those of %s (+); %s:\n%s", timingsFile, mend, diff)
 	}
 }
 

@@ -42,6 +42,7 @@ type call struct {
 	id      int
 	ran     chan struct{} // closed when the handler runs
 	answer  chan driver.Answer
+	took    time.Duration // of the guarded call in the driver; set before the answer is there
 }
 
 // startProcess starts a driver with its settings in env, and returns when it reads its
@@ -107,7 +108,11 @@ func (p *process) read(stdout io.Reader, ready chan<- time.Duration, onRun func(
 			onRun()
 			close(c.ran)
 		case m.Answer != nil:
+			c.took = time.Duration(m.TookUS) * time.Microsecond
 			c.answer <- *m.Answer
+			p.mu.Lock()
+			delete(p.calls, m.ID)
+			p.mu.Unlock()
 		}
 	}
 }

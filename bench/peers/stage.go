@@ -27,7 +27,8 @@ import (
 type function struct {
 	timeout    time.Duration
 	clockAhead time.Duration
-	wait       bool
+	wait       bool // a duplicate waits for the first attempt
+	refuse     bool // a duplicate is refused at once, also where it would wait by default
 	secrets    string
 }
 
@@ -87,26 +88,35 @@ func (s *stage) close() error {
 	return err
 }
 
-// start starts an instance of the function, and sends it one request with a key of its own,
-// so that it has connections before the scenario begins.
-func (s *stage) start(f function) (*process, error) {
-	wait := "0"
-	if f.wait {
-		wait = "1"
+// environment returns the environment variables of a driver that reaches the database at
+// endpoint.
+func (s *stage) environment(f function, endpoint string) []string {
+	flag := func(set bool) string {
+		if set {
+			return "1"
+		}
+		return "0"
 	}
-	env := []string{
+	return []string{
 		"PEER_TABLE=" + s.table, "PEER_ACCOUNTS=" + s.accounts,
 		"PEER_TIMEOUT_MS=" + strconv.FormatInt(f.timeout.Milliseconds(), 10),
 		"PEER_CLOCK_AHEAD_MS=" + strconv.FormatInt(f.clockAhead.Milliseconds(), 10),
-		"PEER_WAIT=" + wait, "PEER_SECRETS=" + f.secrets,
-		"AWS_ENDPOINT_URL_DYNAMODB=" + s.proxy.URL(), "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
+		"PEER_WAIT=" + flag(f.wait), "PEER_REFUSE=" + flag(f.refuse), "PEER_SECRETS=" + f.secrets,
+		"AWS_ENDPOINT_URL_DYNAMODB=" + endpoint, "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
 		"AWS_ACCESS_KEY_ID=" + ddblocal.DummyCredential, "AWS_SECRET_ACCESS_KEY=" + ddblocal.DummyCredential,
 		"AWS_LAMBDA_FUNCTION_NAME=payments", "AWS_EC2_METADATA_DISABLED=true",
 		// The same number of tries for every SDK, so that a scenario with a fault ends soon.
 		"AWS_RETRY_MODE=standard", "AWS_MAX_ATTEMPTS=3",
 	}
+}
+
+// start starts an instance of the function behind the proxy, and sends it one request with a
+// key of its own, so that it has connections before the scenario begins.
+func (s *stage) start(f function) (*process, error) { return s.startAt(f, s.proxy.URL()) }
+
+func (s *stage) startAt(f function, endpoint string) (*process, error) {
 	var counted atomic.Bool
-	p, err := startProcess(s.ctx, s.peer.command, env, s.peer.dir, f.clockAhead, func() {
+	p, err := startProcess(s.ctx, s.peer.command, s.environment(f, endpoint), s.peer.dir, f.clockAhead, func() {
 		if counted.Load() {
 			s.runs.Add(1)
 		}

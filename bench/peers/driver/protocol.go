@@ -28,6 +28,7 @@ type Message struct {
 	ClockMS int64   `json:"clock_ms,omitempty"` // with Ready: the time by the peer's clock, in milliseconds since 1970
 	Ran     bool    `json:"ran,omitempty"`
 	Answer  *Answer `json:"answer,omitempty"`
+	TookUS  int64   `json:"took_us,omitempty"` // with Answer: how long the guarded call took in the driver, in microseconds
 }
 
 // Request is an HTTP request of an authenticated caller: a POST with a JSON body.

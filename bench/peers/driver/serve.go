@@ -102,8 +102,9 @@ func Serve(now func() time.Time, handle func(context.Context, *Call) Answer) err
 			lines: out, resume: make(chan struct{})}
 		waiting[m.ID] = c.resume
 		go func() {
+			began := time.Now()
 			answer := handle(context.Background(), c)
-			out.write(Message{ID: c.ID, Answer: &answer})
+			out.write(Message{ID: c.ID, Answer: &answer, TookUS: time.Since(began).Microseconds()})
 		}()
 	}
 }

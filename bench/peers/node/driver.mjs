@@ -64,9 +64,12 @@ export const serve = async (guarded, add) => {
       },
     };
     calls.set(id, call);
+    const began = performance.now();
+    const took = () => Math.round((performance.now() - began) * 1000);
     guarded(call).then(
-      (answer) => write({ id, answer: { ...answer, body: answer.body.toString('base64') } }),
-      (error) => write({ id, answer: { error: error instanceof Scripted ? "the handler's error" : error.name } }),
+      (answer) => write({ id, took_us: took(), answer: { ...answer, body: answer.body.toString('base64') } }),
+      (error) =>
+        write({ id, took_us: took(), answer: { error: error instanceof Scripted ? "the handler's error" : error.name } }),
     );
   }
 };

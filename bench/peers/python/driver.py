@@ -28,6 +28,7 @@ class Settings:
     table = os.environ["PEER_TABLE"]
     accounts = os.environ["PEER_ACCOUNTS"]
     timeout = int(os.environ["PEER_TIMEOUT_MS"]) / 1000  # seconds
+    refuse = os.environ.get("PEER_REFUSE") == "1"  # a duplicate is refused at once
     clock_ahead = int(os.environ["PEER_CLOCK_AHEAD_MS"]) / 1000  # seconds
 
 
@@ -111,12 +112,20 @@ def _set_clock(ahead: float) -> None:
     clock.shift(ahead + time_machine.escape_hatch.time.time() - time.time())
 
 
+def _since(began: float) -> int:
+    return int((time.perf_counter() - began) * 1_000_000)
+
+
 def _answer(guarded: Callable[[Call], dict[str, Any]], call: Call) -> None:
+    began = time.perf_counter()
     try:
         answer = guarded(call)
+        took = _since(began)
         answer["body"] = base64.b64encode(answer["body"]).decode()
     except Scripted:
+        took = _since(began)
         answer = {"error": "the handler's error"}
     except Exception as error:  # whatever leaves the function becomes API Gateway's 500
+        took = _since(began)
         answer = {"error": type(error).__name__}
-    _write({"id": call.id, "answer": answer})
+    _write({"id": call.id, "answer": answer, "took_us": took})

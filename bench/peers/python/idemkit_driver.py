@@ -38,6 +38,7 @@ async def build() -> IdempotencyMiddleware:
             scope=lambda request: request.headers.get("x-user-id"),
             # Above the handler's p99: no handler runs for longer than the function's timeout.
             lease_ttl_seconds=driver.Settings.timeout,
+            wait_timeout_seconds=0 if driver.Settings.refuse else None,
         ),
     )
 
