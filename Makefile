@@ -127,11 +127,11 @@ bench-cost: ## Count what requests cost on DynamoDB (ARGS=-write: into docs/cost
 
 .PHONY: bench-peers
 bench-peers: ## Time this toolkit, others and the bare SDK (ARGS=-write: into docs/scoreboard.md)
-	$(GO) run ./bench/peers -time $(ARGS)
+	PYTHON='$(PYTHON)' $(GO) run ./bench/peers -time $(ARGS)
 
 .PHONY: scoreboard
 scoreboard: ## Play the same failures with this toolkit and others (ARGS=-write: into docs/scoreboard.md)
-	$(GO) run ./bench/peers $(ARGS)
+	PYTHON='$(PYTHON)' $(GO) run ./bench/peers $(ARGS)
 
 .PHONY: validate
 validate: ## Check the template and build all functions with the SAM CLI

@@ -23,6 +23,11 @@ func install(ctx context.Context, root string) error {
 	if err := command(ctx, root, "go", fiber...); err != nil {
 		return err
 	}
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Errorf("%w: install Node 20 or later with npm, for Powertools for TypeScript", err)
+		}
+	}
 	if err := installNode(ctx, root); err != nil {
 		return err
 	}
@@ -66,6 +71,9 @@ func installPython(ctx context.Context, root string) error {
 	python := os.Getenv("PYTHON")
 	if python == "" {
 		python = "python3"
+	}
+	if _, err := exec.LookPath(python); err != nil {
+		return fmt.Errorf("%w: install Python 3.10 or later, or set PYTHON", err)
 	}
 	requirements := filepath.Join(sources, "python", "requirements.txt")
 	venv := filepath.Join(built, "venv")

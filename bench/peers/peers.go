@@ -7,9 +7,10 @@ type peer struct {
 	Name    string
 	version string // what its package manager calls this release; empty for this toolkit
 
-	command []string // its driver
-	dir     string   // where the driver runs
-	lacks   map[need]string
+	command []string        // its driver
+	dir     string          // where the driver runs
+	env     []string        // further environment variables of the driver
+	lacks   map[need]string // what the peer doesn't have, and the reason that the page gives
 
 	// The attributes of its table.
 	idAttribute, ttlAttribute string

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -133,14 +135,9 @@ func TestScoreboard_NoRuleHoldsForNothing(t *testing.T) {
 // This toolkit's results are the committed ones, in all scenarios that don't wait for a
 // lease to end.
 func TestScoreboard_ToolkitDoesWhatThePageSays(t *testing.T) {
-	driver := filepath.Join(t.TempDir(), "toolkit")
-	if err := command(t.Context(), root, "go", "build", "-o", driver, "./"+sources+"/toolkit"); err != nil {
-		t.Fatal(err)
-	}
 	server := ddblocal.ForTest(t)
 	b := committed(t)
-	toolkit := peers(root)[0]
-	toolkit.command = []string{driver}
+	toolkit := builtToolkit(t)
 	for _, sc := range scenarios {
 		if sc.timed {
 			continue
@@ -155,6 +152,55 @@ func TestScoreboard_ToolkitDoesWhatThePageSays(t *testing.T) {
 				t.Errorf("the result differs from %s; if the new one (+) is right, %s:\n%s", resultsFile, mend, diff)
 			}
 		})
+	}
+}
+
+// builtToolkit returns this toolkit as a peer, with a driver that was built just now.
+func builtToolkit(t *testing.T) *peer {
+	t.Helper()
+	driver := filepath.Join(t.TempDir(), "toolkit")
+	if err := command(t.Context(), root, "go", "build", "-o", driver, "./"+sources+"/toolkit"); err != nil {
+		t.Fatal(err)
+	}
+	toolkit := peers(root)[0]
+	toolkit.command = []string{driver}
+	return toolkit
+}
+
+// Without a guard no rule holds but those that let the handler run for each request.
+func TestScoreboard_RulesFindAMissingGuard(t *testing.T) {
+	runsAgain := []string{"status-500", "error", "other-path", "other-caller", "no-key"}
+	server := ddblocal.ForTest(t)
+	unguarded := builtToolkit(t)
+	unguarded.env = []string{"LAMBDAIDEM_OFF=true"}
+	for _, sc := range scenarios {
+		if sc.timed {
+			continue
+		}
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			want := no
+			if slices.Contains(runsAgain, sc.name) {
+				want = yes
+			}
+			r, err := sc.judge(t.Context(), unguarded, server)
+			if err != nil || r.Verdict != want {
+				t.Errorf("the verdict is %s (%s), %v; want %s", r.Verdict, r.Evidence, err, want)
+			}
+		})
+	}
+}
+
+// The other pages know how many scenarios there are.
+func TestScoreboard_PagesNameTheNumberOfScenarios(t *testing.T) {
+	for _, page := range []string{"README.md", "CHANGELOG.md", "docs/powertools.md"} {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("%d scenarios", len(scenarios)); !bytes.Contains(text, []byte(want)) {
+			t.Errorf("%s does not say that there are %s", page, want)
+		}
 	}
 }
 

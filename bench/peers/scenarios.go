@@ -14,6 +14,7 @@ import (
 // The timeouts of the functions. A lease of relaxed does not end during a scenario.
 const (
 	relaxed = 30 * time.Second
+	short   = 5 * time.Second
 	brief   = 3 * time.Second
 
 	// afterLease is how long after a function's deadline a retry comes that must run: the
@@ -291,16 +292,16 @@ var scenarios = []scenario{
 		story: "DynamoDB carries out the write that stores the answer, but its reply is lost. The SDK sends the write again.",
 		rule:  "The handler runs once. The first caller receives its answer, and the retry receives the same.",
 		needs: []need{needsStore},
-		play:  completion((*faults).once, proxy.LoseReply),
+		play:  completion(relaxed, (*faults).once, proxy.LoseReply),
 		holds: func(o seen) bool { return o.runs == 1 && o.from("first", "first") && o.from("retry", "first") },
 	},
 	{
 		name:  "failed-completion",
 		title: "A completion that fails after the effect",
-		story: "The handler has run, but DynamoDB refuses every write that would store the answer. Then the table is well again, and a retry comes at once.",
+		story: "The handler has run with 5 s left, but DynamoDB refuses every write that would store the answer. When the caller has its answer, the table is well again, and a retry comes at once.",
 		rule:  "The handler does not run for the retry.",
 		needs: []need{needsStore},
-		play:  completion((*faults).every, refuse),
+		play:  completion(short, (*faults).every, refuse),
 		holds: func(o seen) bool { return o.runs == 1 },
 	},
 	{
@@ -498,20 +499,20 @@ func ahead(left time.Duration) func(*stage) error {
 
 // completion sends the payment, breaks what its completion sends, and sends a retry when
 // nothing is broken any more.
-func completion(when func(*faults, proxy.Fault), fault proxy.Fault) func(*stage) error {
+func completion(timeout time.Duration, when func(*faults, proxy.Fault), fault proxy.Fault) func(*stage) error {
 	return func(s *stage) error {
-		a, err := s.start(function{timeout: relaxed})
+		a, err := s.start(function{timeout: timeout})
 		if err != nil {
 			return err
 		}
-		first, err := s.begin(a, relaxed, driver.Script{Hold: true})
+		first, err := s.begin(a, timeout, driver.Script{Hold: true})
 		if err != nil {
 			return err
 		}
 		when(&s.faults, fault)
 		err = errors.Join(a.resume(first.call), s.await(first))
 		s.faults.pass()
-		return errors.Join(err, s.do("retry", a, payment, relaxed, driver.Script{}))
+		return errors.Join(err, s.do("retry", a, payment, timeout, driver.Script{}))
 	}
 }
 

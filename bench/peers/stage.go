@@ -59,7 +59,8 @@ type sent struct {
 	result   driver.Answer
 }
 
-// newStage creates the tables of one run. close removes what the run has left.
+// newStage creates the tables of one run, and starts its proxy. The caller must call close,
+// also after an error.
 func newStage(ctx context.Context, p *peer, server *ddblocal.Server, name string) (*stage, error) {
 	s := &stage{ctx: ctx, peer: p, database: server.Client()}
 	s.table = "peers-" + name + "-" + rand.Text()
@@ -77,6 +78,7 @@ func newStage(ctx context.Context, p *peer, server *ddblocal.Server, name string
 	return s, err
 }
 
+// close ends the processes and the proxy, and deletes the tables that there are.
 func (s *stage) close() error {
 	var err error
 	for _, p := range s.processes {
@@ -84,6 +86,12 @@ func (s *stage) close() error {
 	}
 	if s.proxy != nil {
 		err = errors.Join(err, s.proxy.Close())
+	}
+	for _, table := range []string{s.table, s.accounts} {
+		_, failed := s.database.DeleteTable(context.WithoutCancel(s.ctx), &dynamodb.DeleteTableInput{TableName: aws.String(table)})
+		if missing := (*types.ResourceNotFoundException)(nil); !errors.As(failed, &missing) {
+			err = errors.Join(err, failed)
+		}
 	}
 	return err
 }
@@ -97,7 +105,7 @@ func (s *stage) environment(f function, endpoint string) []string {
 		}
 		return "0"
 	}
-	return []string{
+	return append([]string{
 		"PEER_TABLE=" + s.table, "PEER_ACCOUNTS=" + s.accounts,
 		"PEER_TIMEOUT_MS=" + strconv.FormatInt(f.timeout.Milliseconds(), 10),
 		"PEER_CLOCK_AHEAD_MS=" + strconv.FormatInt(f.clockAhead.Milliseconds(), 10),
@@ -107,7 +115,8 @@ func (s *stage) environment(f function, endpoint string) []string {
 		"AWS_LAMBDA_FUNCTION_NAME=payments", "AWS_EC2_METADATA_DISABLED=true",
 		// The same number of tries for every SDK, so that a scenario with a fault ends soon.
 		"AWS_RETRY_MODE=standard", "AWS_MAX_ATTEMPTS=3",
-	}
+		"PYTHONDONTWRITEBYTECODE=1",
+	}, s.peer.env...)
 }
 
 // start starts an instance of the function behind the proxy, and sends it one request with a
