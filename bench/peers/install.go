@@ -21,7 +21,7 @@ func install(ctx context.Context, root string) error {
 	// Fiber is in a module of its own, so that this project doesn't depend on it.
 	fiber := []string{"build", "-C", sources + "/fiber", "-o", filepath.Join(root, built, "fiber"), "."}
 	if err := command(ctx, root, "go", fiber...); err != nil {
-		return err
+		return fmt.Errorf("%w\nif this project's go.mod has changed, run go -C %s/fiber mod tidy", err, sources)
 	}
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -174,7 +174,7 @@ var scenarios = []scenario{
 		},
 		holds: func(o seen) bool {
 			return o.runs == 1 && o.from("retry", "all at once") &&
-				o.each("all at once", func(a answered) bool { return a.from == "all at once" || a.refused })
+				o.each("all at once", func(a received) bool { return a.from == "all at once" || a.refused })
 		},
 	},
 	{
