@@ -14,8 +14,9 @@ const pageFile = "docs/scoreboard.md"
 type place struct{ begins, ends string }
 
 var (
-	resultsPlace = place{"<!-- results: make scoreboard ARGS=-write -->\n", "<!-- end of results -->\n"}
-	timingsPlace = place{"<!-- timings: make bench-peers ARGS=-write -->\n", "<!-- end of timings -->\n"}
+	verdictsPlace = place{"<!-- verdicts: make scoreboard ARGS=-write -->\n", "<!-- end of verdicts -->\n"}
+	evidencePlace = place{"<!-- evidence: make scoreboard ARGS=-write -->\n", "<!-- end of evidence -->\n"}
+	timingsPlace  = place{"<!-- timings: make bench-peers ARGS=-write -->\n", "<!-- end of timings -->\n"}
 )
 
 // fill returns the page with another text in the place.
@@ -28,9 +29,17 @@ func (p place) fill(page []byte, text string) ([]byte, error) {
 	return []byte(string(head) + p.begins + "\n" + text + "\n" + p.ends + string(tail)), nil
 }
 
-// markdown returns the versions, the table of verdicts, and each scenario with its rule and
-// its evidence.
-func (b scoreboard) markdown() string {
+// into returns the page with the results in their places.
+func (b scoreboard) into(page []byte) ([]byte, error) {
+	page, err := verdictsPlace.fill(page, b.verdicts())
+	if err != nil {
+		return nil, err
+	}
+	return evidencePlace.fill(page, b.evidence())
+}
+
+// verdicts returns the versions and the table of verdicts.
+func (b scoreboard) verdicts() string {
 	all := peers(".")
 	var t strings.Builder
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(&t, format+"\n", args...) }
@@ -59,11 +68,20 @@ func (b scoreboard) markdown() string {
 		say("%s", row)
 	}
 	say("| **yes of what applies** |%s", sums)
+	return t.String()
+}
 
-	for _, sc := range scenarios {
-		say("\n### %s\n", sc.title)
+// evidence returns each scenario with its rule, and with what every peer did.
+func (b scoreboard) evidence() string {
+	var t strings.Builder
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(&t, format+"\n", args...) }
+	for i, sc := range scenarios {
+		if i > 0 {
+			say("")
+		}
+		say("### %s\n", sc.title)
 		say("%s *Rule:* %s\n", sc.story, sc.rule)
-		for _, p := range all {
+		for _, p := range peers(".") {
 			r := b.Results[sc.name][p.Name]
 			say("- %s: **%s.** %s.", p.Name, r.Verdict, sentence(r.Evidence))
 		}

@@ -24,7 +24,7 @@ func TestScoreboard_PageHasTheCommittedResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := resultsPlace.fill(page, committed(t).markdown())
+	fresh, err := committed(t).into(page)
 	if err != nil {
 		t.Fatal(err)
 	}

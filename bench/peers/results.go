@@ -56,7 +56,7 @@ func (b scoreboard) write(root string) error {
 	if err != nil {
 		return err
 	}
-	if page, err = resultsPlace.fill(page, b.markdown()); err != nil {
+	if page, err = b.into(page); err != nil {
 		return err
 	}
 	return errors.Join(
