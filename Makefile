@@ -137,6 +137,14 @@ bench-cost: ## Count what requests cost on DynamoDB (ARGS=-write: into docs/cost
 powertools: ## Run Powertools for AWS Lambda (Python, TypeScript) beside package dynamostore/powertools
 	@PYTHON='$(PYTHON)' tools/powertools/check $(ARGS)
 
+.PHONY: bench-peers
+bench-peers: ## Time this toolkit, others and the bare SDK (ARGS=-write: into docs/scoreboard.md)
+	PYTHON='$(PYTHON)' $(GO) run ./bench/peers -time $(ARGS)
+
+.PHONY: scoreboard
+scoreboard: ## Play the same failures with this toolkit and others (ARGS=-write: into docs/scoreboard.md)
+	PYTHON='$(PYTHON)' $(GO) run ./bench/peers $(ARGS)
+
 .PHONY: validate
 validate: ## Check the templates and the CDK program, and build all functions with the SAM CLI
 	@PYTHON='$(PYTHON)' tools/validate

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+)
+
+const root = "../.."
+
+const mend = "run make scoreboard ARGS=-write"
+
+func TestScoreboard_PageHasTheCommittedResults(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, pageFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := committed(t).into(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(page), string(fresh)); diff != "" {
+		t.Errorf("%s (-) has other results than %s (+); %s:\n%s", pageFile, resultsFile, mend, diff)
+	}
+}
+
+// The table and the plot have the committed timings.
+func TestTimings_PageAndPlotHaveTheCommittedFigures(t *testing.T) {
+	const mend = "run make bench-peers ARGS=-write"
+	figures, err := readTimings(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, pageFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := timingsPlace.fill(page, figures.markdown())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(page), string(fresh)); diff != "" {
+		t.Errorf("%s (-) has other timings than %s (+); %s:\n%s", pageFile, timingsFile, mend, diff)
+	}
+	plot, err := os.ReadFile(filepath.Join(root, plotFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(plot, figures.plot()) {
+		t.Errorf("%s shows other timings than %s has; %s", plotFile, timingsFile, mend)
+	}
+	if diff := cmp.Diff(newScoreboard(peers(root)).Versions, figures.Versions); diff != "" {
+		t.Errorf("the peers' versions (-) are not those of %s (+); %s:\n%s", timingsFile, mend, diff)
+	}
+}
+
+func committed(t *testing.T) scoreboard {
+	t.Helper()
+	b, err := readScoreboard(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Every scenario has a result with evidence for every peer, and nothing else has.
+func TestScoreboard_CommittedResultsAreComplete(t *testing.T) {
+	b := committed(t)
+	if diff := cmp.Diff(newScoreboard(peers(root)).Versions, b.Versions); diff != "" {
+		t.Errorf("the peers' versions (-) are not those of %s (+); %s:\n%s", resultsFile, mend, diff)
+	}
+	if len(b.Results) != len(scenarios) {
+		t.Errorf("%s has %d scenarios; there are %d", resultsFile, len(b.Results), len(scenarios))
+	}
+	for _, sc := range scenarios {
+		of := b.Results[sc.name]
+		if len(of) != len(peers(root)) {
+			t.Errorf("%s: %d peers have a result", sc.name, len(of))
+		}
+		for _, p := range peers(root) {
+			r := of[p.Name]
+			if r.Evidence == "" || r.Verdict != yes && r.Verdict != no && r.Verdict != notApplicable {
+				t.Errorf("%s, %s: %+v is no result", sc.name, p.Name, r)
+			}
+		}
+	}
+}
+
+// The versions on the page are the ones that are installed.
+func TestScoreboard_VersionsAreThePinnedOnes(t *testing.T) {
+	var pins []byte
+	for _, file := range []string{"python/requirements.txt", "node/package.json", "fiber/go.mod"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pins = append(pins, text...)
+	}
+	// Every package manager writes a name and a version in its own way.
+	for _, p := range peers(root) {
+		name, version, _ := strings.Cut(p.version, " ")
+		if version == "" {
+			continue
+		}
+		found := false
+		for _, line := range []string{
+			strings.ReplaceAll(name, "-", "_") + "==" + version, `"` + name + `": "` + version + `"`, name + " " + version,
+		} {
+			found = found || bytes.Contains(pins, []byte(line))
+		}
+		if !found {
+			t.Errorf("%s: no file pins %s", p.Name, p.version)
+		}
+	}
+}
+
+// A rule that holds although nothing was seen would praise a peer that did nothing.
+func TestScoreboard_NoRuleHoldsForNothing(t *testing.T) {
+	for _, sc := range scenarios {
+		if sc.holds(seen{}) {
+			t.Errorf("the rule of %s holds although nothing was seen", sc.name)
+		}
+	}
+}
+
+// This toolkit's results are the committed ones, in all scenarios that don't wait for a
+// lease to end.
+func TestScoreboard_ToolkitDoesWhatThePageSays(t *testing.T) {
+	server := ddblocal.ForTest(t)
+	b := committed(t)
+	toolkit := builtToolkit(t)
+	for _, sc := range scenarios {
+		if sc.timed {
+			continue
+		}
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			r, err := sc.judge(t.Context(), toolkit, server)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(b.Results[sc.name][toolkit.Name], r); diff != "" {
+				t.Errorf("the result differs from %s; if the new one (+) is right, %s:\n%s", resultsFile, mend, diff)
+			}
+		})
+	}
+}
+
+// builtToolkit returns this toolkit as a peer, with a driver that was built just now.
+func builtToolkit(t *testing.T) *peer {
+	t.Helper()
+	driver := filepath.Join(t.TempDir(), "toolkit")
+	if err := command(t.Context(), root, "go", "build", "-o", driver, "./"+sources+"/toolkit"); err != nil {
+		t.Fatal(err)
+	}
+	toolkit := peers(root)[0]
+	toolkit.command = []string{driver}
+	return toolkit
+}
+
+// Without a guard no rule holds but those that let the handler run for each request.
+func TestScoreboard_RulesFindAMissingGuard(t *testing.T) {
+	runsAgain := []string{"status-500", "error", "other-path", "other-caller", "no-key"}
+	server := ddblocal.ForTest(t)
+	unguarded := builtToolkit(t)
+	unguarded.env = []string{"LAMBDAIDEM_OFF=true"}
+	for _, sc := range scenarios {
+		if sc.timed {
+			continue
+		}
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			want := no
+			if slices.Contains(runsAgain, sc.name) {
+				want = yes
+			}
+			r, err := sc.judge(t.Context(), unguarded, server)
+			if err != nil || r.Verdict != want {
+				t.Errorf("the verdict is %s (%s), %v; want %s", r.Verdict, r.Evidence, err, want)
+			}
+		})
+	}
+}
+
+// The other pages know how many scenarios there are.
+func TestScoreboard_PagesNameTheNumberOfScenarios(t *testing.T) {
+	for _, page := range []string{"README.md", "CHANGELOG.md", "docs/powertools.md"} {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("%d scenarios", len(scenarios)); !bytes.Contains(text, []byte(want)) {
+			t.Errorf("%s does not say that there are %s", page, want)
+		}
+	}
+}
+
+// A scenario for which the machine is too slow is played again, and in the end it is an
+// error, never a verdict.
+func TestScoreboard_TooSlowIsNoVerdict(t *testing.T) {
+	server := ddblocal.ForTest(t)
+	played := 0
+	sc := scenario{name: "slow", play: func(*stage) error { played++; return errTooSlow }, holds: func(seen) bool { return true }}
+	r, err := sc.judge(t.Context(), peers(root)[0], server)
+	if !errors.Is(err, errTooSlow) || r.Verdict != "" || played != tries {
+		t.Errorf("judge = %+v, %v after %d tries; want an error after %d", r, err, played, tries)
+	}
+}
