@@ -70,10 +70,10 @@ type Encryption struct {
 	// Default: 5 minutes.
 	KeyFor time.Duration
 
-	// Only, if true, makes the store refuse answers and steps that are not encrypted. So
-	// nobody without a key can put an answer into the table. A replay of an unencrypted
-	// answer fails with lambdaidem.ErrAnswerUnavailable. A record with unencrypted steps is
-	// refused with lambdaidem.ErrRecordForeign.
+	// Only, if true, makes the store reject every answer and step that it reads
+	// unencrypted. So an answer that somebody without a key has written into the table is
+	// never replayed: the replay fails with lambdaidem.ErrAnswerUnavailable. A record with
+	// unencrypted steps is refused with lambdaidem.ErrRecordForeign.
 	//
 	// Before you set this option to true, wait until all unencrypted records have expired.
 	// That is one TTL after the last process has begun to encrypt. Records that wait for an

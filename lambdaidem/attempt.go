@@ -315,39 +315,6 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 	}
 }
 
-// notAcquired decides what follows after the claim of the record, or Preparer.Prepare, has
-// failed with err. seen is the record that the claim was to take over. If mayRun is true,
-// the handler may run without a lease, which only Options.FailOpen permits. Otherwise d
-// refuses the call.
-//
-// Even with FailOpen, the handler must not run if it might repeat a step that an earlier
-// attempt has stored. The handler therefore does not run in these cases:
-//
-//   - The record seen has steps.
-//   - seen is the record of a dead attempt, and the claim may have taken it over. The dead
-//     attempt may have stored a step after seen was read.
-//   - Before the claim, the function lookUp has read a record that has steps or is damaged,
-//     or that the call may not take over.
-//
-// The handler does not run either if the context has ended, or if the record is damaged or
-// belongs to another program.
-func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, mayRun bool) {
-	if reasonOf(err) == ReasonForeign {
-		a.report(ctx, EventUnreadable, err)
-		a.withdraw(ctx) // the store may have taken the record over before it found the steps unreadable
-		return decision{refusal: recordForeign(err), unreturned: true}, false
-	}
-	a.report(ctx, EventStoreError, err)
-	tookOver := seen.State == InProgress && a.mayHoldLease
-	if a.g.opts.FailOpen && ctx.Err() == nil && len(seen.Steps) == 0 && !tookOver && !a.needsLease {
-		a.failedOpen = true
-		a.report(ctx, EventFailedOpen, err)
-		return decision{}, true
-	}
-	a.withdraw(ctx)
-	return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}, false
-}
-
 // fromRecord returns what the caller receives according to the record. means is what the
 // record means to the call: isFinished, isAbandoned or isMismatch.
 func (a *attempt) fromRecord(ctx context.Context, means meaning, rec Record) decision {
@@ -371,49 +338,6 @@ func (a *attempt) fromRecord(ctx context.Context, means meaning, rec Record) dec
 	default:
 		return a.abandoned(ctx, rec)
 	}
-}
-
-// abandoned refuses a call whose record has a dead attempt and waits for an operator. If the
-// record has changed since it was read, the caller receives what the changed record means.
-func (a *attempt) abandoned(ctx context.Context, rec Record) decision {
-	now, err := a.hold(ctx, rec)
-	if err != nil {
-		return a.notHeld(err)
-	}
-	switch means := a.meaningOf(now); {
-	case means == isFinished, means == isMismatch:
-		return a.fromRecord(ctx, means, now)
-	case means != isAbandoned:
-		return a.inProgress(ctx)
-	}
-	a.report(ctx, EventAbandoned, nil)
-	return decision{refusal: attemptAbandoned()}
-}
-
-// hold removes the expiry of a dead attempt's record, if the policy is Hold, and returns the
-// record as it is then. A record that was acquired under Hold has no expiry. One that was acquired
-// under Rerun must not expire either, once the caller is told that the earlier attempt may have
-// had its effect: after the expiry, the next retry would run the handler.
-func (a *attempt) hold(ctx context.Context, rec Record) (Record, error) {
-	store, ok := a.g.store.(Holder)
-	if !ok || a.g.opts.Policy != Hold || rec.Held() {
-		return rec, nil
-	}
-	asked := time.Now()
-	now, err := store.Hold(ctx, rec, a.g.opts.Clock())
-	a.spent(asked)
-	if err != nil {
-		a.report(ctx, EventStoreError, err)
-	}
-	return now, err
-}
-
-// notHeld refuses a call because hold has failed with err. The next retry tries again.
-func (a *attempt) notHeld(err error) decision {
-	if a.started { // with FailOpen, the handler has run
-		return a.unknown(err)
-	}
-	return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}
 }
 
 // replay returns the decision to send the answer of a finished record, or to refuse the call

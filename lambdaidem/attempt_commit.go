@@ -17,10 +17,10 @@ import (
 // transaction tx, or for Store.Complete if tx is nil. If tx is not nil and the attempt has
 // no lease, the completion also claims the record.
 //
-// With Options.FailOpen, the attempt may have sent a claim to take over an existing record,
-// and the store may not have confirmed the claim. The completion then takes over the same
-// record. A completion that created a new record instead would lose data of the old record,
-// such as the attempt number.
+// An attempt that runs without a lease, because of Options.FailOpen, may have sent a claim to
+// take over an existing record, which the store has not confirmed. If so, the completion takes
+// over the same record. If the completion created a new record instead, it would lose data of
+// the old one, such as the attempt number.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.firstCompletion = Completion{Lease: a.lease(), Result: r}
 	c := &a.firstCompletion

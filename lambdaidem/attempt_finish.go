@@ -217,22 +217,6 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	return a.unknown(err)
 }
 
-// unstoredEnding returns how a call has ended whose handler ran without a lease, because of
-// Options.FailOpen, and whose answer is not stored. A failure that is not stored does not settle
-// the call: an attempt that the guard knows nothing of may succeed, or have succeeded.
-func unstoredEnding(end ending) Outcome {
-	if end.outcome == OutcomeFailed {
-		return OutcomeReleased
-	}
-	return end.outcome
-}
-
-// mayBeCarriedOut reports whether, according to its record, another attempt may carry out this
-// call, or may have done so.
-func (a *attempt) mayBeCarriedOut(rec Record) bool {
-	return (rec.State == Completed || isHalfDone(rec)) && a.call.comparePayload(rec.Fingerprint) != anotherPayload
-}
-
 // lost returns what the caller receives if this attempt's answer was not stored, because
 // another attempt has taken over or completed the record. rec is the current record. The
 // parameter end describes how this attempt's handler ended.

@@ -96,8 +96,9 @@ type BatchOptions[M any] struct {
 	//
 	// After a deployment that changes the fingerprint options, a message may mismatch a
 	// record that the old version made for the same message. If that record is not
-	// completed, the handler may have begun the message and not finished it. The guard then
-	// does not call Discard, and the message fails.
+	// completed, the handler may have begun the message and not finished it. If an operator
+	// has completed the record as failed, the message was not handled. In both cases the
+	// guard does not call Discard, and the message fails.
 	//
 	// If Discard returns true for a mismatch, identical messages later in the same batch
 	// are acknowledged without another call.

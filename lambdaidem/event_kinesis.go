@@ -17,7 +17,7 @@ import (
 // A shard makes no progress past a record that fails, so configure MaximumRetryAttempts,
 // MaximumRecordAgeInSeconds and a destination for failures in the mapping. Set both limits
 // high enough to outlast a lease. If another invocation is still handling a record, the
-// batch waits for it: until shortly before the invocation's deadline, or for
+// batch waits for it: until shortly before the deadline of its own invocation, or for
 // BatchOptions.Wait if that is set.
 //
 // The event type is events.KinesisEvent with the fields of a tumbling window. A mapping

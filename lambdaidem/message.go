@@ -11,11 +11,13 @@ import (
 	"github.com/aws/aws-lambda-go/lambda/messages"
 )
 
-// MessageKey is the name under which a sender gives the idempotency key of a message. For
-// SQS and SNS, it is the name of a message attribute, which must have type String. For Kafka
-// and RabbitMQ, it is the name of a header, and for ActiveMQ of a property. EventBridge events have no attributes. For them, it is
-// the name of a member of the event's detail, which must be a string. For a message of a
-// WebSocket API, it is the name of a member of the body.
+// MessageKey is the name under which a sender gives the idempotency key of a message:
+//
+//   - SQS, SNS: a message attribute, which must have type String
+//   - Kafka, RabbitMQ: a header
+//   - ActiveMQ: a property
+//   - EventBridge: a member of the event's detail, which must be a string
+//   - WebSocket APIs: a member of the message's body
 const MessageKey = "x-idempotency-key"
 
 // message is a message or stream record of any event source.

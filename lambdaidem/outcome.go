@@ -164,9 +164,10 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 		if e.stored {
 			return innerFailure
 		}
-		// e is the error of a guarded call that the handler made. Marks in e describe
-		// only that call, so ignore them here. attempt.settle decides how the result of
-		// that call changes the outcome of the handler.
+		// e is the error of a guarded call that the handler made. A mark in e, such as
+		// Permanent, is about that call and not about the handler, so e asks for no
+		// outcome. attempt.settle decides how the result of that call changes the outcome
+		// of the handler.
 		return ""
 	case *uncertainError:
 		return OutcomeUncertain

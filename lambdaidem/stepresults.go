@@ -32,8 +32,9 @@ var errHandlerReturned = errors.New("the handler has returned; it must wait for 
 
 // begin returns the stored result of the step with the given name. If stored is false and err
 // is nil, the caller must run the step and then call the method end. If another call is running
-// the step, begin waits until that call has ended. If the step may not run, begin returns an
-// error. limit is Options.MaxStepBytes.
+// the step, begin first waits for it to end. begin returns an error if the step may not run, for
+// example because the stored steps and the name of this one have more than limit bytes. limit is
+// Options.MaxStepBytes.
 func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte, stored bool, err error) {
 	for {
 		s.mu.Lock()

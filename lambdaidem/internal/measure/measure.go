@@ -72,7 +72,8 @@ func settles(k lambdaidem.Kind) bool {
 	}
 }
 
-// ran reports whether an event of this kind gives the result of a call whose handler ran.
+// ran reports whether an event of this kind is the result of a call that has run its handler, and
+// was neither replayed nor refused.
 func ran(k lambdaidem.Kind) bool {
 	switch k {
 	case lambdaidem.EventNew, lambdaidem.EventReleased, lambdaidem.EventUncertain, lambdaidem.EventAnswerLost:

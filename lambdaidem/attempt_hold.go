@@ -1,0 +1,52 @@
+package lambdaidem
+
+import (
+	"context"
+	"time"
+)
+
+// This file decides about the record of an attempt that died under policy Hold: such a record
+// waits for an operator, and must not expire before.
+
+// abandoned refuses a call whose record has a dead attempt and waits for an operator. If the
+// record has changed since it was read, the caller receives what the changed record means.
+func (a *attempt) abandoned(ctx context.Context, rec Record) decision {
+	now, err := a.hold(ctx, rec)
+	if err != nil {
+		return a.notHeld(err)
+	}
+	switch means := a.meaningOf(now); {
+	case means == isFinished, means == isMismatch:
+		return a.fromRecord(ctx, means, now)
+	case means != isAbandoned:
+		return a.inProgress(ctx)
+	}
+	a.report(ctx, EventAbandoned, nil)
+	return decision{refusal: attemptAbandoned()}
+}
+
+// hold removes the expiry of a dead attempt's record, if the policy is Hold, and returns the
+// record as it is then. A record that was acquired under Hold has no expiry. One that was acquired
+// under Rerun must not expire either, once the caller is told that the earlier attempt may have
+// had its effect: after the expiry, the next retry would run the handler.
+func (a *attempt) hold(ctx context.Context, rec Record) (Record, error) {
+	store, ok := a.g.store.(Holder)
+	if !ok || a.g.opts.Policy != Hold || rec.Held() {
+		return rec, nil
+	}
+	asked := time.Now()
+	now, err := store.Hold(ctx, rec, a.g.opts.Clock())
+	a.spent(asked)
+	if err != nil {
+		a.report(ctx, EventStoreError, err)
+	}
+	return now, err
+}
+
+// notHeld refuses a call because hold has failed with err. The next retry tries again.
+func (a *attempt) notHeld(err error) decision {
+	if a.started { // with FailOpen, the handler has run
+		return a.unknown(err)
+	}
+	return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}
+}
