@@ -45,7 +45,7 @@ func TestD4_FailuresOfOtherVersions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &c.failure
 			written, ok := failureField{&f}.write().(*types.AttributeValueMemberM)
-			if !ok || !cmp.Equal(map[string]types.AttributeValue(c.stored), written.Value, cmp.AllowUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{})) {
+			if !ok || !cmp.Equal(c.stored, written.Value, cmp.AllowUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{})) {
 				t.Errorf("it is written as %v; want %v", written, c.stored)
 			}
 			c.stored["later"] = number(1)

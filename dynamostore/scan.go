@@ -136,7 +136,7 @@ func (l *layout) scanPosition(last attributes) string {
 		return string(id)
 	}
 	_ = takeValue(&sortKey, last[l.sortKey()])
-	both, _ := json.Marshal([2]text{id, sortKey}) // can't fail
+	both, _ := json.Marshal([2]string{string(id), string(sortKey)}) //nolint:errchkjson // strings can always be encoded
 	return string(both)
 }
 

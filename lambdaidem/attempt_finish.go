@@ -229,7 +229,7 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 		// attempt may carry out the call, or may have done so, but the handler's answer, such
 		// as a 402, tells the client not to repeat the request: the caller is refused, and
 		// learns from a retry what became of the other attempt.
-		if means != isFinished && !(end.final && a.mayBeCarriedOut(rec)) {
+		if means != isFinished && (!end.final || !a.mayBeCarriedOut(rec)) {
 			return decision{}
 		}
 	}
