@@ -315,22 +315,22 @@ func (a *attempt) acquired(ctx context.Context, over, rec Record) {
 	}
 }
 
-// notAcquired decides what follows after the claim of the record, or Preparer.Prepare, has
-// failed with err. seen is the record that the claim was to take over. If mayRun is true,
-// the handler may run without a lease, which only Options.FailOpen permits. Otherwise d
-// refuses the call.
+// notAcquired decides what happens after a claim or Preparer.Prepare has failed with err.
+// seen is the record that the claim was to take over, or the zero Record if there is none.
+// If mayRun is true, the handler may run without a lease, which only Options.FailOpen
+// permits. Otherwise d refuses the call.
 //
-// Even with FailOpen, the handler must not run if it might repeat a step that an earlier
-// attempt has stored. The handler therefore does not run in these cases:
+// Even with FailOpen, the handler must not repeat a step that an earlier attempt has stored.
+// So it does not run in these cases:
 //
-//   - The record seen has steps.
+//   - seen.Steps is not empty.
 //   - seen is the record of a dead attempt, and the claim may have taken it over. The dead
 //     attempt may have stored a step after seen was read.
-//   - Before the claim, the function lookUp has read a record that has steps or is damaged,
-//     or that the call may not take over.
+//   - Before the claim, the method lookUp has read a record that has steps or is damaged, or
+//     that the call may not take over.
 //
-// The handler does not run either if the context has ended, or if the record is damaged or
-// belongs to another program.
+// The handler does not run either if the context has ended, or if err says that the record is
+// damaged or belongs to another program.
 func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, mayRun bool) {
 	if reasonOf(err) == ReasonForeign {
 		a.report(ctx, EventUnreadable, err)

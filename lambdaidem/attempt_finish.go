@@ -217,9 +217,9 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	return a.unknown(err)
 }
 
-// unstoredEnding returns how a call has ended whose handler ran without a lease, because of
-// Options.FailOpen, and whose answer is not stored. A failure that is not stored does not settle
-// the call: an attempt that the guard knows nothing of may succeed, or have succeeded.
+// unstoredEnding returns attempt.innerEnding for a call that ran without a lease, because of
+// Options.FailOpen, if its answer is not stored. A failure then counts as OutcomeReleased: another
+// attempt, of which the guard knows nothing, may succeed or may have succeeded.
 func unstoredEnding(end ending) Outcome {
 	if end.outcome == OutcomeFailed {
 		return OutcomeReleased
@@ -227,8 +227,9 @@ func unstoredEnding(end ending) Outcome {
 	return end.outcome
 }
 
-// mayBeCarriedOut reports whether, according to its record, another attempt may carry out this
-// call, or may have done so.
+// mayBeCarriedOut reports whether another attempt may carry out this call, or may have done so.
+// That is so if rec, the current record, is completed or half done, unless its payload is known to
+// be another one.
 func (a *attempt) mayBeCarriedOut(rec Record) bool {
 	return (rec.State == Completed || isHalfDone(rec)) && a.call.comparePayload(rec.Fingerprint) != anotherPayload
 }
@@ -240,11 +241,11 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	means := a.meaningOf(rec)
 	if a.failedOpen {
 		a.innerEnding = unstoredEnding(end)
-		// With FailOpen, the caller receives the handler's answer, except in two cases.
-		// First, the record has an answer: the caller receives that answer. Second, another
-		// attempt may carry out the call, or may have done so, but the handler's answer, such
-		// as a 402, tells the client not to repeat the request: the caller is refused, and
-		// learns from a retry what became of the other attempt.
+		// With FailOpen, the caller receives the handler's answer, with two exceptions. If
+		// the record has an answer, the caller receives that answer. If the handler's answer
+		// is final, such as a 402, and another attempt may carry out the call, or may have
+		// done so, the caller is refused. After a final answer, the client would not repeat
+		// the request, and would not learn what became of the other attempt.
 		if means != isFinished && !(end.final && a.mayBeCarriedOut(rec)) {
 			return decision{}
 		}
@@ -293,8 +294,8 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 		if a.mayHoldLease {
 			a.rememberClaim(ctx, why, rec, err)
 		}
-		// For an outer handler, this call is not settled. Another attempt may carry it out, or
-		// may have done so; and steps that have run in this attempt are not stored.
+		// An outer guarded call must treat this call as not settled. Another attempt may carry
+		// it out, or may have done so, and steps that have run in this attempt are not stored.
 		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased)
 		if a.txMayCommit {
 			a.report(ctx, EventUncertain, why)
@@ -306,7 +307,7 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 		}
 	case errors.Is(err, ErrLeaseLost):
 		a.report(ctx, EventLeaseLost, why)
-		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // for an outer handler, this call is not settled: the other attempt may carry it out
+		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // an outer guarded call must treat this call as not settled: the other attempt may carry it out
 		return decision{}, &rec
 	default:
 		defer a.rememberClaim(ctx, why, rec, err) // deferred, because Options.Observer may panic

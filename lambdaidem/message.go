@@ -13,9 +13,10 @@ import (
 
 // MessageKey is the name under which a sender gives the idempotency key of a message. For
 // SQS and SNS, it is the name of a message attribute, which must have type String. For Kafka
-// and RabbitMQ, it is the name of a header, and for ActiveMQ of a property. EventBridge events have no attributes. For them, it is
-// the name of a member of the event's detail, which must be a string. For a message of a
-// WebSocket API, it is the name of a member of the body.
+// and RabbitMQ, it is the name of a header. For ActiveMQ, it is the name of a property.
+// EventBridge events have no attributes. For them, it is the name of a member of the event's
+// detail, which must be a string. For a message of a WebSocket API, it is the name of a
+// member of the body, which must be a string too.
 const MessageKey = "x-idempotency-key"
 
 // message is a message or stream record of any event source.
