@@ -85,7 +85,7 @@ func (k sortKey) present() bool            { return k.it.ID != "" }
 func (k sortKey) size() int                { return len(k.it.ID) }
 func (k sortKey) appendTo(b []byte) []byte { return (*text)(&k.it.ID).appendTo(b) }
 
-// take sets item.SortKey, and not item.ID, so that strange can compare the two.
+// take sets item.SortKey and not item.ID, so that the method item.strange can compare the two.
 func (k sortKey) take(r *lowlevel.Reader) string { return (*text)(&k.it.SortKey).take(r) }
 
 // optionalText is a string attribute that can be absent or be the empty string.
@@ -176,8 +176,8 @@ func (p *payload) take(r *lowlevel.Reader) string {
 // the item does not have the attribute.
 type failureField struct{ of **lambdaidem.Failure }
 
-// The members of the attribute failure. A member with the comment "optional" is absent if it
-// would be empty or zero.
+// The members of the map in the attribute "failure". A member with the comment "optional" is
+// absent if its value would be empty or zero.
 const (
 	failureCode    = "code"    // S
 	failureType    = "type"    // S, optional
@@ -231,7 +231,7 @@ func (f failureField) take(r *lowlevel.Reader) string { return takeRare(r, f) }
 // in parts. If *of is nil, the item does not have the attribute.
 type partsField struct{ of **parts }
 
-// The members of the attribute parts.
+// The members of the map in the attribute "parts".
 const (
 	partsCount    = "count"    // N, the number of parts; 0 if the record has the stored bytes
 	partsLength   = "length"   // N, the size of the answer in bytes, before compression and encryption

@@ -23,9 +23,9 @@ const maxConns = 100
 //
 // A frozen process does not notice that DynamoDB has closed an idle connection, or that a
 // network device has forgotten it. The first request after the freeze then fails, or waits for
-// Options.AttemptTimeout, before the SDK sends it again over a new connection. The client of
-// HTTPClient does not reuse a connection that has been idle for more than 50 seconds by the
-// wall clock, which the process reads after the freeze.
+// Options.AttemptTimeout, before the SDK sends it again over a new connection. The client that
+// HTTPClient returns does not reuse a connection that has been idle for more than 50 seconds. It
+// measures this time by the wall clock, so the duration of a freeze counts.
 //
 // The client opens at most 100 connections to a host, and keeps them when they are idle. Further
 // requests wait for a connection, and Options.AttemptTimeout includes that wait. If DynamoDB

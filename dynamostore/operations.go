@@ -72,7 +72,7 @@ func withOperation(before []Operation, one Operation) []Operation {
 // list is empty, the attribute is absent.
 type operations []Operation
 
-// The members of each element of the attribute operations, which is a map.
+// The members of an operation. The attribute "operations" is a list of maps with these members.
 const (
 	operationWhat    = "what"    // S
 	operationBy      = "by"      // S

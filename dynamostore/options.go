@@ -116,10 +116,10 @@ type Options struct {
 
 	// SortKeyAttribute is the name of the table's sort key, a string attribute. Set it for a
 	// table of several kinds of items ("single-table design") that has a sort key. Every
-	// item of this package has the same value in both key attributes: the record's id, or the
-	// id of a part of its answer, which begin with "lambdaidem#". So a record is spread over
-	// the partitions like a record in a table without a sort key, and an index whose
-	// partition key is the sort key has no hot partition.
+	// item of this package has the same value in both key attributes: the id of a record, or
+	// the id of a part of an answer. Both begin with "lambdaidem#". So the records are spread
+	// over the partitions as in a table without a sort key. An index whose partition key is
+	// the table's sort key has no hot partition either.
 	//
 	// All stores and tools that use one table need the same value, because a table's key
 	// can't be changed. Default: none, the table has only a partition key.

@@ -76,8 +76,8 @@ func (s *Store) scanAll(ctx context.Context, after string, limit int32) (page, e
 	return s.scan(ctx, after, &dynamodb.ScanInput{Limit: aws.Int32(limit), ConsistentRead: aws.Bool(true)})
 }
 
-// scan sends a Scan for the page that begins at after, the field next of the page before. If
-// after is empty, it reads the first page.
+// scan sends a Scan for one page of the table. The parameter after is the field next of the
+// previous page, or empty for the first page.
 func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) (page, error) {
 	in.TableName, in.ReturnConsumedCapacity = aws.String(s.table), types.ReturnConsumedCapacityTotal
 	if after != "" {

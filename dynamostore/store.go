@@ -126,11 +126,14 @@ func (s *Store) locked(claim lambdaidem.Claim) *item {
 	return it
 }
 
-// withoutKey returns the result of Acquire if the store has no key with which the attempt
-// could encrypt its answer. Acquire then does not take the lease. If claim.Over is nil and
-// there is a record, withoutKey returns that record, because the guard may be able to
-// replay its answer or refuse the call. If the item is no valid record, withoutKey returns the
-// error of reading it. Otherwise it returns err, the error of fetching the key.
+// withoutKey returns the result of Acquire if the key with which the attempt would encrypt
+// its answer can't be fetched. err is the error of fetching it. Acquire then does not take
+// the lease.
+//
+// If the claim was to create a record (claim.Over is nil) and there already is one,
+// withoutKey returns that record, because the guard may be able to replay its answer or
+// refuse the call. If the existing item is damaged or not a record, withoutKey returns the
+// error of reading it. Otherwise it returns err.
 func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err error) (lambdaidem.Record, error) {
 	if claim.Over == nil {
 		switch seen, unread := s.Get(ctx, claim.ID, claim.Now); {

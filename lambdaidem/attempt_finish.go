@@ -224,11 +224,11 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	means := a.meaningOf(rec)
 	if a.failedOpen {
 		a.innerEnding = unstoredEnding(end)
-		// With FailOpen, the caller receives the handler's answer, except in two cases.
-		// First, the record has an answer: the caller receives that answer. Second, another
-		// attempt may carry out the call, or may have done so, but the handler's answer, such
-		// as a 402, tells the client not to repeat the request: the caller is refused, and
-		// learns from a retry what became of the other attempt.
+		// With FailOpen, the caller receives the handler's answer, with two exceptions. If
+		// the record has an answer, the caller receives that answer. If the handler's answer
+		// is final, such as a 402, and another attempt may carry out the call, or may have
+		// done so, the caller is refused. After a final answer, the client would not repeat
+		// the request, and would not learn what became of the other attempt.
 		if means != isFinished && (!end.final || !a.mayBeCarriedOut(rec)) {
 			return decision{}
 		}
@@ -277,8 +277,8 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 		if a.mayHoldLease {
 			a.rememberClaim(ctx, why, rec, err)
 		}
-		// For an outer handler, this call is not settled. Another attempt may carry it out, or
-		// may have done so; and steps that have run in this attempt are not stored.
+		// An outer guarded call must treat this call as not settled. Another attempt may carry
+		// it out, or may have done so, and steps that have run in this attempt are not stored.
 		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased)
 		if a.txMayCommit {
 			a.report(ctx, EventUncertain, why)
@@ -290,7 +290,7 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 		}
 	case errors.Is(err, ErrLeaseLost):
 		a.report(ctx, EventLeaseLost, why)
-		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // for an outer handler, this call is not settled: the other attempt may carry it out
+		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // an outer guarded call must treat this call as not settled: the other attempt may carry it out
 		return decision{}, &rec
 	default:
 		defer a.rememberClaim(ctx, why, rec, err) // deferred, because Options.Observer may panic

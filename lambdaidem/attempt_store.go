@@ -77,8 +77,10 @@ func (a *attempt) claimAt(now time.Time, over Record) Claim {
 	return c
 }
 
-// boundOver returns why a claim over the record rec must refuse another payload. A record in
-// progress can be taken over only if its attempt has died.
+// boundOver returns Claim.Bound for a claim that takes over the record rec. If rec is in progress,
+// its attempt has died, because a live lease can't be taken over. The result is then
+// BoundByDeadAttempt, unless rec has BoundByInnerCall, which has priority. If rec is not in
+// progress, the result is rec.Bound.
 func boundOver(rec Record) string {
 	if rec.State == InProgress && rec.Bound != BoundByInnerCall {
 		return BoundByDeadAttempt

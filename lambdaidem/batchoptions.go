@@ -39,12 +39,12 @@ type BatchOptions[M any] struct {
 	// the messages that the first has handled.
 	Operation string
 	// FingerprintAttributes names attributes of SQS and SNS messages, headers of Kafka and
-	// RabbitMQ messages, or properties of ActiveMQ messages, that belong to the payload, such as a tenant or a currency that is not in the
-	// body. Two messages with
-	// the same key must agree in these attributes: both must have the same ones, with the
-	// same types and values. Otherwise the later message fails with [ErrPayloadMismatch].
-	// Case does not matter in the names. Default: none, because tracers add attributes that
-	// differ each time a sender sends a message again.
+	// RabbitMQ messages, or properties of ActiveMQ messages, that belong to the payload, such
+	// as a tenant or a currency that is not in the body. Two messages with the same key must
+	// agree in these attributes: both must have the same ones, with the same types and
+	// values. Otherwise the later message fails with [ErrPayloadMismatch]. Case does not
+	// matter in the names. Default: none, because tracers add attributes that differ each
+	// time a sender sends a message again.
 	//
 	// After a change of the list, a message whose record was made before the change fails
 	// with [ErrPayloadMismatch].

@@ -64,9 +64,10 @@ type Error struct {
 	// unsure is set in an ErrPayloadMismatch if the payload may be the same after all: the
 	// record's fingerprint was made under settings that this guard does not know.
 	unsure bool
-	// unfinished is set if unsure is set and the record is not completed, or is completed as
-	// failed, which for a message only an operator does. An earlier
-	// attempt may then have begun the same call and not finished it.
+	// unfinished is set if unsure is set and the record is not completed, or is completed with
+	// OutcomeFailed. Only BatchOptions.Discard depends on it: an earlier attempt may have begun
+	// the same message without finishing it. Only an operator completes the record of a message
+	// with OutcomeFailed.
 	unfinished bool
 	// forNow is set if the guard may accept the call later, because a function of the
 	// application, such as Options.Key, has failed to find the key or the principal. The

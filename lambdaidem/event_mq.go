@@ -114,8 +114,8 @@ func rabbitMQText(header any) (text string, ok bool) {
 	return string(decoded.Bytes), true
 }
 
-// setData sets the body of a message to its data, which is base64. If it is not, the fingerprint
-// covers the text as it is.
+// setData decodes the data of a message, which is base64, and sets the message's body to the
+// result. If the data is not base64, the body is nil, and the fingerprint covers the data as text.
 func (m *message) setData(data string) {
 	var err error
 	if m.body, err = base64.StdEncoding.DecodeString(data); err != nil { // Lambda sends no such data

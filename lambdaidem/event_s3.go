@@ -74,16 +74,16 @@ func S3Key(r events.S3EventRecord) string {
 	return "s3_" + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// SortableSequencer returns the sequencer of an S3 event notification in a form that sorts as a
-// string. Of two notifications about the same object, the one whose form is greater is the later
-// one. The forms can be compared in Go, by < and >, and in a condition of DynamoDB:
+// SortableSequencer converts the sequencer of an S3 event notification to a string that can be
+// compared. If two notifications are about the same object, the later one has the greater string.
+// Compare the strings in Go, by < and >, or in a condition of DynamoDB:
 //
 //	"attribute_not_exists(sequencer) OR sequencer < :this"
 //
-// Sequencers are hexadecimal numbers of different lengths, so they don't sort as strings by
-// themselves (Amazon S3, "Event message structure"). The form is the number of digits without
-// leading zeros, in three digits, a hyphen, and these digits: "016-55AED6DCD90281E5". The form of a
-// missing sequencer, "", is less than all others.
+// A sequencer itself does not sort as a string, because it is a hexadecimal number without a fixed
+// length (Amazon S3, "Event message structure"). SortableSequencer removes leading zeros, and
+// prepends the number of the remaining digits and a hyphen: "016-55AED6DCD90281E5". The number has
+// three digits. For a missing sequencer, "", the result is less than for any other.
 func SortableSequencer(sequencer string) string {
 	digits := strings.TrimLeft(strings.ToUpper(sequencer), "0")
 	return fmt.Sprintf("%03d-%s", len(digits), digits)

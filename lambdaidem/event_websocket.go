@@ -11,22 +11,22 @@ import (
 type APIGatewayWebSocketHandler = func(context.Context, events.APIGatewayWebsocketProxyRequest) (events.APIGatewayProxyResponse, error)
 
 // APIGatewayWebSocket guards a handler of the messages that clients send over an API Gateway
-// WebSocket API. The route key is the route. Clients connect and disconnect unguarded: these
-// events carry no operation of the client's. Options.Methods does not matter.
+// WebSocket API. The route key is the route. Events of type CONNECT or DISCONNECT run unguarded,
+// because they carry no operation of the client. Options.Methods is ignored.
 //
 // A message has no headers, so its key is in its body. By default, the key is the member
-// [MessageKey] of the body, which must then be a JSON object. Options.Key returns the key instead,
-// if it is set. The gateway's own ids, such as the messageId, are no keys: a message that a client
-// sends again has new ones.
+// [MessageKey] of the body, which must then be a JSON object. If Options.Key is set, it returns the
+// key instead. The gateway's own ids, such as the messageId, can't serve as keys, because they
+// change when a client sends a message again.
 //
-// The caller is the one that the authorizer of $connect has named, because the gateway repeats its
-// result in the events of all messages of the connection. The connection names no caller: a
-// client that connects again to retry has another connection.
+// The caller is the one that the authorizer of $connect has named: the gateway repeats the
+// authorizer's result in the event of each message. The connection's id does not identify the
+// caller, because a client that connects again gets another one.
 //
 // API Gateway passes a response to the client only if the route has a route response (API Gateway,
-// "Set up route responses for WebSocket APIs"). Without one, the client receives no replay and no
-// refusal by the guard either. With one, it receives the body. Options.OnReplay and
-// Options.OnOwnAnswer can put a mark into the body, because no header reaches the client.
+// "Set up route responses for WebSocket APIs"). Without one, the client receives neither replays
+// nor refusals by the guard. With one, the client receives the body, but no headers. To mark a
+// replay or a refusal, change the body in Options.OnReplay or Options.OnOwnAnswer.
 func (g *Guard) APIGatewayWebSocket(h APIGatewayWebSocketHandler) APIGatewayWebSocketHandler {
 	g = g.With(func(o *Options) {
 		o.Methods = []string{webSocketMessage}
@@ -53,9 +53,9 @@ func keyInBody(_ context.Context, r *Request) (string, error) {
 
 type webSocketAPI struct{}
 
-// request converts an event. The method is the type of the event, except that an event of an
-// unknown type counts as a message, so that it is guarded. The route key of an event does not
-// show its type: a client can name the route $connect in a message.
+// request converts an event. The method is the event's type: CONNECT, DISCONNECT or MESSAGE. An
+// event of an unknown type counts as a message, so that it is guarded. The route key can't replace
+// the type, because a client can send a message with the route key $connect.
 func (webSocketAPI) request(e *events.APIGatewayWebsocketProxyRequest, r *Request) {
 	about := &e.RequestContext
 	*r = Request{

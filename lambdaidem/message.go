@@ -17,7 +17,7 @@ import (
 //   - Kafka, RabbitMQ: a header
 //   - ActiveMQ: a property
 //   - EventBridge: a member of the event's detail, which must be a string
-//   - WebSocket APIs: a member of the message's body
+//   - WebSocket APIs: a member of the message's body, which must be a string
 const MessageKey = "x-idempotency-key"
 
 // message is a message or stream record of any event source.

@@ -1,8 +1,8 @@
 // Package watch is a Lambda function on a schedule that finds attempts that died. An attempt
-// that died can't report itself, because its process is gone. What it leaves is a lease that
-// has ended and a record that nobody completed. The function counts such leases, and the
-// records that are held for an operator, and writes their number and age as CloudWatch
-// metrics. It also writes whether the table's TTL is enabled.
+// that died can't report itself, because its process is gone. It leaves a lease that has ended
+// and a record that nobody completed. The function counts such leases, and the records that
+// are held for an operator, and writes their number and age as CloudWatch metrics. It also
+// writes whether the table's TTL is enabled.
 //
 // This is the whole program:
 //
@@ -23,9 +23,9 @@
 //
 // The function only reads. It releases no record, because a release states that the attempt had
 // no effect, and the effects of an attempt that died are unknown. Under policy Rerun, no release
-// is needed: the next request takes the record over. A release would only let another payload
-// use the key, and let a guard with policy Hold run a handler that it must not run. Under
-// policy Hold, a person decides.
+// is needed: the next request takes the record over. A release would only do harm: a request
+// with another payload could use the key, and a guard with policy Hold would run the handler
+// without an operator's decision. Under policy Hold, an operator decides.
 //
 // [Handler] is for a program that configures its store or its metrics in Go.
 package watch

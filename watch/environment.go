@@ -39,8 +39,8 @@ const (
 // a watch with fewer shards does not see the leases in the others.
 //
 // If a variable is missing or invalid, or the AWS configuration can't be loaded, Main logs the
-// reason and ends the process with status 1. It logs to the default logger of log/slog, which it sets to
-// that of [lambdacontext.NewLogger].
+// reason and ends the process with status 1. Main sets the default logger of log/slog to that
+// of [lambdacontext.NewLogger].
 func Main() {
 	slog.SetDefault(lambdacontext.NewLogger())
 	handler, err := fromEnvironment(context.Background())

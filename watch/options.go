@@ -28,8 +28,10 @@ type Options struct {
 	// of the Lambda function.
 	Metrics *emf.Observer
 
-	// Log receives the record of each dead lease, up to 20 in one invocation, and the
-	// problems of the look. Default: slog.Default() at the time of the call of Handler.
+	// Log receives the record of each dead lease, up to 20 in one invocation. It also
+	// receives an error for a record that can't be read, for a search that runs out of time,
+	// and for a TTL that is off or unknown. Default: the result of slog.Default when Handler
+	// is called.
 	Log *slog.Logger
 }
 
@@ -48,7 +50,7 @@ const leastRate = 0.001
 // If the query of the index fails, the handler writes no metrics of leases and returns the
 // error, because every number would be too small. It stops looking 2 s before the deadline
 // of its context. If it has found leases by then, it writes their number, logs that there may
-// be more, and returns nil.
+// be more, and returns nil. If it has found none, it returns an error.
 //
 // Handler panics if store is nil or Options.Rate is less than its minimum.
 func Handler(store *dynamostore.Store, optFns ...func(*Options)) func(context.Context) error {

@@ -66,7 +66,8 @@ func (it *record) answer(language Language, asString bool) ([]byte, error) {
 }
 
 // native converts a value that Powertools for TypeScript has stored to a value for encoding/json.
-// A missing value is the undefined that a function returned, which Lambda sends as null.
+// If v is nil, the old function returned undefined. The result is then nil, because Lambda sends
+// undefined as null.
 func native(v types.AttributeValue) (any, error) {
 	switch v := v.(type) {
 	case nil, *types.AttributeValueMemberNULL:
@@ -99,7 +100,7 @@ func native(v types.AttributeValue) (any, error) {
 	return nil, fmt.Errorf("its answer has a %T, which JSON does not have", v)
 }
 
-// tree decodes one JSON value, with the text of its numbers.
+// tree decodes one JSON value. Numbers become a json.Number, which keeps their text.
 func tree(text []byte) (any, error) {
 	if !json.Valid(text) { // a Decoder would ignore what follows the value
 		return nil, fmt.Errorf("%.50q", text)
@@ -110,9 +111,10 @@ func tree(text []byte) (any, error) {
 	return v, d.Decode(&v) //nolint:wrapcheck // can't happen: the text is valid
 }
 
-// lost returns the place of a value in stored that held does not have, such as "answer.body". It
-// returns "" if held has everything. held may have more members, and need not have a member that
-// is empty or null, because tags of encoding/json can omit those. at is the place of stored.
+// lost compares two JSON values, and returns the path of the first value in stored that is missing
+// or different in held, such as "answer.body". It returns "" if there is none. The parameter at is
+// the path of stored itself. Objects in held may have more members. A value that is null or missing
+// equals any empty value (see isEmpty), because tags of encoding/json can omit empty members.
 func lost(at string, stored, held any) string {
 	if isEmpty(stored) && isEmpty(held) && (stored == nil || held == nil) {
 		return ""
@@ -152,7 +154,8 @@ func lost(at string, stored, held any) string {
 	return at
 }
 
-// sameNumber reports whether two JSON numbers are equal. An integer must have the same digits.
+// sameNumber reports whether the JSON number b equals the stored number a. If a is an integer, b
+// must have the same text, because a float64 can't distinguish all large integers.
 func sameNumber(a, b string) bool {
 	if a == b || !strings.ContainsAny(a, ".eE") {
 		return a == b

@@ -15,35 +15,36 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// The codes of errors that [Find] returns, in addition to those of a guard.
+// The error codes of this package. [Find] also returns codes of package lambdaidem.
 const (
-	ErrPayloadMismatch  lambdaidem.Code = "powertools_payload_mismatch"  // 422: Powertools has a record of the data with another validated payload
+	ErrPayloadMismatch  lambdaidem.Code = "powertools_payload_mismatch"  // 422: the Powertools record of the data has a different validated payload
 	ErrRecordUnreadable lambdaidem.Code = "powertools_record_unreadable" // 500: the item is not a Powertools record, or its answer can't be returned as an Out
 )
 
-// ErrNoRecord is returned by a function that selects data, if Powertools stored no record for the
-// event, so that there is none to look for. See [Handler].
+// ErrNoRecord tells [Handler] to run the handler without a look-up. The function that selects the
+// data returns it for an event for which Powertools stored no record.
 var ErrNoRecord = errors.New("powertools: the old function stored no record for this event")
 
 // Selection is what the old function selected from an event.
 type Selection struct {
-	// Data is the data that identifies the event: what event_key_jmespath selects, or the
-	// whole event without one. For the format, see [Language.ID].
+	// Data is the data that identifies the event: the result of event_key_jmespath, or the
+	// whole event if the old function had no such option. For the format, see [Language.ID].
 	Data json.RawMessage
 
 	// Validated is the data that must be the same when the event is repeated: what
 	// payload_validation_jmespath selects. If it is nil, the payload is not compared.
 	Validated json.RawMessage
 
-	// ID is the id of the record, if [Language.ID] can't make it. The Data is ignored then.
+	// ID is the id of the record. Set it if [Language.ID] can't make the id. Find then
+	// ignores Data.
 	ID string
 }
 
 const (
-	retryAfter = time.Second // the Retry-After of refusals, as the default of a guard
+	retryAfter = time.Second // the Retry-After of refusals; a guard has the same default
 
-	// maxSkew is how much the clocks of two machines may differ, as lambdaidem.Options.MaxSkew
-	// is by default. An attempt counts as dead only maxSkew after its deadline.
+	// maxSkew is how much the clocks of two machines may differ: the default of
+	// lambdaidem.Options.MaxSkew. An attempt counts as dead only maxSkew after its deadline.
 	maxSkew = 2 * time.Second
 )
 
@@ -69,24 +70,28 @@ const (
 // looks again:
 //
 //   - [lambdaidem.ErrInProgress], 409: an attempt of the old function may still be running.
-//     It counts as running until 2 seconds after the deadline of its invocation.
+//     It counts as running until 2 seconds after the deadline of its invocation or, if the
+//     record does not have that deadline, until the record expires.
 //   - [lambdaidem.ErrStoreUnavailable], 503: the record could not be read.
-//   - [ErrPayloadMismatch], 422: Selection.Validated is set, and the record has another payload.
-//   - [ErrRecordUnreadable], 500: the item under this id is not a Powertools record, or its
-//     answer can't be decoded into an Out without a loss.
+//   - [ErrPayloadMismatch], 422: Selection.Validated is set, and the record has a different
+//     payload or none.
+//   - [ErrRecordUnreadable], 500: the item under this id is not a Powertools record, or an Out
+//     can't hold its whole answer.
 //   - Any other error, such as that of [Language.ID]: 503.
 //
 // The exception is [lambdaidem.ErrAttemptAbandoned], 409; see Options.Policy.
 //
 // # Answers
 //
-// The answer is decoded by encoding/json. Find refuses it if an Out can't hold all of it: if
-// the JSON of the Out lacks a member, or has another value for it. A null is refused unless the
-// JSON of a zero Out is null too. To convert an answer, pass a type that can hold it, such as
-// json.RawMessage, and convert it after Find.
+// Find decodes the answer with encoding/json. Then it encodes the result again, and compares it
+// with the stored answer. If a member or a value has been lost or changed, Find returns
+// [ErrRecordUnreadable]. But members that are null or empty may be lost, and a null in the answer
+// may become an empty value. If the whole answer is null, the JSON of a zero Out must be null too.
+// To convert an answer, let Out be a type that can hold it, such as json.RawMessage, and convert
+// the result of Find.
 //
-// In Java, a function that returns a String stores it without quotation marks. Find assumes that
-// if Out is a string.
+// If a Java function returns a String, Powertools stores it without quotation marks. So if the
+// language is Java and Out is a string type, Find returns the stored text as it is.
 func Find[Out any](ctx context.Context, r *Records, s Selection) (answer Out, found bool, err error) {
 	if r.ended() {
 		return answer, false, nil
@@ -159,7 +164,7 @@ func (r *Records) get(ctx context.Context, s Selection) (*record, error) {
 	return it, nil
 }
 
-// validate returns an error if the record has another payload than the given one.
+// validate returns an error unless the record has the hash of the given payload.
 func (r *Records) validate(it *record, payload json.RawMessage) error {
 	want, err := r.language.validation(r.opts.Hash, payload)
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 // Handler returns a handler that first looks for the answer that Powertools has stored for the
 // event; see [Find]. If there is one, it is the handler's answer. Otherwise h runs.
 //
-// Pass the result to a guard. The guard then has its own record of the call when the handler looks,
-// and stores the answer. A call that the guard lets through unguarded, such as a GET, runs h
-// without a look-up.
+// Pass the returned handler to a guard. The guard acquires its own record of the call before the
+// look-up, and stores the answer. There is no look-up, and h runs, for a call that the guard lets
+// through unguarded, such as a GET, and for every call after Options.Until.
 //
 //	guard.APIGatewayV2(powertools.Handler(records, selectOrder, createPayment))
 //	lambdaidem.Handler(guard, "charge", key, powertools.Handler(records, selectCharge, charge))
 //
-// The function sel returns what the old function selected from an event. If it returns
-// [ErrNoRecord], h runs without a look-up. If it returns another error, h does not run. The
-// guard then releases its record, and an HTTP client receives the response of an error made by
-// [lambdaidem.Reject], or else a 503.
+// The function sel returns what the old function selected from an event. If sel returns
+// [ErrNoRecord], h runs without a look-up. If sel returns another error, h does not run, and the
+// guard releases its record. An HTTP client then receives the response of the error, if
+// [lambdaidem.Reject] made it, and otherwise a 503.
 func Handler[In, Out any](
 	r *Records, sel func(context.Context, In) (Selection, error), h func(context.Context, In) (Out, error),
 ) func(context.Context, In) (Out, error) {

@@ -22,9 +22,9 @@ const (
 	DotNet     Language = ".NET"
 )
 
-// ErrNothingSelected is returned by [Language.ID] for data that Powertools treats as missing.
-// Powertools does not store a record for such data, except that .NET stores one record for all
-// of it. The data is missing if it is
+// ErrNothingSelected is the error of [Language.ID] for data that Powertools treats as missing.
+// Powertools stores no record for such data, with one exception: in .NET, all events with such
+// data share one record. The data is missing if it is
 //
 //   - null, in every language;
 //   - an empty string, in Python and .NET;
@@ -37,23 +37,25 @@ var ErrNothingSelected = errors.New("powertools: the selected data is missing; "
 //
 //	powertools.Python.ID("payments.app.handler", []byte(`{"order": 42}`))
 //
-// The prefix is the part of the id before "#"; see [New]. The data is JSON: what the JMESPath
-// expression event_key_jmespath selects from the event, or the whole event without one. ID
-// hashes with MD5, the default of Powertools. For another hash, set Options.Hash.
+// The prefix is the part of the id before "#"; see [New]. The data is JSON: the result of the
+// JMESPath expression event_key_jmespath, or the whole event if the old function had no such
+// expression. ID hashes with MD5, the default of Powertools. For another hash, set Options.Hash.
 //
 // ID returns an error if it can't reproduce the id that Powertools makes:
 //
-//   - The data is not valid JSON, or an object in it has two members of one name.
+//   - The data is not valid JSON, has invalid UTF-8 or an unpaired surrogate, or has an object
+//     in which two members have the same name.
 //   - The data is missing: [ErrNothingSelected].
-//   - TypeScript: an object with a member name that has a non-ASCII capital letter. Powertools
-//     sorts the members by their lower-case names, and versions of Unicode differ in these.
-//   - Java: a number with a fraction or an exponent that is not zero, is not between 0.001
-//     and 10,000,000, or has more than 15 digits. Versions of Java write some of these
-//     numbers differently.
+//   - TypeScript: the name of a member has a capital letter outside ASCII. Powertools sorts the
+//     members by their lower-case names, and the lower case of such a letter depends on the
+//     version of Unicode.
+//   - Java: a number with a fraction or an exponent has an absolute value below 0.001 or of at
+//     least 10,000,000, or needs more than 15 digits. Versions of Java write some of these
+//     numbers differently. A number that is zero is accepted.
 //
-// In Java and .NET, the order of an object's members counts, and must be the one in which the
-// old function wrote them. White space counts in .NET only. ID can't check this. It is not a
-// problem if the data is a text or a number.
+// ID can't check whether the data is written as the old function wrote it. In Java and .NET, the
+// members of an object must be in the same order. In .NET, white space and escapes in an object
+// or array, and the digits of a number, must be the same too.
 func (l Language) ID(prefix string, data json.RawMessage) (string, error) {
 	return l.id(md5.New, prefix, data)
 }
@@ -117,8 +119,8 @@ func (l Language) hash(newHash func() hash.Hash, v *value) (string, error) {
 	if l == TypeScript {
 		return base64.StdEncoding.EncodeToString(sum), nil
 	}
-	// Java removes leading zeros and fills up to 32 digits. This differs from all digits only
-	// for a longer hash than MD5 that begins with a zero digit.
+	// Powertools for Java removes leading zeros and then pads to 32 digits, the length of an
+	// MD5 hash. So only a longer hash loses its leading zeros.
 	digits := hex.EncodeToString(sum)
 	for l == Java && len(digits) > 32 && digits[0] == '0' {
 		digits = digits[1:]

@@ -17,8 +17,8 @@ type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 }
 
-// Records are the records that a function with Powertools has stored in one table. Create them
-// with [New]. Records are safe for concurrent use.
+// Records finds the records that Powertools has stored for one function in one table. Create it
+// with [New]. It is safe for concurrent use.
 type Records struct {
 	client   Client
 	table    string
@@ -27,7 +27,7 @@ type Records struct {
 	opts     Options
 }
 
-// Options configure [New]. The zero value of each field selects its default.
+// Options configure [New]. New sets every field to its default before it calls optFns.
 type Options struct {
 	// Until is the end of the migration. From then on, no record is read, and [Find] finds
 	// nothing. Set it to the time at which the old function was stopped, plus the expiry of its
@@ -35,12 +35,13 @@ type Options struct {
 	// record.
 	Until time.Time
 
-	// Policy decides about a record in progress whose attempt died, which Powertools would
-	// rerun. Nobody knows what effects that attempt had. With [lambdaidem.Rerun], the
-	// default, the handler runs, as with Powertools. With [lambdaidem.Hold], [Find] returns
-	// an Uncertain error with the code ErrAttemptAbandoned. A guard with policy Hold then
-	// lets no call run the handler until an operator has settled its record; see
-	// docs/powertools.md. Set Hold only if the guard has policy Hold too.
+	// Policy decides what happens if an attempt of the old function died and left its record
+	// in progress. Nobody knows what effects that attempt had. With [lambdaidem.Rerun], the
+	// default, the handler runs, as it would with Powertools. With [lambdaidem.Hold], [Find]
+	// returns an Uncertain error with the code ErrAttemptAbandoned. A guard with policy Hold
+	// then does not run the handler again until an operator decides; see docs/powertools.md.
+	// Set Hold only if the guard has policy Hold too. Under a guard with policy Rerun, retries
+	// would get the error again and again, until the Powertools record expires.
 	Policy lambdaidem.Policy
 
 	// Hash is the hash function of the old function's configuration (hash_function). Default:
@@ -58,8 +59,9 @@ type Options struct {
 	// empty, or the other way round.
 	PartitionKey string
 
-	// Each of the fields below names one attribute of a record, as the old function was
-	// configured. The defaults are those of Powertools.
+	// Each of the fields below names one attribute of a record. Set it to the value that the
+	// old function used for the Powertools option in parentheses. The defaults are those of
+	// Powertools.
 	IDAttribute                   string // the partition key (key_attr); default "id"
 	StatusAttribute               string // the state of the record (status_attr); default "status"
 	ExpirationAttribute           string // when the record expires, in epoch seconds (expiry_attr); default "expiration"
@@ -71,18 +73,19 @@ type Options struct {
 	Clock func() time.Time
 }
 
-// New returns the records of a function with Powertools in the given table, which is a name or an
-// ARN.
+// New returns the records that Powertools has stored for one function in the given table. The
+// table is a name or an ARN.
 //
 // The prefix is the part of every id before "#". If the old function was configured with a
-// key_prefix, it is that prefix. Otherwise Powertools makes it from the name of the Lambda
-// function, which is payments here:
+// key_prefix, the prefix is that value. Otherwise Powertools makes the prefix from the name of
+// the Lambda function. For a Lambda function named payments, it is:
 //
 //   - Python: the function's name, the module and the qualified name of the decorated function,
 //     such as "payments.app.handler".
-//   - TypeScript: the function's name, such as "payments".
-//   - Java: the function's name and the method, such as "payments.handleRequest", or the name
-//     that was passed to Idempotency.makeIdempotent, which is "function" by default.
+//   - TypeScript: the function's name, "payments".
+//   - Java: the function's name and the method, such as "payments.handleRequest". With
+//     Idempotency.makeIdempotent, the name that was passed to it takes the place of the method,
+//     by default "function": "payments.function".
 //   - .NET: the function's name and the method, such as "payments.Handler".
 //
 // The surest way is to look at the ids in the table. New panics if an argument is empty, the

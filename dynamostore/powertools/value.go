@@ -14,7 +14,7 @@ import (
 // object's members and the text of numbers, which some languages hash.
 type value struct {
 	kind     kind
-	raw      []byte   // the text of the value in the data, without white space around it
+	raw      []byte   // the text of an object or array in the data, without white space around it
 	text     string   // a decoded string, or the text of a number
 	names    []string // the names of an object's members, in the order of the text
 	elements []*value // the members' values, or the elements of an array
@@ -37,8 +37,8 @@ func (v *value) isContainer() bool { return v.kind == kindArray || v.kind == kin
 // isInteger reports whether a number has neither a fraction nor an exponent.
 func (v *value) isInteger() bool { return !strings.ContainsAny(v.text, ".eE") }
 
-// parse decodes one JSON value. It refuses invalid UTF-8, unpaired surrogates and objects with
-// two members of one name, because the languages read these differently.
+// parse decodes one JSON value. It refuses invalid UTF-8, unpaired surrogates and objects in which
+// two members have the same name, because the languages read these differently.
 func parse(data json.RawMessage) (*value, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(data))
 	raw, err := d.ReadValue()
@@ -52,7 +52,8 @@ func parse(data json.RawMessage) (*value, error) {
 	return decode(jsontext.NewDecoder(bytes.NewReader(raw)), raw)
 }
 
-// decode decodes the next value of d, which reads all.
+// decode decodes the next value from d. The parameter all is the whole input of d, which decode
+// needs for value.raw.
 func decode(d *jsontext.Decoder, all []byte) (*value, error) {
 	token, err := d.ReadToken()
 	if err != nil {

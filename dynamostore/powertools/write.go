@@ -81,8 +81,8 @@ func float(text string) float64 {
 	return f
 }
 
-// appendPythonString appends a string in ASCII: every other character as a \u escape of each of
-// its UTF-16 code units.
+// appendPythonString appends a string in ASCII. A character outside ASCII becomes one \u escape
+// for each of its UTF-16 code units.
 func appendPythonString(b []byte, s string) []byte {
 	b = append(b, '"')
 	for _, r := range s {
@@ -161,8 +161,11 @@ func appendTypeScript(b []byte, v *value) ([]byte, error) {
 // typeScriptMembers returns the members of an object in the order in which deepSort and
 // JSON.stringify leave them: first the names that are array indexes, by number, then the others
 // by lower-case name. JavaScript keeps array indexes first whatever the order of insertion
-// (ECMA-262, OrdinaryOwnPropertyKeys). A member __proto__ is lost: an assignment to it, which
-// deepSort makes, sets the prototype of an object and adds no member.
+// (ECMA-262, OrdinaryOwnPropertyKeys). A member named __proto__ is dropped: deepSort assigns to
+// it, which sets the object's prototype and adds no member.
+//
+// typeScriptMembers returns an error for a name with a capital letter outside ASCII, because the
+// lower case of such a letter depends on the version of Unicode.
 func typeScriptMembers(v *value) ([]member, error) {
 	for _, name := range v.names {
 		for _, r := range name {
@@ -248,8 +251,8 @@ func javaNumber(v *value) (string, error) {
 }
 
 // appendDotNet appends the data as JsonElement.ToString writes it: the text of the value, except
-// that a string has no quotation marks and no escapes, and that true and false begin with a
-// capital letter.
+// that a string has no quotation marks and no escapes, that true and false begin with a capital
+// letter, and that null is empty.
 func appendDotNet(b []byte, v *value) []byte {
 	switch v.kind {
 	case kindNull:
