@@ -159,6 +159,7 @@ func TestD4_AnItemWithAnotherSortKeyIsForeign(t *testing.T) {
 func TestCheckTableComparesTheSortKey(t *testing.T) {
 	client, sortedTable := freshTable(t, sorted)
 	_, plainTable := freshTable(t)
+	numbered := madeTable(t, client, plainTable+"-numbered", key("PK", "SK"), typed("PK", "S", "SK", "N"), "expiration")
 	for _, c := range []struct {
 		name, table, want string
 		options           func(*Options)
@@ -167,6 +168,8 @@ func TestCheckTableComparesTheSortKey(t *testing.T) {
 		{"the option is missing", sortedTable, `has the sort key "SK"; set Options.SortKeyAttribute to "SK"`, func(o *Options) { o.IDAttribute = "PK" }},
 		{"the option has another name", sortedTable, `has the sort key "SK", not "range"; set Options.SortKeyAttribute to "SK"`,
 			func(o *Options) { o.IDAttribute, o.SortKeyAttribute = "PK", "range" }},
+		{"a number", numbered, `has a sort key "SK" of type N, not S (string)`, sorted},
+		{"a number, and the option is missing", numbered, `has a sort key "SK" of type N, not S (string)`, func(o *Options) { o.IDAttribute = "PK" }},
 		{"the table has none", plainTable, `has no sort key, and Options.SortKeyAttribute is "SK"`, func(o *Options) { o.SortKeyAttribute = "SK" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

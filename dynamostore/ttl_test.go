@@ -36,3 +36,14 @@ func TestL7_TTLEnabledReadsTheStoresAttribute(t *testing.T) {
 		t.Errorf("without a table: %v", err)
 	}
 }
+
+// L7: DynamoDB takes up to an hour to enable TTL, and DynamoDB Local none.
+func TestL7_TTLCountsAsEnabledWhileItIsBeingEnabled(t *testing.T) {
+	client, table := freshTable(t)
+	for status, want := range map[string]bool{"ENABLING": true, "ENABLED": true, "DISABLING": false, "DISABLED": false} {
+		answering, _ := over(client, fixed(200, `{"TimeToLiveDescription":{"AttributeName":"expiration","TimeToLiveStatus":"`+status+`"}}`))
+		if got, err := New(answering, table, patient).TTLEnabled(t.Context()); err != nil || got != want {
+			t.Errorf("while TTL is %s, TTLEnabled is %v, %v; want %v", status, got, err, want)
+		}
+	}
+}

@@ -93,6 +93,27 @@ func TestL8_WaitIsBounded(t *testing.T) {
 	})
 }
 
+// L8: the record is first read again after 20 to 40 ms, and then at least once in a second.
+func TestL8_AWaitEndsSoonAfterTheOtherAttempt(t *testing.T) {
+	for _, c := range []struct{ runs, least, most time.Duration }{
+		{10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond},
+		{50 * time.Second, 50 * time.Second, 51 * time.Second},
+	} {
+		for range 20 { // each pause is random
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(slow(c.runs, 201), waiting(time.Hour))
+				done := meanwhile(t, r.handler)
+				began := time.Now()
+				out := r.send(t, first())
+				if took := time.Since(began); took < c.least || took > c.most {
+					t.Errorf("beside an attempt of %v it waited for %v", c.runs, took)
+				}
+				wantReplay(t, out, <-done)
+			})
+		}
+	}
+}
+
 // L8: the wait always leaves time to answer before the invocation's deadline.
 func TestL8_WaitLeavesTimeToAnswer(t *testing.T) {
 	for _, left := range []time.Duration{50 * time.Millisecond, 500 * time.Millisecond, 3 * time.Second, 29 * time.Second} {
