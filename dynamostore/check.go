@@ -247,7 +247,7 @@ func checkTTL(table string, d *types.TableDescription, ttl *types.TimeToLiveDesc
 	return nil
 }
 
-// checkIndexes returns the problems with the table's global secondary indexes. If a record
+// checkIndexes returns the problems with the table's secondary indexes. If a record
 // has an attribute that is a key of an index, the attribute's value must be of the key's type
 // and not empty. Otherwise DynamoDB refuses to write the record, with a ValidationException.
 // checkIndexes returns a problem for each key that records don't fit. An index on attributes
@@ -256,20 +256,24 @@ func checkTTL(table string, d *types.TableDescription, ttl *types.TimeToLiveDesc
 func checkIndexes(table string, d *types.TableDescription, o *Options) TableProblems {
 	var problems TableProblems
 	columns := o.layout()
-	for _, index := range d.GlobalSecondaryIndexes {
-		if o.LeaseIndex != "" && aws.ToString(index.IndexName) == o.LeaseIndex {
-			continue
-		}
-		for _, k := range index.KeySchema {
+	check := func(index *string, key []types.KeySchemaElement, remedy string) {
+		for _, k := range key {
 			name := aws.ToString(k.AttributeName)
 			is := attributeType(d, name)
 			if writes, conflict := columns.conflict(name, is); conflict {
 				problems = append(problems, &TableProblem{Code: IndexConflict, Detail: fmt.Sprintf(
 					"index %q of table %q has the %s key %q of type %s, and records have an attribute of that name with values of type %s: "+
-						"DynamoDB refuses to write them; delete the index, or key it on an attribute that no record has",
-					aws.ToString(index.IndexName), table, k.KeyType, name, is, writes)})
+						"DynamoDB refuses to write them; %s", aws.ToString(index), table, k.KeyType, name, is, writes, remedy)})
 			}
 		}
+	}
+	for _, index := range d.GlobalSecondaryIndexes {
+		if o.LeaseIndex == "" || aws.ToString(index.IndexName) != o.LeaseIndex {
+			check(index.IndexName, index.KeySchema, "delete the index, or key it on an attribute that no record has")
+		}
+	}
+	for _, index := range d.LocalSecondaryIndexes {
+		check(index.IndexName, index.KeySchema, "a local index can't be deleted, so rename the attribute by an option, or make another table")
 	}
 	return problems
 }

@@ -72,11 +72,14 @@ func (c *HealthCheck) allProbes() []*probe {
 // action returns a probe that calls send to try one IAM action on the store's own table. A
 // good result is cached for the duration cacheFor.
 func (c *HealthCheck) action(name string, cacheFor time.Duration, send func(context.Context) error) *probe {
-	table := c.store.table
+	table, options := c.store.table, &c.store.opts
+	key := fmt.Sprintf("its partition key must be the string attribute %q, without a sort key", options.IDAttribute)
+	if options.SortKeyAttribute != "" {
+		key = fmt.Sprintf("its key must be the string attributes %q and %q", options.IDAttribute, options.SortKeyAttribute)
+	}
 	return &probe{name: name, table: table, cacheFor: cacheFor, run: func(ctx context.Context) Check {
 		_, err := wire.Watch(ctx, send)
-		return c.resultOf(name, table, fmt.Sprintf("its partition key must be the string attribute %q, without a sort key; CheckTable says what it is",
-			c.store.layout.id()), err)
+		return c.resultOf(name, table, key+"; CheckTable says what it is", err)
 	}}
 }
 

@@ -106,12 +106,13 @@ type messageWork struct {
 	g       *Guard
 	attempt *attempt // the attempt that runs the handler; nil if it runs unguarded
 	fn      func(context.Context) error
+	ran     bool // the handler has been called
 	err     error
 }
 
 // run calls the handler. A panic fails this message, but not the others of its batch.
 func (w *messageWork) run(ctx context.Context) {
-	w.attempt = attemptOf(ctx)
+	w.attempt, w.ran = attemptOf(ctx), true
 	returned := false
 	defer func() {
 		if v := recover(); !returned {
@@ -215,7 +216,9 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 	d := g.handleCall(ctx, c, w)
 	switch {
 	case d.refusal != nil:
-		return refusedDo[struct{}](d.refusal)
+		refused := refusedDo[struct{}](d.refusal)
+		refused.ran = w.ran
+		return refused
 	case d.replays && d.failure != nil && d.outcome == OutcomeFailed: // an operator has completed the record as failed, so the message may not have been handled
 		return refusedDo[struct{}](answerUnavailable(d.failure, d.outcome))
 	case d.replays: // an earlier attempt has handled the message

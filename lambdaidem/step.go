@@ -77,8 +77,12 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 	if err := a.stepsRefused(); err != nil {
 		return none, fmt.Errorf("step %q did not run: %w", name, err)
 	}
-	if a.failedOpen {
-		return fn(ctx) // the attempt runs without a lease, because of Options.FailOpen
+	if a.failedOpen { // the attempt runs without a lease, because of Options.FailOpen
+		value, err := fn(ctx)
+		if err == nil {
+			a.steps.ranUnkept()
+		}
+		return value, err
 	}
 	if within, _ := ctx.Value(stepKey{}).(*attempt); within == a {
 		return none, fmt.Errorf("step %q did not run: it is within another step, which is stored whole or not at all", name)

@@ -21,6 +21,7 @@ type steps struct {
 	running map[string]chan struct{} // the running calls of Step by name; each channel is closed when its call ends
 	over    error                    // why no further step may run; nil while steps may run
 	left    bool                     // a step was still running when the handler returned
+	unkept  bool                     // a step has run in an attempt without a lease, which stores no results
 	unsaved error                    // why the result of a step could not be stored; nil if all results were stored
 	lostTo  *Record                  // the record of the attempt that has taken over, found by a save; nil if there is none
 	cancel  context.CancelFunc       // ends the handler's context
@@ -66,11 +67,19 @@ func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte,
 	}
 }
 
-// any reports whether the record has at least one step.
+// any reports whether the record has at least one step, or a step has run in this attempt
+// without being stored, because the attempt has no lease.
 func (s *steps) any() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.stored) > 0
+	return len(s.stored) > 0 || s.unkept
+}
+
+// ranUnkept notes that a step has run in an attempt without a lease.
+func (s *steps) ranUnkept() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unkept = true
 }
 
 // end marks the step with the given name as no longer running, so that other calls that wait
