@@ -85,12 +85,18 @@ Exit codes: ` + exitHelp,
 }
 
 // version returns the version of the module that the go command recorded in the binary, or
-// "unknown".
+// "unknown". A binary that was built in a checkout also has a commit.
 func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "unknown"
 	}
-	return "unknown"
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			return info.Main.Version + ", commit " + setting.Value
+		}
+	}
+	return info.Main.Version
 }
 
 // The values of --output.
