@@ -45,7 +45,7 @@ func write(ctx context.Context, proxy, checkout, version string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }()
 	clone := filepath.Join(work, "clone")
 	if _, err := git(ctx, "clone", "--quiet", checkout, clone); err != nil {
 		return err
