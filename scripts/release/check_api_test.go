@@ -92,6 +92,11 @@ func TestCheckAPI_ComparesWithTheLastRelease(t *testing.T) {
 
 	r.write("CHANGELOG.md", "## [0.2.0] - Unreleased\n\n## [0.1.0] - 2026-12-01\n")
 	r.check(true, "./lambdaidem.Step: removed")
+
+	// A release is compared with the one before.
+	r.commit()
+	r.git("tag", "v0.2.0")
+	r.check(true, "incompatible changes since v0.1.0")
 }
 
 func TestCheckAPI_AllowsIncompatibleChangesInMajorVersionsOnly(t *testing.T) {
