@@ -34,10 +34,16 @@ func release(t *testing.T) string {
 	return downloaded.Dir
 }
 
+func TestRelease(t *testing.T) {
+	folder := release(t)
+	t.Run("has what users need", func(t *testing.T) { hasWhatUsersNeed(t, folder) })
+	t.Run("can be installed", func(t *testing.T) { canBeInstalled(t, folder) })
+}
+
 // A user downloads everything that is in the release, so it has no large files, and the tools
 // of the project are modules of their own.
-func TestRelease_HasWhatUsersNeed(t *testing.T) {
-	folder := release(t)
+func hasWhatUsersNeed(t *testing.T, folder string) {
+	t.Helper()
 	var all []string
 	var size int64
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
@@ -75,8 +81,9 @@ func TestRelease_HasWhatUsersNeed(t *testing.T) {
 }
 
 // go install refuses a release whose go.mod says what only a main module may say.
-func TestRelease_CanBeInstalled(t *testing.T) {
-	path := filepath.Join(release(t), "go.mod")
+func canBeInstalled(t *testing.T, folder string) {
+	t.Helper()
+	path := filepath.Join(folder, "go.mod")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
