@@ -159,6 +159,12 @@ fmt: ## Format the code and sort its imports
 clean: ## Remove what was built here; Go's, DynamoDB Local's and ElasticMQ's caches stay
 	rm -rf .aws-sam .build .venv
 
+##### To release it
+
+.PHONY: release-dry-run
+release-dry-run: ## Do everything that a release does, except publishing it, into .build/release
+	@scripts/release/dry-run
+
 ##### To deploy it
 
 .PHONY: aws-try

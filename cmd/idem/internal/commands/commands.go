@@ -63,7 +63,7 @@ and single sign-on work as in the AWS CLI. idem uses DynamoDB's clock, never tha
 this machine, to decide whether a lease is live.
 
 Exit codes: ` + exitHelp,
-		Version:       version(),
+		Version:       version(debug.ReadBuildInfo()),
 		SilenceErrors: true, SilenceUsage: true,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -85,12 +85,18 @@ Exit codes: ` + exitHelp,
 }
 
 // version returns the version of the module that the go command recorded in the binary, or
-// "unknown".
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+// "unknown", and the commit if the binary was built in a checkout. It takes the results of
+// [debug.ReadBuildInfo].
+func version(info *debug.BuildInfo, ok bool) string {
+	if !ok || info.Main.Version == "" {
+		return "unknown"
 	}
-	return "unknown"
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			return info.Main.Version + ", commit " + setting.Value
+		}
+	}
+	return info.Main.Version
 }
 
 // The values of --output.
