@@ -121,16 +121,6 @@ func twice(call func(try int) error) error {
 	return err
 }
 
-// throttledCalls lets the next claims fail open.
-func (r *rig) throttledCalls(n int) {
-	r.store.mu.Lock()
-	defer r.store.mu.Unlock()
-	r.store.next[acquire] = nil
-	for range n {
-		r.store.next[acquire] = append(r.store.next[acquire], refused(lambdaidem.ReasonThrottled))
-	}
-}
-
 // The bank does not reply to the first try: the card may be charged. The handler tries again, and
 // the bank declines, because the first charge has used up the limit. Both tries failed open. With
 // a lease, the second try would be refused, and the outcome would stay unknown.
@@ -141,7 +131,7 @@ func TestX4_ADeclinedSecondTryThatFailedOpenForgetsTheUnknownFirst(t *testing.T)
 			inner := r.guard.With(failOpen)
 			r = r.later(payOr402(func(ctx context.Context) error {
 				return twice(func(try int) error {
-					r.throttledCalls(1)
+					r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
 					_, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) {
 						if try == 1 {
 							return 0, lambdaidem.Uncertain(context.DeadlineExceeded)
@@ -165,7 +155,7 @@ func TestX4_AFailureThatFailedOpenIsNoAnswerOfTheRecord(t *testing.T) {
 	r = r.later(payOr402(func(ctx context.Context) error {
 		return twice(func(try int) error {
 			if try == 1 {
-				r.throttledCalls(1)
+				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
 			}
 			_, err := lambdaidem.Do(ctx, inner, charge, func(ctx context.Context) (int, error) {
 				if try == 1 {
@@ -194,7 +184,7 @@ func TestX4_AStepOfAnInnerCallThatFailedOpenCounts(t *testing.T) {
 			inner := r.guard.With(failOpen)
 			charged := 0
 			r = r.later(payOr402(func(ctx context.Context) error {
-				r.throttledCalls(1)
+				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
 				_, err := lambdaidem.Do(ctx, inner, charge, func(ctx context.Context) (int, error) {
 					if _, err := lambdaidem.Step(ctx, "bank", func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
 						return 0, err
@@ -275,7 +265,7 @@ func TestX4_AReleasedSecondTryDoesNotForgetAStepOfTheFirstThatFailedOpen(t *test
 				return twice(func(try int) error {
 					switch {
 					case try == 1 && first == "throttled":
-						r.throttledCalls(1)
+						r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
 					case try == 1 && first == "request lost":
 						r.store.fail(acquire, requestLost)
 					}
