@@ -82,7 +82,7 @@ const (
 var itemAttributes = [...]attribute{
 	{attrID, "#id", kindString, 0, func(it *item) field { return (*text)(&it.ID) },
 		&renaming{"IDAttribute", func(o *Options) *string { return &o.IDAttribute }}},
-	{attrSortKey, "#sort_key", kindString, 0, func(it *item) field { return sortKey{it} },
+	{attrSortKey, "#sort_key", kindString, 0, func(it *item) field { return sortKey{&it.SortKey, &it.ID} },
 		&renaming{"SortKeyAttribute", func(o *Options) *string { return &o.SortKeyAttribute }}},
 	{attrStatus, "#status", kindString, takeover | completion | release, func(it *item) field { return (*text)(&it.Status) },
 		&renaming{"StatusAttribute", func(o *Options) *string { return &o.StatusAttribute }}},

@@ -6,9 +6,10 @@
 //
 // # The table
 //
-// The table has a string partition key named id and no sort key. TTL is enabled on the
-// attribute expiration. [CreateTable] creates such a table for tests and local use.
-// [Store.CheckTable] reports the problems of an existing table.
+// The table has a string partition key named id. It has no sort key, unless
+// Options.SortKeyAttribute names one; every item then has the same value in both. TTL is
+// enabled on the attribute expiration. [CreateTable] creates such a table for tests and local
+// use. [Store.CheckTable] reports the problems of an existing table.
 //
 // # The item
 //

@@ -77,16 +77,15 @@ func (t *text) take(r *lowlevel.Reader) string {
 	return wants(ok && kind == "S", "a string")
 }
 
-// sortKey is the sort key of an item. The item of a record has the record's id in both key
-// attributes.
-type sortKey struct{ it *item }
+// sortKey is the sort key of an item, which always has the same value as the partition key.
+// Writing an item takes the value from id. Reading one sets read instead, so that strange can
+// compare the two.
+type sortKey struct{ read, id *string }
 
-func (k sortKey) present() bool            { return k.it.ID != "" }
-func (k sortKey) size() int                { return len(k.it.ID) }
-func (k sortKey) appendTo(b []byte) []byte { return (*text)(&k.it.ID).appendTo(b) }
-
-// take sets item.SortKey and not item.ID, so that the method item.strange can compare the two.
-func (k sortKey) take(r *lowlevel.Reader) string { return (*text)(&k.it.SortKey).take(r) }
+func (k sortKey) present() bool                  { return *k.id != "" }
+func (k sortKey) size() int                      { return len(*k.id) }
+func (k sortKey) appendTo(b []byte) []byte       { return (*text)(k.id).appendTo(b) }
+func (k sortKey) take(r *lowlevel.Reader) string { return (*text)(k.read).take(r) }
 
 // optionalText is a string attribute that can be absent or be the empty string.
 type optionalText struct {

@@ -143,7 +143,7 @@ func TestO2_TheNestedWatchRunsAsTheSampleDoes(t *testing.T) {
 		t.Errorf("the logs (-want +got):\n%s", diff)
 	}
 	variables, _ := at(nested, "Environment", "Variables").(map[string]any)
-	source, err := os.ReadFile(filepath.Join("..", "..", "watch", "main.go"))
+	source, err := os.ReadFile(filepath.Join("..", "..", "watch", "environment.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
