@@ -130,11 +130,12 @@ func isSequence(t *testing.T, d *diagram) {
 var (
 	namedState = regexp.MustCompile(`^state "([^"]+)" as (\w+)$`)
 	initial    = regexp.MustCompile(`^\[\*\] --> (\w+)(?:: .+)?$`)
-	transition = regexp.MustCompile(`^(\w+) --> (\w+): .+$`)
+	stateNote  = regexp.MustCompile(`^note right of (\w+): .+$`)
+	transition = regexp.MustCompile(`^(\w+) --> (\w+): (.+)$`)
 )
 
-// isStateMachine checks that every line names a state or is a transition with a label, and
-// that the states are those of the code. A state such as InProgress_Live is InProgress, with a
+// isStateMachine checks that every line names a state, or is a note or a transition with a
+// label, and that the states are those of the code. A state such as InProgress_Live is InProgress, with a
 // condition, and its name on the page says so.
 func isStateMachine(t *testing.T, d *diagram) {
 	t.Helper()
@@ -150,10 +151,12 @@ func isStateMachine(t *testing.T, d *diagram) {
 			states = m[2:]
 		} else if m := initial.FindStringSubmatch(line); m != nil {
 			states = m[1:]
-		} else if m := transition.FindStringSubmatch(line); m != nil {
+		} else if m := stateNote.FindStringSubmatch(line); m != nil {
 			states = m[1:]
+		} else if m := transition.FindStringSubmatch(line); m != nil {
+			states = m[1:3]
 		} else {
-			t.Errorf("%s: %q names no state, and is no transition with a label", d.where(i), line)
+			t.Errorf("%s: %q names no state, and is no note or transition with a label", d.where(i), line)
 		}
 		for _, id := range states {
 			state, _, qualified := strings.Cut(id, "_")

@@ -3,9 +3,8 @@ package docs_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,20 +19,21 @@ import (
 )
 
 // The diagrams of docs/correctness.md have the transitions that a record makes, and no other.
-// The first diagram is about both policies, the second about Rerun, the third about Hold.
+// The first diagram is about both policies, the second about Rerun, the third about Hold. The
+// label of a transition names those who make it.
 func TestCorrectness_DrawsTheLifeOfARecordAsTheCodeDoes(t *testing.T) {
-	var drawn []map[string]bool
+	var drawn []map[string]string // the labels of each diagram, by transition
 	for _, d := range diagrams(t) {
 		if d.page != "docs/correctness.md" || d.kind != "stateDiagram-v2" {
 			continue
 		}
-		edges := map[string]bool{}
+		labels := map[string]string{}
 		for _, line := range d.lines {
 			if m := transition.FindStringSubmatch(line); m != nil {
-				edges[qualified(m[1])+" to "+qualified(m[2])] = true
+				labels[qualified(m[1])+" to "+qualified(m[2])] = m[3]
 			}
 		}
-		drawn = append(drawn, edges)
+		drawn = append(drawn, labels)
 	}
 	if len(drawn) != 3 {
 		t.Fatalf("docs/correctness.md has %d state diagrams; want 3", len(drawn))
@@ -42,21 +42,47 @@ func TestCorrectness_DrawsTheLifeOfARecordAsTheCodeDoes(t *testing.T) {
 		want := maps.Clone(drawn[0])
 		maps.Copy(want, drawn[1+i])
 		made := transitions(t, policy)
-		for edge := range want {
-			if !made[edge] {
-				t.Errorf("docs/correctness.md draws %s under %s, which no record does", edge, policy)
+		for edge, label := range want {
+			if got, want := slices.Sorted(maps.Keys(made[edge])), makersIn(label); !slices.Equal(got, want) {
+				t.Errorf("%s under %s is made by %q; the label %q in docs/correctness.md names %q", edge, policy, got, label, want)
 			}
 		}
 		for edge := range made {
-			if !want[edge] {
+			if want[edge] == "" {
 				t.Errorf("docs/correctness.md does not draw %s under %s", edge, policy)
 			}
 		}
 	}
 }
 
-// The drawing in the documentation of package lambdaidem, which can't be a diagram, has every
-// state too.
+// Those who make a transition, as the labels name them. A label that names none of the others
+// means inTime, an attempt that has the lease and ends before the lease does.
+const (
+	inTime       = "attempt"
+	late         = "late"
+	withoutLease = "without a lease"
+	operator     = "operator"
+	leaseEnd     = "lease ends"
+	ttl          = "TTL"
+)
+
+// makersIn returns those whom the label of a transition names, in alphabetical order.
+func makersIn(label string) []string {
+	var makers []string
+	for _, who := range []string{late, withoutLease, operator, leaseEnd, ttl} {
+		if strings.Contains(label, who) {
+			makers = append(makers, who)
+		}
+	}
+	if makers == nil {
+		return []string{inTime}
+	}
+	slices.Sort(makers)
+	return makers
+}
+
+// The drawing in the documentation of package lambdaidem has every state too. It is plain text,
+// because pkg.go.dev shows no diagrams.
 func TestDoc_DrawsEveryState(t *testing.T) {
 	_, drawn, _ := strings.Cut(read(t, "lambdaidem/doc.go"), "// # The life of a record\n")
 	drawn, _, _ = strings.Cut(drawn, "// Every attempt")
@@ -83,17 +109,18 @@ type life struct {
 	now    time.Time
 	client *dynamodb.Client
 	store  *dynamostore.Store
-	seen   lambdaidem.Record // the record when it was last looked at
-	state  string            // its state in a diagram
-	made   map[string]bool   // the transitions
+	id     string                     // the record's id; empty if there was no record at the last look
+	state  string                     // the record's state at the last look, as diagrams name it
+	maker  string                     // who acts on the record
+	made   map[string]map[string]bool // the transitions, with those who have made them
 }
 
 // transitions returns the transitions that a record makes under the policy. It brings records
 // into each state, and then lets each kind of attempt, each operation of an operator and time
 // act on them.
-func transitions(t *testing.T, policy lambdaidem.Policy) map[string]bool {
+func transitions(t *testing.T, policy lambdaidem.Policy) map[string]map[string]bool {
 	t.Helper()
-	made := map[string]bool{}
+	made := map[string]map[string]bool{}
 	begin := func() *life {
 		l := &life{t: t, policy: policy, now: time.Now().Truncate(time.Second), state: "Absent", made: made}
 		l.client = dynamodb.New(dynamodb.Options{
@@ -113,9 +140,9 @@ func transitions(t *testing.T, policy lambdaidem.Policy) map[string]bool {
 		"completed":            func(l *life) { l.attempt(nil) },
 		"released":             func(l *life) { l.attempt(errRetryable) },
 		"uncertain":            func(l *life) { l.attempt(errUncertain) },
-		"dead":                 func(l *life) { l.attempt(errUncertain); l.pass(leaseEnds) },
-		"dead under Rerun":     func(l *life) { l.under(lambdaidem.Rerun, func() { l.attempt(errUncertain) }); l.pass(leaseEnds) },
-		"released and expired": func(l *life) { l.attempt(errRetryable); l.pass(ttlEnds) },
+		"dead":                 func(l *life) { l.attempt(errUncertain); l.pass(untilLeaseEnds) },
+		"dead under Rerun":     func(l *life) { l.under(lambdaidem.Rerun, func() { l.attempt(errUncertain) }); l.pass(untilLeaseEnds) },
+		"released and expired": func(l *life) { l.attempt(errRetryable); l.pass(untilExpiry) },
 	}
 	after := map[string]func(*life){
 		"an attempt succeeds":                    func(l *life) { l.attempt(nil) },
@@ -127,8 +154,8 @@ func transitions(t *testing.T, policy lambdaidem.Policy) map[string]bool {
 		"an attempt without a lease commits":     func(l *life) { l.withoutLease() },
 		"an operator releases":                   func(l *life) { l.operate(release) },
 		"an operator settles":                    func(l *life) { l.operate(settle) },
-		"the lease ends":                         func(l *life) { l.pass(leaseEnds) },
-		"the TTL ends":                           func(l *life) { l.pass(leaseEnds); l.pass(ttlEnds) },
+		"the lease ends":                         func(l *life) { l.pass(untilLeaseEnds) },
+		"the TTL ends":                           func(l *life) { l.pass(untilLeaseEnds); l.pass(untilExpiry) },
 	}
 	for _, prepare := range before {
 		for _, act := range after {
@@ -142,8 +169,8 @@ func transitions(t *testing.T, policy lambdaidem.Policy) map[string]bool {
 
 // Times that pass: longer than a lease, and longer than the TTL of a record.
 const (
-	leaseEnds = 5 * time.Minute
-	ttlEnds   = 25 * time.Hour
+	untilLeaseEnds = 5 * time.Minute
+	untilExpiry    = 25 * time.Hour
 )
 
 // What a handler returns: errors with each outcome.
@@ -168,10 +195,14 @@ func (l *life) look() {
 	case rec.State == lambdaidem.InProgress && l.policy == lambdaidem.Hold:
 		state = "InProgress_Abandoned"
 	}
-	if state != l.state || !reflect.DeepEqual(rec, l.seen) {
-		l.made[fmt.Sprintf("%s to %s", l.state, state)] = true
+	if state != l.state {
+		edge := l.state + " to " + state
+		if l.made[edge] == nil {
+			l.made[edge] = map[string]bool{}
+		}
+		l.made[edge][l.maker] = true
 	}
-	l.state, l.seen = state, rec
+	l.state, l.id = state, rec.ID
 }
 
 // under lets f happen under another policy.
@@ -197,6 +228,7 @@ func (l *life) call(g *lambdaidem.Guard, handler func(context.Context) (string, 
 
 // attempt makes a call whose handler returns err.
 func (l *life) attempt(err error) {
+	l.maker = inTime
 	l.call(l.guard(l.store), func(context.Context) (string, error) {
 		l.look()
 		return "paid", err
@@ -205,9 +237,11 @@ func (l *life) attempt(err error) {
 
 // late makes a call whose handler returns err after its lease has ended.
 func (l *life) late(err error) {
+	l.maker = inTime
 	l.call(l.guard(l.store), func(context.Context) (string, error) {
 		l.look()
-		l.pass(leaseEnds)
+		l.pass(untilLeaseEnds)
+		l.maker = late
 		return "paid", err
 	})
 }
@@ -221,6 +255,7 @@ func (unreachable) Acquire(context.Context, lambdaidem.Claim) (lambdaidem.Record
 
 // withoutLease makes a call that fails open and enlists a write.
 func (l *life) withoutLease() {
+	l.maker = withoutLease
 	failingOpen := func(o *lambdaidem.Options) { o.FailOpen = true }
 	l.call(l.guard(unreachable{l.store}, failingOpen), func(ctx context.Context) (string, error) {
 		dynamostore.Enlist(ctx).PutValue("payment", "payments", map[string]string{"id": "1"})
@@ -238,10 +273,11 @@ func (l *life) operate(change func(context.Context, *dynamostore.Operator, dynam
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	seen, err := l.store.Inspect(l.t.Context(), l.seen.ID)
+	seen, err := l.store.Inspect(l.t.Context(), l.id)
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	l.maker = operator
 	change(l.t.Context(), o, seen)
 	l.look()
 }
@@ -257,6 +293,10 @@ func settle(ctx context.Context, o *dynamostore.Operator, seen dynamostore.Inspe
 // pass lets time pass.
 func (l *life) pass(d time.Duration) {
 	l.t.Helper()
+	l.maker = leaseEnd
+	if d == untilExpiry {
+		l.maker = ttl
+	}
 	l.now = l.now.Add(d)
 	l.look()
 }
