@@ -256,20 +256,6 @@ func TestRules_HaveTheirRows(t *testing.T) {
 	}
 }
 
-// The life of a record is drawn once, and shown twice.
-func TestCorrectness_DrawsTheLifeOfARecordAsTheCodeDoes(t *testing.T) {
-	_, drawn, found := strings.Cut(read(t, "lambdaidem/doc.go"), "// # The life of a record\n")
-	drawn, _, _ = strings.Cut(drawn, "// Every attempt")
-	_, drawn, indented := strings.Cut(drawn, "//\t")
-	if !found || !indented {
-		t.Fatal("lambdaidem/doc.go draws no life of a record")
-	}
-	drawn = strings.TrimSpace(strings.ReplaceAll(strings.ReplaceAll("//\t"+drawn, "//\t", ""), "//", ""))
-	if page := read(t, "docs/correctness.md"); !strings.Contains(page, drawn) {
-		t.Errorf("docs/correctness.md does not draw the life of a record as lambdaidem/doc.go does:\n%s", drawn)
-	}
-}
-
 // comments are the comments of a Go file, and the names of its functions with
 // their underscores opened, so that TestX4_Something cites X4.
 func comments(t *testing.T, path string) []string {
