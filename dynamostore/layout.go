@@ -14,7 +14,10 @@ func (l *layout) attributes(it *item) attributes {
 	const most = 14 // most items have no more attributes; for a larger map, Go allocates twice the memory
 	attrs := make(attributes, most)
 	for i := range l {
-		if v := valueOf(itemAttributes[i].field(it)); v != nil && l[i].name != "" {
+		if l[i].name == "" {
+			continue
+		}
+		if v := valueOf(itemAttributes[i].field(it)); v != nil {
 			attrs[l[i].name] = v
 		}
 	}
@@ -25,7 +28,10 @@ func (l *layout) attributes(it *item) attributes {
 func (l *layout) size(it *item) int {
 	n := 0
 	for i := range l {
-		if f := itemAttributes[i].field(it); f.present() && l[i].name != "" {
+		if l[i].name == "" {
+			continue
+		}
+		if f := itemAttributes[i].field(it); f.present() {
 			n += len(l[i].name) + f.size()
 		}
 	}
@@ -118,7 +124,10 @@ func (l *layout) column(name string) int {
 func (l *layout) appendItem(b []byte, it *item) []byte {
 	b = append(b, '{')
 	for i := range l {
-		if f := itemAttributes[i].field(it); f.present() && l[i].name != "" {
+		if l[i].name == "" {
+			continue
+		}
+		if f := itemAttributes[i].field(it); f.present() {
 			if i > 0 { // attribute 0 is the id, which every item has
 				b = append(b, ',')
 			}
