@@ -102,7 +102,7 @@ func Find[Out any](ctx context.Context, r *Records, s Selection) (answer Out, fo
 	}
 	now := r.opts.Clock()
 	switch {
-	case it.expiration < now.Unix(): // the condition of Powertools
+	case it.hasExpired(now):
 		return answer, false, nil
 	case it.running() && it.hasDied(now):
 		if r.opts.Policy == lambdaidem.Rerun {
