@@ -61,8 +61,8 @@ const (
 // one, two calls at the same time may both find nothing. Find returns:
 //
 //   - the answer and true, if the record is completed;
-//   - false, if there is no record, if it has expired, if the attempt died and Options.Policy is
-//     Rerun, or if Options.Until has passed;
+//   - false, if there is no record, if it has expired and its attempt can't be running any more, if
+//     the attempt died and Options.Policy is Rerun, or if Options.Until has passed;
 //   - an error otherwise.
 //
 // The handler must return the error as it is. Every error but one is marked with
