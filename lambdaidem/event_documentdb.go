@@ -15,7 +15,9 @@ import (
 // that document begins. If another invocation is still handling a change, the batch waits for it,
 // as for [Guard.Kinesis].
 //
-// A change is identified by its _id, the resume token of the stream. The default
+// A change is identified by its _id, the resume token of the stream. The payload of an update does
+// not include FullDocument: with UpdateLookup, that is the document at the time of the look-up, and
+// may be a later one when the stream is read again (MongoDB, "Change Events"). The default
 // BatchOptions.Operation is "documentdb:CLUSTER|DATABASE|COLLECTION", where CLUSTER is the ARN of
 // the cluster.
 func (g *Guard) DocumentDB(h func(context.Context, DocumentDBChange) error, optFns ...func(*BatchOptions[DocumentDBChange])) func(context.Context, DocumentDBEvent) error {
@@ -61,8 +63,12 @@ func documentDBChanges(e DocumentDBEvent) []DocumentDBChange {
 }
 
 func documentDBMessage(e DocumentDBEvent, c DocumentDBChange) message {
+	document := c.FullDocument
+	if c.OperationType == "update" { // the document as it was when the change was read, which differs when the change is read again
+		document = nil
+	}
 	m := message{name: c.ID.Data, id: c.ID.Data, group: PrincipalOf("document", c.Namespace.Database, c.Namespace.Collection, string(c.DocumentKey)),
-		body:  []byte(jsonText([]json.RawMessage{c.DocumentKey, c.FullDocument, c.UpdateDescription})),
+		body:  []byte(jsonText([]json.RawMessage{c.DocumentKey, document, c.UpdateDescription})),
 		parts: []string{c.OperationType, c.Namespace.Database, c.Namespace.Collection}}
 	if e.EventSourceARN != "" {
 		m.source = PrincipalOf("documentdb", e.EventSourceARN, c.Namespace.Database, c.Namespace.Collection)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -80,11 +79,11 @@ func S3Key(r events.S3EventRecord) string {
 //
 //	"attribute_not_exists(sequencer) OR sequencer < :this"
 //
-// A sequencer itself does not sort as a string, because it is a hexadecimal number without a fixed
-// length (Amazon S3, "Event message structure"). SortableSequencer removes leading zeros, and
-// prepends the number of the remaining digits and a hyphen: "016-55AED6DCD90281E5". The number has
-// three digits. For a missing sequencer, "", the result is less than for any other.
+// A sequencer itself does not sort as a string, because sequencers have different lengths: before
+// the comparison, the shorter one must be padded with zeros on the right (Amazon S3, "Event message
+// structure"). SortableSequencer removes the zeros on the right instead, which yields the same
+// order, and converts letters to upper case. For a missing sequencer, "", the result is "", which
+// is not greater than any other.
 func SortableSequencer(sequencer string) string {
-	digits := strings.TrimLeft(strings.ToUpper(sequencer), "0")
-	return fmt.Sprintf("%03d-%s", len(digits), digits)
+	return strings.TrimRight(strings.ToUpper(sequencer), "0")
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -182,6 +183,31 @@ func TestF5_DataOfABroker(t *testing.T) {
 	}
 }
 
+// F5: with UpdateLookup, an update that is read again has the document of that moment.
+func TestF5_AnUpdateThatIsReadAgain(t *testing.T) {
+	runs := 0
+	h := batchGuard().DocumentDB(func(context.Context, lambdaidem.DocumentDBChange) error { runs++; return nil }, silent[lambdaidem.DocumentDBChange])
+	const description = `"updateDescription":{"updatedFields":{"price":10},"removedFields":[]}`
+	for _, c := range []struct {
+		rest     string
+		mismatch bool
+	}{
+		{description + `,"fullDocument":{"_id":1,"price":10}`, false},
+		{description + `,"fullDocument":{"_id":1,"price":11}`, false},
+		{description + `,"fullDocument":null`, false}, // deleted since
+		{description, false},
+		{strings.Replace(description, "10", "11", 1), true},
+	} {
+		var e lambdaidem.DocumentDBEvent
+		if err := json.Unmarshal([]byte(`{"eventSourceArn":"arn:c","events":[{"event":{"_id":{"_data":"1"},"ns":{"db":"d","coll":"c"},"operationType":"update","documentKey":{"_id":1},`+c.rest+`}}]}`), &e); err != nil {
+			t.Fatal(err)
+		}
+		if err := h(t.Context(), e); errors.Is(err, lambdaidem.ErrPayloadMismatch) != c.mismatch || err != nil && !c.mismatch || runs != 1 {
+			t.Errorf("%s: %d runs, %v", c.rest, runs, err)
+		}
+	}
+}
+
 // F1, F5, V3: a change belongs to its cluster, database and collection; a list is a list in
 // a document, whatever its name.
 func TestF5_TheContentOfAChange(t *testing.T) {
@@ -192,16 +218,16 @@ func TestF5_TheContentOfAChange(t *testing.T) {
 		}
 		return e
 	}
-	const first = `{"_id":{"_data":"1"},"ns":{"db":"d","coll":"c"},"operationType":"update","documentKey":{"_id":1},"fullDocument":{"_id":1,"SS":["a","b"]},"clusterTime":{"t":1}}`
+	const first = `{"_id":{"_data":"1"},"ns":{"db":"d","coll":"c"},"operationType":"insert","documentKey":{"_id":1},"fullDocument":{"_id":1,"SS":["a","b"]},"clusterTime":{"t":1}}`
 	for change, same := range map[string]bool{
 		first: true,
-		`{"_id":{"_data":"2"},"ns":{"coll":"c","db":"d"},"operationType":"update","documentKey":{"_id": 1},"fullDocument":{"SS":["a","b"],"_id":1},"clusterTime":{"t":2}}`:                      true,
+		`{"_id":{"_data":"2"},"ns":{"coll":"c","db":"d"},"operationType":"insert","documentKey":{"_id": 1},"fullDocument":{"SS":["a","b"],"_id":1},"clusterTime":{"t":2}}`:                      true,
 		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"c"},"operationType":"replace","documentKey":{"_id":1},"fullDocument":{"_id":1,"SS":["a","b"]}}`:                                            false,
-		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"c"},"operationType":"update","documentKey":{"_id":2},"fullDocument":{"_id":1,"SS":["a","b"]}}`:                                             false,
-		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"c"},"operationType":"update","documentKey":{"_id":1},"fullDocument":{"_id":1,"SS":["b","a"]}}`:                                             false,
-		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"c"},"operationType":"update","documentKey":{"_id":1}}`:                                                                                     false,
-		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"x"},"operationType":"update","documentKey":{"_id":1},"fullDocument":{"_id":1,"SS":["a","b"]}}`:                                             false,
-		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"c"},"operationType":"update","documentKey":{"_id":1},"fullDocument":{"_id":1,"SS":["a","b"]},"updateDescription":{"removedFields":["x"]}}`: false,
+		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"c"},"operationType":"insert","documentKey":{"_id":2},"fullDocument":{"_id":1,"SS":["a","b"]}}`:                                             false,
+		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"c"},"operationType":"insert","documentKey":{"_id":1},"fullDocument":{"_id":1,"SS":["b","a"]}}`:                                             false,
+		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"c"},"operationType":"insert","documentKey":{"_id":1}}`:                                                                                     false,
+		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"x"},"operationType":"insert","documentKey":{"_id":1},"fullDocument":{"_id":1,"SS":["a","b"]}}`:                                             false,
+		`{"_id":{"_data":"2"},"ns":{"db":"d","coll":"c"},"operationType":"insert","documentKey":{"_id":1},"fullDocument":{"_id":1,"SS":["a","b"]},"updateDescription":{"removedFields":["x"]}}`: false,
 	} {
 		h := batchGuard().DocumentDB(func(context.Context, lambdaidem.DocumentDBChange) error { return nil }, silent[lambdaidem.DocumentDBChange], func(o *lambdaidem.BatchOptions[lambdaidem.DocumentDBChange]) {
 			o.Operation, o.Key = "index", func(context.Context, lambdaidem.DocumentDBChange) (string, error) { return "one", nil }

@@ -266,7 +266,7 @@ func documentDBSource() batchSource {
 			var changes []object
 			for _, m := range all {
 				changes = append(changes, object{"event": object{"_id": object{"_data": m.id}, "clusterTime": object{"$timestamp": object{"t": 1764000000, "i": m.received}}, "documentKey": object{"_id": m.group},
-					"fullDocument": object{"_id": m.group, "body": m.body}, "ns": object{"db": "shop", "coll": arn}, "operationType": "update"}})
+					"fullDocument": object{"_id": m.group, "body": m.body}, "ns": object{"db": "shop", "coll": arn}, "operationType": "replace"}})
 			}
 			return object{"eventSource": "aws:docdb", "eventSourceArn": "arn:aws:rds:eu-west-1:111122223333:cluster:shop", "events": changes}
 		},

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"reflect"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // decodeAnswer decodes the answer of a completed record into out, which is a pointer. It returns
@@ -25,10 +25,13 @@ func (it *record) decodeAnswer(language Language, out any) error {
 	if err != nil {
 		return fmt.Errorf("its answer is not JSON: %w", err)
 	}
+	if _, isText := out.(*json.RawMessage); !isText && !jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true)) {
+		return errors.New("its answer has an unpaired surrogate, which encoding/json would replace: use json.RawMessage")
+	}
 	if err := json.Unmarshal(text, out); err != nil {
 		return fmt.Errorf("its answer can't be decoded into a %s: %w", reflect.TypeOf(out).Elem(), err)
 	}
-	again, err := json.Marshal(out)
+	again, err := json.Marshal(reflect.ValueOf(out).Elem().Interface()) // not out itself: methods of the pointer don't write a handler's answer
 	if err != nil {
 		return fmt.Errorf("its answer, decoded into a %s: %w", reflect.TypeOf(out).Elem(), err)
 	}
@@ -154,15 +157,15 @@ func lost(at string, stored, held any) string {
 	return at
 }
 
-// sameNumber reports whether the JSON number b equals the stored number a. If a is an integer, b
-// must have the same text, because a float64 can't distinguish all large integers.
+// sameNumber reports whether two JSON numbers are exactly equal. It does not compare float64s: those
+// round large integers, and decimals such as a BigDecimal of Java.
 func sameNumber(a, b string) bool {
-	if a == b || !strings.ContainsAny(a, ".eE") {
-		return a == b
+	if a == b {
+		return true
 	}
-	x, err := strconv.ParseFloat(a, 64)
-	y, err2 := strconv.ParseFloat(b, 64)
-	return err == nil && err2 == nil && x == y
+	x, ok := new(big.Rat).SetString(a)
+	y, ok2 := new(big.Rat).SetString(b)
+	return ok && ok2 && x.Cmp(y) == 0
 }
 
 // isEmpty reports whether a JSON value is null, false, 0, "", or has no elements.

@@ -2,7 +2,9 @@ package powertools_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -79,6 +81,7 @@ func TestR1_AnAnswerThatFits(t *testing.T) {
 	for _, text := range []string{
 		`{}`, `{"id": "", "cents": 0, "price": 0.0, "tags": [], "paid": false, "note": null, "extras": {}}`,
 		`{"id": null, "tags": null, "price": 1e2}`, `{"price": 10.0}`, `{"extras": [1.50, {"a": []}]}`, `{"note": "x"}`, `{"extras": 9007199254740992}`,
+		`{"price": 100000000000000000000000}`, `{"price": -0.0}`,
 	} {
 		if _, err := find[receipt](t, powertools.Python, str(text)); err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -92,20 +95,23 @@ func TestR1_AnAnswerThatFits(t *testing.T) {
 // An answer that an Out can't hold is refused, never shortened.
 func TestR1_AnAnswerThatDoesNotFit(t *testing.T) {
 	for text, why := range map[string]string{
-		`{"id": "pay_1", "state": "paid"}`:         "answer.state",
-		`{"ID": "pay_1"}`:                          "answer.ID",
-		`{"id": 1}`:                                "can't be decoded",
-		`{"cents": 1.5}`:                           "can't be decoded",
-		`[{"id": "pay_1"}]`:                        "can't be decoded",
-		`{"extras": {"n": 9007199254740993}}`:      "answer.extras.n",
-		`{"extras": [[0.1], [1e400]]}`:             "can't be decoded",
-		`{"price": 100000000000000000000000}`:      "answer.price",
-		`{"price": 0.12345678901234567890, "x":1}`: "answer.x",
-		`null`:                    "its answer is null",
-		`{"id": "pay_1"} {}`:      "not JSON",
-		`hello`:                   "not JSON",
-		``:                        "not JSON",
-		`{"id": "a", "paid": []}`: "can't be decoded",
+		`{"id": "pay_1", "state": "paid"}`:    "answer.state",
+		`{"ID": "pay_1"}`:                     "answer.ID",
+		`{"id": 1}`:                           "can't be decoded",
+		`{"cents": 1.5}`:                      "can't be decoded",
+		`[{"id": "pay_1"}]`:                   "can't be decoded",
+		`{"extras": {"n": 9007199254740993}}`: "answer.extras.n",
+		`{"extras": [[0.1], [1e400]]}`:        "can't be decoded",
+		`{"price": 100000000000000000000001}`: "answer.price",
+		`{"price": 12345678901234567.89}`:     "answer.price", // a BigDecimal of Java
+		`{"price": 0.12345678901234567890}`:   "answer.price",
+		`{"price": 1e-400}`:                   "answer.price",
+		`{"id": "pay_\ud83d"}`:                "unpaired surrogate",
+		`null`:                                "its answer is null",
+		`{"id": "pay_1"} {}`:                  "not JSON",
+		`hello`:                               "not JSON",
+		``:                                    "not JSON",
+		`{"id": "a", "paid": []}`:             "can't be decoded",
 	} {
 		got, err := find[receipt](t, powertools.Python, str(text))
 		if err == nil || !strings.Contains(err.Error(), why) || !reflect.DeepEqual(got, receipt{}) {
@@ -126,5 +132,40 @@ func TestR1_AnAnswerThatDoesNotFit(t *testing.T) {
 		if _, err := find[any](t, powertools.TypeScript, data); err == nil || !strings.Contains(err.Error(), "JSON does not have") {
 			t.Errorf("%T: %v", data, err)
 		}
+	}
+}
+
+// The answer's JSON is the one that Lambda sends. A method of the pointer does not write that JSON.
+type money struct{ Cents int }
+
+func (m *money) MarshalJSON() ([]byte, error) { return json.Marshal(m.text()) }
+
+func (m *money) UnmarshalJSON(b []byte) error {
+	_, err := fmt.Sscanf(string(b), `"%d"`, &m.Cents)
+	return err
+}
+
+func (m *money) text() string { return strconv.Itoa(m.Cents) }
+
+func TestR1_AnAnswerIsComparedAsLambdaSendsIt(t *testing.T) {
+	type bill struct {
+		Total money `json:"total"`
+	}
+	type pointers struct {
+		Total *money `json:"total"`
+	}
+	if got, err := find[bill](t, powertools.Python, str(`{"total": "1050"}`)); err == nil {
+		t.Errorf("%+v, which is an object in JSON", got)
+	}
+	if got, err := find[pointers](t, powertools.Python, str(`{"total": "1050"}`)); err != nil || got.Total.Cents != 1050 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// An unpaired surrogate, which Python writes as an escape, stays as it is in a json.RawMessage.
+func TestR1_AnUnpairedSurrogateInJSONText(t *testing.T) {
+	const text = `{"id": "pay_\ud83d"}`
+	if got, err := find[json.RawMessage](t, powertools.Python, str(text)); err != nil || string(got) != text {
+		t.Errorf("%s, %v", got, err)
 	}
 }

@@ -61,8 +61,8 @@ const (
 // one, two calls at the same time may both find nothing. Find returns:
 //
 //   - the answer and true, if the record is completed;
-//   - false, if there is no record, if it has expired, if the attempt died and Options.Policy is
-//     Rerun, or if Options.Until has passed;
+//   - false, if there is no record, if it has expired and its attempt can't be running any more, if
+//     the attempt died and Options.Policy is Rerun, or if Options.Until has passed;
 //   - an error otherwise.
 //
 // The handler must return the error as it is. Every error but one is marked with
@@ -102,7 +102,7 @@ func Find[Out any](ctx context.Context, r *Records, s Selection) (answer Out, fo
 	}
 	now := r.opts.Clock()
 	switch {
-	case it.expiration < now.Unix(): // the condition of Powertools
+	case it.hasExpired(now):
 		return answer, false, nil
 	case it.running() && it.hasDied(now):
 		if r.opts.Policy == lambdaidem.Rerun {

@@ -37,6 +37,14 @@ func (it *record) hasDied(now time.Time) bool {
 	return it.hasInProgressExpiry && time.UnixMilli(it.inProgressExpires).Add(maxSkew).Before(now)
 }
 
+// hasExpired reports whether the record has expired. The end of its last second is the end of the
+// record, as in Powertools. Unlike in Powertools, a record does not expire before the invocation of
+// its attempt ends, because the attempt may still be running.
+func (it *record) hasExpired(now time.Time) bool {
+	mayRun := it.running() && it.hasInProgressExpiry && !it.hasDied(now)
+	return it.expiration < now.Unix() && !mayRun
+}
+
 // take decodes an item. It returns an error if the item is not a Powertools record.
 func (it *record) take(item map[string]types.AttributeValue, o *Options) error {
 	if _, ok := item["token"]; ok { // dynamostore's fencing token, an attribute that can't be renamed
