@@ -79,11 +79,14 @@ func S3Key(r events.S3EventRecord) string {
 //
 //	"attribute_not_exists(sequencer) OR sequencer < :this"
 //
-// A sequencer itself does not sort as a string, because sequencers have different lengths: before
-// the comparison, the shorter one must be padded with zeros on the right (Amazon S3, "Event message
-// structure"). SortableSequencer removes the zeros on the right instead, which yields the same
-// order, and converts letters to upper case. For a missing sequencer, "", the result is "", which
-// is not greater than any other.
+// Two sequencers can have different lengths. Before the comparison, the shorter one must be padded
+// with zeros on the right (AWS Knowledge Center, "Why do I see duplicate messages in Amazon SQS for
+// the same Amazon S3 event?"). SortableSequencer removes the zeros on the right instead, which
+// yields the same order, and converts letters to upper case. For a missing sequencer, "", the
+// result is "", which is not greater than any other.
+//
+// Some versions of the S3 User Guide ("Event message structure") say to pad on the left. The two
+// rules differ only if the lengths do.
 func SortableSequencer(sequencer string) string {
 	return strings.TrimRight(strings.ToUpper(sequencer), "0")
 }
