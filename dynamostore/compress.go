@@ -25,6 +25,21 @@ const (
 // encodings lists every encoding of an answer that this version can read.
 var encodings = [...]string{encodingPlain, encodingGzip, encodingSealed, encodingSealedGzip}
 
+// compress returns the answer in the form in which it is stored, before encryption: compressed,
+// if that saves a write unit, or as it is. The encoding is encodingGzip or encodingPlain.
+//
+// An answer of less than Options.CompressFrom bytes is not compressed. A larger answer is, if that
+// makes it at least 1 KB smaller: a write unit covers 1 KB, so the write then costs at least one
+// unit less, whatever the size of the rest of the item.
+func (o *Options) compress(answer []byte) (stored []byte, encoding string) {
+	if len(answer) >= o.CompressFrom {
+		if c := compressed(answer); len(c)+encodedOverhead+bytesPerWrite <= len(answer) {
+			return c, encodingGzip
+		}
+	}
+	return answer, encodingPlain
+}
+
 // gzipWriters caches gzip writers, because a new writer allocates 1.2 MB.
 //
 // The package compresses with gzip at level 1 (gzip.BestSpeed) and not with zstd

@@ -132,15 +132,7 @@ func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdai
 		return packed{}, &lambdaidem.StoreError{Op: opComplete, Reason: lambdaidem.ReasonTooLarge, NotApplied: true,
 			Err: fmt.Errorf("the answer has %d bytes; Options.MaxAnswer is %d", len(answer), o.MaxAnswer)}
 	}
-	stored, encoding := answer, encodingPlain
-	if len(answer) >= o.CompressFrom {
-		// Store the compressed answer only if it is at least 1 KB smaller. A write unit
-		// covers 1 KB, so the write then costs at least one unit less, whatever the size
-		// of the rest of the item.
-		if c := compressed(answer); len(c)+encodedOverhead+bytesPerWrite <= len(answer) {
-			stored, encoding = c, encodingGzip
-		}
-	}
+	stored, encoding := o.compress(answer)
 	if s.keys == nil && encoding == encodingPlain && result.Failure == nil && len(answer) <= o.MaxInline {
 		return packed{result: result}, nil
 	}

@@ -95,17 +95,18 @@ const opPurge = "purge"
 //   - A completed record loses its answer, or the text of its failure, and all parts of
 //     the answer. The record itself stays until its TTL, so no retry runs the handler a
 //     second time. A retry gets [lambdaidem.ErrAnswerUnavailable].
-//   - A part of an answer is deleted if no record refers to the part, unless the next item
-//     says that the part stays. An attempt leaves such parts behind if it dies before it
+//   - A part of an answer is deleted if no record refers to the part, unless one of the next
+//     two items says that it stays. An attempt leaves such parts behind if it dies before it
 //     completes, if another attempt completes first under lambdaidem.Options.Optimistic, or
 //     if its transaction is rejected. For each part, Purge calls Match with a Record that has
 //     only the record's ID, Scope and Token, and in StartedAt the time at which the part was
 //     written.
-//   - A part stays if an attempt or an operator may still complete the record with it. This is
-//     so while the attempt that wrote the part holds the lease. It is also so for an hour
-//     after the part was written, unless an attempt has completed the record. During that
-//     hour, the parts of a record that an operator settled stay too: an operator may replace
-//     the answer, and writes the parts of the new answer before the record refers to them.
+//   - A part stays as long as an attempt or an operator may still complete the record with it:
+//     while the record is in progress under the token of the attempt that wrote the part, and
+//     for an hour after the part was written. The hour does not apply once an attempt has
+//     completed the record. It does apply to a record that an operator settled, because an
+//     operator may replace the answer, and writes the parts of the new answer before the
+//     record refers to them.
 //   - A part also stays if the item with the id of the part's record is not a record of this
 //     package.
 //   - The results of steps stay in records that are released or in progress, because the

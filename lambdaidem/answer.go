@@ -222,7 +222,7 @@ func splitHeaders(all map[string][]string) (single map[string]string, multi map[
 }
 
 // joinHeaders merges headers with one value each and headers with lists of values into one
-// map. No name may be in both.
+// map. No name may be in both: the value in single would be lost.
 func joinHeaders(single map[string]string, multi map[string][]string) map[string][]string {
 	if len(single)+len(multi) == 0 {
 		return nil

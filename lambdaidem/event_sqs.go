@@ -12,6 +12,9 @@ import (
 // that failed, and SQS delivers them again after their visibility timeout. The event source
 // mapping needs ReportBatchItemFailures; without it, set BatchOptions.WholeBatch.
 //
+// The default key is the message attribute [MessageKey], else the message's id, which is the same
+// in every delivery.
+//
 // After a message of a FIFO queue has failed, no later message of the same message group
 // begins. Those messages are reported as failed too, so the group keeps its order. Other
 // groups go on: SQS orders messages only within a group, and a group that always fails must

@@ -12,10 +12,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// story tests the store by a sequence of calls for one record. A method of story, such as
-// the method acquires, makes one call, and checks the record and the error that the call
-// returns. The method then reads the record with Get, to check that the store has kept it. The
-// parameter named "what" describes the call in error messages. After the first failure, err is
+// story tests the store by a sequence of calls for one record. Each method, for example
+// (*story).acquires, makes one call and checks the record and the error that the call returns.
+// It then reads the record with Get, to check that the store has kept it. The parameter named
+// "what" describes the call in error messages. After the first failure, err is
 // set and the methods do nothing.
 type story struct {
 	ctx   context.Context

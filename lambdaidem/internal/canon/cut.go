@@ -92,14 +92,13 @@ func spell(name string) string {
 
 // Cut removes the members and elements that the pointers name from text, which must be in
 // canonical form. It changes text in place and returns the rest, which is in canonical form
-// too. A pointer to a part that does not exist has no effect. An index counts the elements
-// of the original array, including those that Cut removes. Time is linear in the length of
+// too. A pointer to a part that does not exist has no effect. Time is linear in the length of
 // the text.
 //
 // Two texts are equal after Cut if and only if they differed in nothing but named parts. A
-// named part may also be in only one of the two texts. In arrays, Cut removes the elements
-// with the same indexes from every text. The elements that are left therefore keep their
-// correspondence: the n-th one had the same index in both texts.
+// named part may also be in only one of the two texts. This holds for arrays too: an index
+// counts the elements of the original array, so Cut removes the same positions from both
+// texts, and the n-th element that is left had the same index in each.
 func (p *Pointers) Cut(text []byte) []byte {
 	if p == nil || len(p.root.members) == 0 {
 		return text
