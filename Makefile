@@ -73,10 +73,11 @@ check-race:
 
 # -count=1: many tests drive processes (DynamoDB Local, ElasticMQ, function binaries) that go test does not see
 # when it decides whether an earlier result still holds.
+# -p: one package more at a time than there are cores, because these tests wait a lot for processes.
 .PHONY: test-go
 test-go:
 	$(call say,go test -race on all packages and one DynamoDB Local)
-	CGO_ENABLED=1 $(with_dynamodb) $(GO) test -race -count=1 -timeout 10m ./...
+	CGO_ENABLED=1 $(with_dynamodb) $(GO) test -race -count=1 -timeout 10m -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) ./...
 
 # commit_seed is the first of 10,000 seeds that are derived from the commit's hash, so that every
 # commit tries some that none has tried before: a billion and its first 12 digits (48 bits) in
