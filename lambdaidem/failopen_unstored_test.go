@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -281,6 +282,44 @@ func TestX4_AReleasedSecondTryDoesNotForgetAStepOfTheFirstThatFailedOpen(t *test
 				})
 			}))
 			wantNo402(t, r)
+		})
+	}
+}
+
+// A handler that failed open returns a 402 while its step is still charging, or before its step
+// begins. With a lease, the client is not told 402 for good while the charge is running, and a step
+// that begins after the handler has returned does not run (TestE5_AStepThatIsLeftBehindIsNotReleased).
+func TestX4_AHandlerThatFailedOpenMustWaitForItsSteps(t *testing.T) {
+	for name, c := range map[string]struct {
+		delay time.Duration // before the step begins
+		ran   int
+	}{"running": {0, 1}, "begins late": {time.Minute, 0}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var left sync.WaitGroup
+				charged := 0
+				r := newRig(func(ctx context.Context, _ request) (response, error) {
+					left.Go(func() {
+						time.Sleep(c.delay)
+						_, err := lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) {
+							time.Sleep(time.Second)
+							charged++
+							return 1, nil
+						})
+						if (err == nil) != (c.ran == 1) {
+							t.Errorf("Step: %v", err)
+						}
+					})
+					synctest.Wait()
+					return response{}, noPayment
+				}, failOpen)
+				r.store.failAlways(acquire, refused(lambdaidem.ReasonThrottled))
+				out := r.send(t, first())
+				left.Wait()
+				if charged != c.ran || charged > 0 && out.StatusCode == http.StatusPaymentRequired {
+					t.Errorf("charged %d times, and the client is told %d", charged, out.StatusCode)
+				}
+			})
 		})
 	}
 }

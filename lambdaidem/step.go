@@ -77,13 +77,6 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 	if err := a.stepsRefused(); err != nil {
 		return none, fmt.Errorf("step %q did not run: %w", name, err)
 	}
-	if a.failedOpen { // the attempt runs without a lease, because of Options.FailOpen
-		value, err := fn(ctx)
-		if err == nil {
-			a.steps.ranUnkept()
-		}
-		return value, err
-	}
 	if within, _ := ctx.Value(stepKey{}).(*attempt); within == a {
 		return none, fmt.Errorf("step %q did not run: it is within another step, which is stored whole or not at all", name)
 	}
@@ -96,8 +89,12 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 	}
 	defer a.steps.end(name)
 	value, err := runStep(ctx, a, fn)
-	if err != nil {
+	switch {
+	case err != nil:
 		return value, err
+	case a.failedOpen: // there is no lease under which the result could be stored
+		a.steps.ranUnkept()
+		return value, nil
 	}
 	if value, err = storeStep(ctx, a, name, value); err != nil {
 		return none, err
