@@ -322,9 +322,12 @@ var errTimeout = errors.New("the message's time, BatchOptions.Timeout, is over")
 
 // discards reports whether to acknowledge a message that the guard has refused because of
 // its key or payload. An acknowledged message is not delivered again. BatchOptions.Discard
-// decides. discards does not call Discard, and returns false, in three cases: an earlier
-// attempt may have begun the message and not finished it, the message has run now, without a
-// lease, or the user's code panicked before the message could run.
+// decides. discards does not call Discard, and returns false, in three cases:
+//
+//   - An earlier attempt may have begun the message and not finished it.
+//   - The handler has run for the message, and may have had an effect. That is so if it ran without
+//     a lease, because of Options.FailOpen, or if another attempt took its lease.
+//   - The user's code panicked before the message could run.
 func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (discard bool) {
 	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished || t.end.ran || t.panicked {
 		return false

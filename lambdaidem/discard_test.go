@@ -57,6 +57,40 @@ func TestV2_AMessageThatNeverFinishedIsNotDiscarded(t *testing.T) {
 	}
 }
 
+// An optimistic attempt runs the handler before it finds the record of another payload. Its writes
+// are dropped, so the message may be discarded, unless a guarded call inside the handler has had an
+// effect.
+func TestV2_AnOptimisticMessageWithAnotherPayloadIsDiscarded(t *testing.T) {
+	for name, want := range map[string]struct{ discarded, failed int }{"writes only": {1, 0}, "a guarded call": {0, 1}} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := withLedger(nil, optimistic)
+			discarded := 0
+			h := r.guard.SQS(func(ctx context.Context, m events.SQSMessage) (err error) {
+				if name == "a guarded call" {
+					_, err = lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "note", Key: m.MessageId}, func(context.Context) (int, error) { return 1, nil })
+				}
+				return err
+			}, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+				o.Key = func(context.Context, events.SQSMessage) (string, error) { return "k1", nil }
+				o.Discard = func(context.Context, events.SQSMessage, error) bool { discarded++; return true }
+			})
+			send := func(id, body string) int {
+				out, err := h(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: id, EventSourceARN: "arn:aws:sqs:r:a:q", Body: body}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return len(out.BatchItemFailures)
+			}
+			if failed := send("m1", `{"amount":100}`); failed != 0 {
+				t.Fatal("the first message failed")
+			}
+			if failed := send("m2", `{"amount":90}`); failed != want.failed || discarded != want.discarded {
+				t.Errorf("%d failures, discarded %d times; want %+v", failed, discarded, want)
+			}
+		})
+	}
+}
+
 // A payment that was sent again may arrive another way, because raw message delivery was
 // switched or a queue was replaced. It is not discarded as another payment, and finishes
 // under the downstream key of its first attempt. With another body it may be discarded.

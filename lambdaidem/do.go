@@ -78,7 +78,7 @@ type done[T any] struct {
 	outcome Outcome  // outcome of err, if fn has run and returned it; otherwise empty
 	replay  *Failure // the stored failure, if err is made from it; otherwise nil
 	refusal *Error   // equal to err if the guard refused the call; otherwise nil
-	ran     bool     // the handler of a message has run, although the guard has then refused the message
+	ran     bool     // the handler of a message has run, and may have had an effect, although the guard has then refused the message
 	merged  bool     // the call ran without a record inside a guarded handler, as a part of that handler
 }
 

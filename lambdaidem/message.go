@@ -217,7 +217,8 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 	switch {
 	case d.refusal != nil:
 		refused := refusedDo[struct{}](d.refusal)
-		refused.ran = w.ran
+		// The writes of an optimistic attempt were dropped, but guarded calls inside its handler were not.
+		refused.ran = w.ran && (!g.opts.Optimistic || w.attempt.inner.anyEffect())
 		return refused
 	case d.replays && d.failure != nil && d.outcome == OutcomeFailed: // an operator has completed the record as failed, so the message may not have been handled
 		return refusedDo[struct{}](answerUnavailable(d.failure, d.outcome))
