@@ -17,7 +17,8 @@ import (
 //
 // A change is identified by its _id, the resume token of the stream. The payload of an update does
 // not include FullDocument: with UpdateLookup, that is the document at the time of the look-up, and
-// may be a later one when the stream is read again (MongoDB, "Change Events"). The default
+// may be a later one when the stream is read again (MongoDB, "Change Events"). An update without an
+// UpdateDescription is an exception, because nothing else says what has changed. The default
 // BatchOptions.Operation is "documentdb:CLUSTER|DATABASE|COLLECTION", where CLUSTER is the ARN of
 // the cluster.
 func (g *Guard) DocumentDB(h func(context.Context, DocumentDBChange) error, optFns ...func(*BatchOptions[DocumentDBChange])) func(context.Context, DocumentDBEvent) error {
@@ -64,7 +65,8 @@ func documentDBChanges(e DocumentDBEvent) []DocumentDBChange {
 
 func documentDBMessage(e DocumentDBEvent, c DocumentDBChange) message {
 	document := c.FullDocument
-	if c.OperationType == "update" { // the document as it was when the change was read, which differs when the change is read again
+	described := len(c.UpdateDescription) > 0 && string(c.UpdateDescription) != "null"
+	if c.OperationType == "update" && described { // the document as it was when the change was read, which differs when the change is read again
 		document = nil
 	}
 	m := message{name: c.ID.Data, id: c.ID.Data, group: PrincipalOf("document", c.Namespace.Database, c.Namespace.Collection, string(c.DocumentKey)),

@@ -208,6 +208,24 @@ func TestF5_AnUpdateThatIsReadAgain(t *testing.T) {
 	}
 }
 
+// F5: without an update description, only the document distinguishes two updates with the same key.
+func TestF5_AnUpdateWithoutADescription(t *testing.T) {
+	for _, description := range []string{"", `,"updateDescription":null`} {
+		h := batchGuard().DocumentDB(func(context.Context, lambdaidem.DocumentDBChange) error { return nil }, silent[lambdaidem.DocumentDBChange], func(o *lambdaidem.BatchOptions[lambdaidem.DocumentDBChange]) {
+			o.Key = func(context.Context, lambdaidem.DocumentDBChange) (string, error) { return "order-1", nil }
+		})
+		for _, price := range []string{"10", "10", "11"} {
+			var e lambdaidem.DocumentDBEvent
+			if err := json.Unmarshal([]byte(`{"eventSourceArn":"arn:c","events":[{"event":{"_id":{"_data":"1"},"ns":{"db":"d","coll":"c"},"operationType":"update","documentKey":{"_id":1},"fullDocument":{"_id":1,"price":`+price+`}`+description+`}}]}`), &e); err != nil {
+				t.Fatal(err)
+			}
+			if err := h(t.Context(), e); errors.Is(err, lambdaidem.ErrPayloadMismatch) != (price == "11") || err != nil && price == "10" {
+				t.Errorf("price %s%s: %v", price, description, err)
+			}
+		}
+	}
+}
+
 // F1, F5, V3: a change belongs to its cluster, database and collection; a list is a list in
 // a document, whatever its name.
 func TestF5_TheContentOfAChange(t *testing.T) {
