@@ -25,8 +25,9 @@ func (it *record) decodeAnswer(language Language, out any) error {
 	if err != nil {
 		return fmt.Errorf("its answer is not JSON: %w", err)
 	}
-	if _, isText := out.(*json.RawMessage); !isText && !jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true)) {
-		return errors.New("its answer has an unpaired surrogate, which encoding/json would replace: use json.RawMessage")
+	if _, isText := out.(*json.RawMessage); !isText && !jsontext.Value(text).IsValid() {
+		return errors.New("its answer has an unpaired surrogate, which encoding/json would replace, or an object with two members of the same name, " +
+			"which encoding/json would merge: use json.RawMessage")
 	}
 	if err := json.Unmarshal(text, out); err != nil {
 		return fmt.Errorf("its answer can't be decoded into a %s: %w", reflect.TypeOf(out).Elem(), err)

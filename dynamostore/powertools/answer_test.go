@@ -162,6 +162,25 @@ func TestR1_AnAnswerIsComparedAsLambdaSendsIt(t *testing.T) {
 	}
 }
 
+// Python writes the members of {1: …, "1": …} under one name. encoding/json would merge two such
+// objects into one that nobody has returned.
+func TestR1_AnAnswerWithDuplicateMembers(t *testing.T) {
+	const text = `{"1": {"debit": 5}, "1": {"credit": 7}}`
+	type entry struct {
+		Debit  int `json:"debit,omitempty"`
+		Credit int `json:"credit,omitempty"`
+	}
+	type book struct {
+		One entry `json:"1"`
+	}
+	if got, err := find[book](t, powertools.Python, str(text)); err == nil || !strings.Contains(err.Error(), "two members") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := find[json.RawMessage](t, powertools.Python, str(text)); err != nil || string(got) != text {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
 // An unpaired surrogate, which Python writes as an escape, stays as it is in a json.RawMessage.
 func TestR1_AnUnpairedSurrogateInJSONText(t *testing.T) {
 	const text = `{"id": "pay_\ud83d"}`

@@ -87,8 +87,9 @@ const (
 // with the stored answer. If a member or a value has been lost or changed, Find returns
 // [ErrRecordUnreadable]. But members that are null or empty may be lost, and a null in the answer
 // may become an empty value. If the whole answer is null, the JSON of a zero Out must be null too.
-// To convert an answer, let Out be a type that can hold it, such as json.RawMessage, and convert
-// the result of Find.
+// An answer with an unpaired surrogate, or with an object that has two members of the same name,
+// can only be returned as a json.RawMessage. To convert an answer, let Out be a type that can hold
+// it, such as json.RawMessage, and convert the result of Find.
 //
 // If a Java function returns a String, Powertools stores it without quotation marks. So if the
 // language is Java and Out is a string type, Find returns the stored text as it is.
