@@ -6,9 +6,12 @@
 //	records := powertools.New(client, "idempotency", powertools.Python, "payments.app.handler")
 //	lambda.Start(guard.APIGatewayV2(powertools.Handler(records, selectOrder, createPayment)))
 //
-// [Handler] runs inside the guard, which has acquired its own record by then. So at most one
-// call reads the Powertools record and may run the handler, and the guard stores the answer that
-// Powertools had. Later retries get this answer from the guard without another read.
+// [Handler] runs inside the guard, which has acquired its own record by then. So at most one of the
+// calls that share a record of the guard reads the Powertools record and may run the handler. The
+// guard stores the answer that Powertools had, and later retries get it without another read.
+//
+// Calls with different records of the guard, such as those of two callers, may select the same
+// data. They then find the same Powertools record, as they did in the old function.
 //
 // The package reads Powertools records and never writes one. Its only permission is
 // dynamodb:GetItem on the table of the Powertools records, which may be the guard's own table.
