@@ -323,3 +323,32 @@ func TestX4_AHandlerThatFailedOpenMustWaitForItsSteps(t *testing.T) {
 		})
 	}
 }
+
+// The first call is declined, and its record has that answer. The handler calls again, the call
+// fails open, charges in a step, and fails. Its charge is not in the answer of the record.
+func TestX4_AnAnsweredCallHidesNoStepOfALaterOneThatFailedOpen(t *testing.T) {
+	r := newRig(nil)
+	inner := r.guard.With(failOpen)
+	charged := 0
+	r = r.later(payOr402(func(ctx context.Context) error {
+		return twice(func(try int) error {
+			if try == 2 {
+				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				r.store.fail(release, refused(lambdaidem.ReasonThrottled))
+			}
+			_, err := lambdaidem.Do(ctx, inner, charge, func(ctx context.Context) (int, error) {
+				if try == 1 {
+					return 0, noPayment
+				}
+				if _, err := lambdaidem.Step(ctx, "bank", func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
+					return 0, err
+				}
+				return 0, lambdaidem.Retryable(errWire)
+			})
+			return err
+		})
+	}))
+	if out := r.send(t, first()); out.StatusCode == http.StatusPaymentRequired || charged != 1 {
+		t.Errorf("charged %d times, and the client is told %d", charged, out.StatusCode)
+	}
+}

@@ -42,7 +42,7 @@ type innerCalls struct {
 	running   int                           // number of calls that have not returned, including calls inside calls
 	effect    bool                          // a call, or a call inside it, may have had an effect
 	unsettled map[innerRecord]unsettledCall // the calls that are not settled
-	answered  map[innerRecord]bool          // the records that have an answer; a refusal of another call for one of them changes nothing
+	answered  map[innerRecord]bool          // the records that have an answer; another call for one of them changes nothing if it was refused
 }
 
 // unsettledCall is a guarded call that is not settled.
@@ -115,7 +115,7 @@ func (i *innerCalls) record(rec innerRecord, left Outcome, ran, effect bool) han
 			i.answered = make(map[innerRecord]bool)
 		}
 		i.answered[rec] = true
-	case left == OutcomeReleased && i.answered[rec]: // one of several calls at once got the answer, and this one was refused before
+	case left == OutcomeReleased && i.answered[rec] && !effect: // one of several calls at once got the answer, and this one was refused before
 	default:
 		if i.unsettled == nil {
 			i.unsettled = make(map[innerRecord]unsettledCall)
