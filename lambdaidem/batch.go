@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +22,16 @@ type source[E, M any] struct {
 	// number of times. If so, a message whose record is in progress waits until the other
 	// attempt has ended, because a failure would use up a retry.
 	limitedRetries bool
+}
+
+// listByList returns the messages of an event that has a list for each partition or queue, in a map.
+// The lists come in the order of their names, because the order of a map is random.
+func listByList[M any](lists map[string][]M) []M {
+	var all []M
+	for _, name := range slices.Sorted(maps.Keys(lists)) {
+		all = append(all, lists[name]...)
+	}
+	return all
 }
 
 // messageGuard is a guarded handler for the messages of one event source.

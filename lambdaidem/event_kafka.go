@@ -38,7 +38,7 @@ import (
 // which a producer deletes a key from a compacted topic, arrives as an empty Value.
 func (g *Guard) Kafka(h func(context.Context, events.KafkaRecord) error, optFns ...func(*BatchOptions[events.KafkaRecord])) func(context.Context, events.KafkaEvent) (KafkaEventResponse, error) {
 	b := guardMessages(g, source[events.KafkaEvent, events.KafkaRecord]{
-		list:           kafkaRecords,
+		list:           func(e events.KafkaEvent) []events.KafkaRecord { return listByList(e.Records) },
 		read:           kafkaMessage,
 		limitedRetries: true,
 	}, h, optFns)
@@ -61,17 +61,6 @@ type KafkaBatchItemFailure struct {
 type KafkaItemIdentifier struct {
 	Partition string `json:"partition"` // the topic, a hyphen, and the number of the partition
 	Offset    int64  `json:"offset"`
-}
-
-// kafkaRecords returns the records of an event. The event has a list of records for each
-// partition, in a map. The partitions come in the order of their names, because the order of a
-// map is random.
-func kafkaRecords(e events.KafkaEvent) []events.KafkaRecord {
-	var all []events.KafkaRecord
-	for _, partition := range slices.Sorted(maps.Keys(e.Records)) {
-		all = append(all, e.Records[partition]...)
-	}
-	return all
 }
 
 func kafkaMessage(e events.KafkaEvent, r events.KafkaRecord) message {

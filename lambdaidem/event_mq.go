@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"maps"
-	"slices"
 
 	"github.com/aws/aws-lambda-go/events"
 )
@@ -55,20 +53,10 @@ func activeMQMessage(e events.ActiveMQEvent, r events.ActiveMQMessage) message {
 // the broker and HOST the virtual host. BatchOptions.FingerprintAttributes names headers.
 func (g *Guard) RabbitMQ(h func(context.Context, events.RabbitMQMessage) error, optFns ...func(*BatchOptions[events.RabbitMQMessage])) func(context.Context, events.RabbitMQEvent) error {
 	return wholeEvent(guardMessages(g, source[events.RabbitMQEvent, events.RabbitMQMessage]{
-		list:           rabbitMQMessages,
+		list:           func(e events.RabbitMQEvent) []events.RabbitMQMessage { return listByList(e.MessagesByQueue) },
 		read:           rabbitMQMessage,
 		limitedRetries: true,
 	}, h, optFns))
-}
-
-// rabbitMQMessages returns the messages of an event, queue by queue. The queues come in the order
-// of their names, because the order of a map is random.
-func rabbitMQMessages(e events.RabbitMQEvent) []events.RabbitMQMessage {
-	var all []events.RabbitMQMessage
-	for _, queue := range slices.Sorted(maps.Keys(e.MessagesByQueue)) {
-		all = append(all, e.MessagesByQueue[queue]...)
-	}
-	return all
 }
 
 // rabbitMQMessage converts a message. Its source is known only if the event has a single queue,
