@@ -17,7 +17,7 @@ import (
 
 const kafkaARN = "arn:aws:kafka:eu-west-1:111122223333:cluster/payments/e9f754c6-d29a-4430-a7db-958a19fd2c54-4"
 
-// kafkaEvent has records of a cluster, each in the list of its partition.
+// kafkaEvent returns an event of one cluster with the given records.
 func kafkaEvent(records ...events.KafkaRecord) events.KafkaEvent {
 	e := events.KafkaEvent{EventSource: "aws:kafka", EventSourceARN: kafkaARN, Records: map[string][]events.KafkaRecord{}}
 	for _, r := range records {
@@ -27,21 +27,20 @@ func kafkaEvent(records ...events.KafkaRecord) events.KafkaEvent {
 	return e
 }
 
-// kafkaRecord is a record with a value, sent at a fixed time.
+// kafkaRecord returns a record with the given value and a fixed timestamp.
 func kafkaRecord(topic string, partition, offset int64, value string) events.KafkaRecord {
 	return events.KafkaRecord{Topic: topic, Partition: partition, Offset: offset, Timestamp: events.MilliSecondsEpochTime{Time: time.UnixMilli(1764000000987)},
 		Value: base64.StdEncoding.EncodeToString([]byte(value))}
 }
 
-// withHeader adds a header to a record.
+// withHeader returns the record with one more header.
 func withHeader(r events.KafkaRecord, name, value string) events.KafkaRecord {
 	r.Headers = append(r.Headers, map[string]events.JSONNumberBytes{name: []byte(value)})
 	return r
 }
 
-// V2: the response has the form that AWS documents: the topic and the partition in one
-// text, the offset as a number ("Configuring error handling controls for Kafka event
-// sources").
+// The response has the form that AWS documents: the topic and the partition are one string, and the
+// offset is a number (AWS Lambda, "Configuring error handling controls for Kafka event sources").
 func TestV2_TheResponseToAKafkaEvent(t *testing.T) {
 	var in events.KafkaEvent
 	if err := json.Unmarshal(fixture(t, "kafka"), &in); err != nil {
@@ -66,7 +65,7 @@ func TestV2_TheResponseToAKafkaEvent(t *testing.T) {
 	}
 }
 
-// V2: the partitions of an event run in one order, whatever the order of the map.
+// The partitions of an event run in the order of their names, although they arrive in a map.
 func TestV2_PartitionsRunInOneOrder(t *testing.T) {
 	var want []string
 	var all []events.KafkaRecord
@@ -88,8 +87,9 @@ func TestV2_PartitionsRunInOneOrder(t *testing.T) {
 	}
 }
 
-// F1, V3: records of two clusters, topics, partitions, offsets or times never share a
-// record; an event of a self-managed cluster is told by its servers, in whatever order.
+// Two Kafka records never share a record of the guard if they differ in their cluster, topic,
+// partition, offset or timestamp. A self-managed cluster is identified by its list of bootstrap
+// servers, whose order does not matter.
 func TestF1_KafkaRecordsAreApart(t *testing.T) {
 	g := batchGuard()
 	runs := 0
@@ -121,8 +121,8 @@ func TestF1_KafkaRecordsAreApart(t *testing.T) {
 	}
 }
 
-// V3: the keys of two topics are two keys, and an operator gets from a record to the
-// guard's.
+// The same key in two topics identifies two records. An operator can compute the id of a record
+// with Guard.RecordID.
 func TestV3_TheDefaultOperationOfKafka(t *testing.T) {
 	g := batchGuard()
 	var ids []string
@@ -145,8 +145,8 @@ func TestV3_TheDefaultOperationOfKafka(t *testing.T) {
 	}
 }
 
-// F5, V3: under one key, the value and the record's key count; partition, offset, time
-// and headers don't. A JSON value counts by value.
+// The payload of a Kafka record is its value and its Kafka key, but not its partition, offset,
+// timestamp or headers. White space and the order of members in a JSON value don't matter.
 func TestV3_TheContentOfAKafkaRecord(t *testing.T) {
 	const value = `{"amount":1,"to":"alice"}`
 	first := withHeader(kafkaRecord("orders", 0, 1, value), lambdaidem.MessageKey, "k")
@@ -178,7 +178,7 @@ func TestV3_TheContentOfAKafkaRecord(t *testing.T) {
 	}
 }
 
-// V3: a tombstone is a record like others; those of two keys are two.
+// A tombstone is handled like any other record. Tombstones of two Kafka keys have two payloads.
 func TestV3_Tombstones(t *testing.T) {
 	var handled []string
 	h := batchGuard().Kafka(func(_ context.Context, r events.KafkaRecord) error {
@@ -199,8 +199,7 @@ func TestV3_Tombstones(t *testing.T) {
 	}
 }
 
-// K1, V3: a header that is no single text of a valid form is an invalid key, never a
-// missing one.
+// If a record has the header but no single valid key in it, the key is invalid, and not missing.
 func TestV3_KafkaHeadersThatAreNoKeys(t *testing.T) {
 	g := batchGuard(func(o *lambdaidem.Options) { o.KeyOptional = true })
 	for name, headers := range map[string]string{
@@ -221,8 +220,8 @@ func TestV3_KafkaHeadersThatAreNoKeys(t *testing.T) {
 	}
 }
 
-// V3: an event that does not say which cluster it is from needs an Operation; a record
-// that has no topic can't be reported, so its failure is an error of the whole batch.
+// An event that does not name its cluster is refused, unless BatchOptions.Operation is set. A record
+// without a topic can't be reported, so its failure is an error of the whole batch.
 func TestV3_MalformedKafkaEvents(t *testing.T) {
 	var got error
 	option := func(o *lambdaidem.BatchOptions[events.KafkaRecord]) {

@@ -15,8 +15,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// everyWhole runs a test for each source that takes no list of failures, with an event of
-// several messages, which deliver sends.
+// everyWhole runs a test for each source that takes no list of failures and whose events have
+// several messages. The function deliver sends such an event.
 func everyWhole(t *testing.T, test func(t *testing.T, behind func(g *lambdaidem.Guard, e *effects, w want) (deliver func(...msg) error))) {
 	for _, s := range []batchSource{activeMQSource(), rabbitMQSource(), documentDBSource()} {
 		t.Run(s.name, func(t *testing.T) {
@@ -31,8 +31,8 @@ func everyWhole(t *testing.T, test func(t *testing.T, behind func(g *lambdaidem.
 	}
 }
 
-// V2: where a source takes no list of failures, one fails the batch; when it comes again,
-// only that one runs, and one that is there twice runs once.
+// If a source takes no list of failures, one failure fails the batch. When Lambda delivers the batch
+// again, only the message that failed runs. A message that is twice in a batch runs once.
 func TestV2_ABatchWithoutAListOfFailures(t *testing.T) {
 	everyWhole(t, func(t *testing.T, behind func(*lambdaidem.Guard, *effects, want) func(...msg) error) {
 		broken := true
@@ -52,7 +52,7 @@ func TestV2_ABatchWithoutAListOfFailures(t *testing.T) {
 	})
 }
 
-// V2: by option nothing of the batch begins after its first failure.
+// With BatchOptions.StopBatch, no message begins after the first failure.
 func TestV2_StopBatchWithoutAListOfFailures(t *testing.T) {
 	everyWhole(t, func(t *testing.T, behind func(*lambdaidem.Guard, *effects, want) func(...msg) error) {
 		broken := true
@@ -65,7 +65,7 @@ func TestV2_StopBatchWithoutAListOfFailures(t *testing.T) {
 	})
 }
 
-// V2: the changes of one document keep their order, those of another go on.
+// Changes of one document keep their order. After a failure, changes of other documents go on.
 func TestV2_ChangesOfADocumentKeepTheirOrder(t *testing.T) {
 	broken := true
 	e := effects{fail: failing(&broken, "1")}
@@ -82,8 +82,8 @@ func TestV2_ChangesOfADocumentKeepTheirOrder(t *testing.T) {
 	e.want(t, c.name, "failed 1", "2", "1", "3")
 }
 
-// V3: RabbitMQ gives no ids: a message that its publisher gave none has no key. A header
-// comes before the publisher's id, and must be a text.
+// A RabbitMQ message has a key only if its publisher has set the header or the message id. The
+// header takes precedence, and must be a string.
 func TestV3_TheKeyOfARabbitMQMessage(t *testing.T) {
 	for properties, want := range map[string]string{
 		`{"messageId":null}`: "idempotency_key_missing", `{}`: "idempotency_key_missing", `{"messageId":"m"}`: "m",
@@ -113,8 +113,8 @@ func TestV3_TheKeyOfARabbitMQMessage(t *testing.T) {
 	}
 }
 
-// F1, V3: the queues of a broker are apart, and so are brokers; a message whose queue is not
-// known needs an Operation.
+// Messages of two queues or two brokers never share a record. A message whose queue is unknown is
+// refused, unless BatchOptions.Operation is set.
 func TestF1_QueuesOfABrokerAreApart(t *testing.T) {
 	g := batchGuard()
 	ids := map[string]string{}
@@ -170,7 +170,7 @@ func TestF1_QueuesOfABrokerAreApart(t *testing.T) {
 	}
 }
 
-// F5: data that is no base64 counts as it is.
+// Data that is not base64 counts as text.
 func TestF5_DataOfABroker(t *testing.T) {
 	h := batchGuard().ActiveMQ(func(context.Context, events.ActiveMQMessage) error { return nil }, silent[events.ActiveMQMessage])
 	send := func(data string) error {
@@ -183,7 +183,7 @@ func TestF5_DataOfABroker(t *testing.T) {
 	}
 }
 
-// F5: with UpdateLookup, an update that is read again has the document of that moment.
+// With UpdateLookup, an update that is read again has the document of that moment.
 func TestF5_AnUpdateThatIsReadAgain(t *testing.T) {
 	runs := 0
 	h := batchGuard().DocumentDB(func(context.Context, lambdaidem.DocumentDBChange) error { runs++; return nil }, silent[lambdaidem.DocumentDBChange])
@@ -208,7 +208,7 @@ func TestF5_AnUpdateThatIsReadAgain(t *testing.T) {
 	}
 }
 
-// F5: without an update description, only the document distinguishes two updates with the same key.
+// Without an update description, only the document distinguishes two updates with the same key.
 func TestF5_AnUpdateWithoutADescription(t *testing.T) {
 	for _, description := range []string{"", `,"updateDescription":null`} {
 		h := batchGuard().DocumentDB(func(context.Context, lambdaidem.DocumentDBChange) error { return nil }, silent[lambdaidem.DocumentDBChange], func(o *lambdaidem.BatchOptions[lambdaidem.DocumentDBChange]) {
@@ -226,8 +226,8 @@ func TestF5_AnUpdateWithoutADescription(t *testing.T) {
 	}
 }
 
-// F1, F5, V3: a change belongs to its cluster, database and collection; a list is a list in
-// a document, whatever its name.
+// The payload of a change includes its database and collection. A list named SS in a document is
+// ordered, although DynamoDB's string set of that name is not.
 func TestF5_TheContentOfAChange(t *testing.T) {
 	event := func(text string) lambdaidem.DocumentDBEvent {
 		var e lambdaidem.DocumentDBEvent

@@ -16,7 +16,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// notification is one of testdata, as S3 sends it.
+// notification returns a notification of testdata, in the form in which S3 sends it.
 func notification(t *testing.T, name string) events.S3EventRecord {
 	t.Helper()
 	var e events.S3Event
@@ -26,8 +26,8 @@ func notification(t *testing.T, name string) events.S3EventRecord {
 	return e.Records[0]
 }
 
-// V3: the copies of a notification are one, whatever else they say; two notifications are
-// two.
+// All copies of a notification have one record, even if they differ in parts that do not identify
+// them. Two notifications have two records.
 func TestV3_CopiesOfANotification(t *testing.T) {
 	type change = func(*events.S3EventRecord)
 	for name, c := range map[string]struct {
@@ -81,8 +81,8 @@ func TestV3_CopiesOfANotification(t *testing.T) {
 	}
 }
 
-// F5: under a key of the handler's choice, what the notification is about counts, and not
-// when and by what it came about.
+// The payload of a notification is the event's name and the object, but not the time, the version
+// or the sequencer. The test uses one key for all notifications, so that payloads are compared.
 func TestF5_TheContentOfANotification(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*events.S3EventRecord)
@@ -111,8 +111,8 @@ func TestF5_TheContentOfANotification(t *testing.T) {
 	}
 }
 
-// V3: a notification that names no object has no key, and one that names no bucket has
-// no source; what S3 sends as a test has no notification at all.
+// A notification without an object has no key, and one without a bucket has no source. The test
+// event of S3 has no notifications.
 func TestV3_MalformedNotifications(t *testing.T) {
 	ran := false
 	h := batchGuard().S3(func(context.Context, events.S3EventRecord) error { ran = true; return nil }, silent[events.S3EventRecord])
@@ -133,8 +133,8 @@ func TestV3_MalformedNotifications(t *testing.T) {
 	}
 }
 
-// Two sequencers compare as strings, after the shorter one is padded with zeros on the right
-// (Amazon S3, "Event message structure").
+// Two sequencers compare as strings, after the shorter one is padded with zeros on the right. For
+// the source of this rule, see SortableSequencer.
 func TestSortableSequencer_SortsAsS3Says(t *testing.T) {
 	ascending := []string{"", "00055aed6dcd90281e6", "0055AED6DCD90281E4", "0055AED6DCD90281E4A0", "0055aed6dcd90281e5", "0055AED6DCD90281F", "1", "a", "B", "F01"}
 	if !slices.IsSortedFunc(ascending, func(a, b string) int {

@@ -193,7 +193,7 @@ func dynamoDBSource() batchSource {
 		}}
 }
 
-// s3Source has a message's body as the key of an object.
+// s3Source sends notifications of S3. The body of a message becomes the key of the object.
 func s3Source() batchSource {
 	return batchSource{name: "S3", async: true,
 		event: func(arn string, all []msg) any {
@@ -212,8 +212,8 @@ func s3Source() batchSource {
 		}}
 }
 
-// The sources without lists of failures are asked for one message at a time, as asynchronous
-// ones are.
+// The sources that take no list of failures receive one message at a time, like asynchronous
+// sources.
 
 func activeMQSource() batchSource {
 	return batchSource{name: "ActiveMQ", async: true, attributes: true,
@@ -280,7 +280,7 @@ func documentDBSource() batchSource {
 		}}
 }
 
-// signedBytes are the bytes of a text as Java has them.
+// signedBytes returns the bytes of a text as signed numbers, like the bytes of Java.
 func signedBytes(text string) []int8 {
 	all := []int8{}
 	for _, b := range []byte(text) {
@@ -294,7 +294,7 @@ func decoded(base64Text string) string {
 	return string(text)
 }
 
-// kafkaSource has the records of each group in a partition of its own.
+// kafkaSource sends records of Kafka. Each group has a partition of its own.
 func kafkaSource() batchSource {
 	offset := func(m msg) int {
 		if n, err := strconv.Atoi(m.id); err == nil {
@@ -340,7 +340,7 @@ func kafkaSource() batchSource {
 var batchSources = []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource(), kinesisSource(), dynamoDBSource(), kafkaSource(), s3Source(),
 	activeMQSource(), rabbitMQSource(), documentDBSource()}
 
-// arranged are the messages in the order in which an event of the source has them.
+// arranged returns the messages in the order in which an event of the source lists them.
 func (s batchSource) arranged(all []msg) []msg {
 	if s.partitioned {
 		all = slices.Clone(all)
@@ -349,7 +349,7 @@ func (s batchSource) arranged(all []msg) []msg {
 	return all
 }
 
-// bodiesOf are the bodies of messages.
+// bodiesOf returns the bodies of the messages.
 func bodiesOf(all []msg) []string {
 	var bodies []string
 	for _, m := range all {

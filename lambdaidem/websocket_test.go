@@ -15,7 +15,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// socketMessage is a message as API Gateway sends it, in part another one.
+// socketMessage returns the event of a message, in the form in which API Gateway sends it, with the
+// given changes.
 func socketMessage(t *testing.T, changes ...func(*events.APIGatewayWebsocketProxyRequest)) events.APIGatewayWebsocketProxyRequest {
 	t.Helper()
 	var e events.APIGatewayWebsocketProxyRequest
@@ -28,7 +29,8 @@ func socketMessage(t *testing.T, changes ...func(*events.APIGatewayWebsocketProx
 	return e
 }
 
-// socketGuard guards a handler that counts its runs.
+// socketGuard returns a function that sends an event to a guarded handler, and the number of times
+// that the handler has run.
 func socketGuard(optFns ...func(*lambdaidem.Options)) (send func(testing.TB, events.APIGatewayWebsocketProxyRequest) events.APIGatewayProxyResponse, runs *int) {
 	runs = new(int)
 	h := lambdaidem.New(memstore.New(), append([]func(*lambdaidem.Options){quiet}, optFns...)...).APIGatewayWebSocket(func(_ context.Context, e events.APIGatewayWebsocketProxyRequest) (events.APIGatewayProxyResponse, error) {
@@ -45,15 +47,15 @@ func socketGuard(optFns ...func(*lambdaidem.Options)) (send func(testing.TB, eve
 	}, runs
 }
 
-// reconnected is how a client's retry differs, over another connection.
+// reconnected changes an event as if the client had sent the message again over another connection.
 func reconnected(e *events.APIGatewayWebsocketProxyRequest) {
 	c := &e.RequestContext
 	c.ConnectionID, c.MessageID, c.RequestID, c.ExtendedRequestID, c.ConnectedAt, c.RequestTimeEpoch = "other", "m2", "r2", "x2", 1, 2
 	c.Authorizer = map[string]any{"principalId": "alice", "integrationLatency": 7.0}
 }
 
-// V1: the event of a WebSocket API reaches the handler as it came; a message that the
-// client sends again over another connection replays.
+// The handler receives the event unchanged. A message that the client sends again over another
+// connection gets the stored answer.
 func TestV1_MessagesOfAWebSocket(t *testing.T) {
 	var got events.APIGatewayWebsocketProxyRequest
 	h := lambdaidem.New(memstore.New(), quiet).APIGatewayWebSocket(func(_ context.Context, e events.APIGatewayWebsocketProxyRequest) (events.APIGatewayProxyResponse, error) {
@@ -70,8 +72,8 @@ func TestV1_MessagesOfAWebSocket(t *testing.T) {
 	}
 }
 
-// V1: to connect and to disconnect is not guarded, whatever such an event has; a client
-// can't name an event so.
+// Events of type CONNECT and DISCONNECT run unguarded, even if they have a key. A client can't avoid
+// the guard with the route key $connect, because it does not choose the type.
 func TestV1_OnlyMessagesOfAWebSocketAreGuarded(t *testing.T) {
 	for eventType, guarded := range map[string]bool{"CONNECT": false, "DISCONNECT": false, "MESSAGE": true, "": true} {
 		send, runs := socketGuard(func(o *lambdaidem.Options) { o.Methods = []string{http.MethodPut} })
@@ -87,8 +89,8 @@ func TestV1_OnlyMessagesOfAWebSocketAreGuarded(t *testing.T) {
 	}
 }
 
-// K3, K5: the key is the body's member, or what Options.Key makes of the request; a message
-// without one is refused, and so is one that has it in no valid form.
+// The key is a member of the body, or the result of Options.Key. A message without a key, or with an
+// invalid one, is refused.
 func TestK5_TheKeyOfAMessage(t *testing.T) {
 	body := func(text string) func(*events.APIGatewayWebsocketProxyRequest) {
 		return func(e *events.APIGatewayWebsocketProxyRequest) { e.Body = text }
@@ -123,8 +125,8 @@ func TestK5_TheKeyOfAMessage(t *testing.T) {
 	}
 }
 
-// F1, F2, F5: a record belongs to the caller that the authorizer named, and to the route;
-// another body under its key is another payload, the same JSON is not.
+// A record belongs to one caller, as named by the authorizer, and to one route. With the same key, a
+// different body is another payload, unless it is the same JSON.
 func TestF1_RecordsOfMessages(t *testing.T) {
 	type change = func(*events.APIGatewayWebsocketProxyRequest)
 	authorizer := func(v any) change {
@@ -183,7 +185,7 @@ func TestF1_RecordsOfMessages(t *testing.T) {
 	}
 }
 
-// S2: a body over the limit is refused before its key is looked for.
+// A body over the limit is refused before the guard looks for its key.
 func TestS2_AMessageOverTheLimit(t *testing.T) {
 	send, runs := socketGuard(func(o *lambdaidem.Options) { o.MaxBody = 10 })
 	if out := send(t, socketMessage(t)); out.StatusCode != http.StatusRequestEntityTooLarge || *runs > 0 {
