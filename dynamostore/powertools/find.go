@@ -102,25 +102,23 @@ func Find[Out any](ctx context.Context, r *Records, s Selection) (answer Out, fo
 		return answer, false, err
 	}
 	now := r.opts.Clock()
-	switch {
-	case it.hasExpired(now):
+	died := it.running() && it.hasDied(now)
+	if it.hasExpired(now) || died && r.opts.Policy == lambdaidem.Rerun {
 		return answer, false, nil
-	case it.running() && it.hasDied(now):
-		if r.opts.Policy == lambdaidem.Rerun {
-			return answer, false, nil
+	}
+	if s.Validated != nil { // before Hold applies: a request with another payload is not that of the attempt that died
+		if err := r.validate(it, s.Validated); err != nil {
+			return answer, false, err
 		}
+	}
+	switch {
+	case died:
 		return answer, false, lambdaidem.Uncertain(&lambdaidem.Error{
 			Code: lambdaidem.ErrAttemptAbandoned, Status: http.StatusConflict,
 			Detail: "An earlier attempt of this request ended without a known outcome. An operator must examine it before the key can be used again.",
 			Err:    fmt.Errorf("powertools: the attempt of the record %s died in the old function: find out what it did, then settle the guard's record", it),
 		})
-	}
-	if s.Validated != nil {
-		if err := r.validate(it, s.Validated); err != nil {
-			return answer, false, err
-		}
-	}
-	if it.running() {
+	case it.running():
 		return answer, false, lambdaidem.Retryable(&lambdaidem.Error{
 			Code: lambdaidem.ErrInProgress, Status: http.StatusConflict, RetryAfter: retryAfter,
 			Detail: "A request with this idempotency key is in progress. Repeat this request later to get its answer.",

@@ -219,6 +219,33 @@ func TestF5_AnotherPayloadThanTheOldFunctionValidated(t *testing.T) {
 	}
 }
 
+// An attempt of the old function died under Hold. A request with another payload is refused, and
+// does not hold the guard's record, which the request of the dead attempt needs.
+func TestF5_AnotherPayloadThanThatOfADeadAttempt(t *testing.T) {
+	m := migrate(lambdaidem.Hold)
+	hash, err := powertools.Python.ID("", []byte(`10.50`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.table.item = m.running(m.clock.Now().Add(-time.Minute))
+	m.table.item["validation"] = str(hash[1:])
+	validated := ""
+	m.handle = m.guard(lambdaidem.Hold).APIGatewayV2(powertools.Handler(m.records(powertools.Python, func(o *powertools.Options) { o.Policy = lambdaidem.Hold }),
+		func(_ context.Context, e request) (powertools.Selection, error) {
+			return powertools.Selection{Data: json.RawMessage(e.Body), Validated: json.RawMessage(validated)}, nil
+		}, m.create))
+	for _, c := range []struct {
+		validated string
+		status    int
+		code      lambdaidem.Code
+	}{{`10.51`, 422, powertools.ErrPayloadMismatch}, {`10.5`, 409, lambdaidem.ErrAttemptAbandoned}} {
+		validated = c.validated
+		if got, code := m.send(t); got.StatusCode != c.status || code != c.code || m.runs != 0 {
+			t.Errorf("%s: %d runs, %d %s", c.validated, m.runs, got.StatusCode, code)
+		}
+	}
+}
+
 func TestHandler_LooksNothingUpAfterThePeriod(t *testing.T) {
 	var end time.Time
 	m := migrate(lambdaidem.Rerun, func(o *powertools.Options) {
