@@ -20,13 +20,13 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/lambdaidem/toolkit/bench/internal/command"
 	"github.com/lambdaidem/toolkit/bench/internal/quota"
 	"github.com/lambdaidem/toolkit/bench/internal/table"
 	"github.com/lambdaidem/toolkit/dynamostore"
@@ -46,23 +46,28 @@ const (
 	aimCold = 1.0 // the first request without Warm / that of the SDK alone
 )
 
-func main() {
-	samples := flag.Int("samples", 15, "processes of each side under each condition")
-	markdown := flag.Bool("markdown", false, "print the table of docs/performance.md")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *samples, *markdown); err != nil {
-		stop()
-		fmt.Fprintln(os.Stderr, "first:", err)
-		os.Exit(1)
-	}
+type settings struct {
+	samples  int // processes of each side under each condition
+	markdown bool
 }
 
-func run(ctx context.Context, samples int, markdown bool) (err error) {
-	if samples < 3 || flag.NArg() > 0 {
-		return fmt.Errorf("-samples is %d (at least 3), arguments are %q (none)", samples, flag.Args())
-	}
+func main() { os.Exit(command.Main("first", os.Args[1:], parseFlags, run)) }
+
+func parseFlags(args []string) (settings, error) {
+	var s settings
+	flags := flag.NewFlagSet("first", flag.ContinueOnError)
+	flags.IntVar(&s.samples, "samples", 15, "processes of each side under each condition, at least 3")
+	flags.BoolVar(&s.markdown, "markdown", false, "print the table of docs/performance.md")
+	err := command.Parse(flags, args, func() error {
+		if s.samples < 3 {
+			return fmt.Errorf("-samples is %d; want at least 3", s.samples)
+		}
+		return nil
+	})
+	return s, err
+}
+
+func run(ctx context.Context, s settings) (err error) {
 	dir, err := os.MkdirTemp("", "lambdaidem-first-*")
 	if err != nil {
 		return err
@@ -92,14 +97,14 @@ func run(ctx context.Context, samples int, markdown bool) (err error) {
 	for _, roundTrip := range roundTrips {
 		for _, size := range sizes {
 			fmt.Fprintf(os.Stderr, "measuring %v, %s\n", roundTrip, sizeName(size))
-			c, err := f.compare(ctx, database.Endpoint(), roundTrip, size, samples)
+			c, err := f.compare(ctx, database.Endpoint(), roundTrip, size, s.samples)
 			if err != nil {
 				return err
 			}
 			all = append(all, c)
 		}
 	}
-	if markdown {
+	if s.markdown {
 		return report(all).Markdown(os.Stdout)
 	}
 	return report(all).Text(os.Stdout)

@@ -14,13 +14,13 @@ import (
 // .build/peers, unless they are there.
 func install(ctx context.Context, root string) error {
 	for _, name := range []string{"toolkit", "bare"} {
-		if err := command(ctx, root, "go", "build", "-o", filepath.Join(built, name), "./"+sources+"/"+name); err != nil {
+		if err := execute(ctx, root, "go", "build", "-o", filepath.Join(built, name), "./"+sources+"/"+name); err != nil {
 			return err
 		}
 	}
 	// Fiber is in a module of its own, so that this project doesn't depend on it.
 	fiber := []string{"build", "-C", sources + "/fiber", "-o", filepath.Join(root, built, "fiber"), "."}
-	if err := command(ctx, root, "go", fiber...); err != nil {
+	if err := execute(ctx, root, "go", fiber...); err != nil {
 		return fmt.Errorf("%w\nif this project's go.mod has changed, run go -C %s/fiber mod tidy", err, sources)
 	}
 	for _, program := range []string{"node", "npm"} {
@@ -44,7 +44,7 @@ func installNode(ctx context.Context, root string) error {
 				return err
 			}
 		}
-		return command(ctx, root, "npm", "ci", "--prefix", to, "--no-audit", "--no-fund", "--ignore-scripts")
+		return execute(ctx, root, "npm", "ci", "--prefix", to, "--no-audit", "--no-fund", "--ignore-scripts")
 	})
 	for _, name := range []string{"driver.mjs", "powertools.mjs"} {
 		if err == nil {
@@ -79,10 +79,10 @@ func installPython(ctx context.Context, root string) error {
 	venv := filepath.Join(built, "venv")
 	return once(root, venv, requirements, func() error {
 		pip := filepath.Join(venv, "bin", "python")
-		if err := command(ctx, root, python, "-m", "venv", venv); err != nil {
+		if err := execute(ctx, root, python, "-m", "venv", venv); err != nil {
 			return fmt.Errorf("%w\non Debian and Ubuntu, install python3-venv", err)
 		}
-		return command(ctx, root, pip, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", requirements)
+		return execute(ctx, root, pip, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", requirements)
 	})
 }
 
@@ -107,8 +107,8 @@ func once(root, folder, pins string, fill func() error) error {
 	return os.WriteFile(mark, sum, 0o600)
 }
 
-// command runs a command in the project's folder. Its output is shown if it fails.
-func command(ctx context.Context, root, name string, args ...string) error {
+// execute runs a command in the project's folder. Its error contains the output of the command.
+func execute(ctx context.Context, root, name string, args ...string) error {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir = root
 	if out, err := c.CombinedOutput(); err != nil {

@@ -159,7 +159,7 @@ func TestScoreboard_ToolkitDoesWhatThePageSays(t *testing.T) {
 func builtToolkit(t *testing.T) *peer {
 	t.Helper()
 	driver := filepath.Join(t.TempDir(), "toolkit")
-	if err := command(t.Context(), root, "go", "build", "-o", driver, "./"+sources+"/toolkit"); err != nil {
+	if err := execute(t.Context(), root, "go", "build", "-o", driver, "./"+sources+"/toolkit"); err != nil {
 		t.Fatal(err)
 	}
 	toolkit := peers(root)[0]

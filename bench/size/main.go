@@ -13,14 +13,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lambdaidem/toolkit/bench/internal/command"
 )
 
-func main() {
-	if err := run(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "size:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(command.Run("size", run)) }
 
 func run(ctx context.Context) error {
 	folder, err := os.MkdirTemp("", "size")

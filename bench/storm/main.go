@@ -22,11 +22,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/lambdaidem/toolkit/bench/internal/command"
 	"github.com/lambdaidem/toolkit/bench/internal/table"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
@@ -43,17 +43,10 @@ type flags struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	run := run
 	if isProcess() {
-		run = func(ctx context.Context) error { return serve(ctx, os.Stdin, os.Stdout) }
+		os.Exit(runProcess())
 	}
-	if err := run(ctx); err != nil {
-		stop()
-		fmt.Fprintln(os.Stderr, "storm:", err)
-		os.Exit(1)
-	}
+	os.Exit(command.Main("storm", os.Args[1:], parseFlags, run))
 }
 
 func parseFlags(args []string) (flags, error) {
@@ -66,30 +59,23 @@ func parseFlags(args []string) (flags, error) {
 	set.IntVar(&f.repeat, "repeat", 3, "how often each storm is repeated")
 	set.BoolVar(&f.markdown, "markdown", false, "print the tables of "+page)
 	set.BoolVar(&f.write, "write", false, "write the tables into "+page)
-	if err := set.Parse(args); err != nil {
-		return f, err
-	}
-	for text := range strings.SplitSeq(*processes, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > f.settings.Requests {
-			return f, fmt.Errorf("-processes is %q; want numbers from 1 to -requests, with commas", *processes)
+	err := command.Parse(set, args, func() error {
+		if f.settings.Requests < 2 || f.repeat < 1 {
+			return fmt.Errorf("-requests is %d (at least 2), -repeat is %d (at least 1)", f.settings.Requests, f.repeat)
 		}
-		f.processes = append(f.processes, n)
-	}
-	if f.settings.Requests < 2 || f.repeat < 1 || set.NArg() > 0 {
-		return f, fmt.Errorf("-requests is %d (at least 2), -repeat is %d (at least 1), arguments are %q (none)", f.settings.Requests, f.repeat, set.Args())
-	}
-	return f, nil
+		for text := range strings.SplitSeq(*processes, ",") {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 || n > f.settings.Requests {
+				return fmt.Errorf("-processes is %q; want numbers from 1 to -requests, with commas", *processes)
+			}
+			f.processes = append(f.processes, n)
+		}
+		return nil
+	})
+	return f, err
 }
 
-func run(ctx context.Context) (err error) {
-	f, err := parseFlags(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, f flags) (err error) {
 	load := loadAverage()
 	database, err := ddblocal.Start(ctx)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/lambdaidem/toolkit/bench/internal/command"
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
@@ -25,6 +26,11 @@ const processArgument = "process"
 
 // isProcess reports whether startProcess has started this program.
 func isProcess() bool { return len(os.Args) == 2 && os.Args[1] == processArgument }
+
+// runProcess runs a process to its end, and returns the status with which it must exit.
+func runProcess() int {
+	return command.Run("storm", func(ctx context.Context) error { return serve(ctx, os.Stdin, os.Stdout) })
+}
 
 // task is the first JSON text that a process reads from its standard input.
 type task struct {
