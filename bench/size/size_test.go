@@ -26,6 +26,26 @@ func TestSize_WhatTheGuardAddsToABinary(t *testing.T) {
 	}
 }
 
+// The result has the packages of the guard, and not those that are equal in both programs.
+func TestSize_AddedByPackage(t *testing.T) {
+	added, err := addedByPackage(t.Context(), t.TempDir(), "arm64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	last := added[0].bytes
+	for _, p := range added {
+		if p.bytes <= 0 || p.bytes > last {
+			t.Errorf("%s adds %d bytes, after a package with %d", p.name, p.bytes, last)
+		}
+		last, found[p.name] = p.bytes, true
+	}
+	const module = "github.com/lambdaidem/toolkit/"
+	if !found[module+"lambdaidem"] || !found[module+"dynamostore"] || found[module+"bench/size/internal/order"] {
+		t.Errorf("the guard adds %v", added)
+	}
+}
+
 func TestSize_PackageOfASymbol(t *testing.T) {
 	for symbol, want := range map[string]string{
 		"net/http.(*Client).Do": "net/http",
