@@ -79,18 +79,10 @@ func run(ctx context.Context, s settings) error {
 	if !s.write {
 		return nil
 	}
-	plot := computed.plot(s.prices)
-	page, err := os.ReadFile("docs/cost.md")
-	if err == nil {
-		page, err = table.Insert(page, "cost", tables)
+	if err := table.InsertFile("docs/cost.md", "cost", tables); err != nil {
+		return err
 	}
-	if err == nil {
-		err = os.WriteFile("docs/cost.md", page, 0o644)
-	}
-	if err == nil {
-		err = os.WriteFile("docs/cost.svg", plot, 0o644)
-	}
-	return err
+	return os.WriteFile("docs/cost.svg", computed.plot(s.prices), 0o644)
 }
 
 // hold holds the figures to what DynamoDB reports.

@@ -58,9 +58,72 @@ func TestTimings_PageAndPlotHaveTheCommittedFigures(t *testing.T) {
 	if !bytes.Equal(plot, figures.plot()) {
 		t.Errorf("%s shows other timings than %s has; %s", plotFile, timingsFile, mend)
 	}
-	if diff := cmp.Diff(newScoreboard(peers(root)).Versions, figures.Versions); diff != "" {
+	if diff := cmp.Diff(versions(peers(root)), figures.Versions); diff != "" {
 		t.Errorf("the peers' versions (-) are not those of %s (+); %s:\n%s", timingsFile, mend, diff)
 	}
+}
+
+// What -write writes is what is committed, to the byte, as long as the results are the same.
+func TestWrite_WritesTheCommittedFiles(t *testing.T) {
+	files := map[string][]byte{}
+	for _, file := range []string{pageFile, resultsFile, timingsFile, plotFile} {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[file] = text
+	}
+	blank := string(files[pageFile])
+	for _, p := range []place{verdictsPlace, evidencePlace, timingsPlace} {
+		emptied, err := p.fill([]byte(blank), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		blank = string(emptied)
+	}
+	other := projectWithPage(t, blank)
+	figures, err := readTimings(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(committed(t).write(other), figures.write(other)); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range files {
+		got, err := os.ReadFile(filepath.Join(other, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s as it is committed (-) and as it is written (+):\n%s", file, diff)
+		}
+	}
+}
+
+// A page in which the results have no place stays as it is, and so do the results.
+func TestWrite_NeedsAPlaceInThePage(t *testing.T) {
+	other := projectWithPage(t, "# Another page\n")
+	if err := committed(t).write(other); err == nil || !strings.Contains(err.Error(), pageFile) {
+		t.Errorf("write = %v; want an error that names the page", err)
+	}
+	if _, err := os.Stat(filepath.Join(other, resultsFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Stat of the results = %v; want them not to exist", err)
+	}
+}
+
+// projectWithPage returns a project's folder in which only the page exists.
+func projectWithPage(t *testing.T, page string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	err := errors.Join(
+		os.MkdirAll(filepath.Join(folder, sources), 0o750),
+		os.MkdirAll(filepath.Join(folder, filepath.Dir(pageFile)), 0o750),
+		os.WriteFile(filepath.Join(folder, pageFile), []byte(page), 0o600),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
 
 func committed(t *testing.T) scoreboard {
@@ -75,7 +138,7 @@ func committed(t *testing.T) scoreboard {
 // Every scenario has a result with evidence for every peer, and nothing else has.
 func TestScoreboard_CommittedResultsAreComplete(t *testing.T) {
 	b := committed(t)
-	if diff := cmp.Diff(newScoreboard(peers(root)).Versions, b.Versions); diff != "" {
+	if diff := cmp.Diff(versions(peers(root)), b.Versions); diff != "" {
 		t.Errorf("the peers' versions (-) are not those of %s (+); %s:\n%s", resultsFile, mend, diff)
 	}
 	if len(b.Results) != len(scenarios) {

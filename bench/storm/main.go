@@ -121,15 +121,7 @@ func (f flags) report(all []repeated, load string) error {
 	text := markdown(all, f, load, time.Now())
 	switch {
 	case f.write:
-		old, err := os.ReadFile(page)
-		if err != nil {
-			return err
-		}
-		fresh, err := table.Insert(old, "storm", text)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(page, fresh, 0o644)
+		return table.InsertFile(page, "storm", text)
 	case f.markdown:
 		fmt.Print(text)
 		return nil
