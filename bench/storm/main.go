@@ -3,17 +3,19 @@
 //
 //	storm [-requests N] [-processes N,N] [-repeat N] [-timeout D] [-sdk-client] [-markdown | -write]
 //
-// Each storm has processes, each with a guard, that send their requests to one table of DynamoDB
-// Local. The requests come in two waves: all at once while no record exists, and all at once after
-// the first wave has its responses. There is a storm for each way in which a guard can treat
-// duplicates. With -write, the program writes its tables into docs/performance.md.
+// The requests of a storm are distributed among processes. Each process has a guard of its own, and
+// all of them use one table of DynamoDB Local. A storm has two waves of requests. The requests of
+// the first wave are sent at the same time, while no record exists; those of the second wave are
+// sent at the same time after all requests of the first one have a response. There is a storm for
+// each way in which a guard can treat duplicates. With -write, the program writes its tables into
+// docs/performance.md.
 //
-// The program fails if the handler runs more or less than once, if an answer is anything but the
-// handler's answer, a replay of it, or a correct 409 while the handler runs, or if a duplicate
-// needs more requests to DynamoDB than it should.
+// The program fails unless the handler runs exactly once, and each request receives the handler's
+// answer, a replay of that answer, or, while the handler runs, a correct 409. It also fails if a
+// duplicate sends more requests to DynamoDB than its guard's options allow.
 //
-// A process of the storm handles thousands of requests at a time, which on Lambda is possible only
-// on Lambda Managed Instances. Elsewhere a process handles one invocation at a time.
+// A process of a storm handles thousands of requests at a time. On Lambda, only functions on Lambda
+// Managed Instances handle more than one invocation at a time in a process.
 package main
 
 import (
@@ -33,7 +35,7 @@ import (
 
 const page = "docs/performance.md"
 
-// flags are the command line's.
+// flags has the values of the command line's flags.
 type flags struct {
 	settings  settings
 	processes []int
@@ -86,7 +88,7 @@ func run(ctx context.Context, f flags) (err error) {
 	if err != nil {
 		return err
 	}
-	// DynamoDB Local needs some thousand requests until its code is compiled.
+	// Warm DynamoDB Local up: its Java code is compiled during the first thousands of requests.
 	if _, err := l.storm(ctx, modes[0], 1, usual(10_000)); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
