@@ -1,20 +1,20 @@
 // Command peers plays the same scenarios with this toolkit and with other idempotency
-// utilities, over one DynamoDB Local, and says what each of them did:
+// utilities, over one DynamoDB Local, and prints what each of them did:
 //
 //	peers [-write] [-peer NAME] [-scenario NAME]
 //	peers -time [-write] [-rounds N]
 //
-// The scenarios are in scenarios.go, the peers in peers.go. Each peer guards one handler in a
-// driver, a process of its own (see package driver). A proxy stands between the driver and
-// the database, and loses replies or refuses requests when a scenario says so.
+// The scenarios are in scenarios.go and the peers in peers.go. Each peer guards one handler in a
+// driver, which is a process of its own (see package driver). A proxy stands between the driver and
+// the database. In some scenarios the proxy loses replies or refuses requests.
 //
-// It prints one line for each result. A run of everything fails if a result differs from the
-// one in bench/peers/results.json; -write puts the results there and into docs/scoreboard.md
-// instead. It is to be run in the project's folder.
+// The program prints one line for each result. It fails if all scenarios are played with all peers
+// and a result differs from the one in bench/peers/results.json. With -write, it writes the results
+// there and into docs/scoreboard.md instead of comparing them. It must run in the project's folder.
 //
-// With -time it measures instead what a new request, a replay and a conflict take with each
-// peer and with the bare SDK; -write puts that into bench/peers/timings.json,
-// docs/scoreboard.md and docs/scoreboard.svg.
+// With -time, the program plays no scenarios. It measures how long a new request, a replay and a
+// conflict take with each peer and with the bare SDK. With -time and -write, it writes the figures
+// into bench/peers/timings.json, docs/scoreboard.md and docs/scoreboard.svg.
 package main
 
 import (
@@ -101,8 +101,8 @@ func run(ctx context.Context, s settings) (err error) {
 	return fresh.compare(root)
 }
 
-// playAll plays the scenarios with the peers. The peers take part at the same time, since
-// most of their time is spent waiting for leases to end; each plays one scenario at a time.
+// playAll plays the scenarios with the peers, and prints the results. Each peer plays one scenario
+// at a time. All peers play at the same time, because they mostly wait for leases to end.
 func playAll(ctx context.Context, s settings, root string, server *ddblocal.Server) (scoreboard, error) {
 	board := newScoreboard(peers(root))
 	var (

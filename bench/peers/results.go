@@ -79,7 +79,7 @@ func publish(root, file string, results any, fill func(page []byte) ([]byte, err
 	)
 }
 
-// compare returns an error that names every result that differs from the committed one.
+// compare returns an error that lists every result that differs from the committed one.
 func (b scoreboard) compare(root string) error {
 	committed, err := readScoreboard(root)
 	if err != nil {

@@ -16,12 +16,12 @@ const (
 	plotFile    = "docs/scoreboard.svg"
 )
 
-// timings are the results of one measurement.
+// timings has the results of one measurement.
 type timings struct {
 	Date     string                       `json:"date"` // of the run, as 2026-11-26
 	Versions map[string]string            `json:"versions"`
 	Rounds   int                          `json:"rounds"`
-	Order    []string                     `json:"order"`   // the peers' names
+	Order    []string                     `json:"order"`   // the names of the peers, in the order of the page
 	Results  map[string]map[string]timing `json:"results"` // by the operation, then the peer's name
 }
 
