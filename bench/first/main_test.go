@@ -42,7 +42,7 @@ func TestReport_ComparesMedians(t *testing.T) {
 	}
 }
 
-// Each byte takes the same time, however many are on their way.
+// The second text leaves while the first one is on its way, and is delayed no longer than the first.
 func TestDelay_DelaysEachByteByTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, in := net.Pipe()

@@ -1,6 +1,7 @@
 // Command size prints how much the guard adds to the binary of a Lambda function. It builds two
-// programs as template.yaml's functions are built: bare, whose handler places an order by two
-// writes of the AWS SDK, and guarded, which guards the same handler with all defaults.
+// programs in the way in which the functions of template.yaml are built. The handler of bare places an
+// order with two writes of the AWS SDK. The program guarded guards the same handler, with the default
+// options.
 package main
 
 import (

@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// limit is the most that the guard may add to a binary, in percent. docs/performance.md has the
-// measured figure, and says what it consists of.
+// limit is the maximum percentage by which the guard may enlarge a binary. docs/performance.md has
+// the measured percentage, and says what makes it up.
 const limit = 13
 
 func TestSize_WhatTheGuardAddsToABinary(t *testing.T) {
