@@ -92,14 +92,19 @@ func timePeers(ctx context.Context, root string, server *ddblocal.Server, rounds
 		}
 		for _, op := range operations {
 			one := costs[op]
-			slices.Sort(t.took[op])
-			one.MedianUS = t.took[op][rounds/2].Microseconds()
-			one.P99US = t.took[op][rounds*99/100].Microseconds()
+			median, p99 := quantiles(t.took[op])
+			one.MedianUS, one.P99US = median.Microseconds(), p99.Microseconds()
 			one.CPUUS = t.cpu[op].Microseconds() / int64(rounds)
 			out.set(op, t.peer.Name, one)
 		}
 	}
 	return out, nil
+}
+
+// quantiles sorts durations, and returns their median and their 99th percentile.
+func quantiles(took []time.Duration) (median, p99 time.Duration) {
+	slices.Sort(took)
+	return took[len(took)/2], took[len(took)*99/100]
 }
 
 // beginTiming starts a peer's driver without the proxy, sends the request whose handler runs until
