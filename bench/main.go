@@ -22,10 +22,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"slices"
 	"time"
 
+	"github.com/lambdaidem/toolkit/bench/internal/command"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
@@ -52,22 +52,7 @@ type settings struct {
 	markdown   bool
 }
 
-func main() {
-	s, err := parseFlags(os.Args[1:])
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return
-	case err != nil:
-		os.Exit(2) // it was said why
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, s); err != nil {
-		stop()
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(command.Main("bench", os.Args[1:], parseFlags, run)) }
 
 func parseFlags(args []string) (settings, error) {
 	var s settings
@@ -78,31 +63,24 @@ func parseFlags(args []string) (settings, error) {
 	flags.StringVar(&s.scenario, "scenario", "", "the one `name` of a scenario against the SDK to measure, or messages, or small functions, without the rest (default all)")
 	flags.IntVar(&s.processors, "processors", 1, "processors that the measurements against the SDK keep to, on Linux; 0: all, which the database uses too")
 	flags.BoolVar(&s.markdown, "markdown", false, "print the tables of docs/performance.md")
-	if err := flags.Parse(args); err != nil {
-		return s, err
-	}
+	err := command.Parse(flags, args, func() error {
+		switch {
+		case s.samples < minSamples:
+			return fmt.Errorf("-samples is %d; a 99th percentile wants at least %d", s.samples, minSamples)
+		case s.processors < 0:
+			return fmt.Errorf("-processors is %d; it can't be less than 0", s.processors)
+		case s.parts != "" && s.parts != "sdk" && s.parts != "guard":
+			return fmt.Errorf("-only is %q; it must be sdk or guard", s.parts)
+		case s.scenario != "" && s.scenario != messagesScenario && s.scenario != smallScenario && !slices.ContainsFunc(scenarios, func(one scenario) bool { return one.name == s.scenario }):
+			return fmt.Errorf("-scenario is %q; there is no such one", s.scenario)
+		}
+		return nil
+	})
 	s.blocks, s.runs = 60, 9
 	if *quick {
 		s.samples, s.blocks, s.runs = min(s.samples, minSamples), 12, 5
 	}
-	var problem error
-	switch {
-	case flags.NArg() > 0:
-		problem = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.samples < minSamples:
-		problem = fmt.Errorf("-samples is %d; a 99th percentile wants at least %d", s.samples, minSamples)
-	case s.processors < 0:
-		problem = fmt.Errorf("-processors is %d; it can't be less than 0", s.processors)
-	case s.parts != "" && s.parts != "sdk" && s.parts != "guard":
-		problem = fmt.Errorf("-only is %q; it must be sdk or guard", s.parts)
-	case s.scenario != "" && s.scenario != messagesScenario && s.scenario != smallScenario && !slices.ContainsFunc(scenarios, func(one scenario) bool { return one.name == s.scenario }):
-		problem = fmt.Errorf("-scenario is %q; there is no such one", s.scenario)
-	}
-	if problem != nil {
-		fmt.Fprintln(os.Stderr, "bench:", problem)
-		flags.Usage()
-	}
-	return s, problem
+	return s, err
 }
 
 func run(ctx context.Context, s settings) (err error) {

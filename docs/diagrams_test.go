@@ -13,12 +13,12 @@ import (
 // diagram is one Mermaid block of a page.
 type diagram struct {
 	page  string // path of the page, from the project's root
-	line  int    // line of the page on which the block's first line is
+	line  int    // number of the block's first line on the page
 	kind  string // the first line, such as "sequenceDiagram"
 	lines []string
 }
 
-// where returns the place of the diagram's line i, for error messages.
+// where returns the page and the line number of d.lines[i], for error messages.
 func (d *diagram) where(i int) string { return fmt.Sprintf("%s:%d", d.page, d.line+1+i) }
 
 // diagrams returns the Mermaid blocks of all pages.
@@ -64,7 +64,7 @@ func stateNames(t *testing.T) []string {
 	return names
 }
 
-// A line that Mermaid can't read hides the whole diagram from the reader.
+// Mermaid shows no diagram at all if it can't read one of its lines.
 func TestDiagrams_AreWellFormed(t *testing.T) {
 	check := map[string]func(*testing.T, *diagram){
 		"sequenceDiagram": isSequence, "stateDiagram-v2": isStateMachine, "flowchart TD": isFlowchart, "flowchart LR": isFlowchart,
@@ -78,8 +78,8 @@ func TestDiagrams_AreWellFormed(t *testing.T) {
 	}
 }
 
-// longestSequence is the maximum number of lines of a sequence diagram: a reader must
-// understand it at a glance.
+// longestSequence is the maximum number of lines of a sequence diagram, so that a reader understands
+// the diagram at a glance.
 const longestSequence = 12
 
 var (
@@ -89,8 +89,8 @@ var (
 )
 
 // isSequence checks that every line is a participant, a note or a message, and that every
-// participant is declared and used. Semicolons and number signs have a meaning of their own
-// in Mermaid, so no text may have them.
+// participant is declared and used. No text may contain a semicolon or a number sign, because both have
+// a special meaning in Mermaid.
 func isSequence(t *testing.T, d *diagram) {
 	t.Helper()
 	if n := 1 + len(d.lines); n > longestSequence {
@@ -134,9 +134,9 @@ var (
 	transition = regexp.MustCompile(`^(\w+) --> (\w+): (.+)$`)
 )
 
-// isStateMachine checks that every line names a state, or is a note or a transition with a
-// label, and that the states are those of the code. A state such as InProgress_Live is InProgress, with a
-// condition, and its name on the page says so.
+// isStateMachine checks that every line names a state or is a note or a transition with a label, and
+// that the states are those of the code. InProgress_Live is the state InProgress under a condition; the
+// name that the diagram shows for it must begin with InProgress.
 func isStateMachine(t *testing.T, d *diagram) {
 	t.Helper()
 	named := map[string]bool{}
@@ -167,8 +167,8 @@ func isStateMachine(t *testing.T, d *diagram) {
 	}
 }
 
-// isFlowchart checks that brackets and quotation marks are balanced, and that the Go files and
-// the packages in it exist.
+// isFlowchart checks that brackets and quotation marks are balanced, and that the Go files and packages
+// that the flowchart names exist.
 func isFlowchart(t *testing.T, d *diagram) {
 	t.Helper()
 	for i, line := range d.lines {
@@ -193,7 +193,7 @@ func isFlowchart(t *testing.T, d *diagram) {
 	}
 }
 
-// A reader who searches the code for a state of a diagram finds its constant.
+// Diagrams write the states as the constants in the code, so that a search of the code finds them.
 func TestDiagrams_NameStatesAsTheCodeDoes(t *testing.T) {
 	names := stateNames(t)
 	state := regexp.MustCompile(`(?i)\b(?:in[ -]?progress|completed|released|absent)\b`)

@@ -113,8 +113,7 @@ func TestArchitecture_NamesEveryPackage(t *testing.T) {
 
 // The path of a request names files that exist, and functions that they have.
 func TestArchitecture_NamesWhatExists(t *testing.T) {
-	_, path, _ := strings.Cut(read(t, "docs/architecture.md"), "\n## The path of a request\n")
-	path, _, _ = strings.Cut(path, "\n## ")
+	path := section(t, "docs/architecture.md", "## The path of a request")
 	named := regexp.MustCompile("`(?:(\\w+)\\.)?(\\w+)`(?: and `(\\w+)`)? \\(((?:dynamostore/|lambdaidem/)?\\w+\\.go)\\)").FindAllStringSubmatch(path, -1)
 	if len(named) < 10 {
 		t.Fatalf("the page names %d functions with their files", len(named))
@@ -152,14 +151,14 @@ func showsCodeThatCompiles(t *testing.T, page string) {
 	t.Helper()
 	var sources []string
 	walk(t, ".go", func(path string) { sources = append(sources, unindented(read(t, path))) })
-	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```").FindAllStringSubmatch(read(t, page), -1)
+	blocks := codeBlocks(read(t, page), "go")
 	if len(blocks) == 0 {
 		t.Fatal(page + " shows no Go")
 	}
 	for _, block := range blocks {
-		code := "\n" + unindented(block[1])
+		code := "\n" + unindented(block)
 		if !slices.ContainsFunc(sources, func(source string) bool { return strings.Contains(source, code) }) {
-			t.Errorf("no Go file has these lines of %s:\n%s", page, block[1])
+			t.Errorf("no Go file has these lines of %s:\n%s", page, block)
 		}
 	}
 }
@@ -400,6 +399,28 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// section returns the text between a heading of a page, such as "## Terraform", and the next heading
+// of level 2.
+func section(t *testing.T, page, heading string) string {
+	t.Helper()
+	_, text, found := strings.Cut(read(t, page), "\n"+heading+"\n")
+	text, _, closed := strings.Cut(text, "\n## ")
+	if !found || !closed {
+		t.Fatalf("%s has no section %q that another one follows", page, heading)
+	}
+	return text
+}
+
+// codeBlocks returns the contents of the code blocks of one language in Markdown. A block in a list is
+// indented.
+func codeBlocks(markdown, language string) []string {
+	var all []string
+	for _, block := range regexp.MustCompile("(?ms)^ *```"+language+"\n(.*?)^ *```").FindAllStringSubmatch(markdown, -1) {
+		all = append(all, block[1])
+	}
+	return all
 }
 
 // walk calls f with the path, from the project's folder, of every file whose

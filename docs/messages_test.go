@@ -53,18 +53,18 @@ func startWithDiscard(guard *lambdaidem.Guard, charge func(context.Context, even
 	}))
 }
 
-// startWholeBatches is for a Kafka mapping that reports no failures one by one.
+// startWholeBatches starts a consumer of a Kafka mapping that can't report single failed records.
 func startWholeBatches(guard *lambdaidem.Guard, charge func(context.Context, events.KafkaRecord) error) {
 	lambda.Start(guard.Kafka(charge, func(o *lambdaidem.BatchOptions[events.KafkaRecord]) {
 		o.WholeBatch = true // the mapping is not in provisioned mode
 	}))
 }
 
-// objectRow is what an index of a bucket says about an object.
+// objectRow is the row of an object in a table of a bucket's objects.
 type objectRow struct{ ID, ETag, Sequencer string }
 
-// keepTheNewest writes what a notification says about an object, unless there is something
-// newer.
+// keepTheNewest writes the row of the object that a notification is about, unless the row already has
+// a newer notification.
 func keepTheNewest(ctx context.Context, r events.S3EventRecord) {
 	dynamostore.Enlist(ctx).
 		PutValue("row", "objects", objectRow{
@@ -97,8 +97,8 @@ func uploads(guard *lambdaidem.Guard, charge func(context.Context, events.SQSMes
 
 var _ = []any{startConsumer, startWithCurrency, startWithTimeout, startWithDiscard, startWholeBatches, keepTheNewest}
 
-// V3: copies of a notification on a queue are one, though they say other times; the test
-// that S3 sends is a message like others.
+// Two copies of a notification on a queue run the handler once, although their times differ. S3's test
+// message runs the handler like any other message.
 func TestV3_NotificationsOnAQueue(t *testing.T) {
 	runs := 0
 	consume := uploads(lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard }), func(context.Context, events.SQSMessage) error { runs++; return nil })

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,25 +19,18 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// terraform is the configuration of docs/deploy.md, evaluated: resources by "type.name", with
-// their arguments as JSON has them. A nested block is a list of objects. The value of a reference
-// to a resource is the reference's text. A resource with for_each is "type.name[key]".
+// terraform has the resources of the configuration in docs/deploy.md by their names, "type.name", or
+// "type.name[key]" for a resource with for_each. Each resource is a map of its arguments, whose
+// values have the types that encoding/json decodes into an any. A nested block is a list of objects.
+// A reference to an attribute of a resource is a string with the text of the reference.
 type terraform map[string]map[string]any
 
-// readTerraform parses and evaluates the blocks of the page's section. It fails the test if a
-// reference leads to a resource that neither the blocks nor the section's prose name.
+// readTerraform evaluates the configuration in docs/deploy.md. It fails the test if the configuration
+// refers to a resource that is neither in the configuration nor named in the section's prose.
 func readTerraform(t *testing.T) terraform {
 	t.Helper()
-	_, section, found := strings.Cut(read(t, "docs/deploy.md"), "\n## Terraform\n")
-	section, _, closed := strings.Cut(section, "\n## ")
-	if !found || !closed {
-		t.Fatal("docs/deploy.md has no section on Terraform")
-	}
-	var source strings.Builder
-	for _, block := range regexp.MustCompile("(?ms)^```hcl\n(.*?)^```").FindAllStringSubmatch(section, -1) {
-		source.WriteString(block[1])
-	}
-	file, problems := hclparse.NewParser().ParseHCL([]byte(source.String()), "docs/deploy.md")
+	text := section(t, "docs/deploy.md", "## Terraform")
+	file, problems := hclparse.NewParser().ParseHCL([]byte(strings.Join(codeBlocks(text, "hcl"), "")), "docs/deploy.md")
 	if problems.HasErrors() {
 		t.Fatal(problems)
 	}
@@ -50,8 +42,8 @@ func readTerraform(t *testing.T) terraform {
 	values := map[string]cty.Value{"local": cty.EmptyObjectVal}
 	for reference := range references(t, body) {
 		kind, name, attribute := reference[0], reference[1], reference[2]
-		if resource := kind + "." + name; !declared[resource] && !strings.Contains(section, "`"+resource+"`") {
-			t.Errorf("the configuration refers to %s, which it has not, and the page does not say that it needs it", resource)
+		if resource := kind + "." + name; !declared[resource] && !strings.Contains(text, "`"+resource+"`") {
+			t.Errorf("the configuration refers to the resource %s, but does not have it, and the page does not name it either", resource)
 		}
 		values[kind] = with(values[kind], name, with(member(values[kind], name), attribute, cty.StringVal(strings.Join(reference[:], "."))))
 	}
@@ -86,8 +78,8 @@ func readTerraform(t *testing.T) terraform {
 	return all
 }
 
-// references are the attributes of resources to which a configuration refers: type, name,
-// attribute.
+// references returns the attributes of resources to which a configuration refers, each as the type
+// and the name of the resource and the name of the attribute.
 func references(t *testing.T, body *hclsyntax.Body) map[[3]string]bool {
 	t.Helper()
 	all := map[[3]string]bool{}
@@ -109,7 +101,8 @@ func references(t *testing.T, body *hclsyntax.Body) map[[3]string]bool {
 	return all
 }
 
-// member returns a member of an object, or cty.NilVal.
+// member returns a member of an object, or cty.NilVal if the object has no such member or is
+// cty.NilVal itself.
 func member(object cty.Value, name string) cty.Value {
 	if object == cty.NilVal {
 		return cty.NilVal
@@ -117,7 +110,8 @@ func member(object cty.Value, name string) cty.Value {
 	return object.AsValueMap()[name]
 }
 
-// with returns a copy of an object with one more member. The object may be cty.NilVal.
+// with returns a copy of an object with one more member. If the object is cty.NilVal, the copy has
+// only this member.
 func with(object cty.Value, name string, value cty.Value) cty.Value {
 	members := map[string]cty.Value{}
 	if object != cty.NilVal {
@@ -127,7 +121,8 @@ func with(object cty.Value, name string, value cty.Value) cty.Value {
 	return cty.ObjectVal(members)
 }
 
-// locals evaluates local values in an order in which each has what it refers to.
+// locals evaluates local values and adds them to the scope. A local value may refer to others, so
+// locals repeats its attempts to evaluate those that are left.
 func locals(t *testing.T, scope *hcl.EvalContext, body *hclsyntax.Body) {
 	t.Helper()
 	known := map[string]cty.Value{}
@@ -157,7 +152,7 @@ func evaluated(t *testing.T, scope *hcl.EvalContext, expression hcl.Expression) 
 	return value
 }
 
-// arguments evaluates the body of a resource or of a block in one.
+// arguments evaluates the body of a resource, or of a block in a resource.
 func arguments(t *testing.T, scope *hcl.EvalContext, body *hclsyntax.Body) map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -187,8 +182,9 @@ func fromJSON(t *testing.T, text string) (value any) {
 	return value
 }
 
-// sample is template.yaml with the resources of monitoring.yaml. Of an intrinsic function only the
-// argument is left.
+// sample returns the global properties of functions in template.yaml, and the resources of
+// template.yaml and monitoring.yaml. The YAML parser drops the tags of intrinsic functions: the value
+// of !Ref Table is the text Table.
 func sample(t *testing.T) (globals any, resources map[string]any) {
 	t.Helper()
 	resources = map[string]any{}
@@ -201,7 +197,7 @@ func sample(t *testing.T) (globals any, resources map[string]any) {
 	return globals, resources
 }
 
-// The table has template.yaml's key, index, TTL, billing and backups, and survives a mistake.
+// The table has the key, index, TTL, billing and backups of template.yaml's, and prevent_destroy.
 func TestTerraform_TheTableIsTheSamples(t *testing.T) {
 	got := readTerraform(t)["aws_dynamodb_table.idempotency"]
 	_, resources := sample(t)
@@ -230,7 +226,8 @@ func TestTerraform_TheTableIsTheSamples(t *testing.T) {
 	}
 }
 
-// statements are what a policy allows: actions, sorted, and the resource.
+// statements returns a text for each statement of a policy: the effect, the sorted actions and the
+// resource.
 func statements(policy any) []string {
 	var all []string
 	for _, s := range list(at(policy, "Statement")) {
@@ -244,11 +241,12 @@ func statements(policy any) []string {
 	return all
 }
 
-// A function and the watch may do what template.yaml's may, and no more.
+// A function and the watch have the same permissions as in template.yaml.
 func TestTerraform_ThePoliciesAreTheSamples(t *testing.T) {
 	all := readTerraform(t)
 	_, resources := sample(t)
-	// Resources as Terraform and as SAM name them. An ARN of a log group ends in ":*" in CloudFormation alone.
+	// The names of resources in Terraform, each followed by the name in SAM. In CloudFormation the ARN of a log
+	// group has ":*" at its end; in Terraform it has not.
 	same := strings.NewReplacer("aws_dynamodb_table.idempotency.arn/index", "${IdempotencyTable.Arn}/index", "aws_dynamodb_table.idempotency.arn", "IdempotencyTable.Arn", "aws_cloudwatch_log_group.watch.arn:*", "WatchLogs.Arn")
 	for resource, role := range map[string]string{"aws_iam_role_policy.idempotency": "PaymentsRole", "aws_iam_role_policy.watch": "WatchRole"} {
 		var want []string
@@ -271,7 +269,8 @@ func TestTerraform_ThePoliciesAreTheSamples(t *testing.T) {
 	}
 }
 
-// The consumers report failures one by one, and give messages up as template.yaml's do.
+// The event source mappings have the batch sizes, the reports of failures and the limits of retries of
+// template.yaml's.
 func TestTerraform_TheMappingsAreTheSamples(t *testing.T) {
 	all := readTerraform(t)
 	_, resources := sample(t)
@@ -293,7 +292,7 @@ func TestTerraform_TheMappingsAreTheSamples(t *testing.T) {
 	}
 }
 
-// The watch runs as template.yaml's does, with the variables that it reads.
+// The watch has the configuration, the environment variables and the schedule of template.yaml's.
 func TestTerraform_TheWatchIsTheSamples(t *testing.T) {
 	all := readTerraform(t)
 	globals, resources := sample(t)
@@ -330,8 +329,8 @@ func TestTerraform_TheWatchIsTheSamples(t *testing.T) {
 	}
 }
 
-// Each alarm is on a metric on which monitoring.yaml has an alarm, and is like it. The metrics are
-// those of the smallest set and of the watch.
+// Each alarm equals monitoring.yaml's alarm on the same metric. There are alarms on the metrics of the
+// smallest set and on those of the watch.
 func TestTerraform_TheAlarmsAreTheSamples(t *testing.T) {
 	_, resources := sample(t)
 	samples := map[string]map[string]any{}

@@ -18,9 +18,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// The diagrams of docs/correctness.md have the transitions that a record makes, and no other.
-// The first diagram is about both policies, the second about Rerun, the third about Hold. The
-// label of a transition names those who make it.
+// The diagrams of docs/correctness.md have exactly the transitions that records make. The first
+// diagram shows the transitions under both policies, the second those under Rerun alone and the third
+// those under Hold alone. The label of a transition names everyone who makes it.
 func TestCorrectness_DrawsTheLifeOfARecordAsTheCodeDoes(t *testing.T) {
 	var drawn []map[string]string // the labels of each diagram, by transition
 	for _, d := range diagrams(t) {
@@ -55,8 +55,8 @@ func TestCorrectness_DrawsTheLifeOfARecordAsTheCodeDoes(t *testing.T) {
 	}
 }
 
-// Those who make a transition, as the labels name them. A label that names none of the others
-// means inTime, an attempt that has the lease and ends before the lease does.
+// The makers of transitions, as the labels name them. A label without any other maker means inTime:
+// an attempt that holds a lease and ends before the lease does.
 const (
 	inTime       = "attempt"
 	late         = "late"
@@ -66,7 +66,7 @@ const (
 	ttl          = "TTL"
 )
 
-// makersIn returns those whom the label of a transition names, in alphabetical order.
+// makersIn returns the makers that the label of a transition names, in alphabetical order.
 func makersIn(label string) []string {
 	var makers []string
 	for _, who := range []string{late, withoutLease, operator, leaseEnd, ttl} {
@@ -81,8 +81,8 @@ func makersIn(label string) []string {
 	return makers
 }
 
-// The drawing in the documentation of package lambdaidem has every state too. It is plain text,
-// because pkg.go.dev shows no diagrams.
+// The drawing in the documentation of package lambdaidem has every state as well. The drawing is plain
+// text, because pkg.go.dev does not render Mermaid diagrams.
 func TestDoc_DrawsEveryState(t *testing.T) {
 	_, drawn, _ := strings.Cut(read(t, "lambdaidem/doc.go"), "// # The life of a record\n")
 	drawn, _, _ = strings.Cut(drawn, "// Every attempt")
@@ -93,8 +93,8 @@ func TestDoc_DrawsEveryState(t *testing.T) {
 	}
 }
 
-// qualified returns the name of a state by which transitions are compared. A record is
-// InProgress in the first diagram only while its lease is live.
+// qualified returns the name of a state for comparisons. InProgress in the first diagram means that the
+// lease is live, which the other diagrams call InProgress_Live.
 func qualified(state string) string {
 	if state == "InProgress" {
 		return "InProgress_Live"
@@ -102,22 +102,22 @@ func qualified(state string) string {
 	return state
 }
 
-// life is one record, the guards that change it, and their clock.
+// life is one record in a table, with the clock of everyone who changes the record.
 type life struct {
 	t      *testing.T
 	policy lambdaidem.Policy
 	now    time.Time
 	client *dynamodb.Client
 	store  *dynamostore.Store
-	id     string                     // the record's id; empty if there was no record at the last look
-	state  string                     // the record's state at the last look, as diagrams name it
-	maker  string                     // who acts on the record
-	made   map[string]map[string]bool // the transitions, with those who have made them
+	id     string                     // the id of the record; empty if there was no record at the last look
+	state  string                     // the state of the record at the last look, as diagrams name it
+	maker  string                     // who acts on the record until the next look
+	made   map[string]map[string]bool // the makers of each transition
 }
 
-// transitions returns the transitions that a record makes under the policy. It brings records
-// into each state, and then lets each kind of attempt, each operation of an operator and time
-// act on them.
+// transitions returns the transitions that records make under the policy, with their makers. For each
+// state, transitions brings one record after another into that state, and then lets an attempt of each
+// kind, each operation of an operator and the passing of time act on one of them.
 func transitions(t *testing.T, policy lambdaidem.Policy) map[string]map[string]bool {
 	t.Helper()
 	made := map[string]map[string]bool{}
@@ -167,20 +167,19 @@ func transitions(t *testing.T, policy lambdaidem.Policy) map[string]map[string]b
 	return made
 }
 
-// Times that pass: longer than a lease, and longer than the TTL of a record.
 const (
-	untilLeaseEnds = 5 * time.Minute
-	untilExpiry    = 25 * time.Hour
+	untilLeaseEnds = 5 * time.Minute // longer than a lease
+	untilExpiry    = 25 * time.Hour  // longer than the TTL of a record
 )
 
-// What a handler returns: errors with each outcome.
+// Errors of a handler, one for each outcome.
 var (
 	errFailed    = lambdaidem.Reject(402, "card_declined", "The bank declined the card.")
 	errRetryable = lambdaidem.Retryable(errors.New("the card was not charged"))
 	errUncertain = lambdaidem.Uncertain(errors.New("nobody knows whether the card was charged"))
 )
 
-// look notes the transition that the record has made since the last look.
+// look reads the record, and notes the transition that the record has made since the last look.
 func (l *life) look() {
 	l.t.Helper()
 	rec, err := l.store.Get(context.Background(), l.guard(l.store).RecordID(lambdaidem.Identity{Operation: "pay", Key: "k"}), l.now)
@@ -205,7 +204,7 @@ func (l *life) look() {
 	l.state, l.id = state, rec.ID
 }
 
-// under lets f happen under another policy.
+// under calls f while the guards have another policy.
 func (l *life) under(policy lambdaidem.Policy, f func()) {
 	own := l.policy
 	l.policy = policy
@@ -219,8 +218,8 @@ func (l *life) guard(store lambdaidem.Store, optFns ...func(*lambdaidem.Options)
 	}}, optFns...)...)
 }
 
-// call makes the one guarded call of the record. The guard may refuse or replay it, so its
-// result doesn't matter: the record does.
+// call makes a guarded call with the key of the record. The guard may refuse the call or replay an
+// answer, so call ignores the result and looks at the record.
 func (l *life) call(g *lambdaidem.Guard, handler func(context.Context) (string, error)) {
 	_, _ = lambdaidem.Do(l.t.Context(), g, lambdaidem.Call{Operation: "pay", Key: "k"}, handler)
 	l.look()
@@ -246,7 +245,7 @@ func (l *life) late(err error) {
 	})
 }
 
-// unreachable is a store that no claim reaches.
+// unreachable is a store whose Acquire always fails as if the store could not be reached.
 type unreachable struct{ *dynamostore.Store }
 
 func (unreachable) Acquire(context.Context, lambdaidem.Claim) (lambdaidem.Record, error) {
@@ -263,7 +262,7 @@ func (l *life) withoutLease() {
 	})
 }
 
-// operate lets an operator change the record as it is. The operator may be refused.
+// operate lets an operator change the record, if there is one. The store may refuse the change.
 func (l *life) operate(change func(context.Context, *dynamostore.Operator, dynamostore.Inspected)) {
 	l.t.Helper()
 	if l.state == "Absent" {
@@ -290,7 +289,7 @@ func settle(ctx context.Context, o *dynamostore.Operator, seen dynamostore.Inspe
 	_, _ = o.Settle(ctx, seen, lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(`"paid by hand"`)})
 }
 
-// pass lets time pass.
+// pass moves the clock forward by d.
 func (l *life) pass(d time.Duration) {
 	l.t.Helper()
 	l.maker = leaseEnd

@@ -6,7 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// at returns what is at a path in a value: names of members, and numbers of a list's items.
+// at returns the value at a path in v, or nil if there is none. A string in the path is the name of an
+// object's member, and an int is the index of a list's item.
 func at(v any, path ...any) any {
 	for _, step := range path {
 		switch s := step.(type) {
@@ -24,12 +25,14 @@ func at(v any, path ...any) any {
 	return v
 }
 
+// list returns a list's items, or nil if v is no list.
 func list(v any) []any {
 	items, _ := v.([]any)
 	return items
 }
 
-// number returns a number of a YAML document as JSON has it.
+// number returns an int of a YAML document as the float64 that encoding/json decodes, and any other
+// value as it is.
 func number(v any) any {
 	if n, ok := v.(int); ok {
 		return float64(n)

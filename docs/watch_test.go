@@ -7,22 +7,18 @@ import (
 	"testing"
 )
 
-// What the page shows of the watch is what the tests nest and run: the lines of the template, the
-// program, and watch.yaml's parameters with their defaults.
+// The page's section on the watch shows lines of the template and of the program that the tests use. It
+// lists the parameters of watch.yaml with their defaults, and names the alarms of watch.yaml.
 func TestDeploy_TheWatchIsTheOneThatIsTested(t *testing.T) {
-	_, section, found := strings.Cut(read(t, "docs/deploy.md"), "\n### The watch\n")
-	section, _, closed := strings.Cut(section, "\n## ")
-	if !found || !closed {
-		t.Fatal("docs/deploy.md has no section on the watch")
-	}
-	for fence, path := range map[string]string{"yaml": "watch/testdata/template.yaml", "go": "functions/watch/main.go"} {
-		block := regexp.MustCompile("(?s)```" + fence + "\n(.*?)```").FindStringSubmatch(section)
-		if block == nil || !strings.Contains(unindented(read(t, path)), strings.TrimSpace(unindented(block[1]))) {
-			t.Errorf("the page shows lines that are not in %s: %s", path, block)
+	text := section(t, "docs/deploy.md", "### The watch")
+	for language, path := range map[string]string{"yaml": "watch/testdata/template.yaml", "go": "functions/watch/main.go"} {
+		blocks := codeBlocks(text, language)
+		if len(blocks) == 0 || !strings.Contains(unindented(read(t, path)), strings.TrimSpace(unindented(blocks[0]))) {
+			t.Errorf("the page shows no lines of %s, or lines that are not in it: %s", path, blocks)
 		}
 	}
 	parameters, _ := at(fromYAML(t, read(t, "watch.yaml")), "Parameters").(map[string]any)
-	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([^|]+) \\|").FindAllStringSubmatch(section, -1)
+	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([^|]+) \\|").FindAllStringSubmatch(text, -1)
 	for _, row := range rows {
 		want := "required"
 		if p := at(parameters[row[1]], "Default"); p != nil {
@@ -39,7 +35,7 @@ func TestDeploy_TheWatchIsTheOneThatIsTested(t *testing.T) {
 	resources, _ := at(fromYAML(t, read(t, "watch.yaml")), "Resources").(map[string]any)
 	for name, r := range resources {
 		if at(r, "Type") == "AWS::CloudWatch::Alarm" {
-			if alarms++; !strings.Contains(section, name) {
+			if alarms++; !strings.Contains(text, name) {
 				t.Errorf("the page does not name %s", name)
 			}
 		}

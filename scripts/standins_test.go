@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package scripts_test runs aws-try against stand-ins for aws, sam and go: what it does to
-// an account is seen without one.
+// Package scripts_test tests the scripts in this folder. It runs aws-try with stand-ins for aws, sam
+// and go, which record what aws-try would do to an account.
 package scripts_test
 
 import (

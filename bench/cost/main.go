@@ -20,9 +20,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"time"
 
+	"github.com/lambdaidem/toolkit/bench/internal/command"
 	"github.com/lambdaidem/toolkit/bench/internal/table"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
@@ -35,22 +35,7 @@ type settings struct {
 	write, measure bool
 }
 
-func main() {
-	s, err := parseFlags(os.Args[1:])
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return
-	case err != nil:
-		os.Exit(2) // it was said why
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, s); err != nil {
-		stop()
-		fmt.Fprintln(os.Stderr, "cost:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(command.Main("cost", os.Args[1:], parseFlags, run)) }
 
 func parseFlags(args []string) (settings, error) {
 	var s settings
@@ -60,25 +45,18 @@ func parseFlags(args []string) (settings, error) {
 	flags.StringVar(&s.prices.source, "priced", "", "where and when the prices were had (default that of the published ones)")
 	flags.BoolVar(&s.write, "write", false, "write docs/cost.md and docs/cost.svg")
 	flags.BoolVar(&s.measure, "measure", true, "hold the tables to what DynamoDB reports")
-	if err := flags.Parse(args); err != nil {
-		return s, err
-	}
-	var problem error
-	switch own := s.prices.write != published.write || s.prices.read != published.read; {
-	case flags.NArg() > 0:
-		problem = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.prices.write <= 0 || s.prices.read <= 0:
-		problem = fmt.Errorf("prices are %v and %v; they must be above 0", s.prices.write, s.prices.read)
-	case own && s.prices.source == "":
-		problem = errors.New("prices of your own need -priced")
-	case s.prices.source == "":
-		s.prices.source = published.source
-	}
-	if problem != nil {
-		fmt.Fprintln(os.Stderr, "cost:", problem)
-		flags.Usage()
-	}
-	return s, problem
+	err := command.Parse(flags, args, func() error {
+		switch own := s.prices.write != published.write || s.prices.read != published.read; {
+		case s.prices.write <= 0 || s.prices.read <= 0:
+			return fmt.Errorf("prices are %v and %v; they must be above 0", s.prices.write, s.prices.read)
+		case own && s.prices.source == "":
+			return errors.New("prices of your own need -priced")
+		case s.prices.source == "":
+			s.prices.source = published.source
+		}
+		return nil
+	})
+	return s, err
 }
 
 func run(ctx context.Context, s settings) error {
@@ -101,18 +79,10 @@ func run(ctx context.Context, s settings) error {
 	if !s.write {
 		return nil
 	}
-	plot := computed.plot(s.prices)
-	page, err := os.ReadFile("docs/cost.md")
-	if err == nil {
-		page, err = table.Insert(page, "cost", tables)
+	if err := table.InsertFile("docs/cost.md", "cost", tables); err != nil {
+		return err
 	}
-	if err == nil {
-		err = os.WriteFile("docs/cost.md", page, 0o644)
-	}
-	if err == nil {
-		err = os.WriteFile("docs/cost.svg", plot, 0o644)
-	}
-	return err
+	return os.WriteFile("docs/cost.svg", computed.plot(s.prices), 0o644)
 }
 
 // hold holds the figures to what DynamoDB reports.

@@ -2,10 +2,10 @@
 //
 //	first [-samples N] [-markdown]
 //
-// Each sample is a new process of bench/first/function, which talks to DynamoDB Local through
-// TLS and a network with a given round trip time. The sides take turns in random order: the
-// AWS SDK alone, the toolkit, and the toolkit with Store.Warm. Where the machine allows it,
-// the requests have the processor share of a small function; the init phase has a whole core,
+// Each sample is a new process of bench/first/function, which reaches DynamoDB Local through TLS and
+// a network with a given round trip time. There are three sides, which take turns in random order:
+// the AWS SDK alone, the toolkit, and the toolkit with Store.Warm. If the machine allows limits of
+// processor time, the requests have the share of a small function. The init phase has a whole core,
 // as on Lambda.
 package main
 
@@ -20,13 +20,13 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/lambdaidem/toolkit/bench/internal/command"
 	"github.com/lambdaidem/toolkit/bench/internal/quota"
 	"github.com/lambdaidem/toolkit/bench/internal/table"
 	"github.com/lambdaidem/toolkit/dynamostore"
@@ -40,29 +40,34 @@ var (
 	sides      = []string{"bare", "toolkit", "warm"}
 )
 
-// The aims, as ratios of medians.
+// The aims: upper limits for ratios of medians.
 const (
-	aimWarm = 1.2 // the first request with Warm / a later one
-	aimCold = 1.0 // the first request without Warm / that of the SDK alone
+	aimWarm = 1.2 // first request with Warm / later request with Warm
+	aimCold = 1.0 // first request without Warm / first request of the SDK alone
 )
 
-func main() {
-	samples := flag.Int("samples", 15, "processes of each side under each condition")
-	markdown := flag.Bool("markdown", false, "print the table of docs/performance.md")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *samples, *markdown); err != nil {
-		stop()
-		fmt.Fprintln(os.Stderr, "first:", err)
-		os.Exit(1)
-	}
+type settings struct {
+	samples  int // processes of each side under each condition
+	markdown bool
 }
 
-func run(ctx context.Context, samples int, markdown bool) (err error) {
-	if samples < 3 || flag.NArg() > 0 {
-		return fmt.Errorf("-samples is %d (at least 3), arguments are %q (none)", samples, flag.Args())
-	}
+func main() { os.Exit(command.Main("first", os.Args[1:], parseFlags, run)) }
+
+func parseFlags(args []string) (settings, error) {
+	var s settings
+	flags := flag.NewFlagSet("first", flag.ContinueOnError)
+	flags.IntVar(&s.samples, "samples", 15, "processes of each side under each condition, at least 3")
+	flags.BoolVar(&s.markdown, "markdown", false, "print the table of docs/performance.md")
+	err := command.Parse(flags, args, func() error {
+		if s.samples < 3 {
+			return fmt.Errorf("-samples is %d; want at least 3", s.samples)
+		}
+		return nil
+	})
+	return s, err
+}
+
+func run(ctx context.Context, s settings) (err error) {
 	dir, err := os.MkdirTemp("", "lambdaidem-first-*")
 	if err != nil {
 		return err
@@ -92,33 +97,33 @@ func run(ctx context.Context, samples int, markdown bool) (err error) {
 	for _, roundTrip := range roundTrips {
 		for _, size := range sizes {
 			fmt.Fprintf(os.Stderr, "measuring %v, %s\n", roundTrip, sizeName(size))
-			c, err := f.compare(ctx, database.Endpoint(), roundTrip, size, samples)
+			c, err := f.compare(ctx, database.Endpoint(), roundTrip, size, s.samples)
 			if err != nil {
 				return err
 			}
 			all = append(all, c)
 		}
 	}
-	if markdown {
+	if s.markdown {
 		return report(all).Markdown(os.Stdout)
 	}
 	return report(all).Text(os.Stdout)
 }
 
-// functions starts processes of one program.
+// functions starts processes of the program function.
 type functions struct{ program, certificate, table string }
 
-// times are the times of one process.
+// times has the durations that one process measured.
 type times struct{ Init, First, Later time.Duration }
 
-// comparison has the times of all processes under one condition, by side.
+// comparison has the times of all processes under one condition.
 type comparison struct {
 	roundTrip time.Duration
 	megabytes int
-	took      map[string][]times
+	took      map[string][]times // by side
 }
 
-// compare starts so many processes of each side, in turns.
+// compare starts the given number of processes of each side. The sides take turns.
 func (f *functions) compare(ctx context.Context, endpoint string, roundTrip time.Duration, megabytes, samples int) (comparison, error) {
 	c := comparison{roundTrip, megabytes, map[string][]times{}}
 	far, err := newDistant(ctx, endpoint, roundTrip)
@@ -142,7 +147,7 @@ func (f *functions) compare(ctx context.Context, endpoint string, roundTrip time
 	return c, nil
 }
 
-// start runs one process until it ends.
+// start starts a process, waits until the process ends, and returns what the process measured.
 func (f *functions) start(ctx context.Context, endpoint, side string, megabytes int) (times, error) {
 	process := exec.CommandContext(ctx, f.program, side, f.table, strconv.Itoa(megabytes))
 	process.Env = []string{
@@ -173,7 +178,7 @@ func (t times) first() time.Duration { return t.First }
 func (t times) later() time.Duration { return t.Later }
 func (t times) init() time.Duration  { return t.Init }
 
-// report has a row for each condition.
+// report returns a table with a row for each condition.
 func report(all []comparison) table.Table {
 	t := table.Table{{
 		"round trip", "function", "SDK: first request", "toolkit: first request", "÷ SDK's", "with Warm: init phase", "with Warm: first request", "÷ a later one",
@@ -198,7 +203,7 @@ func sizeName(megabytes int) string {
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/1e6) }
 
-// held returns the ratio of two times, and whether it keeps the aim.
+// held returns a cell with the ratio a/b, and with whether the ratio meets the aim.
 func held(a, b time.Duration, aim float64) string {
 	ratio, verdict := float64(a)/float64(b), "missed"
 	if ratio <= aim {

@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// distant is a TLS server in front of DynamoDB Local that seems to be far away.
+// distant is a TLS server in front of DynamoDB Local, with a slow network in front of the server.
 type distant struct {
 	server *httptest.Server
-	far    net.Listener
+	far    net.Listener // the far end of the network: it passes bytes on to server
 }
 
-// newDistant starts a server that passes requests on to the endpoint. A round trip to the
-// server takes at least the time roundTrip.
+// newDistant starts a server that passes requests on to the endpoint. A round trip through its
+// network takes at least the time roundTrip.
 func newDistant(ctx context.Context, endpoint string, roundTrip time.Duration) (*distant, error) {
 	to, err := url.Parse(endpoint)
 	if err != nil {
@@ -32,7 +32,7 @@ func newDistant(ctx context.Context, endpoint string, roundTrip time.Duration) (
 	}
 	proxy := &httputil.ReverseProxy{
 		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(to) },
-		ErrorLog: log.New(io.Discard, "", 0), // a client that ends its connection is no error
+		ErrorLog: log.New(io.Discard, "", 0), // clients may close connections at any time
 	}
 	d := &distant{server: httptest.NewUnstartedServer(proxy)}
 	d.server.TLS = &tls.Config{MinVersion: tls.VersionTLS13}
@@ -45,10 +45,10 @@ func newDistant(ctx context.Context, endpoint string, roundTrip time.Duration) (
 	return d, nil
 }
 
-// endpoint returns the URL at which the server seems to be far away.
+// endpoint returns the URL by which clients reach the server through the slow network.
 func (d *distant) endpoint() string { return "https://" + d.far.Addr().String() }
 
-// writeCertificate writes the server's certificate to a file in PEM, for AWS_CA_BUNDLE.
+// writeCertificate writes the server's certificate to a PEM file, which AWS_CA_BUNDLE can name.
 func (d *distant) writeCertificate(file string) error {
 	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: d.server.Certificate().Raw}), 0o600)
 }
@@ -66,7 +66,7 @@ func (d *distant) accept(ctx context.Context, roundTrip time.Duration) {
 			return // closed
 		}
 		go func() {
-			time.Sleep(roundTrip) // the handshake of TCP, which loopback has completed at once
+			time.Sleep(roundTrip) // the TCP handshake would take a round trip; on loopback it takes no time
 			server, err := new(net.Dialer).DialContext(ctx, "tcp", d.server.Listener.Addr().String())
 			if err != nil {
 				_ = client.Close()
@@ -80,8 +80,8 @@ func (d *distant) accept(ctx context.Context, roundTrip time.Duration) {
 	}
 }
 
-// delay copies what it reads from one connection to the other, each byte after the same time,
-// until one of them is closed. Then it closes the destination.
+// delay copies bytes from one connection to another, until a connection is closed. Each byte arrives
+// the given time after delay has read it. At the end delay closes the destination.
 func delay(to io.WriteCloser, from io.Reader, by time.Duration) {
 	type chunk struct {
 		bytes []byte

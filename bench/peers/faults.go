@@ -8,16 +8,17 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 )
 
-// faults is what the proxy does to the requests of one scenario. At first all of them pass.
+// faults decides what the proxy does to the requests of one run. The zero value lets all pass.
 type faults struct {
-	requests atomic.Int32                       // that arrived
-	slow     atomic.Bool                        // the database took longer than mostLatency for one of them
-	next     atomic.Pointer[func() proxy.Fault] // for every write; nil: it passes
-	reads    atomic.Bool                        // next is for reads too
+	requests atomic.Int32                       // the number of requests
+	slow     atomic.Bool                        // a request took the database longer than mostLatency
+	next     atomic.Pointer[func() proxy.Fault] // returns the fault for a write, or nil to let the write pass
+	reads    atomic.Bool                        // next is also called for reads
 }
 
-// mostLatency is how long the database may take for a request. A peer whose SDK gives up
-// earlier than another's would be judged by the machine's load.
+// mostLatency is the maximum time that the database may take for a request. With a slower database
+// the verdict would depend on the machine's load, because some SDKs give a request up sooner than
+// others.
 const mostLatency = time.Second
 
 // choose returns the fault for one request.
@@ -31,7 +32,7 @@ func (f *faults) choose(r *proxy.Request) proxy.Fault {
 	return f.deliver
 }
 
-// deliver lets a request through, and notes if that takes too long.
+// deliver lets a request pass, and records whether the database was too slow.
 func (f *faults) deliver(c *proxy.Call) {
 	began := time.Now()
 	proxy.Pass(c)
@@ -40,19 +41,19 @@ func (f *faults) deliver(c *proxy.Call) {
 	}
 }
 
-// writes are the operations that a peer locks, completes or releases a record with.
+// writes has the operations with which a peer locks, completes or releases a record.
 var writes = map[string]bool{"PutItem": true, "UpdateItem": true, "DeleteItem": true, "TransactWriteItems": true}
 
-// pass lets everything through from now on.
+// pass lets all further requests pass.
 func (f *faults) pass() { f.next.Store(nil) }
 
-// every does the same to every write from now on.
+// every applies the fault to every further write.
 func (f *faults) every(fault proxy.Fault) {
 	next := func() proxy.Fault { return fault }
 	f.next.Store(&next)
 }
 
-// once does fault to the next write; those after it pass.
+// once applies the fault to the next write, and lets the writes after it pass.
 func (f *faults) once(fault proxy.Fault) {
 	var done atomic.Bool
 	next := func() proxy.Fault {
@@ -64,7 +65,7 @@ func (f *faults) once(fault proxy.Fault) {
 	f.next.Store(&next)
 }
 
-// refuse answers a write with an error of DynamoDB that no client retries.
+// refuse is a fault that answers a request with an error of DynamoDB which no SDK retries.
 func refuse(c *proxy.Call) {
 	c.Answer(proxy.Reply{
 		Status: http.StatusBadRequest,

@@ -10,17 +10,17 @@ import (
 	"path/filepath"
 )
 
-// install builds the drivers in Go, and installs the pinned packages of the others into
-// .build/peers, unless they are there.
+// install builds the drivers that are written in Go. It installs the pinned packages that the other
+// drivers need into .build/peers, unless they are installed already.
 func install(ctx context.Context, root string) error {
 	for _, name := range []string{"toolkit", "bare"} {
-		if err := command(ctx, root, "go", "build", "-o", filepath.Join(built, name), "./"+sources+"/"+name); err != nil {
+		if err := execute(ctx, root, "go", "build", "-o", filepath.Join(built, name), "./"+sources+"/"+name); err != nil {
 			return err
 		}
 	}
-	// Fiber is in a module of its own, so that this project doesn't depend on it.
+	// Fiber's driver is a module of its own, so that this module doesn't depend on Fiber.
 	fiber := []string{"build", "-C", sources + "/fiber", "-o", filepath.Join(root, built, "fiber"), "."}
-	if err := command(ctx, root, "go", fiber...); err != nil {
+	if err := execute(ctx, root, "go", fiber...); err != nil {
 		return fmt.Errorf("%w\nif this project's go.mod has changed, run go -C %s/fiber mod tidy", err, sources)
 	}
 	for _, program := range []string{"node", "npm"} {
@@ -34,8 +34,8 @@ func install(ctx context.Context, root string) error {
 	return installPython(ctx, root)
 }
 
-// installNode installs the packages of node/package-lock.json, and copies the driver to them,
-// since Node looks for packages beside the file that imports them.
+// installNode installs the packages of node/package-lock.json, and copies the driver beside them,
+// because Node.js looks for packages in the folder of the file that imports them.
 func installNode(ctx context.Context, root string) error {
 	from, to := filepath.Join(sources, "node"), filepath.Join(built, "node")
 	err := once(root, to, filepath.Join(from, "package-lock.json"), func() error {
@@ -44,7 +44,7 @@ func installNode(ctx context.Context, root string) error {
 				return err
 			}
 		}
-		return command(ctx, root, "npm", "ci", "--prefix", to, "--no-audit", "--no-fund", "--ignore-scripts")
+		return execute(ctx, root, "npm", "ci", "--prefix", to, "--no-audit", "--no-fund", "--ignore-scripts")
 	})
 	for _, name := range []string{"driver.mjs", "powertools.mjs"} {
 		if err == nil {
@@ -65,8 +65,8 @@ func copyFile(root, from, to string) error {
 	return err
 }
 
-// installPython makes the virtual environment that python/requirements.txt describes. Other
-// requirements make it anew, and so does one that was not finished.
+// installPython creates a virtual environment with the packages of python/requirements.txt. It
+// creates the environment again if the file has changed or if an installation was interrupted.
 func installPython(ctx context.Context, root string) error {
 	python := os.Getenv("PYTHON")
 	if python == "" {
@@ -79,14 +79,15 @@ func installPython(ctx context.Context, root string) error {
 	venv := filepath.Join(built, "venv")
 	return once(root, venv, requirements, func() error {
 		pip := filepath.Join(venv, "bin", "python")
-		if err := command(ctx, root, python, "-m", "venv", venv); err != nil {
+		if err := execute(ctx, root, python, "-m", "venv", venv); err != nil {
 			return fmt.Errorf("%w\non Debian and Ubuntu, install python3-venv", err)
 		}
-		return command(ctx, root, pip, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", requirements)
+		return execute(ctx, root, pip, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", requirements)
 	})
 }
 
-// once calls fill, unless it has filled the folder from the same pins before.
+// once calls fill, which installs the packages that the file pins lists into the folder. It does
+// nothing if an earlier call has finished with the same content of pins.
 func once(root, folder, pins string, fill func() error) error {
 	text, err := os.ReadFile(filepath.Join(root, pins))
 	if err != nil {
@@ -107,8 +108,8 @@ func once(root, folder, pins string, fill func() error) error {
 	return os.WriteFile(mark, sum, 0o600)
 }
 
-// command runs a command in the project's folder. Its output is shown if it fails.
-func command(ctx context.Context, root, name string, args ...string) error {
+// execute runs a command in the project's folder. Its error contains the output of the command.
+func execute(ctx context.Context, root, name string, args ...string) error {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir = root
 	if out, err := c.CombinedOutput(); err != nil {

@@ -1,20 +1,20 @@
 // Command peers plays the same scenarios with this toolkit and with other idempotency
-// utilities, over one DynamoDB Local, and says what each of them did:
+// utilities, over one DynamoDB Local, and prints what each of them did:
 //
 //	peers [-write] [-peer NAME] [-scenario NAME]
 //	peers -time [-write] [-rounds N]
 //
-// The scenarios are in scenarios.go, the peers in peers.go. Each peer guards one handler in a
-// driver, a process of its own (see package driver). A proxy stands between the driver and
-// the database, and loses replies or refuses requests when a scenario says so.
+// The scenarios are in scenarios.go and the peers in peers.go. Each peer guards one handler in a
+// driver, which is a process of its own (see package driver). A proxy stands between the driver and
+// the database. In some scenarios the proxy loses replies or refuses requests.
 //
-// It prints one line for each result. A run of everything fails if a result differs from the
-// one in bench/peers/results.json; -write puts the results there and into docs/scoreboard.md
-// instead. It is to be run in the project's folder.
+// The program prints one line for each result. It fails if all scenarios are played with all peers
+// and a result differs from the one in bench/peers/results.json. With -write, it writes the results
+// there and into docs/scoreboard.md instead of comparing them. It must run in the project's folder.
 //
-// With -time it measures instead what a new request, a replay and a conflict take with each
-// peer and with the bare SDK; -write puts that into bench/peers/timings.json,
-// docs/scoreboard.md and docs/scoreboard.svg.
+// With -time, the program plays no scenarios. It measures how long a new request, a replay and a
+// conflict take with each peer and with the bare SDK. With -time and -write, it writes the figures
+// into bench/peers/timings.json, docs/scoreboard.md and docs/scoreboard.svg.
 package main
 
 import (
@@ -23,11 +23,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/lambdaidem/toolkit/bench/internal/command"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
@@ -37,22 +37,7 @@ type settings struct {
 	peer, scenario string // empty: all
 }
 
-func main() {
-	s, err := parseFlags(os.Args[1:])
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return
-	case err != nil:
-		os.Exit(2) // it was said why
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, s); err != nil {
-		stop()
-		fmt.Fprintln(os.Stderr, "peers:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(command.Main("peers", os.Args[1:], parseFlags, run)) }
 
 func parseFlags(args []string) (settings, error) {
 	var s settings
@@ -62,29 +47,22 @@ func parseFlags(args []string) (settings, error) {
 	flags.IntVar(&s.rounds, "rounds", 1000, "with -time: operations of each kind with each peer, at least 100")
 	flags.StringVar(&s.peer, "peer", "", "the one `name` of a peer to run (default all)")
 	flags.StringVar(&s.scenario, "scenario", "", "the one `name` of a scenario to play (default all)")
-	if err := flags.Parse(args); err != nil {
-		return s, err
-	}
-	var problem error
-	switch {
-	case flags.NArg() > 0:
-		problem = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.peer != "" && !slices.ContainsFunc(peers("."), func(p *peer) bool { return p.Name == s.peer }):
-		problem = fmt.Errorf("-peer is %q; there is no such one", s.peer)
-	case s.scenario != "" && !slices.ContainsFunc(scenarios, func(sc scenario) bool { return sc.name == s.scenario }):
-		problem = fmt.Errorf("-scenario is %q; there is no such one", s.scenario)
-	case s.rounds < 100:
-		problem = fmt.Errorf("-rounds is %d; a 99th percentile wants at least 100", s.rounds)
-	case s.time && s.partial():
-		problem = errors.New("-time measures everything: leave out -peer and -scenario")
-	case s.write && s.partial():
-		problem = errors.New("-write needs a run of everything: leave out -peer and -scenario")
-	}
-	if problem != nil {
-		fmt.Fprintln(os.Stderr, "peers:", problem)
-		flags.Usage()
-	}
-	return s, problem
+	err := command.Parse(flags, args, func() error {
+		switch {
+		case s.peer != "" && !slices.ContainsFunc(peers("."), func(p *peer) bool { return p.Name == s.peer }):
+			return fmt.Errorf("-peer is %q; there is no such one", s.peer)
+		case s.scenario != "" && !slices.ContainsFunc(scenarios, func(sc scenario) bool { return sc.name == s.scenario }):
+			return fmt.Errorf("-scenario is %q; there is no such one", s.scenario)
+		case s.rounds < 100:
+			return fmt.Errorf("-rounds is %d; a 99th percentile wants at least 100", s.rounds)
+		case s.time && s.partial():
+			return errors.New("-time measures everything: leave out -peer and -scenario")
+		case s.write && s.partial():
+			return errors.New("-write needs a run of everything: leave out -peer and -scenario")
+		}
+		return nil
+	})
+	return s, err
 }
 
 func (s settings) partial() bool { return s.peer != "" || s.scenario != "" }
@@ -123,8 +101,8 @@ func run(ctx context.Context, s settings) (err error) {
 	return fresh.compare(root)
 }
 
-// playAll plays the scenarios with the peers. The peers take part at the same time, since
-// most of their time is spent waiting for leases to end; each plays one scenario at a time.
+// playAll plays the scenarios with the peers, and prints the results. Each peer plays one scenario
+// at a time. All peers play at the same time, because they mostly wait for leases to end.
 func playAll(ctx context.Context, s settings, root string, server *ddblocal.Server) (scoreboard, error) {
 	board := newScoreboard(peers(root))
 	var (

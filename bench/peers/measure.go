@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,16 +19,17 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// The operations that are timed, in the order of the page.
+// The operations that are timed.
 const (
 	opNew      = "new"
 	opReplay   = "replay"
 	opConflict = "conflict"
 )
 
+// operations has the operations in the order of the page.
 var operations = []string{opNew, opReplay, opConflict}
 
-// timing is what one operation costs with one peer.
+// timing has the costs of one operation with one peer.
 type timing struct {
 	MedianUS int64   `json:"median_us"` // microseconds
 	P99US    int64   `json:"p99_us"`    // microseconds
@@ -41,17 +43,18 @@ type timing struct {
 type timed struct {
 	*stage
 	process *process
-	held    driver.Request // its handler runs until the end
-	took    map[string][]time.Duration
-	cpu     map[string]time.Duration
+	held    driver.Request             // a request whose handler runs until the process ends
+	took    map[string][]time.Duration // durations by operation, one for each round
+	cpu     map[string]time.Duration   // processor time by operation, for all rounds together
 	units   units
 }
 
 // answerBytes is the size of the handler's answer, in bytes.
 const answerBytes = 300
 
-// timePeers measures all operations with all peers that have their records in DynamoDB. In
-// each round every peer does the operation once, in a random order, one after another.
+// timePeers times all operations with the bare SDK and with all peers that have their records in
+// DynamoDB. In each round, the peers perform the operation once each, one after another, in a random
+// order.
 func timePeers(ctx context.Context, root string, server *ddblocal.Server, rounds int) (_ timings, err error) {
 	var all []*timed
 	defer func() {
@@ -60,7 +63,7 @@ func timePeers(ctx context.Context, root string, server *ddblocal.Server, rounds
 		}
 	}()
 	bare := &peer{
-		Name: "bare SDK (Go)", command: []string{root + "/" + built + "/bare"},
+		Name: "bare SDK (Go)", command: []string{filepath.Join(root, built, "bare")},
 		idAttribute: "id", ttlAttribute: "expiration",
 	}
 	out := newTimings(peers(root), rounds)
@@ -89,9 +92,8 @@ func timePeers(ctx context.Context, root string, server *ddblocal.Server, rounds
 		}
 		for _, op := range operations {
 			one := costs[op]
-			slices.Sort(t.took[op])
-			one.MedianUS = t.took[op][rounds/2].Microseconds()
-			one.P99US = t.took[op][rounds*99/100].Microseconds()
+			median, p99 := quantiles(t.took[op])
+			one.MedianUS, one.P99US = median.Microseconds(), p99.Microseconds()
 			one.CPUUS = t.cpu[op].Microseconds() / int64(rounds)
 			out.set(op, t.peer.Name, one)
 		}
@@ -99,8 +101,14 @@ func timePeers(ctx context.Context, root string, server *ddblocal.Server, rounds
 	return out, nil
 }
 
-// beginTiming starts a peer's driver, directly at the database, with one request whose
-// handler runs until the end, and does every operation a few times.
+// quantiles sorts durations, and returns their median and their 99th percentile.
+func quantiles(took []time.Duration) (median, p99 time.Duration) {
+	slices.Sort(took)
+	return took[len(took)/2], took[len(took)*99/100]
+}
+
+// beginTiming starts a peer's driver without the proxy, sends the request whose handler runs until
+// the process ends, and warms the driver up: it performs every operation 100 times.
 func beginTiming(ctx context.Context, p *peer, server *ddblocal.Server) (*timed, error) {
 	s, err := newStage(ctx, p, server, "timing")
 	t := &timed{stage: s, held: keyed(0), took: map[string][]time.Duration{}, cpu: map[string]time.Duration{}}
@@ -130,6 +138,7 @@ func keyed(n int) driver.Request {
 	return with(func(r *driver.Request) { r.Key = fmt.Sprintf("00000000-0000-4000-9000-%012d", n) })
 }
 
+// hold sends a request, and returns when its handler runs. The handler never returns.
 func (t *timed) hold(p *process, r driver.Request) error {
 	c, err := p.send(r, timedFunction.timeout, driver.Script{Status: 201, Body: []byte("held"), Hold: true})
 	if err != nil {
@@ -142,7 +151,10 @@ func (t *timed) hold(p *process, r driver.Request) error {
 	return err
 }
 
-// operate does one operation: a replay repeats an earlier new request with the same key.
+// operate performs one operation, and returns how long the guarded call took in the driver. New
+// requests and replays send r; a replay must follow a new request with the same r. A conflict sends
+// held, whose handler is running. operate returns an error if the peer treats the request as
+// another operation.
 func (t *timed) operate(p *process, op string, r, held driver.Request) (time.Duration, error) {
 	if op == opConflict {
 		r = held
@@ -168,6 +180,7 @@ func (t *timed) operate(p *process, op string, r, held driver.Request) (time.Dur
 	return c.took, nil
 }
 
+// timeOperation performs an operation in all rounds, and adds the results to the peers.
 func timeOperation(all []*timed, op string, rounds int) error {
 	before := map[*timed]time.Duration{}
 	for _, t := range all {
@@ -188,13 +201,14 @@ func timeOperation(all []*timed, op string, rounds int) error {
 	return nil
 }
 
-// units are what DynamoDB Local has reported for the requests that passed.
+// units has the sums of what DynamoDB Local reports for requests.
 type units struct {
-	requests              atomic.Int32
-	writes, reads, failed atomic.Int64 // thousandths of units; failed writes
+	requests      atomic.Int32
+	writes, reads atomic.Int64 // request units, in thousandths
+	failed        atomic.Int64 // the number of writes that failed
 }
 
-// meter lets a request through, asks for the capacity that it consumes, and adds it up.
+// meter is a fault that lets a request pass, and adds the capacity that it consumes to the sums.
 func (u *units) meter(c *proxy.Call) {
 	u.requests.Add(1)
 	var body map[string]any
@@ -212,7 +226,7 @@ func (u *units) meter(c *proxy.Call) {
 	var out struct {
 		ConsumedCapacity struct{ CapacityUnits float64 }
 	}
-	_ = json.Unmarshal(reply.Body, &out) // an error's body has none
+	_ = json.Unmarshal(reply.Body, &out) // the body of an error has no capacity
 	switch consumed := int64(1000 * out.ConsumedCapacity.CapacityUnits); {
 	case !writes[c.Operation]:
 		u.reads.Add(consumed)
@@ -221,11 +235,12 @@ func (u *units) meter(c *proxy.Call) {
 	default:
 		u.writes.Add(consumed)
 	}
-	reply.Header.Del("X-Amz-Crc32") // of the reply as the database wrote it
+	reply.Header.Del("X-Amz-Crc32") // the checksum is of a reply without the capacity, as the SDK asked for
 	c.Answer(reply)
 }
 
-// count does each operation once behind a proxy, and returns what it cost.
+// count performs each operation once, behind the proxy, and returns the requests and the units of
+// each operation.
 func (t *timed) count() (map[string]timing, error) {
 	t.faults.every(t.units.meter)
 	t.faults.reads.Store(true)
@@ -253,8 +268,8 @@ func (t *timed) count() (map[string]timing, error) {
 	return costs, nil
 }
 
-// cpu returns the processor time that the process has used, or 0 where /proc has none. Linux
-// counts it in hundredths of a second (proc(5), utime and stime).
+// cpu returns the processor time that the process has used, in steps of a hundredth of a second
+// (utime and stime in proc(5)), or 0 if the system has no /proc.
 func (p *process) cpu() time.Duration {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.command.Process.Pid) + "/stat")
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 	"github.com/lambdaidem/toolkit/bench/peers/driver"
 )
 
-// received is what one caller received, as a rule sees it.
+// received describes the answer that one caller received.
 type received struct {
-	from    string // the name of the call whose handler made the answer; empty if none did
-	refused bool   // an error, or a response that is no handler's with a status from 400 on
-	text    string
+	from    string // the name of the call whose handler made the answer; empty if no handler made it
+	refused bool   // the guard answered, with an error or with a status of 400 or more
+	text    string // describes the answer in the evidence
 }
 
-// seen is what a rule judges.
+// seen has the facts that a rule judges.
 type seen struct {
-	runs    int
-	answers map[string][]received
+	runs    int                   // how often the handler ran
+	answers map[string][]received // by the name of the call
 	notes   []string
 }
 
@@ -34,6 +34,7 @@ func (o seen) refused(name string) bool {
 	return o.each(name, func(a received) bool { return a.refused })
 }
 
+// each reports whether there are callers with the name, and is holds for all of their answers.
 func (o seen) each(name string, is func(received) bool) bool {
 	for _, a := range o.answers[name] {
 		if !is(a) {
@@ -43,7 +44,7 @@ func (o seen) each(name string, is func(received) bool) bool {
 	return len(o.answers[name]) > 0
 }
 
-// observe returns what was seen, and one line that says it.
+// observe returns what happened on the stage, and the evidence: one line that describes it.
 func (s *stage) observe() (seen, string) {
 	o := seen{runs: int(s.runs.Load()), answers: map[string][]received{}, notes: s.notes}
 	parts := []string{"the handler " + ran(o.runs)}
@@ -66,8 +67,8 @@ func (s *stage) observe() (seen, string) {
 	return o, strings.Join(append(parts, s.notes...), "; ")
 }
 
-// describeCrowd says what the callers of a crowd received. How many of them were refused
-// differs from run to run, so the text doesn't say it.
+// describeCrowd describes what the callers of a crowd received. It doesn't say how many of them were
+// refused, because that number differs from run to run.
 func (o seen) describeCrowd(name string) string {
 	text := "each received an answer of the handler or was refused"
 	if !o.each(name, func(a received) bool { return a.from == name || a.refused }) {
@@ -76,7 +77,7 @@ func (o seen) describeCrowd(name string) string {
 	return fmt.Sprintf("%d callers %s: %s", len(o.answers[name]), name, text)
 }
 
-// judge says what a caller received.
+// judge finds out who made the answer of a call.
 func (s *stage) judge(c *sent) received {
 	a := c.result
 	if a.Error != "" {
@@ -104,7 +105,8 @@ func describeError(text string) string {
 	return "refused (" + text + ")"
 }
 
-// problem returns the code or the type of a problem document, or the text of a short body.
+// problem returns the code of a problem document, or else its type. It returns the first 60 bytes of
+// any other body.
 func problem(body []byte) string {
 	var document struct{ Code, Type string }
 	if json.Unmarshal(body, &document) == nil {

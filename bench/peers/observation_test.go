@@ -7,7 +7,7 @@ import (
 	"github.com/lambdaidem/toolkit/bench/peers/driver"
 )
 
-// What a caller received is attributed to the call whose handler answered exactly that.
+// An answer belongs to the call whose handler returned exactly this status, header and body.
 func TestObservation_NamesTheHandlerOfAnAnswer(t *testing.T) {
 	first := &sent{name: "first", script: driver.Script{Status: 201, Body: []byte("first")}}
 	tests := map[string]struct {
@@ -42,7 +42,8 @@ func TestObservation_NamesTheHandlerOfAnAnswer(t *testing.T) {
 	}
 }
 
-// A crowd is one line, which says if somebody received what no handler answered.
+// The evidence has one line for a crowd. It says whether a caller received an answer that no handler
+// returned.
 func TestObservation_CrowdWithAnAnswerOfNobody(t *testing.T) {
 	one := func(body string) *sent {
 		return &sent{
@@ -61,7 +62,7 @@ func TestObservation_CrowdWithAnAnswerOfNobody(t *testing.T) {
 	}
 }
 
-// A run is compared result by result, and a difference is named.
+// The error of compare names the result that differs.
 func TestScoreboard_CompareNamesADifference(t *testing.T) {
 	b := committed(t)
 	if err := b.compare(root); err != nil {

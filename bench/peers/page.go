@@ -1,17 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/lambdaidem/toolkit/bench/internal/table"
 )
 
-// The page with the results, seen from the project's folder.
+// pageFile is the path of the page with the results, from the project's folder.
 const pageFile = "docs/scoreboard.md"
 
-// place is a part of the page that a command writes: what stands between two lines.
-type place struct{ begins, ends string }
+// place is a part of the page that this program writes: the text between two lines.
+type place struct{ begin, end string }
 
 var (
 	verdictsPlace = place{"<!-- verdicts: make scoreboard ARGS=-write -->\n", "<!-- end of verdicts -->\n"}
@@ -19,14 +20,13 @@ var (
 	timingsPlace  = place{"<!-- timings: make bench-peers ARGS=-write -->\n", "<!-- end of timings -->\n"}
 )
 
-// fill returns the page with another text in the place.
+// fill returns the page with the text in the place, between empty lines.
 func (p place) fill(page []byte, text string) ([]byte, error) {
-	head, rest, found := bytes.Cut(page, []byte(p.begins))
-	_, tail, ended := bytes.Cut(rest, []byte(p.ends))
-	if !found || !ended {
-		return nil, fmt.Errorf("%s lacks the lines %q and %q", pageFile, p.begins, p.ends)
+	page, err := table.Replace(page, p.begin, p.end, "\n"+text+"\n")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", pageFile, err)
 	}
-	return []byte(string(head) + p.begins + "\n" + text + "\n" + p.ends + string(tail)), nil
+	return page, nil
 }
 
 // into returns the page with the results in their places.
@@ -41,37 +41,30 @@ func (b scoreboard) into(page []byte) ([]byte, error) {
 // verdicts returns the versions and the table of verdicts.
 func (b scoreboard) verdicts() string {
 	all := peers(".")
-	var t strings.Builder
-	say := func(format string, args ...any) { _, _ = fmt.Fprintf(&t, format+"\n", args...) }
-
 	var versions []string
+	head, sums := []string{"scenario"}, []string{"**yes of what applies**"}
 	for _, p := range all {
 		if v := b.Versions[p.Name]; v != "" {
 			versions = append(versions, v)
 		}
+		head = append(head, p.Name)
+		sums = append(sums, b.sum(p.Name))
 	}
-	say("Run on %s with %s.\n", b.Date, strings.Join(versions, ", "))
-
-	names, rule, sums := "", "", ""
-	for _, p := range all {
-		names += " " + p.Name + " |"
-		rule += "---|"
-		sums += " " + b.sum(p.Name) + " |"
-	}
-	say("| scenario |%s", names)
-	say("|---|%s", rule)
+	rows := table.Table{head}
 	for _, sc := range scenarios {
-		row := fmt.Sprintf("| [%s](#%s) |", sc.title, anchor(sc.title))
+		row := []string{fmt.Sprintf("[%s](#%s)", sc.title, anchor(sc.title))}
 		for _, p := range all {
-			row += " " + b.Results[sc.name][p.Name].Verdict + " |"
+			row = append(row, b.Results[sc.name][p.Name].Verdict)
 		}
-		say("%s", row)
+		rows = append(rows, row)
 	}
-	say("| **yes of what applies** |%s", sums)
-	return t.String()
+	var text strings.Builder
+	_, _ = fmt.Fprintf(&text, "Run on %s with %s.\n\n", b.Date, strings.Join(versions, ", "))
+	_ = append(rows, sums).Markdown(&text) // a strings.Builder returns no errors
+	return text.String()
 }
 
-// evidence returns each scenario with its rule, and with what every peer did.
+// evidence returns a section for each scenario: its story, its rule, and what every peer did.
 func (b scoreboard) evidence() string {
 	var t strings.Builder
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(&t, format+"\n", args...) }
@@ -89,7 +82,7 @@ func (b scoreboard) evidence() string {
 	return t.String()
 }
 
-// sum returns how many scenarios that apply to a peer hold.
+// sum returns how many of the scenarios that apply to a peer have the verdict yes, as "5 of 7".
 func (b scoreboard) sum(peer string) string {
 	held, applied := 0, 0
 	for _, sc := range scenarios {

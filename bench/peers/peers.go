@@ -2,25 +2,23 @@ package main
 
 import "path/filepath"
 
-// peer is one thing that is compared.
+// peer is an idempotency utility that takes part in the comparison.
 type peer struct {
 	Name    string
-	version string // what its package manager calls this release; empty for this toolkit
+	version string // name and version of the package; empty for this toolkit
 
-	command []string        // its driver
-	dir     string          // where the driver runs
-	env     []string        // further environment variables of the driver
-	lacks   map[need]string // what the peer doesn't have, and the reason that the page gives
+	command []string        // starts the driver
+	dir     string          // the working directory of the driver
+	env     []string        // additional environment variables of the driver
+	lacks   map[need]string // the features that the peer doesn't have, with the reason for the page
 
-	// The attributes of its table.
-	idAttribute, ttlAttribute string
+	idAttribute, ttlAttribute string // attributes of the peer's table
 }
 
-// The folder of the sources, and the one of everything that is installed or built. Both are
-// seen from the project's folder.
+// Paths from the project's folder.
 const (
-	sources = "bench/peers"
-	built   = ".build/peers"
+	sources = "bench/peers"  // the sources of the drivers
+	built   = ".build/peers" // everything that this program builds or installs
 )
 
 // peers returns the peers, in the order of the page. root is the project's folder.

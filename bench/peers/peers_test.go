@@ -33,7 +33,7 @@ func TestScoreboard_PageHasTheCommittedResults(t *testing.T) {
 	}
 }
 
-// The table and the plot have the committed timings.
+// The table and the plot show the committed timings.
 func TestTimings_PageAndPlotHaveTheCommittedFigures(t *testing.T) {
 	const mend = "run make bench-peers ARGS=-write"
 	figures, err := readTimings(root)
@@ -58,9 +58,72 @@ func TestTimings_PageAndPlotHaveTheCommittedFigures(t *testing.T) {
 	if !bytes.Equal(plot, figures.plot()) {
 		t.Errorf("%s shows other timings than %s has; %s", plotFile, timingsFile, mend)
 	}
-	if diff := cmp.Diff(newScoreboard(peers(root)).Versions, figures.Versions); diff != "" {
+	if diff := cmp.Diff(versions(peers(root)), figures.Versions); diff != "" {
 		t.Errorf("the peers' versions (-) are not those of %s (+); %s:\n%s", timingsFile, mend, diff)
 	}
+}
+
+// If the results have not changed, -write writes the same bytes.
+func TestWrite_WritesTheCommittedFiles(t *testing.T) {
+	files := map[string][]byte{}
+	for _, file := range []string{pageFile, resultsFile, timingsFile, plotFile} {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[file] = text
+	}
+	blank := string(files[pageFile])
+	for _, p := range []place{verdictsPlace, evidencePlace, timingsPlace} {
+		emptied, err := p.fill([]byte(blank), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		blank = string(emptied)
+	}
+	other := projectWithPage(t, blank)
+	figures, err := readTimings(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(committed(t).write(other), figures.write(other)); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range files {
+		got, err := os.ReadFile(filepath.Join(other, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s as it is committed (-) and as it is written (+):\n%s", file, diff)
+		}
+	}
+}
+
+// If the page has no place for the results, -write writes nothing.
+func TestWrite_NeedsAPlaceInThePage(t *testing.T) {
+	other := projectWithPage(t, "# Another page\n")
+	if err := committed(t).write(other); err == nil || !strings.Contains(err.Error(), pageFile) {
+		t.Errorf("write = %v; want an error that names the page", err)
+	}
+	if _, err := os.Stat(filepath.Join(other, resultsFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Stat of the results = %v; want them not to exist", err)
+	}
+}
+
+// projectWithPage returns a project's folder in which only the page exists.
+func projectWithPage(t *testing.T, page string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	err := errors.Join(
+		os.MkdirAll(filepath.Join(folder, sources), 0o750),
+		os.MkdirAll(filepath.Join(folder, filepath.Dir(pageFile)), 0o750),
+		os.WriteFile(filepath.Join(folder, pageFile), []byte(page), 0o600),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
 
 func committed(t *testing.T) scoreboard {
@@ -72,10 +135,10 @@ func committed(t *testing.T) scoreboard {
 	return b
 }
 
-// Every scenario has a result with evidence for every peer, and nothing else has.
+// The committed results have a verdict and evidence for every scenario and every peer, and no others.
 func TestScoreboard_CommittedResultsAreComplete(t *testing.T) {
 	b := committed(t)
-	if diff := cmp.Diff(newScoreboard(peers(root)).Versions, b.Versions); diff != "" {
+	if diff := cmp.Diff(versions(peers(root)), b.Versions); diff != "" {
 		t.Errorf("the peers' versions (-) are not those of %s (+); %s:\n%s", resultsFile, mend, diff)
 	}
 	if len(b.Results) != len(scenarios) {
@@ -95,7 +158,7 @@ func TestScoreboard_CommittedResultsAreComplete(t *testing.T) {
 	}
 }
 
-// The versions on the page are the ones that are installed.
+// The page names the versions that install.go installs.
 func TestScoreboard_VersionsAreThePinnedOnes(t *testing.T) {
 	var pins []byte
 	for _, file := range []string{"python/requirements.txt", "node/package.json", "fiber/go.mod"} {
@@ -105,7 +168,7 @@ func TestScoreboard_VersionsAreThePinnedOnes(t *testing.T) {
 		}
 		pins = append(pins, text...)
 	}
-	// Every package manager writes a name and a version in its own way.
+	// pip, npm and Go write a name and a version in different ways.
 	for _, p := range peers(root) {
 		name, version, _ := strings.Cut(p.version, " ")
 		if version == "" {
@@ -123,7 +186,7 @@ func TestScoreboard_VersionsAreThePinnedOnes(t *testing.T) {
 	}
 }
 
-// A rule that holds although nothing was seen would praise a peer that did nothing.
+// If a rule held for a run in which nothing happened, it would hold for a peer that does nothing.
 func TestScoreboard_NoRuleHoldsForNothing(t *testing.T) {
 	for _, sc := range scenarios {
 		if sc.holds(seen{}) {
@@ -132,8 +195,7 @@ func TestScoreboard_NoRuleHoldsForNothing(t *testing.T) {
 	}
 }
 
-// This toolkit's results are the committed ones, in all scenarios that don't wait for a
-// lease to end.
+// With this toolkit, all scenarios that don't wait for a lease to end give the committed results.
 func TestScoreboard_ToolkitDoesWhatThePageSays(t *testing.T) {
 	server := ddblocal.ForTest(t)
 	b := committed(t)
@@ -155,11 +217,11 @@ func TestScoreboard_ToolkitDoesWhatThePageSays(t *testing.T) {
 	}
 }
 
-// builtToolkit returns this toolkit as a peer, with a driver that was built just now.
+// builtToolkit builds the driver of this toolkit, and returns the toolkit as a peer.
 func builtToolkit(t *testing.T) *peer {
 	t.Helper()
 	driver := filepath.Join(t.TempDir(), "toolkit")
-	if err := command(t.Context(), root, "go", "build", "-o", driver, "./"+sources+"/toolkit"); err != nil {
+	if err := execute(t.Context(), root, "go", "build", "-o", driver, "./"+sources+"/toolkit"); err != nil {
 		t.Fatal(err)
 	}
 	toolkit := peers(root)[0]
@@ -167,7 +229,7 @@ func builtToolkit(t *testing.T) *peer {
 	return toolkit
 }
 
-// Without a guard no rule holds but those that let the handler run for each request.
+// Without a guard, the only rules that hold are those that let the handler run for each request.
 func TestScoreboard_RulesFindAMissingGuard(t *testing.T) {
 	runsAgain := []string{"status-500", "error", "other-path", "other-caller", "no-key"}
 	server := ddblocal.ForTest(t)
@@ -191,7 +253,7 @@ func TestScoreboard_RulesFindAMissingGuard(t *testing.T) {
 	}
 }
 
-// The other pages know how many scenarios there are.
+// Other pages name the number of scenarios, which must be right.
 func TestScoreboard_PagesNameTheNumberOfScenarios(t *testing.T) {
 	for _, page := range []string{"README.md", "CHANGELOG.md", "docs/powertools.md"} {
 		text, err := os.ReadFile(filepath.Join(root, page))
@@ -204,8 +266,8 @@ func TestScoreboard_PagesNameTheNumberOfScenarios(t *testing.T) {
 	}
 }
 
-// A scenario for which the machine is too slow is played again, and in the end it is an
-// error, never a verdict.
+// If the machine is too slow for a scenario, judge plays it again. After the last try judge returns
+// an error, never a verdict.
 func TestScoreboard_TooSlowIsNoVerdict(t *testing.T) {
 	server := ddblocal.ForTest(t)
 	played := 0

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The plot's measures, in pixels.
+// The dimensions of the plot, in pixels.
 const (
 	plotWidth = 900
 	plotLeft  = 190
@@ -16,8 +16,8 @@ const (
 	groupGap  = 34
 )
 
-// plot draws the medians as bars, and the 99th percentiles as marks, as SVG. The same figures
-// are always the same bytes.
+// plot returns an SVG image with medians as bars and 99th percentiles as marks. Equal timings give
+// equal bytes.
 func (t *timings) plot() []byte {
 	most := int64(1)
 	for _, of := range t.Results {

@@ -16,15 +16,15 @@ import (
 	"github.com/lambdaidem/toolkit/bench/peers/driver"
 )
 
-// patience is how long the scoreboard waits for a message of a driver. It is longer than
-// any peer retries or waits.
+// patience is the maximum time to wait for a message of a driver. Every peer gives up its own waits
+// and retries sooner.
 const patience = 60 * time.Second
 
-// mostClockError is how far a driver's clock may be from what its settings say. A message
-// that arrives late looks like an error of the clock.
+// mostClockError is the maximum difference between a driver's clock and the clock that its settings
+// ask for. A message that arrives late looks like such a difference.
 const mostClockError = 300 * time.Millisecond
 
-// process is a running driver: one instance of the guarded function.
+// process is a running driver, which is one instance of the guarded function.
 type process struct {
 	command *exec.Cmd
 	stderr  bytes.Buffer // read after done is closed
@@ -32,7 +32,7 @@ type process struct {
 
 	mu    sync.Mutex // guards stdin, last and calls
 	stdin io.WriteCloser
-	last  int           // the last call's id
+	last  int           // the id of the last call
 	calls map[int]*call // calls in progress
 }
 
@@ -42,12 +42,14 @@ type call struct {
 	id      int
 	ran     chan struct{} // closed when the handler runs
 	answer  chan driver.Answer
-	took    time.Duration // of the guarded call in the driver; set before the answer is there
+	took    time.Duration // duration of the guarded call in the driver; set before the answer is in answer
 }
 
-// startProcess starts a driver with its settings in env, and returns when it reads its
-// input. ahead is how far its clock must be ahead. onRun is called each time the handler
-// begins to run. The driver is killed when ctx ends.
+// startProcess starts a driver in the folder dir, and returns when the driver is ready for calls. The
+// environment of the driver is that of this process with env, which has the driver's settings. The
+// driver's clock must be ahead of this process's by the time ahead; startProcess returns errTooSlow
+// if the driver seems to have another clock. onRun is called each time the driver's handler starts
+// to run. When ctx is done, the driver is killed.
 func startProcess(ctx context.Context, command, env []string, dir string, ahead time.Duration, onRun func()) (*process, error) {
 	p := &process{command: exec.CommandContext(ctx, command[0], command[1:]...), done: make(chan struct{}), calls: map[int]*call{}}
 	p.command.Dir = dir
@@ -69,7 +71,7 @@ func startProcess(ctx context.Context, command, env []string, dir string, ahead 
 	go func() {
 		defer close(p.done)
 		p.read(stdout, ready, onRun)
-		_ = p.command.Wait() // killed, as a rule
+		_ = p.command.Wait() // an error is usual: most drivers are killed
 	}()
 	select {
 	case is := <-ready:
@@ -84,6 +86,7 @@ func startProcess(ctx context.Context, command, env []string, dir string, ahead 
 	}
 }
 
+// read passes the driver's messages on until the driver closes its output.
 func (p *process) read(stdout io.Reader, ready chan<- time.Duration, onRun func()) {
 	lines := bufio.NewReader(stdout)
 	for {
@@ -93,7 +96,7 @@ func (p *process) read(stdout io.Reader, ready chan<- time.Duration, onRun func(
 		}
 		var m driver.Message
 		if err := json.Unmarshal(line, &m); err != nil {
-			continue // a log line
+			continue // a line of a log
 		}
 		if m.Ready {
 			ready <- time.Until(time.UnixMilli(m.ClockMS))
@@ -117,7 +120,7 @@ func (p *process) read(stdout io.Reader, ready chan<- time.Duration, onRun func(
 	}
 }
 
-// send begins a call with the given time until the invocation's deadline.
+// send starts a call. left is the time until the invocation's deadline.
 func (p *process) send(r driver.Request, left time.Duration, s driver.Script) (*call, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,6 +130,7 @@ func (p *process) send(r driver.Request, left time.Duration, s driver.Script) (*
 	return c, p.write(driver.Message{ID: c.id, Request: &r, LeftMS: int(left.Milliseconds()), Script: s})
 }
 
+// resume lets the handler of a call go on.
 func (p *process) resume(c *call) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +155,8 @@ func (p *process) kill() error {
 	return nil
 }
 
-// waitRun waits until the handler runs. It returns false if the caller is answered first.
+// waitRun waits until the handler runs, and then returns true. It returns false if the call is
+// answered first.
 func (c *call) waitRun() (bool, error) {
 	select {
 	case <-c.ran:
@@ -166,7 +171,7 @@ func (c *call) waitRun() (bool, error) {
 	}
 }
 
-// wait waits for the caller's answer.
+// wait waits for the answer.
 func (c *call) wait() (driver.Answer, error) {
 	select {
 	case a := <-c.answer:

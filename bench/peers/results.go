@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// The committed results, seen from the project's folder.
+// resultsFile is the path of the committed results, from the project's folder.
 const resultsFile = sources + "/results.json"
 
-// scoreboard is the results of one run of everything.
+// scoreboard has the results of a run of all scenarios with all peers.
 type scoreboard struct {
 	Date     string                       `json:"date"`     // of the run, as 2026-11-26
 	Versions map[string]string            `json:"versions"` // by the peer's name; none for this toolkit
@@ -20,13 +20,20 @@ type scoreboard struct {
 }
 
 func newScoreboard(all []*peer) scoreboard {
-	b := scoreboard{Date: time.Now().UTC().Format(time.DateOnly), Versions: map[string]string{}, Results: map[string]map[string]result{}}
+	return scoreboard{Date: today(), Versions: versions(all), Results: map[string]map[string]result{}}
+}
+
+func today() string { return time.Now().UTC().Format(time.DateOnly) }
+
+// versions returns the versions of the peers that have one, by the peer's name.
+func versions(all []*peer) map[string]string {
+	of := map[string]string{}
 	for _, p := range all {
 		if p.version != "" {
-			b.Versions[p.Name] = p.version
+			of[p.Name] = p.version
 		}
 	}
-	return b
+	return of
 }
 
 func (b scoreboard) set(scenario, peer string, r result) {
@@ -38,17 +45,24 @@ func (b scoreboard) set(scenario, peer string, r result) {
 
 // readScoreboard returns the committed results.
 func readScoreboard(root string) (scoreboard, error) {
-	var b scoreboard
-	text, err := os.ReadFile(filepath.Join(root, resultsFile))
+	return readJSON[scoreboard](filepath.Join(root, resultsFile))
+}
+
+func readJSON[T any](file string) (value T, err error) {
+	text, err := os.ReadFile(file)
 	if err == nil {
-		err = json.Unmarshal(text, &b)
+		err = json.Unmarshal(text, &value)
 	}
-	return b, err
+	return value, err
 }
 
 // write writes the results and the page.
-func (b scoreboard) write(root string) error {
-	text, err := json.MarshalIndent(b, "", "  ")
+func (b scoreboard) write(root string) error { return publish(root, resultsFile, b, b.into) }
+
+// publish writes results as JSON into a file, and writes the page as fill returns it. It writes
+// neither if fill returns an error.
+func publish(root, file string, results any, fill func(page []byte) ([]byte, error)) error {
+	text, err := json.MarshalIndent(results, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -56,16 +70,16 @@ func (b scoreboard) write(root string) error {
 	if err != nil {
 		return err
 	}
-	if page, err = b.into(page); err != nil {
+	if page, err = fill(page); err != nil {
 		return err
 	}
 	return errors.Join(
-		os.WriteFile(filepath.Join(root, resultsFile), append(text, '\n'), 0o644),
+		os.WriteFile(filepath.Join(root, file), append(text, '\n'), 0o644),
 		os.WriteFile(filepath.Join(root, pageFile), page, 0o644),
 	)
 }
 
-// compare returns an error that names every result that differs from the committed one.
+// compare returns an error that lists every result that differs from the committed one.
 func (b scoreboard) compare(root string) error {
 	committed, err := readScoreboard(root)
 	if err != nil {

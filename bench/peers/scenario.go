@@ -9,20 +9,19 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// scenario is one thing that happens to a guarded function, and the rule by which every
-// peer is judged.
+// scenario is a course of events for a guarded function, and the rule by which every peer is judged.
 type scenario struct {
 	name  string // for flags and tables
-	title string // what happens, in a few words
-	story string // what happens
-	rule  string // what must hold, in words
-	needs []need // what a peer must have so that the question makes sense
-	timed bool   // the play takes seconds, and depends on them
+	title string // what happens, as a heading
+	story string // what happens, in sentences
+	rule  string // what must hold, in sentences
+	needs []need // features without which the scenario doesn't apply to a peer
+	timed bool   // the play waits for seconds, and its outcome depends on their length
 	play  func(*stage) error
-	holds func(seen) bool // rule
+	holds func(seen) bool // reports whether the rule holds
 }
 
-// need is something that not every peer has.
+// need is a feature that not every peer has.
 type need string
 
 const (
@@ -42,16 +41,16 @@ const (
 // result is the outcome of one scenario with one peer.
 type result struct {
 	Verdict  string `json:"verdict"`
-	Evidence string `json:"evidence"` // what ran and who received what; for n/a the reason
+	Evidence string `json:"evidence"` // how often the handler ran and what each caller received; with n/a, the reason
 }
 
-// errTooSlow says that a run took so long that it shows nothing about the peer.
+// errTooSlow means that a run took too long to say anything about the peer.
 var errTooSlow = errors.New("the machine was too slow for the scenario")
 
-// tries is how often a scenario is played if the machine is too slow for it.
+// tries is the maximum number of times that a scenario is played while the machine is too slow.
 const tries = 5
 
-// judge plays a scenario with a peer, and applies the rule to what was seen.
+// judge plays the scenario with a peer, and applies the rule to what it has seen.
 func (sc scenario) judge(ctx context.Context, p *peer, server *ddblocal.Server) (result, error) {
 	for _, n := range sc.needs {
 		if reason, lacks := p.lacks[n]; lacks {
@@ -88,7 +87,7 @@ func (sc scenario) once(ctx context.Context, p *peer, server *ddblocal.Server) (
 	return result{no, evidence}, nil
 }
 
-// sleep waits until the time has passed by the clocks of all processes.
+// sleep waits for the time d, or until the stage's context is done.
 func (s *stage) sleep(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

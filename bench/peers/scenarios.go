@@ -11,21 +11,21 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 )
 
-// The timeouts of the functions. A lease of relaxed does not end during a scenario.
 const (
+	// The timeouts of the functions. With relaxed, no lease ends during a scenario.
 	relaxed = 30 * time.Second
 	short   = 5 * time.Second
 	brief   = 3 * time.Second
 
-	// afterLease is how long after a function's deadline a retry comes that must run: the
-	// leases of all peers have ended by then.
+	// afterLease is the time between a function's deadline and a retry that must run. The leases
+	// of all peers end within it.
 	afterLease = 4 * time.Second
 
-	// skew is how far a clock is ahead in the scenarios about clocks.
+	// skew is how far one clock is ahead of the others in the scenarios about clocks.
 	skew = 5 * time.Second
 )
 
-// payment is the request of most scenarios.
+// payment is the request that most scenarios send.
 var payment = driver.Request{Path: "/payments", Caller: "alice", Key: "0d1d9c5e-6f0a-4c5e-9d0e-7a2f6f1f7b11", Body: `{"amount":100,"currency":"EUR"}`}
 
 var (
@@ -45,7 +45,7 @@ func with(change func(*driver.Request)) driver.Request {
 	return r
 }
 
-// scenarios are all scenarios, in the order of the page.
+// scenarios has all scenarios, in the order of the page.
 var scenarios = []scenario{
 	{
 		name:  "retry",
@@ -276,14 +276,7 @@ var scenarios = []scenario{
 		story: "DynamoDB carries out the write that locks the key, but its reply is lost. The SDK sends the write again.",
 		rule:  "The handler runs once, and the caller receives its answer.",
 		needs: []need{needsStore},
-		play: func(s *stage) error {
-			a, err := s.start(function{timeout: relaxed})
-			if err != nil {
-				return err
-			}
-			s.faults.once(proxy.LoseReply)
-			return errors.Join(s.do("first", a, payment, relaxed, driver.Script{}), s.do("retry", a, payment, relaxed, driver.Script{}))
-		},
+		play:  lock((*faults).once, proxy.LoseReply),
 		holds: func(o seen) bool { return o.runs == 1 && o.from("first", "first") && o.from("retry", "first") },
 	},
 	{
@@ -310,16 +303,7 @@ var scenarios = []scenario{
 		story: "DynamoDB throttles every write of the first request. Then the table is well again, and a retry comes.",
 		rule:  "The handler does not run without a lock: the first request is refused. The retry runs and receives its answer.",
 		needs: []need{needsStore},
-		play: func(s *stage) error {
-			a, err := s.start(function{timeout: relaxed})
-			if err != nil {
-				return err
-			}
-			s.faults.every(proxy.Throttle)
-			err = s.do("first", a, payment, relaxed, driver.Script{})
-			s.faults.pass()
-			return errors.Join(err, s.do("retry", a, payment, relaxed, driver.Script{}))
-		},
+		play:  lock((*faults).every, proxy.Throttle),
 		holds: func(o seen) bool { return o.runs == 1 && o.refused("first") && o.from("retry", "retry") },
 	},
 	{
@@ -352,7 +336,8 @@ var scenarios = []scenario{
 	},
 }
 
-// countRequests sends a request and its retry, and notes what they sent to DynamoDB.
+// countRequests sends the payment and a retry, and notes how many requests each of them sent to
+// DynamoDB.
 func countRequests(s *stage) error {
 	a, err := s.start(function{timeout: relaxed})
 	if err != nil {
@@ -366,12 +351,12 @@ func countRequests(s *stage) error {
 	return err
 }
 
-// twice sends a request, whose handler follows script, and then its retry.
+// twice sends a request, whose handler follows script, and then a retry.
 func twice(first driver.Request, script driver.Script, retry driver.Request) func(*stage) error {
 	return func(s *stage) error { return s.pair(first, script, "retry", retry) }
 }
 
-// then sends a request and then another one.
+// then sends two requests, the second one under the given name.
 func then(first driver.Request, name string, second driver.Request) func(*stage) error {
 	return func(s *stage) error { return s.pair(first, driver.Script{}, name, second) }
 }
@@ -391,7 +376,7 @@ func (s *stage) startTwo(first, second function) (a, b *process, err error) {
 	return a, b, err
 }
 
-// begin sends the payment with a handler that waits, and returns when the handler runs.
+// begin sends the payment, and returns when its handler runs. script must let the handler wait.
 func (s *stage) begin(p *process, left time.Duration, script driver.Script) (*sent, error) {
 	first, err := s.send("first", p, payment, left, script)
 	if err != nil {
@@ -404,8 +389,8 @@ func (s *stage) begin(p *process, left time.Duration, script driver.Script) (*se
 	return first, err
 }
 
-// duplicate sends the payment again while its handler runs. The handler goes on when the
-// duplicate is answered, or after 3 s, since a duplicate may wait.
+// duplicate sends the payment again while its handler runs. The handler resumes when the duplicate
+// has its answer, or after 3 s, because a duplicate may wait for the handler.
 func duplicate(f function) func(*stage) error {
 	return func(s *stage) error {
 		a, err := s.start(f)
@@ -429,8 +414,8 @@ func duplicate(f function) func(*stage) error {
 	}
 }
 
-// dieRunning begins the payment in one instance, and kills it at the deadline, or at once if
-// the deadline is far. It returns another instance.
+// dieRunning kills an instance while the payment's handler runs there: at the deadline if timeout is
+// shorter than relaxed, and otherwise at once. It returns another instance.
 func (s *stage) dieRunning(timeout time.Duration) (*process, error) {
 	a, b, err := s.startTwo(function{timeout: timeout}, function{timeout: timeout})
 	if err != nil {
@@ -445,8 +430,8 @@ func (s *stage) dieRunning(timeout time.Duration) (*process, error) {
 	return b, errors.Join(err, a.kill())
 }
 
-// late lets the first attempt finish after its lease has ended and a retry has run. The
-// first caller has gone by then.
+// late lets the first attempt finish after its lease has ended and a retry has been answered. The
+// result of the first attempt reaches no caller: its invocation timed out long before.
 func late(script driver.Script) func(*stage) error {
 	return func(s *stage) error {
 		a, b, err := s.startTwo(function{timeout: brief}, function{timeout: brief})
@@ -470,8 +455,8 @@ func late(script driver.Script) func(*stage) error {
 	}
 }
 
-// ahead sends the payment again, to an instance whose clock is ahead, while its handler runs
-// with so much time left.
+// ahead sends the payment to one instance, with the given time until the deadline. While the handler
+// runs, ahead sends the payment again, to an instance whose clock is ahead.
 func ahead(left time.Duration) func(*stage) error {
 	return func(s *stage) error {
 		a, b, err := s.startTwo(function{timeout: left}, function{timeout: left, clockAhead: skew})
@@ -487,7 +472,7 @@ func ahead(left time.Duration) func(*stage) error {
 		if err != nil {
 			return err
 		}
-		if _, err := again.waitRun(); err != nil { // it runs, or it is refused
+		if _, err := again.waitRun(); err != nil { // a duplicate either runs or is refused
 			return err
 		}
 		if time.Since(began) > time.Second && len(again.answer) == 0 {
@@ -497,8 +482,24 @@ func ahead(left time.Duration) func(*stage) error {
 	}
 }
 
-// completion sends the payment, breaks what its completion sends, and sends a retry when
-// nothing is broken any more.
+// lock sends the payment while the fault hits its writes, beginning with the one that locks the
+// key. Then it sends a retry without the fault. when is faults.once or faults.every.
+func lock(when func(*faults, proxy.Fault), fault proxy.Fault) func(*stage) error {
+	return func(s *stage) error {
+		a, err := s.start(function{timeout: relaxed})
+		if err != nil {
+			return err
+		}
+		when(&s.faults, fault)
+		err = s.do("first", a, payment, relaxed, driver.Script{})
+		s.faults.pass()
+		return errors.Join(err, s.do("retry", a, payment, relaxed, driver.Script{}))
+	}
+}
+
+// completion sends the payment. Its handler runs without a fault; the fault hits the writes that
+// follow, which complete the record. Then completion sends a retry without the fault. when is
+// faults.once or faults.every.
 func completion(timeout time.Duration, when func(*faults, proxy.Fault), fault proxy.Fault) func(*stage) error {
 	return func(s *stage) error {
 		a, err := s.start(function{timeout: timeout})
@@ -516,8 +517,8 @@ func completion(timeout time.Duration, when func(*faults, proxy.Fault), fault pr
 	}
 }
 
-// crashBeforeCompletion kills the process when its handler has run and its completion is on
-// the way, which never arrives.
+// crashBeforeCompletion kills the process after its handler has returned and the write that
+// completes the record has left. That write never reaches the database.
 func crashBeforeCompletion(s *stage) error {
 	a, b, err := s.startTwo(function{timeout: brief}, function{timeout: brief})
 	if err != nil {
@@ -561,7 +562,7 @@ func allBytes() []byte {
 	return b
 }
 
-// largeText returns n bytes of text that gzip makes smaller by about a quarter only.
+// largeText returns n bytes of text. Gzip shrinks the text by about a quarter.
 func largeText(n int) []byte {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	random := rand.New(rand.NewPCG(1, 2))

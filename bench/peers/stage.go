@@ -20,17 +20,17 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// function is how the function of a scenario is deployed.
+// function has the configuration of a deployed function.
 type function struct {
 	timeout    time.Duration
-	clockAhead time.Duration
-	wait       bool // a duplicate waits for the first attempt
-	refuse     bool // a duplicate is refused at once, also where it would wait by default
-	secrets    string
+	clockAhead time.Duration // how far the function's clock is ahead of this process's
+	wait       bool          // a duplicate waits for the first attempt
+	refuse     bool          // a duplicate is refused at once, even if the peer lets it wait by default
+	secrets    string        // secrets that sign fingerprints, separated by commas
 }
 
-// stage is one run of one scenario with one peer: its tables, its processes, and what was
-// seen.
+// stage is one run of one scenario with one peer. It has the tables, the processes and the proxy of
+// the run, and records what happens.
 type stage struct {
 	ctx      context.Context
 	peer     *peer
@@ -41,23 +41,23 @@ type stage struct {
 	faults   faults
 
 	processes []*process
-	runs      atomic.Int32 // how often the handler began to run
+	runs      atomic.Int32 // how often the handler has started to run
 	sent      []*sent
-	notes     []string // facts besides runs and answers
+	notes     []string // evidence besides runs and answers
 }
 
-// sent is a call of a scenario, under the name that its evidence has.
+// sent is a call of a scenario.
 type sent struct {
 	*call
-	name     string
+	name     string // names the call in the evidence
 	script   driver.Script
-	many     bool // a crowd: one name for all of them
+	many     bool // the call is one of a crowd, whose calls have the same name
 	answered bool
 	result   driver.Answer
 }
 
-// newStage creates the tables of one run, and starts its proxy. The caller must call close,
-// also after an error.
+// newStage creates the tables of one run, and starts its proxy. The caller must close the stage even
+// if newStage returns an error.
 func newStage(ctx context.Context, p *peer, server *ddblocal.Server, name string) (*stage, error) {
 	s := &stage{ctx: ctx, peer: p, database: server.Client()}
 	s.table = "peers-" + name + "-" + rand.Text()
@@ -75,7 +75,8 @@ func newStage(ctx context.Context, p *peer, server *ddblocal.Server, name string
 	return s, err
 }
 
-// close ends the processes and the proxy, and deletes the tables that there are.
+// close kills the processes, stops the proxy and deletes the tables. It accepts that newStage may not
+// have created all of them.
 func (s *stage) close() error {
 	var err error
 	for _, p := range s.processes {
@@ -93,8 +94,8 @@ func (s *stage) close() error {
 	return err
 }
 
-// environment returns the environment variables of a driver that reaches the database at
-// endpoint.
+// environment returns the environment variables that tell a driver the function's configuration and
+// the endpoint of the database.
 func (s *stage) environment(f function, endpoint string) []string {
 	flag := func(set bool) string {
 		if set {
@@ -116,10 +117,12 @@ func (s *stage) environment(f function, endpoint string) []string {
 	}, s.peer.env...)
 }
 
-// start starts an instance of the function behind the proxy, and sends it one request with a
-// key of its own, so that it has connections before the scenario begins.
+// start starts an instance of the function. The proxy stands between the instance and the database.
 func (s *stage) start(f function) (*process, error) { return s.startAt(f, s.proxy.URL()) }
 
+// startAt starts an instance of the function that uses the database at endpoint. It sends the
+// instance one request with a key of its own, which doesn't count, so that the instance has
+// connections to the database before the scenario begins.
 func (s *stage) startAt(f function, endpoint string) (*process, error) {
 	var counted atomic.Bool
 	p, err := startProcess(s.ctx, s.peer.command, s.environment(f, endpoint), s.peer.dir, f.clockAhead, func() {
@@ -147,8 +150,8 @@ func (s *stage) startAt(f function, endpoint string) (*process, error) {
 	return p, nil
 }
 
-// send sends a request whose handler follows script. If script has no status, the response
-// is 201 with the call's name as its body.
+// send sends a request, whose handler follows script. The status of the handler's response is 201
+// unless script has one, and the body is the call's name unless script has one.
 func (s *stage) send(name string, p *process, r driver.Request, left time.Duration, script driver.Script) (*sent, error) {
 	if script.Status == 0 {
 		script.Status = 201
@@ -162,7 +165,7 @@ func (s *stage) send(name string, p *process, r driver.Request, left time.Durati
 	return one, err
 }
 
-// await waits for the caller's answer.
+// await waits for the answer of a call, and records it.
 func (s *stage) await(c *sent) error {
 	a, err := c.wait()
 	if err != nil {
@@ -181,11 +184,11 @@ func (s *stage) do(name string, p *process, r driver.Request, left time.Duration
 	return s.await(c)
 }
 
-// crowds lets one crowd at a time load the database.
+// crowds ensures that only one crowd at a time loads the database.
 var crowds sync.Mutex
 
-// crowd sends the same request n times to each of the processes, all at once, and waits for
-// all answers.
+// crowd sends the same request n times to each of the processes, without waiting for an answer in
+// between, and then waits for all answers.
 func (s *stage) crowd(name string, n int, r driver.Request, left time.Duration, processes ...*process) error {
 	crowds.Lock()
 	defer crowds.Unlock()

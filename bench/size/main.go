@@ -1,26 +1,25 @@
 // Command size prints how much the guard adds to the binary of a Lambda function. It builds two
-// programs as template.yaml's functions are built: bare, whose handler places an order by two
-// writes of the AWS SDK, and guarded, which guards the same handler with all defaults.
+// programs in the way in which the functions of template.yaml are built. The handler of bare places an
+// order with two writes of the AWS SDK. The program guarded guards the same handler, with the default
+// options.
 package main
 
 import (
 	"cmp"
 	"context"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lambdaidem/toolkit/bench/internal/command"
 )
 
-func main() {
-	if err := run(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "size:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(command.Run("size", run)) }
 
 func run(ctx context.Context) error {
 	folder, err := os.MkdirTemp("", "size")
@@ -47,48 +46,50 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// sizes are the sizes of the two programs in bytes: what their files contain, without the padding
-// between segments. On arm64 a segment begins at a multiple of 64 KB, so the sizes of the
-// files themselves would hide any smaller difference.
+// sizes has the sizes of the two programs' sections, in bytes. The files are larger, because they
+// have padding between segments. A segment on arm64 begins at a multiple of 64 KB, so the sizes of
+// the files would hide any smaller difference.
 type sizes struct{ bare, guarded uint64 }
 
 func (s sizes) added() uint64    { return s.guarded - s.bare }
 func (s sizes) percent() float64 { return 100 * float64(s.added()) / float64(s.bare) }
 
-// measure builds both programs for an architecture into the folder.
+// measure builds both programs for an architecture into the folder, and returns their sizes.
 func measure(ctx context.Context, folder, arch string) (s sizes, err error) {
 	for program, size := range map[string]*uint64{"bare": &s.bare, "guarded": &s.guarded} {
-		path, err := build(ctx, folder, program, arch, "-s -w")
+		err := build(ctx, folder, program, arch, "-s -w", func(file *elf.File) error {
+			for _, section := range file.Sections {
+				if section.Type != elf.SHT_NOBITS {
+					*size += section.FileSize
+				}
+			}
+			return nil
+		})
 		if err != nil {
 			return sizes{}, err
-		}
-		file, err := elf.Open(path)
-		if err != nil {
-			return sizes{}, fmt.Errorf("read the program %s: %w", program, err)
-		}
-		for _, section := range file.Sections {
-			if section.Type != elf.SHT_NOBITS {
-				*size += section.FileSize
-			}
-		}
-		if err := file.Close(); err != nil {
-			return sizes{}, fmt.Errorf("read the program %s: %w", program, err)
 		}
 	}
 	return s, nil
 }
 
-// build builds a program of this folder, as the Makefile's build_function does, and returns the
-// path of its file.
-func build(ctx context.Context, folder, program, arch, linkerFlags string) (string, error) {
+// build builds a program of this folder, as the Makefile's build_function does, and calls read
+// with its file.
+func build(ctx context.Context, folder, program, arch, linkerFlags string, read func(*elf.File) error) error {
 	path := filepath.Join(folder, program)
 	cmd := exec.CommandContext(ctx, "go", "build", "-tags", "lambda.norpc", "-trimpath", "-buildvcs=false", "-ldflags", linkerFlags,
 		"-o", path, "github.com/lambdaidem/toolkit/bench/size/"+program)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%v: %w\n%s", cmd, err, out)
+		return fmt.Errorf("%v: %w\n%s", cmd, err, out)
 	}
-	return path, nil
+	file, err := elf.Open(path)
+	if err == nil {
+		err = errors.Join(read(file), file.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("read the program %s: %w", program, err)
+	}
+	return nil
 }
 
 type packageSize struct {
@@ -96,31 +97,25 @@ type packageSize struct {
 	bytes int64
 }
 
-// addedByPackage returns how many bytes of code and variables the guarded program has more than
-// the bare one, by package, the largest first. The linker's tables about them, such as the line
-// numbers for stack traces, take about as much again.
+// addedByPackage returns the packages of which the guarded program contains more code and
+// variables than the bare one, with the difference in bytes, the largest first. The linker's
+// tables about code and variables, such as the line numbers for stack traces, take about as much
+// again.
 func addedByPackage(ctx context.Context, folder, arch string) ([]packageSize, error) {
 	added := map[string]int64{}
 	for program, sign := range map[string]int64{"bare": -1, "guarded": 1} {
-		path, err := build(ctx, folder, program, arch, "-w") // -w keeps the symbols and omits the debug information
+		// -w keeps the symbols and omits the debug information.
+		err := build(ctx, folder, program, arch, "-w", func(file *elf.File) error {
+			symbols, err := file.Symbols()
+			for _, s := range symbols {
+				if int(s.Section) < len(file.Sections) && file.Sections[s.Section].Type != elf.SHT_NOBITS {
+					added[packageOf(s.Name)] += sign * int64(s.Size) //nolint:gosec // far below the limit
+				}
+			}
+			return err
+		})
 		if err != nil {
 			return nil, err
-		}
-		file, err := elf.Open(path)
-		if err != nil {
-			return nil, fmt.Errorf("read the program %s: %w", program, err)
-		}
-		symbols, err := file.Symbols()
-		if err != nil {
-			return nil, fmt.Errorf("read the symbols of %s: %w", program, err)
-		}
-		for _, s := range symbols {
-			if int(s.Section) < len(file.Sections) && file.Sections[s.Section].Type != elf.SHT_NOBITS {
-				added[packageOf(s.Name)] += sign * int64(s.Size) //nolint:gosec // far below the limit
-			}
-		}
-		if err := file.Close(); err != nil {
-			return nil, fmt.Errorf("read the program %s: %w", program, err)
 		}
 	}
 	var all []packageSize
@@ -133,8 +128,8 @@ func addedByPackage(ctx context.Context, folder, arch string) ([]packageSize, er
 	return all, nil
 }
 
-// packageOf returns the package of a symbol such as "net/http.(*Client).Do". What the linker
-// makes itself, such as type descriptors, is of the package "the linker's".
+// packageOf returns the package of a symbol such as "net/http.(*Client).Do". It returns "the
+// linker's" for symbols that the linker makes, such as type descriptors.
 func packageOf(symbol string) string {
 	if strings.HasPrefix(symbol, "type:") || strings.HasPrefix(symbol, "go:") || !strings.Contains(symbol, ".") {
 		return "the linker's"

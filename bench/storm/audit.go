@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,34 +11,42 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// audit returns an error that names everything in the storm that must not happen, or nil.
+// audit returns an error that names every problem of the storm, or nil.
 func (s *storm) audit() error {
-	problems := []error{s.auditRuns()}
-	body := s.body()
-	problems = append(problems,
+	fresh, body := s.fresh()
+	err := errors.Join(
+		s.auditRuns(fresh),
 		s.auditWave("while the handler runs", s.during, func(a answer) bool {
 			return a.is(http.StatusCreated, body) || !s.mode.waits && a.refused()
 		}),
 		s.auditWave("after the handler has finished", s.after, func(a answer) bool {
 			return a.Replayed && a.is(http.StatusCreated, body)
 		}),
-		s.auditCalls())
-	if err := errors.Join(problems...); err != nil {
+		s.auditCalls(),
+	)
+	if err != nil {
 		return fmt.Errorf("%s, %d processes: %w", s.mode.name, s.processes, err)
 	}
 	return nil
 }
 
-// auditRuns checks that the handler has run once, and that one request has its answer.
-func (s *storm) auditRuns() error {
-	fresh := 0
+// fresh returns how many requests of the first wave received an answer that is no replay, and the
+// body of the first such answer, or "" if there is none.
+func (s *storm) fresh() (requests int, body string) {
 	for _, m := range s.during {
 		for _, a := range m.Answers {
 			if a.Status == http.StatusCreated && !a.Replayed {
-				fresh += a.Times
+				requests += a.Times
+				body = cmp.Or(body, a.Body)
 			}
 		}
 	}
+	return requests, body
+}
+
+// auditRuns checks that the handler ran once, and that one request received an answer that is no
+// replay.
+func (s *storm) auditRuns(fresh int) error {
 	ofHandler := func(m measured) int { return m.Runs }
 	runs := sum(s.during, ofHandler) + sum(s.after, ofHandler)
 	if runs != 1 || fresh != 1 {
@@ -46,19 +55,8 @@ func (s *storm) auditRuns() error {
 	return nil
 }
 
-// body returns the body of a first answer, or "" if there is none.
-func (s *storm) body() string {
-	for _, m := range s.during {
-		for _, a := range m.Answers {
-			if a.Status == http.StatusCreated && !a.Replayed {
-				return a.Body
-			}
-		}
-	}
-	return ""
-}
-
-// auditWave checks that each request has an answer, and that each answer is as it must be.
+// auditWave checks that each request received an answer, and that all answers are good. when says
+// which wave it is, for error messages.
 func (s *storm) auditWave(when string, wave []measured, good func(answer) bool) error {
 	var problems []error
 	all := 0
@@ -76,8 +74,8 @@ func (s *storm) auditWave(when string, wave []measured, good func(answer) bool) 
 	return errors.Join(problems...)
 }
 
-// auditCalls checks that no duplicate needed more requests to DynamoDB than its mode allows, and
-// that the second wave has sent no others than the mode's.
+// auditCalls checks that no duplicate sent more requests to DynamoDB than its mode allows, and that
+// the duplicates of the second wave sent only the operation with which their mode replays.
 func (s *storm) auditCalls() error {
 	var problems []error
 	check := func(when string, calls, limit int) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// correct returns a storm of three requests in each wave that audit accepts: the handler has run,
-// one duplicate was refused and the other replayed.
+// correct returns a storm that audit accepts. Each wave has three requests. In the first wave one
+// request runs the handler, one duplicate is refused and one receives a replay.
 func correct() *storm {
 	first := answer{Status: 201, Body: "paid"}
 	replay := answer{Status: 201, Body: "paid", Replayed: true}
@@ -40,10 +40,10 @@ func TestAudit_NamesWhatMustNotHappen(t *testing.T) {
 		"after the handler has finished, there are 4":                               func(s *storm) { s.after[1].Answers[0].Times = 2 },
 		"after the handler has finished, 1 requests got {Status:201 Replayed:false": func(s *storm) { s.after[1].Answers[0].Replayed = false },
 		"after the handler has finished, 1 requests got {Status:409":                func(s *storm) { s.after[1].Answers[0].answer = s.during[0].Answers[1].answer },
-		"while the handler runs, 1 requests got {Status:409":                        func(s *storm) { s.mode = modes[1] }, // it waits
+		"while the handler runs, 1 requests got {Status:409":                        func(s *storm) { s.mode = modes[1] }, // a mode that waits
 		"while the handler runs, a duplicate needed 2":                              func(s *storm) { s.during[1].MostCalls = 2 },
 		"after the handler has finished, a duplicate needed 2":                      func(s *storm) { s.after[0].MostCalls = 2 },
-		"a duplicate needed 1 requests to DynamoDB; want at most 0":                 func(s *storm) { s.mode = modes[2] }, // it caches
+		"a duplicate needed 1 requests to DynamoDB; want at most 0":                 func(s *storm) { s.mode = modes[2] }, // a mode with a cache
 		"sent 4 requests GetItem; want only PutItem":                                func(s *storm) { s.after[1].DuplicateCalls = map[string]int{"PutItem": 1, "GetItem": 4} },
 		"a duplicate needed 7":                                                      func(s *storm) { s.mode = modes[1]; s.during[0].MostSoon = 7 },
 	} {
@@ -55,9 +55,9 @@ func TestAudit_NamesWhatMustNotHappen(t *testing.T) {
 	}
 }
 
-// A call counts in the second in which it was sent. A second with 3 calls of 400 units has room
-// for 2 of them.
-func TestThrottled_CountsWhatASecondHasNoRoomFor(t *testing.T) {
+// A call counts in the second in which it is sent. With 1,000 units a second, DynamoDB allows 2 of
+// 3 calls of 400 units.
+func TestThrottled_CountsCallsBeyondTheLimitOfASecond(t *testing.T) {
 	at := []time.Duration{0, 1, time.Second - 1, time.Second, 2*time.Second - 1, 5 * time.Second}
 	for want, limit := range map[int]float64{0: 1200, 1: 1000, 6: 399} {
 		if got := throttled(at, 400, limit); got != want {
@@ -80,8 +80,7 @@ func TestLargestShare(t *testing.T) {
 	}
 }
 
-// Of a duplicate that waits, all calls in the time of the handler count, and the call that finds
-// the answer.
+// A call that is sent exactly 200 ms after the first one is within 200 ms of it.
 func TestRequest_CountsCallsSoonAfterTheFirst(t *testing.T) {
 	const ms = time.Millisecond
 	r := request{calls: []call{{At: 5 * ms}, {At: 100 * ms}, {At: 205 * ms}, {At: 206 * ms}}}

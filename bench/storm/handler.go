@@ -19,7 +19,7 @@ type runs struct {
 	recordID string
 }
 
-// run is the handler. Each run returns another body.
+// run is the handler. It takes the given time, and every run returns a different body.
 func (r *runs) run(ctx context.Context, takes time.Duration) events.APIGatewayV2HTTPResponse {
 	requestOf(ctx).ran = true
 	r.mu.Lock()

@@ -3,17 +3,19 @@
 //
 //	storm [-requests N] [-processes N,N] [-repeat N] [-timeout D] [-sdk-client] [-markdown | -write]
 //
-// Each storm has processes, each with a guard, that send their requests to one table of DynamoDB
-// Local. The requests come in two waves: all at once while no record exists, and all at once after
-// the first wave has its responses. There is a storm for each way in which a guard can treat
-// duplicates. With -write, the program writes its tables into docs/performance.md.
+// The requests of a storm are distributed among processes. Each process has a guard of its own, and
+// all of them use one table of DynamoDB Local. A storm has two waves of requests. The requests of
+// the first wave are sent at the same time, while no record exists; those of the second wave are
+// sent at the same time after all requests of the first one have a response. There is a storm for
+// each way in which a guard can treat duplicates. With -write, the program writes its tables into
+// docs/performance.md.
 //
-// The program fails if the handler runs more or less than once, if an answer is anything but the
-// handler's answer, a replay of it, or a correct 409 while the handler runs, or if a duplicate
-// needs more requests to DynamoDB than it should.
+// The program fails unless the handler runs exactly once, and each request receives the handler's
+// answer, a replay of that answer, or, while the handler runs, a correct 409. It also fails if a
+// duplicate sends more requests to DynamoDB than its guard's options allow.
 //
-// A process of the storm handles thousands of requests at a time, which on Lambda is possible only
-// on Lambda Managed Instances. Elsewhere a process handles one invocation at a time.
+// A process of a storm handles thousands of requests at a time. On Lambda, only functions on Lambda
+// Managed Instances handle more than one invocation at a time in a process.
 package main
 
 import (
@@ -22,18 +24,18 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/lambdaidem/toolkit/bench/internal/command"
 	"github.com/lambdaidem/toolkit/bench/internal/table"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
 const page = "docs/performance.md"
 
-// flags are the command line's.
+// flags has the values of the command line's flags.
 type flags struct {
 	settings  settings
 	processes []int
@@ -43,17 +45,10 @@ type flags struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	run := run
 	if isProcess() {
-		run = func(ctx context.Context) error { return serve(ctx, os.Stdin, os.Stdout) }
+		os.Exit(runProcess())
 	}
-	if err := run(ctx); err != nil {
-		stop()
-		fmt.Fprintln(os.Stderr, "storm:", err)
-		os.Exit(1)
-	}
+	os.Exit(command.Main("storm", os.Args[1:], parseFlags, run))
 }
 
 func parseFlags(args []string) (flags, error) {
@@ -66,30 +61,23 @@ func parseFlags(args []string) (flags, error) {
 	set.IntVar(&f.repeat, "repeat", 3, "how often each storm is repeated")
 	set.BoolVar(&f.markdown, "markdown", false, "print the tables of "+page)
 	set.BoolVar(&f.write, "write", false, "write the tables into "+page)
-	if err := set.Parse(args); err != nil {
-		return f, err
-	}
-	for text := range strings.SplitSeq(*processes, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > f.settings.Requests {
-			return f, fmt.Errorf("-processes is %q; want numbers from 1 to -requests, with commas", *processes)
+	err := command.Parse(set, args, func() error {
+		if f.settings.Requests < 2 || f.repeat < 1 {
+			return fmt.Errorf("-requests is %d (at least 2), -repeat is %d (at least 1)", f.settings.Requests, f.repeat)
 		}
-		f.processes = append(f.processes, n)
-	}
-	if f.settings.Requests < 2 || f.repeat < 1 || set.NArg() > 0 {
-		return f, fmt.Errorf("-requests is %d (at least 2), -repeat is %d (at least 1), arguments are %q (none)", f.settings.Requests, f.repeat, set.Args())
-	}
-	return f, nil
+		for text := range strings.SplitSeq(*processes, ",") {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 || n > f.settings.Requests {
+				return fmt.Errorf("-processes is %q; want numbers from 1 to -requests, with commas", *processes)
+			}
+			f.processes = append(f.processes, n)
+		}
+		return nil
+	})
+	return f, err
 }
 
-func run(ctx context.Context) (err error) {
-	f, err := parseFlags(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, f flags) (err error) {
 	load := loadAverage()
 	database, err := ddblocal.Start(ctx)
 	if err != nil {
@@ -100,7 +88,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// DynamoDB Local needs some thousand requests until its code is compiled.
+	// Warm DynamoDB Local up: its Java code is compiled during the first thousands of requests.
 	if _, err := l.storm(ctx, modes[0], 1, usual(10_000)); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
@@ -135,15 +123,7 @@ func (f flags) report(all []repeated, load string) error {
 	text := markdown(all, f, load, time.Now())
 	switch {
 	case f.write:
-		old, err := os.ReadFile(page)
-		if err != nil {
-			return err
-		}
-		fresh, err := table.Insert(old, "storm", text)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(page, fresh, 0o644)
+		return table.InsertFile(page, "storm", text)
 	case f.markdown:
 		fmt.Print(text)
 		return nil

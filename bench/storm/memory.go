@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// peakMemory returns the most memory that the process has had, in bytes, or 0 if the system
-// does not say (proc_pid_status(5): VmHWM is the peak resident set size).
+// peakMemory returns the peak resident set size of this process in bytes (VmHWM in
+// proc_pid_status(5)), or 0 if the system does not report it.
 func peakMemory() int {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

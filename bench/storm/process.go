@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/lambdaidem/toolkit/bench/internal/command"
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
@@ -25,6 +26,11 @@ const processArgument = "process"
 
 // isProcess reports whether startProcess has started this program.
 func isProcess() bool { return len(os.Args) == 2 && os.Args[1] == processArgument }
+
+// runProcess runs a process to its end, and returns the status with which it must exit.
+func runProcess() int {
+	return command.Run("storm", func(ctx context.Context) error { return serve(ctx, os.Stdin, os.Stdout) })
+}
 
 // task is the first JSON text that a process reads from its standard input.
 type task struct {
@@ -37,27 +43,27 @@ type task struct {
 // wave is each further JSON text on the standard input: requests to send at the same time.
 type wave struct {
 	Requests     int
-	IncludeFirst bool      // one of the requests does not say that it is a retry
-	At           time.Time // when to send them
+	IncludeFirst bool      // one request is the client's first, which never carries the header of a retry
+	At           time.Time // when to send the requests
 }
 
 // measured is what a process writes to its standard output after each wave, as JSON.
 type measured struct {
 	Answers        []answers
-	Runs           int            // how often the handler has run
+	Runs           int            // how often the handler ran in this wave
 	RecordID       string         // the id of the record; empty if the handler has not run
 	Calls          []call         // every request to DynamoDB
-	MostCalls      int            // the most requests to DynamoDB for one duplicate
-	MostSoon       int            // like MostCalls, but of the requests that a duplicate sent later than HandlerTakes after its first one, only one counts
-	DuplicateCalls map[string]int // the requests to DynamoDB for all duplicates, by operation
+	MostCalls      int            // the maximum number of requests to DynamoDB that one duplicate sent
+	MostSoon       int            // like MostCalls, but all requests that a duplicate sent later than HandlerTakes after its first one count as one
+	DuplicateCalls map[string]int // the number of requests to DynamoDB that all duplicates sent, by operation
 	Last           time.Duration  // from wave.At to the last response
-	MostOpen       int            // the most connections that were open at a time, since the process began
+	MostOpen       int            // the maximum number of open connections since the process began
 	PeakMemory     int            // bytes, since the process began; 0 if unknown
 	StoreErrors    map[string]int // failed calls of the store, by reason
 }
 
-// serve is the whole life of a process. It reads a task, initializes as a Lambda function does
-// before its first invocation, writes a line, and carries out waves until its input ends.
+// serve reads a task from in and initializes the function, as Lambda does before the first
+// invocation. Then it writes a line to out, and carries out waves until in ends.
 func serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	input, output := json.NewDecoder(in), json.NewEncoder(out)
 	var t task
@@ -115,10 +121,11 @@ func newFunction(ctx context.Context, t task) (*function, error) {
 	return f, nil
 }
 
-// invocationTimeout is the deadline of each invocation.
+// invocationTimeout is the function's timeout, which sets the deadline of each invocation.
 const invocationTimeout = 5 * time.Minute
 
-// storm sends the requests of a wave at the same time, and returns when all have a response.
+// storm sends the requests of a wave at the same time, and returns what it measured when all of
+// them have a response.
 func (f *function) storm(ctx context.Context, w wave) measured {
 	f.wire.begin(w.At)
 	m := measured{DuplicateCalls: map[string]int{}}

@@ -13,18 +13,17 @@ import (
 	"github.com/lambdaidem/toolkit/bench/internal/table"
 )
 
-// repeated has the storms of one mode on one number of processes, in the order of the time that
-// their first wave took.
+// repeated has the repetitions of one storm, in the order of the time that the first wave took.
 type repeated []storm
 
 func (r repeated) sort() {
 	slices.SortFunc(r, func(a, b storm) int { return cmp.Compare(last(a.during), last(b.during)) })
 }
 
-// median returns the storm whose figures the tables have.
+// median returns the storm whose figures the tables show.
 func (r repeated) median() *storm { return &r[len(r)/2] }
 
-// row names a row of the tables.
+// row is one of the rows that each storm has in a table.
 type row struct {
 	when  string
 	waves func(storm) []measured
@@ -35,7 +34,8 @@ var rows = []row{
 	{"after", func(s storm) []measured { return s.after }},
 }
 
-// answersTable says which answers the duplicates got, and what they asked of DynamoDB.
+// answersTable shows which answers the duplicates received, and which requests they sent to
+// DynamoDB.
 func answersTable(all []repeated) table.Table {
 	runs := func(m measured) int { return m.Runs }
 	t := table.Table{{"mode", "wave", "processes", "runs of the handler", "replays", "409", "PutItem per duplicate", "GetItem per duplicate", "most calls of a duplicate"}}
@@ -71,7 +71,7 @@ func answersTable(all []repeated) table.Table {
 	return t
 }
 
-// costsTable says how long the waves took, and what they needed of the process and of DynamoDB.
+// costsTable shows how long the waves took, and how much memory and capacity they needed.
 func costsTable(all []repeated) table.Table {
 	t := table.Table{{"mode", "wave", "processes", "last response", "peak memory of a process", "connections of a process", "throttled writes", "throttled reads", "most reads in 1 ms", "in 10 ms"}}
 	for _, r := range all {
@@ -135,7 +135,7 @@ func sum(wave []measured, of func(measured) int) int {
 	return n
 }
 
-// sent returns when the requests of some operations were sent.
+// sent returns the times at which requests with the operations were sent, since the wave began.
 func sent(wave []measured, operations ...string) []time.Duration {
 	var times []time.Duration
 	for _, m := range wave {
@@ -148,8 +148,8 @@ func sent(wave []measured, operations ...string) []time.Duration {
 	return times
 }
 
-// markdown returns the generated part of docs/performance.md. load describes how busy the machine
-// was.
+// markdown returns the generated part of docs/performance.md. load is the result of loadAverage
+// before the first storm.
 func markdown(all []repeated, f flags, load string, now time.Time) string {
 	var b strings.Builder
 	_, _ = fmt.Fprintf(&b, "`make bench-storm ARGS=-write` printed these tables on %s, on %d processor cores of a shared machine, which DynamoDB Local uses too%s. "+
@@ -161,8 +161,8 @@ func markdown(all []repeated, f flags, load string, now time.Time) string {
 	return b.String()
 }
 
-// loadAverage returns the machine's load average of the last 15 minutes, or "" if the system does
-// not say (proc_loadavg(5)).
+// loadAverage returns a phrase with the machine's load average over 15 minutes (proc_loadavg(5)),
+// or "" if the system does not report it.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if fields := strings.Fields(string(text)); err == nil && len(fields) > 2 {

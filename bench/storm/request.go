@@ -16,7 +16,7 @@ import (
 type request struct {
 	mu    sync.Mutex
 	calls []call // the requests to DynamoDB
-	ran   bool   // the request has run the handler
+	ran   bool   // the handler ran for this request
 }
 
 type requestKey struct{}
@@ -37,7 +37,8 @@ func (r *request) callsWithin(d time.Duration) int {
 	return n
 }
 
-// newEvent returns a request with the key. If retry is true, it says that it has been sent before.
+// newEvent returns a request with the key. If retry is true, the request carries the header of a
+// second attempt.
 func newEvent(key string, retry bool) events.APIGatewayV2HTTPRequest {
 	e := events.APIGatewayV2HTTPRequest{Version: "2.0", RouteKey: "POST /payments", RawPath: "/payments", Body: `{"amount":1299,"currency":"EUR"}`,
 		Headers: map[string]string{"content-type": "application/json", "idempotency-key": key}}
@@ -48,17 +49,17 @@ func newEvent(key string, retry bool) events.APIGatewayV2HTTPRequest {
 	return e
 }
 
-// answers is how many requests got equal responses.
+// answers is a response with the number of requests that received it.
 type answers struct {
 	answer
 	Times int
 }
 
-// answer is what the audit needs of a response.
+// answer has the parts of a response that the audit reads.
 type answer struct {
 	Status     int
 	Replayed   bool
-	Body       string // of a problem document only the code
+	Body       string // the body, or only the code of a problem document
 	RetryAfter string
 	Err        string // the error of the handler, if it returned one
 }

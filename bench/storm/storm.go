@@ -42,7 +42,7 @@ type storm struct {
 	units     units
 }
 
-// lab is where storms take place.
+// lab is a table in a database, in which storms take place.
 type lab struct {
 	database *ddblocal.Server
 	table    string
@@ -53,8 +53,8 @@ func newLab(ctx context.Context, database *ddblocal.Server) (*lab, error) {
 	return l, dynamostore.CreateTable(ctx, database.Client(), l.table)
 }
 
-// storm carries out a storm with a new key. It returns an error if anything happened that must not
-// happen; see storm.audit.
+// storm carries out a storm with a new key. It returns an error if the storm does not pass the
+// audit; see storm.audit.
 func (l *lab) storm(ctx context.Context, m mode, processes int, s settings) (storm, error) {
 	result := storm{mode: m, settings: s, processes: processes}
 	t := task{Mode: m.name, Endpoint: l.database.Endpoint(), Table: l.table, Key: rand.Text(), settings: s}
@@ -76,7 +76,7 @@ func waves(ctx context.Context, t task, processes int) (during, after []measured
 	var all []*process
 	defer func() {
 		if err != nil {
-			cancel() // kills the processes, which may not read their input
+			cancel() // kill the processes: they may not notice the end of their input
 		}
 		for _, p := range all {
 			err = errors.Join(err, p.stop())
@@ -124,7 +124,7 @@ func send(all []*process, requests int, includeFirst bool) ([]measured, error) {
 	return results, nil
 }
 
-// recordID returns the id of the record, which the process that has run the handler knows.
+// recordID returns the id of the record. Only the process that ran the handler knows the id.
 func (s *storm) recordID() string {
 	for _, m := range s.during {
 		if m.RecordID != "" {
@@ -140,7 +140,7 @@ type process struct {
 	stdin     io.Closer
 	input     *json.Encoder
 	output    *json.Decoder
-	complaint bytes.Buffer // its standard error
+	complaint bytes.Buffer // the standard error of the process
 }
 
 // startProcess runs this program again, as a process of a storm.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -12,11 +11,7 @@ import (
 // TestMain makes the test's program a process of a storm if startProcess has started it.
 func TestMain(m *testing.M) {
 	if isProcess() {
-		if err := serve(context.Background(), os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+		os.Exit(runProcess())
 	}
 	os.Exit(m.Run())
 }

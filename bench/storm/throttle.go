@@ -2,20 +2,20 @@ package main
 
 import "time"
 
-// What DynamoDB allows one partition, and so one partition key, in a second (Amazon DynamoDB
-// Developer Guide, "Best practices for designing and using partition keys effectively").
+// The capacity of one partition, and so of one partition key, in a second (Amazon DynamoDB Developer
+// Guide, "Best practices for designing and using partition keys effectively").
 const (
 	writeUnitsASecond = 1000
 	readUnitsASecond  = 3000
 )
 
-// throttled returns how many of the calls DynamoDB would have throttled. For each second since
-// the wave began, these are the calls whose units exceed the limit of a second:
+// throttled returns how many of the calls DynamoDB would have throttled: the calls that exceed the
+// limit of units in each second since the wave began.
 //
 //	sum over all seconds of max(0, calls in the second - limit / units of a call)
 //
-// It ignores that DynamoDB lets unused capacity of earlier seconds be used in a burst, and that a
-// throttled call is sent again.
+// The figure is an estimate. DynamoDB lets a burst use capacity that earlier seconds left unused,
+// and a client sends a throttled call again.
 func throttled(calls []time.Duration, unitsOfACall, limit float64) int {
 	in := map[time.Duration]int{}
 	for _, at := range calls {
@@ -28,9 +28,9 @@ func throttled(calls []time.Duration, unitsOfACall, limit float64) int {
 	return all
 }
 
-// largestShare returns the largest share of the times that fall into one interval of the given
-// width, and the share that each interval would have if the times between the first and the last
-// were spread evenly. Both are 0 if there are no times.
+// largestShare divides time into intervals of the given width. It returns the share of the times
+// that the fullest interval has, and the share that each interval from the first time to the last
+// would have if the times were spread evenly. Both are 0 if there are no times.
 func largestShare(times []time.Duration, width time.Duration) (largest, even float64) {
 	if len(times) == 0 {
 		return 0, 0

@@ -8,8 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// units are the capacity units of one call, as DynamoDB Local reports them for the finished
-// record. A refused write consumes what a write would ("DynamoDB read and write operations").
+// units has the capacity units that one call with the finished record consumes, as DynamoDB Local
+// reports them. A refused write consumes as much as a write (Amazon DynamoDB Developer Guide,
+// "DynamoDB read and write operations").
 type units struct{ write, read float64 }
 
 // units reads the record of a storm, and writes a copy of it under another id.

@@ -27,11 +27,10 @@ type wire struct {
 	began time.Time
 	calls []call
 	open  int
-	most  int // the maximum of open
+	most  int // the maximum that open has had
 }
 
-// newWire returns a wire with the settings of dynamostore.HTTPClient, or with those of the SDK's
-// own client.
+// newWire returns a wire over dynamostore.HTTPClient, or over the SDK's own client if sdks is true.
 func newWire(sdks bool) *wire {
 	w := &wire{client: dynamostore.HTTPClient()}
 	if sdks {
@@ -69,15 +68,16 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	return w.client.Do(r)
 }
 
-// begin forgets the calls of earlier waves. The times of further calls count from at.
+// begin starts a wave: it discards the calls of earlier waves, and the times of further calls count
+// from at.
 func (w *wire) begin(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.began, w.calls = at, nil
 }
 
-// end returns the calls since the last call of begin, and the most connections that were ever open
-// at a time.
+// end returns the calls since begin, and the maximum number of connections that have ever been open
+// at the same time.
 func (w *wire) end() (calls []call, mostOpen int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// repository is a module of the toolkit's name, with the script, whose last release was v0.1.0.
+// repository is a Git repository with a small module that has the toolkit's path, and with the script.
 type repository struct {
 	t      *testing.T
 	folder string
@@ -93,7 +93,7 @@ func TestCheckAPI_ComparesWithTheLastRelease(t *testing.T) {
 	r.write("CHANGELOG.md", "## [0.2.0] - Unreleased\n\n## [0.1.0] - 2026-12-01\n")
 	r.check(true, "./lambdaidem.Step: removed")
 
-	// A release is compared with the one before.
+	// The commit of a release is compared with the release before.
 	r.commit()
 	r.git("tag", "v0.2.0")
 	r.check(true, "incompatible changes since v0.1.0")

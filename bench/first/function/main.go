@@ -1,12 +1,13 @@
-// Command function is the process whose first request bench/first measures. Like a Lambda
-// function, it does what it can in its init phase, and then serves requests one at a time:
+// Command function is the program whose first request bench/first measures. Like a Lambda function,
+// it has an init phase, and then serves requests one at a time:
 //
 //	function SIDE TABLE MEGABYTES
 //
-// SIDE is bare (the AWS SDK alone), toolkit, or warm (the toolkit with Store.Warm). The
-// requests have the processor share of a function with so many megabytes; 0 is no limit. The
-// init phase has no limit, as on Lambda. The process prints a JSON object with the times in
-// nanoseconds.
+// SIDE is bare (the AWS SDK alone), toolkit, or warm (the toolkit with Store.Warm). While the process
+// serves requests, it has the processor share of a function with MEGABYTES of memory, or all
+// processors if MEGABYTES is 0. Its init phase has no limit, as on Lambda. The process prints a JSON
+// object with the durations of the init phase (init), of the first request (first) and of a later
+// one (later), in nanoseconds.
 package main
 
 import (
@@ -31,8 +32,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// laterRequests is how many requests follow the first. The median of the last half is the time
-// of a warm request.
+// laterRequests is the number of requests after the first one. The duration of a later request is the
+// median of the second half of them.
 const laterRequests = 40
 
 func main() {
@@ -77,7 +78,7 @@ func run(ctx context.Context, args []string) (err error) {
 	return json.NewEncoder(os.Stdout).Encode(out)
 }
 
-// initialize is the init phase. It returns a function that serves a request with a new key.
+// initialize is the init phase. It returns a function that serves one request with the key.
 func initialize(ctx context.Context, side, table string) (serve func(ctx context.Context, key string) error, err error) {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
@@ -114,8 +115,8 @@ func create(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV
 	return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusCreated, Headers: map[string]string{"Content-Type": "application/json"}, Body: body}, nil
 }
 
-// twoWrites is the least that could be written by hand: a conditional PutItem and an
-// UpdateItem.
+// twoWrites is the least code with which a handler can be made idempotent by hand: a conditional
+// PutItem and an UpdateItem.
 func twoWrites(ctx context.Context, client *dynamodb.Client, table, key string) error {
 	id := &types.AttributeValueMemberS{Value: key}
 	_, err := client.PutItem(ctx, &dynamodb.PutItemInput{

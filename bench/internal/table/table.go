@@ -1,4 +1,4 @@
-// Package table writes the tables of the benchmarks.
+// Package table writes the tables of the benchmarks, and inserts them into pages.
 package table
 
 import (
@@ -8,10 +8,11 @@ import (
 	"text/tabwriter"
 )
 
-// Table has rows of cells. The first row has the titles of the columns.
+// Table is a list of rows, each of which is a list of cells. The first row has the titles of the
+// columns.
 type Table [][]string
 
-// Text writes the table with aligned columns, for a terminal.
+// Text writes the table with aligned columns, for a terminal. It returns an error of w.
 func (t Table) Text(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range t {
@@ -20,7 +21,7 @@ func (t Table) Text(w io.Writer) error {
 	return tw.Flush()
 }
 
-// Markdown writes the table for a page of the documentation.
+// Markdown writes the table as Markdown, with a line for each row. It returns an error of w.
 func (t Table) Markdown(w io.Writer) error {
 	for i, row := range t {
 		if _, err := fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | ")); err != nil {

@@ -1,5 +1,5 @@
-// Command bare is what the timings are compared with: a function that locks and completes
-// each key with two calls of the AWS SDK, and nothing else.
+// Command bare is a driver without a peer, with which the timings of the peers are compared. It locks
+// a key with one call of the AWS SDK and completes it with another, and does nothing else.
 package main
 
 import (
@@ -40,7 +40,7 @@ func run(ctx context.Context, s driver.Settings) error {
 	})
 }
 
-// records is the table.
+// records is the table of the records.
 type records struct {
 	client *dynamodb.Client
 	table  string
@@ -84,7 +84,7 @@ func (t records) serve(ctx context.Context, c *driver.Call) (driver.Answer, erro
 	return driver.Answer{Status: c.Script.Status, Location: driver.Location, Body: c.Script.Body}, err
 }
 
-// stored returns the answer that an item has, or a refusal if its handler still runs.
+// stored returns the answer in an item, or a refusal if the item has no answer yet.
 func stored(item map[string]types.AttributeValue) driver.Answer {
 	data, ok := item["data"].(*types.AttributeValueMemberB)
 	if !ok {

@@ -1,4 +1,4 @@
-// Package driver is what a peer's driver and the scoreboard say to each other.
+// Package driver defines the protocol between the scoreboard and the drivers of its peers.
 //
 // A driver is a process that guards one handler with one peer. It reads one JSON object per
 // line from its standard input, and writes one per line to its standard output:
@@ -9,8 +9,8 @@
 //	→ {"id":1,"ran":true}                                   the handler runs
 //	→ {"id":1,"answer":{…}}                                 this is what the caller receives
 //
-// Many calls can be in progress at a time. A driver ends when its input does. The drivers
-// in other languages are in bench/peers/python and bench/peers/node.
+// Many calls can be in progress at the same time. A driver ends when its input ends. Drivers in other
+// languages than Go are in bench/peers/python and bench/peers/node.
 package driver
 
 // Message is one line, in either direction.
@@ -39,12 +39,12 @@ type Request struct {
 	Body   string `json:"body"`
 }
 
-// Script is what the handler does in one call, in this order.
+// Script tells the handler what to do in one call. The handler follows the fields in their order.
 type Script struct {
-	Mutate bool   `json:"mutate,omitempty"` // it overwrites parts of its input
-	Add    string `json:"add,omitempty"`    // it adds 1 to the balance of the item with this id
-	Hold   bool   `json:"hold,omitempty"`   // it waits for Resume
-	Fail   bool   `json:"fail,omitempty"`   // it returns or raises an error instead of the response
+	Mutate bool   `json:"mutate,omitempty"` // overwrite parts of the input
+	Add    string `json:"add,omitempty"`    // add 1 to the balance of the account with this id
+	Hold   bool   `json:"hold,omitempty"`   // wait for Resume
+	Fail   bool   `json:"fail,omitempty"`   // return or raise an error instead of the response
 
 	Status int    `json:"status,omitempty"` // the response's status
 	Body   []byte `json:"body,omitempty"`
@@ -62,5 +62,5 @@ type Answer struct {
 // Location is the value of the Location header of every response of a handler.
 const Location = "/payments/1"
 
-// ScriptedError is the Error of an Answer for which the script says Fail.
+// ScriptedError is the Error of an Answer if the handler failed because its script says Fail.
 const ScriptedError = "the handler's error"

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// Settings are what the scoreboard tells a driver in environment variables.
+// Settings has the settings that the scoreboard passes to a driver in environment variables.
 type Settings struct {
 	Table      string        // PEER_TABLE: the table of the records
 	Accounts   string        // PEER_ACCOUNTS: the table with the balances
 	Timeout    time.Duration // PEER_TIMEOUT_MS: the function's timeout
-	ClockAhead time.Duration // PEER_CLOCK_AHEAD_MS: how far the process's clock is ahead
+	ClockAhead time.Duration // PEER_CLOCK_AHEAD_MS: how far the driver's clock is ahead of the scoreboard's
 	Wait       bool          // PEER_WAIT=1: a duplicate waits for the first attempt
 	Secrets    []string      // PEER_SECRETS: secrets that sign fingerprints, separated by commas
 }
@@ -43,11 +43,11 @@ func milliseconds(variable string) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// Call is one call, as a driver in Go serves it.
+// Call is one call of the guarded function.
 type Call struct {
 	ID      int
 	Request Request
-	Left    time.Duration // until the invocation's deadline
+	Left    time.Duration // the time until the invocation's deadline
 	Script  Script
 
 	lines  *lines
@@ -57,8 +57,9 @@ type Call struct {
 // ErrScripted is the error of a handler whose script says Fail.
 var ErrScripted = errors.New("the payment service is down")
 
-// Run is the handler's common part: it makes the handler's write with add, reports that the
-// handler runs, waits if the script says so, and fails if the script says so.
+// Run follows the parts of the script that are the same with every peer. It calls add if the script
+// has an account, reports that the handler runs, waits if the script says Hold, and returns
+// ErrScripted if the script says Fail. add adds 1 to the balance of an account.
 func (c *Call) Run(add func(account string) error) error {
 	if c.Script.Add != "" {
 		if err := add(c.Script.Add); err != nil {
@@ -75,8 +76,9 @@ func (c *Call) Run(add func(account string) error) error {
 	return nil
 }
 
-// Serve serves the calls on standard input with handle, each in a goroutine of its own,
-// until the input ends. now is the clock by which the peer judges leases.
+// Serve reads calls from standard input until it ends. It calls handle for each call in a goroutine of
+// its own, and writes the answer to standard output. now is the clock by which the peer decides
+// whether a lease has ended.
 func Serve(now func() time.Time, handle func(context.Context, *Call) Answer) error {
 	out := &lines{encoder: json.NewEncoder(os.Stdout)}
 	waiting := map[int]chan struct{}{}
@@ -109,7 +111,7 @@ func Serve(now func() time.Time, handle func(context.Context, *Call) Answer) err
 	}
 }
 
-// lines writes one message per line. Its method is safe for concurrent use.
+// lines writes one message per line. It is safe for concurrent use.
 type lines struct {
 	mu      sync.Mutex
 	encoder *json.Encoder
@@ -118,5 +120,5 @@ type lines struct {
 func (l *lines) write(m Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.encoder.Encode(m) //nolint:errchkjson // the scoreboard has gone if nobody reads
+	_ = l.encoder.Encode(m) //nolint:errchkjson // a write fails only if the scoreboard has ended
 }

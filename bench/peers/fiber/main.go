@@ -1,7 +1,7 @@
 // Command fiber is the scoreboard's driver of Fiber's idempotency middleware.
 //
-// The middleware keeps its records and locks in the process's memory, which is its default.
-// Its documentation describes no lock that several processes share.
+// The middleware has its records and locks in the memory of the process, which is the default. Its
+// documentation describes no lock that several processes can share.
 package main
 
 import (
@@ -70,7 +70,7 @@ func run(ctx context.Context) error {
 	})
 }
 
-// ask sends the request over HTTP, as Fiber is used.
+// ask sends the request to Fiber over HTTP.
 func ask(ctx context.Context, client *http.Client, url, id string, r driver.Request) (driver.Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+r.Path, strings.NewReader(r.Body))
 	if err != nil {

@@ -86,8 +86,8 @@ func handle(ctx context.Context, e events.APIGatewayV2HTTPRequest, c *driver.Cal
 	return out, nil
 }
 
-// answerOf returns what the client receives of a function's result: an error becomes API
-// Gateway's 500.
+// answerOf returns the answer for the function's result. A client of API Gateway receives the same
+// response, or a 500 if the function returned an error.
 func answerOf(out events.APIGatewayV2HTTPResponse, err error) driver.Answer {
 	if err != nil {
 		if errors.Is(err, driver.ErrScripted) {

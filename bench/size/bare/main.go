@@ -1,5 +1,4 @@
-// Command bare is a Lambda function without a guard: the program with which bench/size compares
-// the guarded one.
+// Command bare is a Lambda function without a guard. bench/size compares it with command guarded.
 package main
 
 import (

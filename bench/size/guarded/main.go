@@ -1,4 +1,5 @@
-// Command guarded is the function bare with a guard. Guard and store have their defaults.
+// Command guarded is the Lambda function of command bare with a guard. The guard and its store have
+// their default options.
 package main
 
 import (

@@ -40,7 +40,7 @@ func main() {
 
 // write writes the release into the folder proxy.
 func write(ctx context.Context, proxy, checkout, version string) error {
-	// A clone, because zip reads no worktree of a repository.
+	// Package zip can't read a checkout that is a worktree of another one, so it reads a clone.
 	work, err := os.MkdirTemp("", "moduleproxy")
 	if err != nil {
 		return err

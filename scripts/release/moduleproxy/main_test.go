@@ -13,7 +13,8 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// release returns the folder of the last commit as a release, as go mod download gets it.
+// release writes the last commit as a release, downloads the release as a user does, and returns the
+// folder of the downloaded module.
 func release(t *testing.T) string {
 	t.Helper()
 	proxy := t.TempDir()
@@ -40,8 +41,8 @@ func TestRelease(t *testing.T) {
 	t.Run("can be installed", func(t *testing.T) { canBeInstalled(t, folder) })
 }
 
-// A user downloads everything that is in the release, so it has no large files, and the tools
-// of the project are modules of their own.
+// A user downloads everything that is in the release. So the release must have no large files, and the
+// tools of the project must be modules of their own.
 func hasWhatUsersNeed(t *testing.T, folder string) {
 	t.Helper()
 	var all []string
@@ -80,7 +81,7 @@ func hasWhatUsersNeed(t *testing.T, folder string) {
 	}
 }
 
-// go install refuses a release whose go.mod says what only a main module may say.
+// go install refuses a module whose go.mod has directives that only a main module may have.
 func canBeInstalled(t *testing.T, folder string) {
 	t.Helper()
 	path := filepath.Join(folder, "go.mod")

@@ -1,4 +1,4 @@
-// Package order is the handler of the two programs that bench/size compares.
+// Package order has the handler of the two Lambda functions that bench/size compares.
 package order
 
 import (
