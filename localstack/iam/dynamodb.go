@@ -148,15 +148,13 @@ func (c *dynamoDBCall) table(name string) string {
 	if strings.HasPrefix(name, "arn:") {
 		return name
 	}
-	return "arn:aws:dynamodb:" + c.region + ":" + c.account + ":table/" + name
+	return template.ARN("dynamodb", c.region, c.account, "table/"+name)
 }
 
-// stream returns the ARN of a stream as the template has it: DynamoDB Local has another Region
-// and account in it, and its label is not known before the table exists.
+// stream returns the ARN that the template has for a stream, given the ARN from DynamoDB Local,
+// which has another Region, account and label.
 func (c *dynamoDBCall) stream(arn string) string {
-	_, rest, _ := strings.Cut(arn, ":table/")
-	name, _, _ := strings.Cut(rest, "/stream/")
-	return c.table(name) + "/stream/local"
+	return template.StreamARN(c.table(template.TableOfStream(arn)))
 }
 
 // tableName returns the name in a table's ARN, or the name itself.

@@ -29,7 +29,7 @@ type grantKey struct {
 func newPrincipal(t *template.Template, f *template.Function) (*principal, error) {
 	p := &principal{
 		function: f, role: f.Role, account: t.AccountID, grants: map[grantKey]*grant{},
-		session: "arn:aws:sts::" + t.AccountID + ":assumed-role/" + f.Role.Name + "/" + f.Name,
+		session: template.ARN("sts", "", t.AccountID, "assumed-role/"+f.Role.Name+"/"+f.Name),
 	}
 	var errs []error
 	for _, from := range f.Role.Statements {

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"path"
 	"strings"
+
+	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
 // sqsInput has those parameters of all operations of SQS that name a queue.
@@ -18,7 +20,7 @@ type sqsInput struct {
 // sqsRequests returns the permissions that a call of SQS needs ("Amazon SQS API permissions:
 // Actions and resource reference").
 func sqsRequests(operation, region, account string, in sqsInput) []Request {
-	queue := func(name string) string { return "arn:aws:sqs:" + region + ":" + account + ":" + name }
+	queue := func(name string) string { return template.ARN("sqs", region, account, name) }
 	resource := queue(in.QueueName)
 	switch {
 	case in.QueueURL != "":

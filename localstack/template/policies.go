@@ -151,7 +151,7 @@ func (r *reader) foreign(n *node) string {
 		case service[1] == "CloudFormation", service[1] == "SSM", service[2] == "Application":
 			return "" // an output or a value may be the ARN of a table or a queue
 		default:
-			arn = "arn:aws:" + strings.ToLower(service[1]) + ":::" + name
+			arn = ARN(strings.ToLower(service[1]), "", "", name)
 		}
 	}
 	return arn

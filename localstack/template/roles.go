@@ -70,10 +70,6 @@ func (p properties) role(logicalID string, resource *node) Role {
 	}
 }
 
-func (e *evaluator) roleARN(name string) string {
-	return "arn:aws:iam::" + e.options.AccountID + ":role/" + name
-}
-
 // ownRole reads a resource of type AWS::IAM::Role, and the policies that other resources attach
 // to it.
 func (r *reader) ownRole(logicalID, name string, role *node) Role {
