@@ -47,7 +47,7 @@ func (p *principal) decide(r *Request) Decision {
 		case result == yes && s.deny:
 			return Decision{Message: p.message(r, "with an explicit deny in an identity-based policy"), Reason: s.At + " denies it"}
 		case result == yes:
-			used = append(used, p.grants[grantKey{s, entry}])
+			used = append(used, s.grants[entry])
 		case result == undecided && s.deny:
 			maybeDenied = s.At + ": " + why
 		case result == undecided:

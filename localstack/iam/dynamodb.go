@@ -1,6 +1,7 @@
 package iam
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -126,15 +127,7 @@ func (c *dynamoDBCall) requests() []Request {
 	case "ListStreams":
 		return []Request{c.request(c.operation, c.table(c.in.TableName)+"/stream/*")}
 	}
-	name := c.in.TableName
-	for _, arn := range []string{c.in.ResourceArn, c.in.TableArn} {
-		if arn != "" {
-			name = arn
-		}
-	}
-	if name == "" {
-		name = "*" // as in AWS's errors for ListTables
-	}
+	name := cmp.Or(c.in.TableArn, c.in.ResourceArn, c.in.TableName, "*") // * as in AWS's errors for ListTables
 	return []Request{c.request(c.operation, c.table(name))}
 }
 
@@ -174,7 +167,7 @@ func (c *dynamoDBCall) one(action string, in oneItem) Request {
 	}
 	r.Keys[leadingKeys] = []string{c.leading(in.TableName, key)}
 	if c.operation == action && action != "GetItem" {
-		r.Keys[returnValues] = []string{or(in.ReturnValues, "NONE")}
+		r.Keys[returnValues] = []string{cmp.Or(in.ReturnValues, "NONE")}
 	}
 	return r
 }
@@ -217,7 +210,7 @@ func (c *dynamoDBCall) many() Request {
 		whole = "SPECIFIC_ATTRIBUTES"
 	}
 	r := c.request(c.operation, resource)
-	r.Keys[selected] = []string{or(c.in.Select, whole)} // the defaults of the parameter Select
+	r.Keys[selected] = []string{cmp.Or(c.in.Select, whole)} // the defaults of the parameter Select
 	if c.operation == "Query" {
 		r.Keys[leadingKeys] = []string{c.queried(c.partition[place])}
 	}
@@ -233,7 +226,7 @@ func (c *dynamoDBCall) queried(partition string) string {
 		return value(condition.AttributeValueList[0])
 	}
 	for _, match := range equality.FindAllStringSubmatch(c.in.KeyConditionExpression, -1) {
-		if name := or(c.in.ExpressionAttributeNames[match[1]], match[1]); partition != "" && name == partition {
+		if name := cmp.Or(c.in.ExpressionAttributeNames[match[1]], match[1]); partition != "" && name == partition {
 			return value(c.in.ExpressionAttributeValues[match[2]])
 		}
 	}
@@ -324,11 +317,4 @@ func (c *dynamoDBCall) statements() []Request {
 		all = append(all, r)
 	}
 	return all
-}
-
-func or(text, fallback string) string {
-	if text == "" {
-		return fallback
-	}
-	return text
 }

@@ -41,10 +41,9 @@ var always = map[string]bool{
 	"aws:requestedregion": true, "aws:resourceaccount": true, "aws:securetransport": true,
 }
 
-// decidable reports whether a local run knows a condition key as AWS does.
-func decidable(key string) bool {
-	return perRequest[strings.ToLower(key)] || always[strings.ToLower(key)]
-}
+// decidable reports whether a local run knows the value of a condition key. The key is in lower
+// case.
+func decidable(key string) bool { return perRequest[key] || always[key] }
 
 // variable matches a policy variable, such as ${aws:PrincipalArn}, with its default value if it
 // has one: ${aws:PrincipalArn, 'none'}.

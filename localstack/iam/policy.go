@@ -15,6 +15,7 @@ type statement struct {
 	template.Statement
 	deny       bool
 	conditions []condition
+	grants     map[string]*grant // by the entry that action returns; empty if the statement denies
 }
 
 // services are the services that a local run has. Permissions for any other service are not
@@ -74,7 +75,7 @@ func newStatement(s template.Statement) (*statement, error) {
 			wrong("the resource %q is neither an ARN nor *; the ARN of a table or a queue of this template is !GetAtt NAME.Arn", resource)
 		}
 	}
-	out := &statement{Statement: s, deny: s.Effect == "Deny"}
+	out := &statement{Statement: s, deny: s.Effect == "Deny", grants: map[string]*grant{}}
 	for _, c := range s.Conditions {
 		compiled, err := newCondition(c)
 		if err != nil {
@@ -84,6 +85,15 @@ func newStatement(s template.Statement) (*statement, error) {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("%s: AWS refuses this policy, or a local run can't check it: %w", s.At, err)
+	}
+	if out.deny {
+		return out, nil
+	}
+	for _, action := range s.Actions {
+		out.grants[action] = &grant{action: action}
+	}
+	if len(s.NotActions) > 0 {
+		out.grants["NotAction"] = &grant{action: "everything but " + strings.Join(s.NotActions, ", ")}
 	}
 	return out, nil
 }

@@ -80,9 +80,12 @@ func (p *Proxy) Close() error {
 	return err //nolint:wrapcheck // it never fails
 }
 
+// keyPrefix begins the access key ID of every function.
+const keyPrefix = "Function"
+
 // AccessKeyID returns the access key ID of a function's credentials, given its logical ID. Like
 // a logical ID, it has only letters and digits.
-func AccessKeyID(logicalID string) string { return "Function" + logicalID }
+func AccessKeyID(logicalID string) string { return keyPrefix + logicalID }
 
 // scope matches the access key ID and the Region in the header Authorization of a signed
 // request ("Create a signed AWS API request", under the credential scope).
@@ -156,12 +159,11 @@ func (g *gate) sender(r *http.Request) (function, region string) {
 	if found == nil {
 		return "", ""
 	}
-	for logicalID := range g.checker.principals {
-		if AccessKeyID(logicalID) == found[1] {
-			return logicalID, found[2]
-		}
+	logicalID, ok := strings.CutPrefix(found[1], keyPrefix)
+	if !ok || g.checker.principals[logicalID] == nil {
+		return "", ""
 	}
-	return "", ""
+	return logicalID, found[2]
 }
 
 // requests returns the permissions that a call needs.

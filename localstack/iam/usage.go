@@ -46,19 +46,18 @@ func (c *Checker) Permissions() []Permission {
 	for _, f := range c.template.Functions {
 		p := c.principals[f.LogicalID]
 		for _, s := range p.statements {
-			entries := s.Actions
+			if s.deny {
+				continue
+			}
+			entries, resources := s.Actions, s.Resources
 			if len(s.NotActions) > 0 {
 				entries = []string{"NotAction"}
 			}
+			if len(resources) == 0 {
+				resources = []string{"everything but " + strings.Join(s.NotResources, ", ")}
+			}
 			for _, entry := range entries {
-				g := p.grants[grantKey{s, entry}]
-				if g == nil {
-					continue // a statement that denies
-				}
-				resources := s.Resources
-				if len(resources) == 0 {
-					resources = []string{"everything but " + strings.Join(s.NotResources, ", ")}
-				}
+				g := s.grants[entry]
 				all = append(all, Permission{
 					Function: f.LogicalID, Action: g.action, Resources: resources, At: s.At, Policy: s.Policy, Used: g.used,
 					Elsewhere: len(s.Actions) > 0 && !concerns(entry),
