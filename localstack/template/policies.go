@@ -10,7 +10,6 @@ import (
 type policies struct {
 	reader *reader
 	role   Role
-	at     *node // the function, for policies that have no place of their own
 }
 
 // unknown notes why the role may allow more than its statements do.
@@ -56,10 +55,13 @@ func (p *policies) managed(entry *node) {
 // attached reads a policy that is a resource of its own, unless the resource has a condition
 // that does not hold.
 func (p *policies) attached(logicalID string, policy *node) {
-	if condition := policy.field("Condition"); condition != nil {
-		if holds, _ := p.reader.holds(condition, condition.text); !holds { // if it is not known, Read fails
-			return
-		}
+	exists := false
+	p.reader.optional(func() (err error) { // if the condition is not known, Read fails at the policy itself
+		exists, err = p.reader.exists(policy)
+		return err
+	})
+	if !exists {
+		return
 	}
 	p.document(logicalID, policy.field("Properties").field("PolicyDocument"))
 }
@@ -215,28 +217,18 @@ func (r *reader) optional(evaluate func() error) (why string) {
 	return ""
 }
 
-// holds reports whether a condition of the template holds, and whether a local run knows that.
-func (r *reader) holds(at *node, name string) (holds, known bool) {
-	why := r.optional(func() (err error) {
-		holds, err = r.named(at, name)
-		return err
-	})
-	return holds, why == ""
-}
-
-// branch resolves the conditions around a value and nothing in it. It returns nil if the value
-// is absent.
+// branch returns the value that !If chooses, before its evaluation, or n itself if n is no !If or
+// only AWS knows the condition. It returns nil if the value is absent.
 func (r *reader) branch(n *node) *node {
-	for n != nil && n.kind == call && n.fn == "If" && n.arg.kind == list && len(n.arg.items) == 3 {
-		holds, known := r.holds(n, n.arg.items[0].text)
-		if !known {
+	for n != nil && n.kind == call && n.fn == "If" {
+		var chosen *node
+		if why := r.optional(func() (err error) {
+			chosen, err = r.choose(n)
+			return err
+		}); why != "" {
 			return n
 		}
-		if holds {
-			n = n.arg.items[1]
-		} else {
-			n = n.arg.items[2]
-		}
+		n = chosen
 	}
 	if n == nil || n.kind == null || r.isNoValue(n) {
 		return nil

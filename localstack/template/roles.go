@@ -105,7 +105,7 @@ func (r *reader) ownRole(logicalID, name string, role *node) Role {
 // logs and for its events and destinations that are queues or streams.
 func (p properties) samRole(logicalID string, resource *node) Role {
 	r, name := p.reader, logicalID+"Role"
-	out := &policies{reader: r, role: Role{Name: name, ARN: r.roleARN(name)}, at: resource}
+	out := &policies{reader: r, role: Role{Name: name, ARN: r.roleARN(name)}}
 	for _, policy := range r.entries(p.node.field("Policies")) {
 		out.ofSAM(policy)
 	}

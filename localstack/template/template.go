@@ -237,11 +237,8 @@ var replacements = map[string]string{
 }
 
 func (r *reader) resource(t *Template, logicalID string, resource *node) error {
-	if condition := resource.field("Condition"); condition != nil {
-		holds, err := r.named(condition, condition.text)
-		if err != nil || !holds {
-			return err
-		}
+	if exists, err := r.exists(resource); err != nil || !exists {
+		return err
 	}
 	switch kind := typeOf(resource); kind {
 	case "AWS::Serverless::Function":
