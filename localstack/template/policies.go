@@ -2,6 +2,7 @@ package template
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -17,10 +18,13 @@ func (p *policies) unknown(at *node, format string, args ...any) {
 	p.role.Unknown = append(p.role.Unknown, fmt.Sprintf("%d:%d: ", at.line, at.column)+fmt.Sprintf(format, args...))
 }
 
-// limited warns about a permissions boundary, which a local run does not apply.
+// limited warns about a permissions boundary, which a local run does not apply. Functions may
+// share a role, so the warning may be there already.
 func (p *policies) limited(logicalID string, boundary *node) {
-	p.reader.warnings = append(p.reader.warnings, errorAt(boundary,
-		"%s: PermissionsBoundary is ignored in a local run: AWS may refuse what is allowed here", logicalID).Error())
+	warning := errorAt(boundary, "%s: PermissionsBoundary is ignored in a local run: AWS may refuse what is allowed here", logicalID).Error()
+	if !slices.Contains(p.reader.warnings, warning) {
+		p.reader.warnings = append(p.reader.warnings, warning)
+	}
 }
 
 // ofSAM reads an entry of a function's Policies: the name or ARN of a managed policy, a policy

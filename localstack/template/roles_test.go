@@ -141,6 +141,21 @@ func TestRole_BoundaryIsAWarning(t *testing.T) {
 	}
 }
 
+// The warning about a role comes once, however many functions have the role.
+func TestRole_BoundaryOfASharedRoleIsOneWarning(t *testing.T) {
+	sam, err := template.Parse("t.yaml", []byte(`Resources:
+  F: {Type: AWS::Serverless::Function, Properties: {Role: !GetAtt R.Arn}}
+  G: {Type: AWS::Serverless::Function, Properties: {Role: !GetAtt R.Arn}}
+  R: {Type: AWS::IAM::Role, Properties: {PermissionsBoundary: arn:aws:iam::aws:policy/ReadOnlyAccess}}
+`), template.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sam.Warnings) != 1 || !strings.HasPrefix(sam.Warnings[0], "t.yaml:4:63: R: PermissionsBoundary is ignored") {
+		t.Errorf("the warnings are %q", sam.Warnings)
+	}
+}
+
 // A statement's place is that of its line in the template.
 func TestRole_StatementsHaveTheirPlace(t *testing.T) {
 	sam, err := template.Read("../../template.yaml", template.Options{Parameters: map[string]string{"JwtIssuer": "https://i.example.com", "JwtAudience": "a"}})
