@@ -28,7 +28,7 @@ func (w *world) names(t *testing.T) {
 	for _, title := range w.page.titles {
 		text := console.ReplaceAllString(w.page.text[title], "")
 		for _, span := range regexp.MustCompile("`(?:idem ([a-z]+))?([^`\n]*)`").FindAllStringSubmatch(text, -1) {
-			if strings.HasPrefix(span[2], "aws ") { // a command of AWS's
+			if strings.HasPrefix(span[2], "aws ") { // a command of the AWS CLI
 				continue
 			}
 			usage := all

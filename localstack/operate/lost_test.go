@@ -90,8 +90,7 @@ func (w *world) unguarded(t *testing.T) {
 	}
 }
 
-// asOnLambda gives the time and the message of a log line the names that
-// lambdacontext.NewLogger gives them.
+// asOnLambda renames the time and the message of a log line as lambdacontext.NewLogger does.
 func asOnLambda(_ []string, attribute slog.Attr) slog.Attr {
 	switch attribute.Key {
 	case slog.TimeKey:

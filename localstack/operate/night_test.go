@@ -104,9 +104,9 @@ func (w *world) stuck(t *testing.T, died casualties) {
 	}
 }
 
-// findsKey: who has only a key finds its record by the key's hash, once a retry was refused.
-// A retry that was refused because an attempt is running has no such line, but a line of
-// metrics.
+// findsKey checks that an operator who has only the client's key finds the record by the hash of
+// the key. The guard logs the hash when it refuses a retry because the attempt died. If it
+// refuses a retry because an attempt is running, only the line of metrics names the record.
 func (w *world) findsKey(t *testing.T, r *reader, held request) {
 	t.Helper()
 	w.send(t, held.again()).expect(t, http.StatusConflict, false, "idempotency_attempt_abandoned")
