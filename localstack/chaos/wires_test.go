@@ -131,8 +131,8 @@ func (w *wires) classify(r *proxy.Request) (kind, string) {
 // text is an attribute that may be a string.
 type text struct{ S string }
 
-// keyOf returns the key of the request whose record has this scope. It returns "" for the record
-// of a reservation, which is an inner call of a transfer's handler and has the same user.
+// keyOf returns the key of the request whose record has this scope, or "" for the record of a
+// reservation. A reservation is an inner call of a transfer's handler, with the same user.
 func keyOf(scope string) string {
 	if !strings.Contains(scope, " POST ") {
 		return ""

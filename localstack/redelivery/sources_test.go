@@ -23,8 +23,8 @@ type source struct {
 	single  bool // one message in each event, whose failure is the invocation's error
 	// event is an event of messages with their places in the order of sending.
 	event func(batch []idemtest.Message, places []int) any
-	// itemIdentifier is what an answer names a message by, as JSON. Default: its sequence
-	// number in a stream, its name elsewhere.
+	// itemIdentifier returns what an answer names a message by, as JSON. Default: the
+	// sequence number for a stream, otherwise the message's name.
 	itemIdentifier func(m idemtest.Message, place int) string
 }
 
@@ -62,7 +62,8 @@ var sources = []source{
 	}},
 }
 
-// kafkaRecord is a message as a record, whose offset is its place in the order of sending.
+// kafkaRecord returns a message as a record, with its partition. The offset of the record is the
+// message's place in the order of sending.
 func kafkaRecord(m idemtest.Message, place int) (partition string, r events.KafkaRecord) {
 	for partition, records := range idemtest.Kafka("orders", m).Records {
 		r := records[0]
@@ -84,10 +85,10 @@ func queueEvent(name string) func([]idemtest.Message, []int) any {
 	}
 }
 
-// sequenceNumber is a record's for good, whatever batch it comes in.
+// sequenceNumber returns the sequence number of a record, which is the same in every batch.
 func sequenceNumber(place int) string { return fmt.Sprintf("49590338271490256608559%012d", place) }
 
-// identifier is by what an answer names a message, as JSON.
+// identifier returns what an answer names a message by, as JSON.
 func (s source) identifier(m idemtest.Message, place int) string {
 	switch {
 	case s.itemIdentifier != nil:

@@ -138,7 +138,8 @@ func newWorld(t *testing.T, s source, sent []Message, more map[string]string) *w
 	return w
 }
 
-// role is what docs/deploy.md gives a function on its table of records, and what the ledger needs.
+// role returns a role with the permissions that docs/deploy.md lists for the table of records,
+// and those that the ledger needs.
 func (w *world) role() template.Role {
 	statement := func(table string, actions ...string) template.Statement {
 		return template.Statement{Effect: "Allow", Actions: actions, Resources: []string{"arn:aws:dynamodb:us-east-1:000000000000:table/" + table}}
@@ -149,8 +150,8 @@ func (w *world) role() template.Role {
 	}}
 }
 
-// guarded returns an endpoint of DynamoDB at which the function may do what its role allows. At
-// the end, the test fails if anything was refused.
+// guarded returns an endpoint of DynamoDB that refuses what the function's role does not allow.
+// The test fails at its end if anything was refused.
 func guarded(t *testing.T, sam *template.Template, endpoint string, log *logbook) string {
 	t.Helper()
 	checker, err := iam.New(sam)
