@@ -53,7 +53,7 @@ func (c *Checker) Start(service Service, endpoint, accessKeyID string, warnings 
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy, transport.DisableCompression, transport.MaxIdleConns, transport.MaxIdleConnsPerHost = nil, true, 0, 256
-	gate := &gate{checker: c, service: service, accessKeyID: accessKeyID, warnings: warnings, pass: &httputil.ReverseProxy{
+	gate := &gate{checker: c, service: service, accessKeyID: accessKeyID, warnings: log.New(warnings, "iam: ", 0), pass: &httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
@@ -96,7 +96,7 @@ type gate struct {
 	checker     *Checker
 	service     Service
 	accessKeyID string // replaces that of a function
-	warnings    io.Writer
+	warnings    *log.Logger
 	pass        http.Handler
 }
 
@@ -115,7 +115,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Set("Authorization", strings.Replace(signed, "Credential="+AccessKeyID(function)+"/", "Credential="+g.accessKeyID+"/", 1))
 	requests, err := g.requests(r, region, body)
 	if err != nil { // the service refuses it in its own words
-		g.warn("%s sent a request that can't be read, which is passed on: %v", function, err)
+		g.warnings.Printf("%s sent a request that can't be read, which is passed on: %v", function, err)
 		g.pass.ServeHTTP(w, r)
 		return
 	}
@@ -134,7 +134,7 @@ func (g *gate) check(function string, requests []Request) (refused string) {
 		decisions[i] = g.checker.Decide(function, r)
 		if d := decisions[i]; !d.Allowed {
 			if first := g.checker.count(function, r, d); first {
-				g.warn("%s was refused %s on %s: %s", function, r.Action, r.Resource, d.Reason)
+				g.warnings.Printf("%s was refused %s on %s: %s", function, r.Action, r.Resource, d.Reason)
 			}
 			return d.Message
 		}
@@ -142,14 +142,10 @@ func (g *gate) check(function string, requests []Request) (refused string) {
 	for i, r := range requests {
 		d := decisions[i]
 		if first := g.checker.count(function, r, d); first && d.Undecided != "" {
-			g.warn("%s was allowed %s on %s, but AWS may refuse it: %s", function, r.Action, r.Resource, d.Undecided)
+			g.warnings.Printf("%s was allowed %s on %s, but AWS may refuse it: %s", function, r.Action, r.Resource, d.Undecided)
 		}
 	}
 	return ""
-}
-
-func (g *gate) warn(format string, args ...any) {
-	_, _ = fmt.Fprintf(g.warnings, "iam: "+format+"\n", args...) // there is nowhere else to complain to
 }
 
 // sender returns the logical ID of the function that sent a request, and the Region that the
