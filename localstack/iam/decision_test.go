@@ -107,6 +107,10 @@ func TestDecide_WhatOnlyAWSKnowsPasses(t *testing.T) {
 	}{
 		"a condition":                            {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {IpAddress: {'aws:SourceIp': 10.0.0.0/8}}}"}, true, "IpAddress aws:SourceIp"},
 		"a condition that fails":                 {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {IpAddress: {'aws:SourceIp': 10.0.0.0/8}, Bool: {'aws:SecureTransport': false}}}"}, false, ""},
+		"a condition that fails first":           {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {Bool: {'aws:SecureTransport': false}, IpAddress: {'aws:SourceIp': 10.0.0.0/8}}}"}, false, ""},
+		"a condition for another resource":       {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: !GetAtt Mails.Arn, Condition: {IpAddress: {'aws:SourceIp': 10.0.0.0/8}}}"}, false, ""},
+		"a variable in a condition":              {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {ArnEquals: {'aws:PrincipalArn': '${aws:PrincipalTag/arn}'}}}"}, true, "ArnEquals aws:PrincipalArn"},
+		"a variable beside the value":            {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {ArnEquals: {'aws:PrincipalArn': ['${aws:PrincipalTag/arn}', 'arn:aws:iam::000000000000:role/ShopRole']}}}"}, true, ""},
 		"a condition of a deny":                  {[]string{get, "{Effect: Deny, Action: 'dynamodb:*', Resource: '*', Condition: {StringEquals: {'aws:PrincipalOrgID': o-1}}}"}, true, "aws:PrincipalOrgID"},
 		"a variable":                             {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: 'arn:aws:dynamodb:*:*:table/${aws:PrincipalTag/team}'}"}, true, "only AWS knows"},
 		"a variable, and a condition that fails": {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: 'arn:aws:dynamodb:*:*:table/${aws:PrincipalTag/team}', Condition: {Bool: {'aws:SecureTransport': false}}}"}, false, ""},
@@ -123,6 +127,27 @@ func TestDecide_WhatOnlyAWSKnowsPasses(t *testing.T) {
 				t.Errorf("Decide = %+v; want allowed %v, undecided %q", d, test.allowed, test.says)
 			}
 		})
+	}
+}
+
+// The comparisons of numbers and dates are true for a smaller, the same or a larger value.
+func TestDecide_ComparesNumbersAndDates(t *testing.T) {
+	for operator, test := range map[string]struct{ smaller, same, larger bool }{
+		"Equals": {same: true}, "NotEquals": {smaller: true, larger: true},
+		"LessThan": {smaller: true}, "LessThanEquals": {smaller: true, same: true},
+		"GreaterThan": {larger: true}, "GreaterThanEquals": {same: true, larger: true},
+	} {
+		for kind, values := range map[string]struct{ smaller, same, larger, of string }{
+			"Numeric": {"9", "10.0", "10.5", "10"},
+			"Date":    {"2019-12-31T23:59Z", "1577836800", "2020-01-02", "2020-01-01T00:00:00Z"},
+		} {
+			checker := newChecker(t, "{Effect: Allow, Action: 'dynamodb:GetItem', Resource: '*', Condition: {"+kind+operator+": {'dynamodb:Select': '"+values.of+"'}}}")
+			for value, want := range map[string]bool{values.smaller: test.smaller, values.same: test.same, values.larger: test.larger} {
+				if d := checker.Decide("Shop", iam.Request{Action: "dynamodb:GetItem", Resource: orders, Keys: iam.Keys{"dynamodb:select": {value}}}); d.Allowed != want {
+					t.Errorf("%s%s %s allows %s: %v; want %v", kind, operator, values.of, value, d.Allowed, want)
+				}
+			}
+		}
 	}
 }
 

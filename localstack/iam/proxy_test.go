@@ -90,6 +90,28 @@ func (w *world) dynamoDB(accessKeyID string) *dynamodb.Client {
 	return dynamodb.NewFromConfig(w.config(accessKeyID), func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = true })
 }
 
+// post sends a request as the function Shop does. target is empty in the query protocol.
+func (w *world) post(t *testing.T, service, target, body string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if target != "" {
+		r.Header.Set("X-Amz-Target", target)
+	}
+	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+iam.AccessKeyID("Shop")+"/20261126/us-east-1/"+service+"/aws4_request, SignedHeaders=host, Signature=0")
+	resp, err := w.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(read)
+}
+
 func key(user string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"user": &types.AttributeValueMemberS{Value: user}, "order": &types.AttributeValueMemberN{Value: "1"}}
 }
@@ -119,21 +141,8 @@ func TestProxy_RefusesAsDynamoDBDoes(t *testing.T) {
 // The SDK logs a warning for a response whose checksum differs, and returns no error.
 func TestProxy_RefusalHasAChecksum(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Deny, Action: '*', Resource: '*'}")
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url, strings.NewReader(`{"TableName":"Orders"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("X-Amz-Target", "DynamoDB_20120810.DescribeTable")
-	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+iam.AccessKeyID("Shop")+"/20261126/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
-	resp, err := w.http.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(resp.Body)
-	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if want := fmt.Sprint(crc32.ChecksumIEEE(body)); resp.Header.Get("X-Amz-Crc32") != want || !strings.Contains(string(body), "with an explicit deny in an identity-based policy") {
+	resp, body := w.post(t, "dynamodb", "DynamoDB_20120810.DescribeTable", `{"TableName":"Orders"}`)
+	if want := fmt.Sprint(crc32.ChecksumIEEE([]byte(body))); resp.Header.Get("X-Amz-Crc32") != want || !strings.Contains(body, "with an explicit deny in an identity-based policy") {
 		t.Errorf("the answer is %v %s; want the checksum %s", resp.Header, body, want)
 	}
 }
@@ -154,21 +163,9 @@ func TestProxy_RefusesAsSQSDoes(t *testing.T) {
 
 	// The query protocol, which older SDKs use.
 	form := url.Values{"Action": {"SendMessage"}, "QueueUrl": {*queue}, "MessageBody": {"b"}}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url, strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+iam.AccessKeyID("Shop")+"/20261126/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0")
-	resp, err := w.http.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(resp.Body)
-	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
+	resp, body := w.post(t, "sqs", "", form.Encode())
 	want := `<ErrorResponse xmlns="http://queue.amazonaws.com/doc/2012-11-05/"><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>` + message + `</Message></Error></ErrorResponse>`
-	if resp.StatusCode != http.StatusForbidden || string(body) != want {
+	if resp.StatusCode != http.StatusForbidden || body != want {
 		t.Errorf("the answer is %d %s", resp.StatusCode, body)
 	}
 	if len(w.arrived) > 0 {
@@ -217,6 +214,32 @@ func TestProxy_PassesCallsOfOthers(t *testing.T) {
 	}
 	if len(w.arrived) != 3 || !strings.Contains(w.arrived[2].Header.Get("Authorization"), "Credential="+iam.AccessKeyID("Shop2")+"/") {
 		t.Errorf("%d calls arrived, the last with %v", len(w.arrived), w.arrived[len(w.arrived)-1].Header)
+	}
+}
+
+// The service itself refuses a request that can't be read.
+func TestProxy_PassesWhatItCannotRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind                  iam.Service
+		service, target, body string
+	}{
+		"no JSON":                 {iam.DynamoDB, "dynamodb", "DynamoDB_20120810.PutItem", "{"},
+		"no operation":            {iam.DynamoDB, "dynamodb", "PutItem", "{}"},
+		"no JSON for SQS":         {iam.SQS, "sqs", "AmazonSQS.SendMessage", "{"},
+		"no form for SQS":         {iam.SQS, "sqs", "", "Action=SendMessage&%"},
+		"no operation of SQS":     {iam.SQS, "sqs", "AmazonSQS", "{}"},
+		"no Action in SQS's form": {iam.SQS, "sqs", "", "QueueName=Mails"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, test.kind, "{Effect: Deny, Action: '*', Resource: '*'}")
+			w.post(t, test.service, test.target, test.body)
+			if !slices.Equal(w.bodies, []string{test.body}) || !strings.Contains(w.arrived[0].Header.Get("Authorization"), "Credential=local/") {
+				t.Errorf("%q arrived; want %q, with the access key ID of other clients", w.bodies, test.body)
+			}
+			if !strings.HasPrefix(w.said.String(), "iam: Shop sent a request that can't be read") {
+				t.Errorf("the proxy said %q", w.said)
+			}
+		})
 	}
 }
 
