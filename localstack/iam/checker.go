@@ -59,7 +59,7 @@ func (c *Checker) Notes() []string {
 				notes = append(notes, fmt.Sprintf("%s: this statement of %s has a value that only AWS knows: %s", s.At, f.LogicalID, s.Unknown))
 			}
 			for _, condition := range s.conditions {
-				if !decidable(condition.key) {
+				if condition.key != "" && !decidable(condition.key) {
 					notes = append(notes, fmt.Sprintf("%s: the condition %s of %s is not checked, because only AWS knows its key", s.At, condition.text, f.LogicalID))
 				}
 			}

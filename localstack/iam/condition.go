@@ -94,6 +94,9 @@ func moment(text string) (time.Time, bool) {
 // understood must neither allow nor refuse anything.
 func newCondition(from template.Condition) (condition, error) {
 	c := condition{text: from.Operator + " " + from.Key, key: strings.ToLower(from.Key), values: from.Values}
+	if c.key == "" {
+		return c, nil // only AWS knows the condition, and holds returns undecided
+	}
 	operator := from.Operator
 	for _, set := range []string{"ForAllValues", "ForAnyValue"} {
 		if rest, ok := strings.CutPrefix(operator, set+":"); ok {

@@ -111,6 +111,8 @@ func TestDecide_WhatOnlyAWSKnowsPasses(t *testing.T) {
 		"a condition for another resource":       {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: !GetAtt Mails.Arn, Condition: {IpAddress: {'aws:SourceIp': 10.0.0.0/8}}}"}, false, ""},
 		"a variable in a condition":              {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {ArnEquals: {'aws:PrincipalArn': '${aws:PrincipalTag/arn}'}}}"}, true, "ArnEquals aws:PrincipalArn"},
 		"a variable beside the value":            {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {ArnEquals: {'aws:PrincipalArn': ['${aws:PrincipalTag/arn}', 'arn:aws:iam::000000000000:role/ShopRole']}}}"}, true, ""},
+		"conditions of a deny, by a macro":       {[]string{get, "{Effect: Deny, Action: 'dynamodb:*', Resource: '*', Condition: {'Fn::Transform': {Name: AWS::Include}}}"}, true, "the conditions are !Transform"},
+		"the keys of a condition, by a macro":    {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {StringEquals: {'Fn::Transform': {Name: AWS::Include}}}}"}, true, "the conditions are !Transform"},
 		"a condition of a deny":                  {[]string{get, "{Effect: Deny, Action: 'dynamodb:*', Resource: '*', Condition: {StringEquals: {'aws:PrincipalOrgID': o-1}}}"}, true, "aws:PrincipalOrgID"},
 		"a variable":                             {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: 'arn:aws:dynamodb:*:*:table/${aws:PrincipalTag/team}'}"}, true, "only AWS knows"},
 		"a variable, and a condition that fails": {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: 'arn:aws:dynamodb:*:*:table/${aws:PrincipalTag/team}', Condition: {Bool: {'aws:SecureTransport': false}}}"}, false, ""},
@@ -206,5 +208,13 @@ func TestNotes(t *testing.T) {
 	if strings.Count(notes, "\n") != 1 || !strings.Contains(notes, "template.yaml:8:15: ") || !strings.Contains(notes, "template.yaml:9:15: ") ||
 		!strings.Contains(notes, "StringEquals aws:PrincipalOrgID of Shop is not checked") {
 		t.Errorf("the notes are %s", notes)
+	}
+}
+
+// Conditions that only AWS knows have no keys to name.
+func TestNotes_ConditionsByAMacro(t *testing.T) {
+	notes := newChecker(t, "{Effect: Deny, Action: 'sqs:*', Resource: '*', Condition: {'Fn::Transform': {Name: AWS::Include}}}").Notes()
+	if want := "template.yaml:8:15: this statement of Shop has a value that only AWS knows: the conditions are !Transform"; len(notes) != 1 || notes[0] != want {
+		t.Errorf("the notes are %q; want %q", notes, want)
 	}
 }

@@ -15,7 +15,7 @@ type statement struct {
 	template.Statement
 	deny       bool
 	conditions []condition
-	grants     map[string]*grant // by the entry that action returns; empty if the statement denies
+	grants     map[string]*grant // by the entry that action returns; not used if the statement denies
 }
 
 // services are the services that a local run has. Permissions for any other service are not
@@ -85,9 +85,6 @@ func newStatement(s template.Statement) (*statement, error) {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("%s: AWS refuses this policy, or a local run can't check it: %w", s.At, err)
-	}
-	if out.deny {
-		return out, nil
 	}
 	for _, action := range s.Actions {
 		out.grants[action] = &grant{action: action}

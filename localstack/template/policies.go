@@ -104,19 +104,29 @@ func (r *reader) statement(policy string, n *node) Statement {
 	if conditions == nil {
 		return s
 	}
+	if conditions.kind != mapping {
+		s.unknownCondition("", conditions)
+	}
 	for _, operator := range conditions.keys {
 		keys := r.branch(conditions.fields[operator])
 		if keys == nil {
 			continue
 		}
+		if keys.kind != mapping {
+			s.unknownCondition(operator, keys)
+		}
 		for _, key := range keys.keys {
 			s.Conditions = append(s.Conditions, Condition{operator, key, r.texts(keys.fields[key], &s.Unknown)})
 		}
 	}
-	if conditions.kind != mapping {
-		s.Unknown = "the conditions are " + conditions.describe()
-	}
 	return s
+}
+
+// unknownCondition adds a condition whose keys only AWS knows. Without this condition, the
+// statement would apply to every request.
+func (s *Statement) unknownCondition(operator string, keys *node) {
+	s.Unknown = "the conditions are " + keys.describe()
+	s.Conditions = append(s.Conditions, Condition{Operator: operator})
 }
 
 // texts returns the texts of a value or of a list. It notes in unknown what only AWS knows.

@@ -35,7 +35,7 @@ type Statement struct {
 // Condition is one key of a Condition element.
 type Condition struct {
 	Operator string   // such as ForAllValues:StringEquals
-	Key      string   // such as dynamodb:LeadingKeys
+	Key      string   // such as dynamodb:LeadingKeys; empty if only AWS knows the keys of the operator
 	Values   []string // one of them must match
 }
 
