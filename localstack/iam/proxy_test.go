@@ -91,7 +91,7 @@ func (w *world) dynamoDB(accessKeyID string) *dynamodb.Client {
 }
 
 // post sends a request as the function Shop does. target is empty in the query protocol.
-func (w *world) post(t *testing.T, service, target, body string) (*http.Response, string) {
+func (w *world) post(t *testing.T, service, target, body string) (status int, header http.Header, answer string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url, strings.NewReader(body))
 	if err != nil {
@@ -109,7 +109,7 @@ func (w *world) post(t *testing.T, service, target, body string) (*http.Response
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return resp, string(read)
+	return resp.StatusCode, resp.Header, string(read)
 }
 
 func key(user string) map[string]types.AttributeValue {
@@ -141,9 +141,9 @@ func TestProxy_RefusesAsDynamoDBDoes(t *testing.T) {
 // The SDK logs a warning for a response whose checksum differs, and returns no error.
 func TestProxy_RefusalHasAChecksum(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Deny, Action: '*', Resource: '*'}")
-	resp, body := w.post(t, "dynamodb", "DynamoDB_20120810.DescribeTable", `{"TableName":"Orders"}`)
-	if want := fmt.Sprint(crc32.ChecksumIEEE([]byte(body))); resp.Header.Get("X-Amz-Crc32") != want || !strings.Contains(body, "with an explicit deny in an identity-based policy") {
-		t.Errorf("the answer is %v %s; want the checksum %s", resp.Header, body, want)
+	_, header, body := w.post(t, "dynamodb", "DynamoDB_20120810.DescribeTable", `{"TableName":"Orders"}`)
+	if want := fmt.Sprint(crc32.ChecksumIEEE([]byte(body))); header.Get("X-Amz-Crc32") != want || !strings.Contains(body, "with an explicit deny in an identity-based policy") {
+		t.Errorf("the answer is %v %s; want the checksum %s", header, body, want)
 	}
 }
 
@@ -163,10 +163,10 @@ func TestProxy_RefusesAsSQSDoes(t *testing.T) {
 
 	// The query protocol, which older SDKs use.
 	form := url.Values{"Action": {"SendMessage"}, "QueueUrl": {*queue}, "MessageBody": {"b"}}
-	resp, body := w.post(t, "sqs", "", form.Encode())
+	status, _, body := w.post(t, "sqs", "", form.Encode())
 	want := `<ErrorResponse xmlns="http://queue.amazonaws.com/doc/2012-11-05/"><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>` + message + `</Message></Error></ErrorResponse>`
-	if resp.StatusCode != http.StatusForbidden || body != want {
-		t.Errorf("the answer is %d %s", resp.StatusCode, body)
+	if status != http.StatusForbidden || body != want {
+		t.Errorf("the answer is %d %s", status, body)
 	}
 	if len(w.arrived) > 0 {
 		t.Error("a call reached the service")
