@@ -96,8 +96,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// What depends on something that only AWS knows passes, and the decision says so. What is denied
-// is refused all the same.
+// A request passes if the decision depends on something that only AWS knows, and the decision
+// says so. A request that a statement denies is refused all the same.
 func TestDecide_WhatOnlyAWSKnowsPasses(t *testing.T) {
 	const get = "{Effect: Allow, Action: 'dynamodb:GetItem', Resource: !GetAtt Orders.Arn}"
 	for name, test := range map[string]struct {
@@ -153,7 +153,8 @@ func TestDecide_ComparesNumbersAndDates(t *testing.T) {
 	}
 }
 
-// What a role of another stack allows is not known, so only what the template denies is refused.
+// The policies of a role of another stack are unknown, so only a Deny in the template refuses a
+// request.
 func TestDecide_RoleThatOnlyAWSKnowsPasses(t *testing.T) {
 	sam := shop(t, "{Effect: Deny, Action: 'dynamodb:DeleteTable', Resource: '*'}")
 	sam.Functions[0].Role.Unknown = []string{"its role is known only to AWS"}
@@ -197,7 +198,7 @@ func TestNew_ErrorsHaveTheirPlace(t *testing.T) {
 	}
 }
 
-// What is not checked is said at the start.
+// Notes has a line for each statement about DynamoDB or SQS that only AWS can decide.
 func TestNotes(t *testing.T) {
 	checker := newChecker(t,
 		"{Effect: Allow, Action: 'sqs:*', Resource: !ImportValue Queue}",

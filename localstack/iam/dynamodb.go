@@ -21,12 +21,13 @@ const (
 	selected               = "dynamodb:select"
 )
 
-// unknownValue stands for a value of a condition key that can't be read from the request.
+// unknownValue stands for the value of a condition key that this package can't read from the
+// request.
 const unknownValue = "\x00unknown"
 
-// dynamoDB finds out which permissions requests to DynamoDB need.
+// dynamoDB determines the permissions that calls of DynamoDB need.
 type dynamoDB struct {
-	partition map[string]string // name of the partition key, by TABLE and TABLE/index/INDEX
+	partition map[string]string // name of the partition key, by table name or TABLE/index/INDEX
 }
 
 func newDynamoDB(tables []template.Table) *dynamoDB {
@@ -49,10 +50,10 @@ func hashKey(key []template.KeyPart) string {
 	return ""
 }
 
-// item is the JSON of an item or a key.
+// item holds the attributes of an item or a key, each as JSON.
 type item map[string]json.RawMessage
 
-// oneItem are the parameters of a request for one item, or of an action in a transaction.
+// oneItem has the parameters of an operation on one item, or of an action in a transaction.
 type oneItem struct {
 	TableName    string
 	Key          item
@@ -60,7 +61,7 @@ type oneItem struct {
 	ReturnValues string
 }
 
-// input has those parameters of all operations on which permissions depend.
+// input has the parameters that permissions depend on, for all operations.
 type input struct {
 	oneItem
 	IndexName                 string
@@ -99,7 +100,7 @@ func (d *dynamoDB) requests(operation, region, account string, body []byte) ([]R
 	return requests, nil
 }
 
-// dynamoDBCall is one call of the API.
+// dynamoDBCall is one call of DynamoDB or DynamoDB Streams.
 type dynamoDBCall struct {
 	*dynamoDB
 	in                         *input
@@ -131,7 +132,6 @@ func (c *dynamoDBCall) requests() []Request {
 	return []Request{c.request(c.operation, c.table(name))}
 }
 
-// request returns a request for a resource.
 func (c *dynamoDBCall) request(action, resource string) Request {
 	return Request{Action: "dynamodb:" + action, Resource: resource, Keys: Keys{}}
 }
@@ -158,7 +158,7 @@ func tableName(name string) string {
 	return name
 }
 
-// one returns the request for one item.
+// one returns the request for an operation on one item.
 func (c *dynamoDBCall) one(action string, in oneItem) Request {
 	r := c.request(action, c.table(in.TableName))
 	key := in.Key
@@ -198,7 +198,7 @@ func value(attribute json.RawMessage) string {
 	return unknownValue
 }
 
-// many returns the request of Query or Scan. A Scan has no leading keys.
+// many returns the request of a Query or a Scan. Only a Query has leading keys.
 func (c *dynamoDBCall) many() Request {
 	resource, place := c.table(c.in.TableName), tableName(c.in.TableName)
 	whole := "ALL_ATTRIBUTES"
@@ -220,7 +220,7 @@ func (c *dynamoDBCall) many() Request {
 // equality matches "name = :value" in a KeyConditionExpression.
 var equality = regexp.MustCompile(`([#\w.-]+)\s*=\s*(:\w+)`)
 
-// queried returns the value that a Query asks for in the partition key.
+// queried returns the value of the partition key that a Query asks for.
 func (c *dynamoDBCall) queried(partition string) string {
 	if condition, ok := c.in.KeyConditions[partition]; ok && len(condition.AttributeValueList) == 1 {
 		return value(condition.AttributeValueList[0])
@@ -263,8 +263,8 @@ func (c *dynamoDBCall) batch() []Request {
 	return all
 }
 
-// inTransaction are the IAM actions of the actions in a transaction ("Using IAM with DynamoDB
-// transactions"). There is no IAM action for the transaction itself.
+// inTransaction maps an action of TransactGetItems or TransactWriteItems to the permission that it
+// needs ("Using IAM with DynamoDB transactions"). The transaction itself needs no permission.
 var inTransaction = map[string]string{
 	"Get": "GetItem", "Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem",
 }
@@ -286,9 +286,9 @@ func (c *dynamoDBCall) transaction() []Request {
 // partiQL matches the verb, the table and the index of a PartiQL statement.
 var partiQL = regexp.MustCompile(`(?is)^\s*(?:EXISTS\s*\(\s*)?(SELECT\b.*?\bFROM|INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+("[^"]+"|[\w-]+)(?:\."([^"]+)")?`)
 
-// statements returns the requests of PartiQL statements ("IAM security policies with PartiQL
-// for DynamoDB"). It does not read which items a statement is about. A statement that it can't
-// read needs a permission for all tables.
+// statements returns a request for each PartiQL statement of the call ("IAM security policies with
+// PartiQL for DynamoDB"). The leading keys are unknown. A statement that can't be parsed needs a
+// permission for all tables.
 func (c *dynamoDBCall) statements() []Request {
 	texts := []string{}
 	if c.in.Statement != "" {

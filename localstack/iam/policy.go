@@ -10,7 +10,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// statement is a statement of a policy that AWS would accept.
+// statement is a valid statement of a policy, with its conditions parsed.
 type statement struct {
 	template.Statement
 	deny       bool
@@ -18,11 +18,10 @@ type statement struct {
 	grants     map[string]*grant // by the entry that action returns; not used if the statement denies
 }
 
-// services are the services that a local run has. Permissions for any other service are not
-// checked.
+// services lists the services that run locally. Permissions for any other service are not checked.
 var services = []string{"dynamodb", "sqs"}
 
-// concerns reports whether an action or a pattern of actions is one of DynamoDB or SQS.
+// concerns reports whether an action, or a pattern of actions, belongs to DynamoDB or SQS.
 func concerns(action string) bool {
 	service, _, _ := strings.Cut(action, ":")
 	for _, s := range services {
@@ -33,7 +32,7 @@ func concerns(action string) bool {
 	return false
 }
 
-// matters reports whether a statement can decide about a request to DynamoDB or SQS.
+// matters reports whether a statement can apply to a request to DynamoDB or SQS.
 func matters(s template.Statement) bool {
 	if len(s.NotActions) > 0 {
 		return true
@@ -114,8 +113,8 @@ func (s *statement) action(request *Request) (entry string, ok bool) {
 	return "NotAction", true
 }
 
-// applies reports whether the statement applies to a request whose action it has. Unless the
-// result is yes, why says what it depends on.
+// applies reports whether the resources and the conditions of the statement match a request whose
+// action matches already. Unless the result is yes, why gives the reason.
 func (s *statement) applies(request *Request, keys Keys) (result truth, why string) {
 	switch result = s.resource(request, keys); {
 	case result == no && len(s.NotResources) > 0:

@@ -9,10 +9,10 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// principal is a function with its role.
+// principal evaluates the role of a function.
 type principal struct {
 	role       template.Role
-	session    string // ARN of the session in which Lambda runs the function
+	session    string // ARN of the assumed role under which Lambda runs the function
 	account    string
 	statements []*statement
 }

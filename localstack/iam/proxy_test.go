@@ -28,7 +28,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/iam"
 )
 
-// service answers every call with an empty object, and keeps what arrived.
+// service answers every request with an empty JSON object, and records the requests.
 type service struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -53,12 +53,12 @@ func newService(t *testing.T) *service {
 	return s
 }
 
-// world is a proxy before a service, and what the proxy said.
+// world is a proxy before a service.
 type world struct {
 	*service
 	checker *iam.Checker
 	url     string
-	said    *bytes.Buffer
+	said    *bytes.Buffer // the proxy's warnings
 	http    *http.Client
 }
 
@@ -80,7 +80,7 @@ func newWorld(t *testing.T, kind iam.Service, statements ...string) *world {
 	return w
 }
 
-// config is that of a client with an access key ID.
+// config returns the configuration of a client of the proxy with an access key ID.
 func (w *world) config(accessKeyID string) aws.Config {
 	return aws.Config{Region: "us-east-1", BaseEndpoint: &w.url, HTTPClient: w.http, RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(accessKeyID, "secret", "")}
@@ -116,10 +116,10 @@ func key(user string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"user": &types.AttributeValueMemberS{Value: user}, "order": &types.AttributeValueMemberN{Value: "1"}}
 }
 
-// A refusal reaches the SDK as that of DynamoDB does, and the service sees nothing of the call.
+// The SDK reads a refusal as an error of DynamoDB, and the refused call doesn't reach the service.
 func TestProxy_RefusesAsDynamoDBDoes(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Allow, Action: 'dynamodb:GetItem', Resource: !GetAtt Orders.Arn}")
-	client := dynamodb.NewFromConfig(w.config(iam.AccessKeyID("Shop"))) // it compares the checksum too
+	client := dynamodb.NewFromConfig(w.config(iam.AccessKeyID("Shop"))) // this client compares the checksum too
 	for range 2 {
 		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("Orders"), Item: key("alice")})
 		var api smithy.APIError
@@ -173,8 +173,9 @@ func TestProxy_RefusesAsSQSDoes(t *testing.T) {
 	}
 }
 
-// An allowed call arrives as it was sent. Only the access key ID is that of all other clients,
-// because a DynamoDB Local may keep the tables of each access key ID apart.
+// An allowed call arrives as it was sent, but for the access key ID. The proxy replaces the
+// function's by that of all other clients, because DynamoDB Local may keep the tables of each
+// access key ID apart.
 func TestProxy_PassesCallsUnchanged(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Allow, Action: 'dynamodb:PutItem', Resource: !GetAtt Orders.Arn}")
 	var sent string
@@ -243,7 +244,7 @@ func TestProxy_PassesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// A service that is gone looks like one: the connection breaks, and there is no answer.
+// If the service is gone, the proxy breaks the connection, as the service would.
 func TestProxy_BreaksTheConnectionIfTheServiceIsGone(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Allow, Action: 'dynamodb:*', Resource: '*'}")
 	w.Close()
@@ -254,7 +255,7 @@ func TestProxy_BreaksTheConnectionIfTheServiceIsGone(t *testing.T) {
 	}
 }
 
-// What a call of DynamoDB needs.
+// Each call of DynamoDB needs the permissions that AWS documents for it.
 func TestProxy_PermissionsOfDynamoDB(t *testing.T) {
 	name, other, statement := aws.String("Orders"), "arn:aws:dynamodb:us-east-1:111122223333:table/Other", aws.String
 	both := map[string]types.AttributeValue{":u": &types.AttributeValueMemberS{Value: "alice"}, ":o": &types.AttributeValueMemberN{Value: "7"}}
@@ -365,7 +366,7 @@ func TestProxy_PermissionsOfDynamoDB(t *testing.T) {
 	}
 }
 
-// uses returns what was asked for: action, resource, leading keys, and further keys.
+// uses returns the counted requests, each as action, resource, leading keys, and other keys.
 func uses(checker *iam.Checker) []string {
 	var all []string
 	for _, use := range checker.Uses() {
@@ -413,7 +414,7 @@ func TestProxy_RefusesATransactionForOneAction(t *testing.T) {
 	}
 }
 
-// What a call of SQS needs.
+// Each call of SQS needs the permissions that AWS documents for it.
 func TestProxy_PermissionsOfSQS(t *testing.T) {
 	w := newWorld(t, iam.SQS, "{Effect: Allow, Action: 'sqs:*', Resource: '*'}")
 	client := sqs.NewFromConfig(w.config(iam.AccessKeyID("Shop")))
@@ -439,7 +440,7 @@ func TestProxy_PermissionsOfSQS(t *testing.T) {
 	}
 }
 
-// A statement's leading keys are not read, so a condition on them is not decided.
+// The leading keys of a PartiQL statement are unknown, so a condition on them is undecided.
 func TestProxy_DoesNotDecideAboutTheKeysOfPartiQL(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Allow, Action: 'dynamodb:PartiQL*', Resource: '*', Condition: {'ForAllValues:StringEquals': {'dynamodb:LeadingKeys': alice}}}")
 	if _, err := w.dynamoDB(iam.AccessKeyID("Shop")).ExecuteStatement(t.Context(), &dynamodb.ExecuteStatementInput{
@@ -451,7 +452,7 @@ func TestProxy_DoesNotDecideAboutTheKeysOfPartiQL(t *testing.T) {
 	}
 }
 
-// The first call that AWS may refuse is named.
+// The proxy warns about the first call that AWS may refuse, and not about the same call again.
 func TestProxy_SaysWhatItCannotDecide(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {StringEquals: {'aws:PrincipalOrgID': o-1}}}")
 	for range 2 {

@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 )
 
-// Report writes what was refused, and which permissions were used and which not.
+// Report writes the refused requests, the permissions that were used, and those that were not.
 func (c *Checker) Report(w io.Writer) {
 	var refused, unused, used [][]string
 	for _, use := range c.Uses() {

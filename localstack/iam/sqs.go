@@ -9,7 +9,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// sqsInput has those parameters of all operations of SQS that name a queue.
+// sqsInput has the parameters that name a queue, for all operations of SQS.
 type sqsInput struct {
 	QueueURL       string `json:"QueueUrl"`
 	QueueName      string

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// policies collects the statements of a role. Nothing in a policy is an error here: what a
-// local run can't evaluate is noted as unknown, because the same template deploys.
+// policies collects the statements of a role. It reports no errors, because the template may be
+// valid on AWS: it notes as unknown whatever a local run can't evaluate.
 type policies struct {
 	reader *reader
 	role   Role
@@ -40,7 +40,7 @@ func (p *policies) ofSAM(entry *node) {
 	}
 }
 
-// managed reads the ARN or name of a managed policy, which AWS or the template defines.
+// managed reads the managed policy with a name or ARN. AWS or the template defines the policy.
 func (p *policies) managed(entry *node) {
 	if entry.kind == call && entry.fn == "Ref" {
 		if own := p.reader.resources.field(entry.arg.text); typeOf(own) == "AWS::IAM::ManagedPolicy" {
@@ -56,8 +56,8 @@ func (p *policies) managed(entry *node) {
 	p.awsManaged(entry, value.text)
 }
 
-// attached reads a policy that is a resource of its own, unless the resource has a condition
-// that does not hold.
+// attached reads a policy that is a resource of its own, unless the Condition of the resource does
+// not hold.
 func (p *policies) attached(logicalID string, policy *node) {
 	exists := false
 	p.reader.optional(func() (err error) { // if the condition is not known, Read fails at the policy itself
@@ -129,7 +129,8 @@ func (s *Statement) unknownCondition(operator string, keys *node) {
 	s.Conditions = append(s.Conditions, Condition{Operator: operator})
 }
 
-// texts returns the texts of a value or of a list. It notes in unknown what only AWS knows.
+// texts returns the texts of a value or of a list. If only AWS knows one of them, texts leaves it
+// out and sets unknown to the reason.
 func (r *reader) texts(n *node, unknown *string) []string {
 	var all []string
 	for _, item := range r.entries(n) {
@@ -152,10 +153,10 @@ func (r *reader) texts(n *node, unknown *string) []string {
 	return all
 }
 
-// foreign returns an ARN in place of a value that refers to resources of this template, none of
-// them a table or a queue. A local run doesn't know the attributes of such resources, such as
-// topics, and doesn't have to: no request to DynamoDB or SQS can mean them. It returns "" for
-// any other value.
+// foreign returns a placeholder ARN for a value that refers only to resources other than tables and
+// queues, such as topics. A local run doesn't know the attributes of these resources and doesn't
+// need them, because no request to DynamoDB or SQS concerns them. For any other value, foreign
+// returns "".
 func (r *reader) foreign(n *node) string {
 	arn := ""
 	for _, name := range references(n) {
@@ -206,8 +207,8 @@ func references(n *node) []string {
 	return all
 }
 
-// known evaluates a value that a local run can do without. If only AWS knows the value, known
-// says why.
+// known evaluates a value that a local run can do without. If only AWS knows the value, why says
+// so.
 func (r *reader) known(n *node) (value *node, why string) {
 	why = r.optional(func() (err error) {
 		value, err = r.value(n)
@@ -216,8 +217,8 @@ func (r *reader) known(n *node) (value *node, why string) {
 	return value, why
 }
 
-// optional evaluates what a local run can do without. If only AWS knows it, optional says why,
-// and does not report a missing parameter as Read otherwise would.
+// optional calls evaluate for a value that a local run can do without. It returns the error of
+// evaluate as a text. A missing parameter is such an error, and does not make Read fail.
 func (r *reader) optional(evaluate func() error) (why string) {
 	before := r.missing
 	err := evaluate()
@@ -250,8 +251,8 @@ func (r *reader) branch(n *node) *node {
 	return n
 }
 
-// entries returns the items of a list, or n itself if it is no list. Items that a condition
-// removes are missing.
+// entries returns the items of a list, or n itself if it is no list. It leaves out the items that
+// a condition removes.
 func (r *reader) entries(n *node) []*node {
 	n = r.branch(n)
 	switch {
