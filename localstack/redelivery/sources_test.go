@@ -13,15 +13,15 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 )
 
-// source is an event source as Lambda's poller or its own invocations are seen by a
-// function.
+// source is an event source as a function sees it: the events it delivers, and what it does after
+// each answer.
 type source struct {
 	name    string
 	kind    Source
 	ordered bool // within a group
-	stream  bool // goes on from the lowest failure
+	stream  bool // delivers again everything from the first failure on
 	single  bool // one message in each event, whose failure is the invocation's error
-	// event is an event of messages with their places in the order of sending.
+	// event returns an event with messages, given their places in the order of sending.
 	event func(batch []idemtest.Message, places []int) any
 	// itemIdentifier returns what an answer names a message by, as JSON. Default: the
 	// sequence number for a stream, otherwise the message's name.
@@ -99,7 +99,7 @@ func (s source) identifier(m idemtest.Message, place int) string {
 	return strconv.Quote(m.ID)
 }
 
-// errorType is that of an invocation that failed.
+// errorType returns the error type of a failed invocation, or "".
 func errorType(r emulator.Result) string {
 	var e struct{ ErrorType string }
 	if r.FunctionError == "" || json.Unmarshal(r.Payload, &e) != nil {
@@ -108,7 +108,8 @@ func errorType(r emulator.Result) string {
 	return e.ErrorType
 }
 
-// read takes a result for what it tells the source.
+// read sets what the result of an invocation tells the source. nameOf maps the identifiers in the
+// answer to the names of messages.
 func (s source) read(d *Delivery, r emulator.Result, nameOf map[string]string) {
 	kind := errorType(r)
 	d.TimedOut = kind == "Sandbox.Timedout"
@@ -137,7 +138,7 @@ func (s source) read(d *Delivery, r emulator.Result, nameOf map[string]string) {
 	}
 }
 
-// again is what of a batch the source delivers again after an answer.
+// again returns the messages of a batch that the source delivers again.
 func (s source) again(d Delivery) []string {
 	if d.Lost || d.Odd != "" {
 		return d.Batch

@@ -28,23 +28,23 @@ import (
 )
 
 const (
-	// timeout is the function's: long enough for a busy machine to run a batch in, and
-	// short, since the lease of an attempt that died lasts until its end.
+	// timeout is the function's timeout. A batch must fit into it on a busy machine. It is
+	// short, because the lease of an attempt that died outlasts the timeout.
 	timeout = 5 * time.Second
-	// maxSkew is little, since all clocks here are one.
+	// maxSkew is small, because all processes share one clock.
 	maxSkew = 200 * time.Millisecond
 	// minRunTime is the guard's default.
 	minRunTime = time.Second
-	// patience bounds every wait for something that is to happen.
+	// patience is the time limit for anything that a test waits for.
 	patience = 60 * time.Second
 
-	// sideBySide is how many tests run at once: they mostly wait for leases to end.
+	// sideBySide is the number of tests that run at once. They mostly wait for leases to end.
 	sideBySide = 16
 
 	function = "Consumer"
 )
 
-// bootstrap is the consumer, built as functions that deploy are.
+// bootstrap is the path of the consumer's binary, built like those that deploy.
 var bootstrap string
 
 func TestMain(m *testing.M) {
@@ -74,7 +74,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// world is one function, its tables, and a source that sends it messages.
+// world holds one function, its tables, and a source that delivers messages to the function.
 type world struct {
 	source   source
 	emulator *emulator.Emulator
@@ -90,8 +90,7 @@ type world struct {
 	kills      int
 }
 
-// newWorld starts a function that is to get these messages. Its environment may have
-// more.
+// newWorld starts a function for these messages, with more variables in its environment.
 func newWorld(t *testing.T, s source, sent []Message, more map[string]string) *world {
 	t.Helper()
 	server := ddblocal.ForTest(t)
@@ -269,7 +268,7 @@ func (w *world) counts(t *testing.T, names []string) map[string]Count {
 	return counts
 }
 
-// books are those of the whole world. No delivery is under way.
+// books returns the books of all deliveries. No delivery may be in progress.
 func (w *world) books(t *testing.T) Books {
 	t.Helper()
 	counts, order, err := w.ledger.Everything(t.Context())
@@ -306,8 +305,7 @@ func (w *world) wantRuns(t *testing.T, want map[string]int) {
 	}
 }
 
-// busy are the processes that have an invocation which has reached the consumer's
-// own code.
+// busy returns the processes with an invocation that has reached the consumer's own code.
 func (w *world) busy(t *testing.T) []emulator.Process {
 	t.Helper()
 	var all []emulator.Process
@@ -362,7 +360,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// logbook is what the function logged.
+// logbook is a log that can be read while the function writes to it.
 type logbook struct {
 	mu sync.Mutex
 	b  bytes.Buffer
