@@ -242,15 +242,21 @@ func (u user) expectNoRecord(t *testing.T) {
 // awaitRecord waits until the record of a running request exists.
 func (u user) awaitRecord(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	await(t, 20*time.Second, "a request under way has a record", func() bool { return len(u.records(t)) > 0 })
+}
+
+// await waits until a condition holds. The test fails if the condition doesn't hold in time.
+func await(t *testing.T, limit time.Duration, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	for len(u.records(t)) == 0 {
+	for !holds() {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			t.Fatal("a request under way has no record after 20 s")
+			t.Fatalf("still waiting, after %v, until %s", limit, what)
 		}
 	}
 }

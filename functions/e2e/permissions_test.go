@@ -19,7 +19,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// exercise sends requests that make all functions do everything that they do in production.
+// exercise makes every function do everything that it does in production.
 func exercise(t *testing.T) {
 	t.Helper()
 	u := newUser(t)
@@ -41,7 +41,7 @@ func exercise(t *testing.T) {
 	awaitMail(t, payment)
 }
 
-// leaveLease leaves a lease whose attempt died an hour ago.
+// leaveLease leaves the lease of an attempt that died an hour ago.
 func leaveLease(t *testing.T) {
 	t.Helper()
 	store := dynamostore.New(everything.Database().Client(), everything.Table("IdempotencyTable"), func(o *dynamostore.Options) {
@@ -61,29 +61,18 @@ func leaveLease(t *testing.T) {
 	})
 }
 
-// awaitMail waits until the payer of a payment has been told, which is when the stream and the
-// queue have been read.
+// awaitMail waits for the mail about a payment. By then, the functions that read the table's
+// stream and the queue have run.
 func awaitMail(t *testing.T, payment string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	told := func() bool {
+	await(t, time.Minute, "the payer has a mail about "+payment, func() bool {
 		for _, mail := range everything.Mailer().Effects() {
 			if mail.Payment == payment {
 				return true
 			}
 		}
 		return false
-	}
-	for !told() {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("no mail about %s after a minute", payment)
-		}
-	}
+	})
 }
 
 // withoutAction returns a copy of a template in which one statement of a function's role lacks
@@ -160,7 +149,7 @@ func refuses(checker *iam.Checker, use iam.Use, action string, resources []strin
 // its log names what is missing.
 func TestS1_MissingPermissionIsNamed(t *testing.T) {
 	u := newUser(t)
-	var log bytes.Buffer // only the emulator writes to it; read after the stack has stopped
+	var log bytes.Buffer // read after the stack has stopped
 	s, err := stack.Start(t.Context(), stack.Options{FunctionLog: &log, Change: func(sam *template.Template) {
 		remove(sam.Function("TransfersFunction"), "dynamodb:PutItem", "IdempotencyTable")
 		remove(sam.Function("PaymentsFunction"), "dynamodb:UpdateItem", "AccountsTable")

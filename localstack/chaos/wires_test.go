@@ -128,11 +128,11 @@ func (w *wires) classify(r *proxy.Request) (kind, string) {
 	return "", ""
 }
 
-// text is an attribute that may be a string.
+// text is a DynamoDB attribute; S is empty unless the attribute is a string.
 type text struct{ S string }
 
-// keyOf returns the key of the request whose record has this scope. It returns "" for the record
-// of a reservation, which is an inner call of a transfer's handler and has the same user.
+// keyOf returns the key of the request whose record has this scope, or "" for the record of a
+// reservation. A reservation is an inner call of a transfer's handler, with the same user.
 func keyOf(scope string) string {
 	if !strings.Contains(scope, " POST ") {
 		return ""
@@ -140,5 +140,5 @@ func keyOf(scope string) string {
 	return userOf(scope, "|")
 }
 
-// userOf returns what follows the last separator.
+// userOf returns the text after the last separator.
 func userOf(s, separator string) string { return s[strings.LastIndex(s, separator)+1:] }

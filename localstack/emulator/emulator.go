@@ -394,7 +394,7 @@ func (e *Emulator) pool(function string) *pool {
 }
 
 func (e *Emulator) arn(functionName string) string {
-	return fmt.Sprintf("arn:aws:lambda:%s:%s:function:%s", e.options.Region, e.accountID(), functionName)
+	return template.ARN("lambda", e.options.Region, e.accountID(), "function:"+functionName)
 }
 
 func (e *Emulator) accountID() string {

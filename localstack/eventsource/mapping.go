@@ -79,7 +79,7 @@ func isFIFO(queue string) bool { return strings.HasSuffix(queue, ".fifo") }
 func (m *mapping) region() string { return cmp.Or(m.options.Template.Region, "us-east-1") }
 
 func (m *mapping) functionARN() string {
-	return "arn:aws:lambda:" + m.region() + ":" + cmp.Or(m.options.Template.AccountID, "000000000000") + ":function:" + m.function.Name
+	return template.ARN("lambda", m.region(), cmp.Or(m.options.Template.AccountID, "000000000000"), "function:"+m.function.Name)
 }
 
 // maxPayload is what an invocation can take ("Lambda quotas": 6 MB).

@@ -11,7 +11,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// A request that was sent arrives, even if its sender has gone: DynamoDB would have got it too.
+// The proxy delivers a request even if its sender is gone, because DynamoDB would receive it too.
 func TestProxy_DeliversForASenderThatHasGone(t *testing.T) {
 	arrived := 0
 	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived++ }))

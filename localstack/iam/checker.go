@@ -9,8 +9,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// Checker decides what the functions of a template may do, and counts what they do. Its methods
-// are safe for concurrent use.
+// Checker decides which requests the functions of a template may make, and counts the requests.
+// Its methods are safe for concurrent use.
 type Checker struct {
 	template   *template.Template
 	principals map[string]*principal // by logical ID
@@ -25,9 +25,9 @@ type useKey struct {
 	allowed                    bool
 }
 
-// New reads the policies of all functions. It returns an error for a policy that AWS would
-// refuse, such as one with a name in place of an ARN, and for a condition operator that it does
-// not know. The error has the place in the template.
+// New returns a Checker for the functions of a template. It returns an error for a policy that AWS
+// would refuse, such as one with a name in place of an ARN, and for an unknown condition
+// operator. The error has the place of the statement in the template.
 func New(t *template.Template) (*Checker, error) {
 	c := &Checker{template: t, principals: map[string]*principal{}, dynamoDB: newDynamoDB(t.Tables), uses: map[useKey]Use{}}
 	var errs []error
@@ -42,8 +42,8 @@ func New(t *template.Template) (*Checker, error) {
 	return c, nil
 }
 
-// Notes says what is not checked although the template asks for it: a line for each role of
-// which only AWS knows all policies, and for each condition key that only AWS knows.
+// Notes returns a line for each part of the policies that can't be checked: a role of which only
+// AWS knows all policies, a value or a condition key that only AWS knows.
 func (c *Checker) Notes() []string {
 	var notes []string
 	for _, f := range c.template.Functions {
@@ -59,7 +59,7 @@ func (c *Checker) Notes() []string {
 				notes = append(notes, fmt.Sprintf("%s: this statement of %s has a value that only AWS knows: %s", s.At, f.LogicalID, s.Unknown))
 			}
 			for _, condition := range s.conditions {
-				if !decidable(condition.key) {
+				if condition.key != "" && !decidable(condition.key) {
 					notes = append(notes, fmt.Sprintf("%s: the condition %s of %s is not checked, because only AWS knows its key", s.At, condition.text, f.LogicalID))
 				}
 			}
@@ -68,8 +68,8 @@ func (c *Checker) Notes() []string {
 	return notes
 }
 
-// Decide reports what the policies of a function say about a request. It panics if the template
-// has no function with this logical ID.
+// Decide evaluates the policies of a function, given its logical ID, for a request. It panics if
+// the template has no such function. Decide does not count the request.
 func (c *Checker) Decide(function string, r Request) Decision {
 	p := c.principals[function]
 	if p == nil {
@@ -78,7 +78,8 @@ func (c *Checker) Decide(function string, r Request) Decision {
 	return p.decide(&r)
 }
 
-// count counts a request. It reports whether the request is the first of its kind.
+// count counts a request. It reports whether the request is the first with its function, action,
+// resource and result.
 func (c *Checker) count(function string, r Request, d Decision) (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,10 +96,10 @@ func (c *Checker) count(function string, r Request, d Decision) (first bool) {
 	return !seen
 }
 
-// CheckSources returns an error if the role of a function may not do what Lambda does with it
-// to read the function's queues and streams, and to send to an OnFailure destination. AWS
-// refuses to create such a mapping ("Using Lambda with Amazon SQS", "Using AWS Lambda with
-// Amazon DynamoDB", each under permissions).
+// CheckSources returns an error if the role of a function lacks a permission that Lambda needs to
+// read the function's queues and streams, or to send to an OnFailure queue. AWS refuses to
+// create such an event source mapping ("Using Lambda with Amazon SQS" and "Using AWS Lambda with
+// Amazon DynamoDB", under permissions).
 func (c *Checker) CheckSources() error {
 	var errs []error
 	for _, f := range c.template.Functions {

@@ -19,10 +19,10 @@ type condition struct {
 	set      string // ForAllValues, ForAnyValue, or empty
 	ifExists bool
 	negated  bool
-	test     func(have, want string) bool // whether a request's value matches one of the policy; nil for the operator Null
+	test     func(have, want string) bool // reports whether a request's value matches a value of the policy; nil for the operator Null
 }
 
-// tests are the operators that compare values, without those that negate them.
+// tests maps an operator to the comparison of a request's value with a value of the policy.
 var tests = map[string]func(have, want string) bool{
 	"StringEquals":           exactly,
 	"StringEqualsIgnoreCase": func(have, want string) bool { return strings.EqualFold(have, unquote(want)) },
@@ -44,12 +44,12 @@ var tests = map[string]func(have, want string) bool{
 	"DateGreaterThan":       date(func(c int) bool { return c > 0 }),
 	"DateGreaterThanEquals": date(func(c int) bool { return c >= 0 }),
 
-	// No request here has an address that AWS would see, so the key is undecided before the
-	// value matters.
+	// Only AWS knows the client's IP address, so a condition on the address is undecided before
+	// anything is compared.
 	"IpAddress": func(string, string) bool { return false },
 }
 
-// negations are the operators that are true if no value matches.
+// negations maps an operator that holds if no value matches to the operator that it negates.
 var negations = map[string]string{
 	"StringNotEquals": "StringEquals", "StringNotEqualsIgnoreCase": "StringEqualsIgnoreCase", "StringNotLike": "StringLike",
 	"ArnNotEquals": "ArnEquals", "ArnNotLike": "ArnLike", "NumericNotEquals": "NumericEquals", "DateNotEquals": "DateEquals",
@@ -90,10 +90,13 @@ func moment(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// newCondition returns an error for an operator that is not known: a condition that is not
-// understood must neither allow nor refuse anything.
+// newCondition returns an error for an unknown operator, because an unknown condition must neither
+// allow nor refuse anything.
 func newCondition(from template.Condition) (condition, error) {
 	c := condition{text: from.Operator + " " + from.Key, key: strings.ToLower(from.Key), values: from.Values}
+	if c.key == "" {
+		return c, nil // only AWS knows the condition, and holds returns undecided
+	}
 	operator := from.Operator
 	for _, set := range []string{"ForAllValues", "ForAnyValue"} {
 		if rest, ok := strings.CutPrefix(operator, set+":"); ok {

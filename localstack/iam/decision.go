@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// Request is what one call needs a permission for. A call of the API may need several.
+// Request is an action on a resource, for which a function needs a permission. One call of an API
+// may consist of several requests, such as the actions of a transaction.
 type Request struct {
 	Action   string // such as dynamodb:PutItem
 	Resource string // an ARN
-	Keys     Keys   // the condition keys of this request, beside those that every request has
+	Keys     Keys   // condition keys of this request; those that every request has are added
 }
 
-// Decision is what the policies of a function say about a request.
+// Decision is the result of evaluating the policies of a function for a request.
 type Decision struct {
 	Allowed bool
 
@@ -20,19 +21,20 @@ type Decision struct {
 	// ("Troubleshoot access denied error messages").
 	Message string
 
-	// Reason says which statement decided, or came closest to it. It is for a log.
+	// Reason names the statement that denies the request, or the statement that would come
+	// closest to allowing it. It is for a log.
 	Reason string
 
-	// Undecided says what AWS may decide otherwise, because it depends on something that
-	// only AWS knows. It is empty if the policies decide.
+	// Undecided says why AWS may refuse a request that is allowed here: the decision depends
+	// on something that only AWS knows. It is empty if the policies decide.
 	Undecided string
 
 	used []*grant // the permissions that allow the request
 }
 
-// decide evaluates a request as the page "Policy evaluation logic" describes it for one account
-// without other policies than those of the role: a statement with Deny wins, and without any
-// statement that allows the request it is refused.
+// decide evaluates a request as the page "Policy evaluation logic" describes it for a role
+// without other policies: a statement with Deny wins, and a request that no statement allows is
+// refused.
 func (p *principal) decide(r *Request) Decision {
 	keys := p.keys(r)
 	var used []*grant
@@ -47,7 +49,7 @@ func (p *principal) decide(r *Request) Decision {
 		case result == yes && s.deny:
 			return Decision{Message: p.message(r, "with an explicit deny in an identity-based policy"), Reason: s.At + " denies it"}
 		case result == yes:
-			used = append(used, p.grants[grantKey{s, entry}])
+			used = append(used, s.grants[entry])
 		case result == undecided && s.deny:
 			maybeDenied = s.At + ": " + why
 		case result == undecided:
@@ -70,13 +72,12 @@ func (p *principal) decide(r *Request) Decision {
 	}
 }
 
-// message returns the text of the error of AWS.
+// message returns the message of AWS's error for a refused request.
 func (p *principal) message(r *Request, because string) string {
 	return "User: " + p.session + " is not authorized to perform: " + p.spelling(r) + " on resource: " + r.Resource + " " + because
 }
 
-// spelling returns the action as the service writes it in its errors: SQS writes it in lower
-// case.
+// spelling returns the action as the service spells it in its errors. SQS uses lower case.
 func (p *principal) spelling(r *Request) string {
 	if strings.HasPrefix(r.Action, "sqs:") {
 		return strings.ToLower(r.Action)

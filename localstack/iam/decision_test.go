@@ -96,8 +96,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// What depends on something that only AWS knows passes, and the decision says so. What is denied
-// is refused all the same.
+// A request passes if the decision depends on something that only AWS knows, and the decision
+// says so. A request that a statement denies is refused all the same.
 func TestDecide_WhatOnlyAWSKnowsPasses(t *testing.T) {
 	const get = "{Effect: Allow, Action: 'dynamodb:GetItem', Resource: !GetAtt Orders.Arn}"
 	for name, test := range map[string]struct {
@@ -107,6 +107,12 @@ func TestDecide_WhatOnlyAWSKnowsPasses(t *testing.T) {
 	}{
 		"a condition":                            {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {IpAddress: {'aws:SourceIp': 10.0.0.0/8}}}"}, true, "IpAddress aws:SourceIp"},
 		"a condition that fails":                 {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {IpAddress: {'aws:SourceIp': 10.0.0.0/8}, Bool: {'aws:SecureTransport': false}}}"}, false, ""},
+		"a condition that fails first":           {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {Bool: {'aws:SecureTransport': false}, IpAddress: {'aws:SourceIp': 10.0.0.0/8}}}"}, false, ""},
+		"a condition for another resource":       {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: !GetAtt Mails.Arn, Condition: {IpAddress: {'aws:SourceIp': 10.0.0.0/8}}}"}, false, ""},
+		"a variable in a condition":              {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {ArnEquals: {'aws:PrincipalArn': '${aws:PrincipalTag/arn}'}}}"}, true, "ArnEquals aws:PrincipalArn"},
+		"a variable beside the value":            {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {ArnEquals: {'aws:PrincipalArn': ['${aws:PrincipalTag/arn}', 'arn:aws:iam::000000000000:role/ShopRole']}}}"}, true, ""},
+		"conditions of a deny, by a macro":       {[]string{get, "{Effect: Deny, Action: 'dynamodb:*', Resource: '*', Condition: {'Fn::Transform': {Name: AWS::Include}}}"}, true, "the conditions are !Transform"},
+		"the keys of a condition, by a macro":    {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {StringEquals: {'Fn::Transform': {Name: AWS::Include}}}}"}, true, "the conditions are !Transform"},
 		"a condition of a deny":                  {[]string{get, "{Effect: Deny, Action: 'dynamodb:*', Resource: '*', Condition: {StringEquals: {'aws:PrincipalOrgID': o-1}}}"}, true, "aws:PrincipalOrgID"},
 		"a variable":                             {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: 'arn:aws:dynamodb:*:*:table/${aws:PrincipalTag/team}'}"}, true, "only AWS knows"},
 		"a variable, and a condition that fails": {[]string{"{Effect: Allow, Action: 'dynamodb:*', Resource: 'arn:aws:dynamodb:*:*:table/${aws:PrincipalTag/team}', Condition: {Bool: {'aws:SecureTransport': false}}}"}, false, ""},
@@ -126,7 +132,29 @@ func TestDecide_WhatOnlyAWSKnowsPasses(t *testing.T) {
 	}
 }
 
-// What a role of another stack allows is not known, so only what the template denies is refused.
+// The comparisons of numbers and dates are true for a smaller, the same or a larger value.
+func TestDecide_ComparesNumbersAndDates(t *testing.T) {
+	for operator, test := range map[string]struct{ smaller, same, larger bool }{
+		"Equals": {same: true}, "NotEquals": {smaller: true, larger: true},
+		"LessThan": {smaller: true}, "LessThanEquals": {smaller: true, same: true},
+		"GreaterThan": {larger: true}, "GreaterThanEquals": {same: true, larger: true},
+	} {
+		for kind, values := range map[string]struct{ smaller, same, larger, of string }{
+			"Numeric": {"9", "10.0", "10.5", "10"},
+			"Date":    {"2019-12-31T23:59Z", "1577836800", "2020-01-02", "2020-01-01T00:00:00Z"},
+		} {
+			checker := newChecker(t, "{Effect: Allow, Action: 'dynamodb:GetItem', Resource: '*', Condition: {"+kind+operator+": {'dynamodb:Select': '"+values.of+"'}}}")
+			for value, want := range map[string]bool{values.smaller: test.smaller, values.same: test.same, values.larger: test.larger} {
+				if d := checker.Decide("Shop", iam.Request{Action: "dynamodb:GetItem", Resource: orders, Keys: iam.Keys{"dynamodb:select": {value}}}); d.Allowed != want {
+					t.Errorf("%s%s %s allows %s: %v; want %v", kind, operator, values.of, value, d.Allowed, want)
+				}
+			}
+		}
+	}
+}
+
+// The policies of a role of another stack are unknown, so only a Deny in the template refuses a
+// request.
 func TestDecide_RoleThatOnlyAWSKnowsPasses(t *testing.T) {
 	sam := shop(t, "{Effect: Deny, Action: 'dynamodb:DeleteTable', Resource: '*'}")
 	sam.Functions[0].Role.Unknown = []string{"its role is known only to AWS"}
@@ -170,7 +198,7 @@ func TestNew_ErrorsHaveTheirPlace(t *testing.T) {
 	}
 }
 
-// What is not checked is said at the start.
+// Notes has a line for each statement about DynamoDB or SQS that only AWS can decide.
 func TestNotes(t *testing.T) {
 	checker := newChecker(t,
 		"{Effect: Allow, Action: 'sqs:*', Resource: !ImportValue Queue}",
@@ -181,5 +209,13 @@ func TestNotes(t *testing.T) {
 	if strings.Count(notes, "\n") != 1 || !strings.Contains(notes, "template.yaml:8:15: ") || !strings.Contains(notes, "template.yaml:9:15: ") ||
 		!strings.Contains(notes, "StringEquals aws:PrincipalOrgID of Shop is not checked") {
 		t.Errorf("the notes are %s", notes)
+	}
+}
+
+// Conditions that only AWS knows have no keys to name.
+func TestNotes_ConditionsByAMacro(t *testing.T) {
+	notes := newChecker(t, "{Effect: Deny, Action: 'sqs:*', Resource: '*', Condition: {'Fn::Transform': {Name: AWS::Include}}}").Notes()
+	if want := "template.yaml:8:15: this statement of Shop has a value that only AWS knows: the conditions are !Transform"; len(notes) != 1 || notes[0] != want {
+		t.Errorf("the notes are %q; want %q", notes, want)
 	}
 }

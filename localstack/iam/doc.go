@@ -1,5 +1,6 @@
-// Package iam checks what the functions of a SAM template do against the policies of their
-// roles, and refuses the rest as AWS does: for running SAM applications on this machine.
+// Package iam checks the calls of functions to DynamoDB and SQS against the policies of their
+// roles in a SAM template. A [Proxy] refuses the calls that AWS would refuse, so that a local run
+// shows missing permissions.
 //
 //	sam, err := template.Read("template.yaml", template.Options{})
 //	checker, err := iam.New(sam)
@@ -7,11 +8,11 @@
 //	proxy, err := checker.Start(iam.DynamoDB, "http://127.0.0.1:8000", "local", os.Stderr)
 //	defer proxy.Close()
 //
-// Each function must have an access key ID of its own, [AccessKeyID], and proxy.URL() as its
-// endpoint of DynamoDB.
+// Each function must run with the access key ID that [AccessKeyID] returns for it, and with
+// proxy.URL() as its endpoint of DynamoDB.
 //
-// Only identity-based policies count: those of the role, inline or managed, and those that SAM
-// adds. If a decision depends on something that only AWS knows, such as a managed policy of
-// the account or a condition on the address of the caller, a request passes, and the proxy says
-// so. IAM.md lists what is checked.
+// Only identity-based policies count: the inline and managed policies of the role, and the
+// policies that SAM adds. If a decision depends on something that only AWS knows, such as a
+// managed policy of the account or a condition on the client's IP address, the request passes,
+// and the proxy writes a warning. IAM.md lists what is checked.
 package iam

@@ -1,6 +1,7 @@
 package iam
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -20,12 +21,13 @@ const (
 	selected               = "dynamodb:select"
 )
 
-// unknownValue stands for a value of a condition key that can't be read from the request.
+// unknownValue stands for the value of a condition key that this package can't read from the
+// request.
 const unknownValue = "\x00unknown"
 
-// dynamoDB finds out which permissions requests to DynamoDB need.
+// dynamoDB determines the permissions that calls of DynamoDB need.
 type dynamoDB struct {
-	partition map[string]string // name of the partition key, by TABLE and TABLE/index/INDEX
+	partition map[string]string // name of the partition key, by table name or TABLE/index/INDEX
 }
 
 func newDynamoDB(tables []template.Table) *dynamoDB {
@@ -48,10 +50,10 @@ func hashKey(key []template.KeyPart) string {
 	return ""
 }
 
-// item is the JSON of an item or a key.
+// item holds the attributes of an item or a key, each as JSON.
 type item map[string]json.RawMessage
 
-// oneItem are the parameters of a request for one item, or of an action in a transaction.
+// oneItem has the parameters of an operation on one item, or of an action in a transaction.
 type oneItem struct {
 	TableName    string
 	Key          item
@@ -59,7 +61,7 @@ type oneItem struct {
 	ReturnValues string
 }
 
-// input has those parameters of all operations on which permissions depend.
+// input has the parameters that permissions depend on, for all operations.
 type input struct {
 	oneItem
 	IndexName                 string
@@ -98,7 +100,7 @@ func (d *dynamoDB) requests(operation, region, account string, body []byte) ([]R
 	return requests, nil
 }
 
-// dynamoDBCall is one call of the API.
+// dynamoDBCall is one call of DynamoDB or DynamoDB Streams.
 type dynamoDBCall struct {
 	*dynamoDB
 	in                         *input
@@ -126,19 +128,10 @@ func (c *dynamoDBCall) requests() []Request {
 	case "ListStreams":
 		return []Request{c.request(c.operation, c.table(c.in.TableName)+"/stream/*")}
 	}
-	name := c.in.TableName
-	for _, arn := range []string{c.in.ResourceArn, c.in.TableArn} {
-		if arn != "" {
-			name = arn
-		}
-	}
-	if name == "" {
-		name = "*" // as in AWS's errors for ListTables
-	}
+	name := cmp.Or(c.in.TableArn, c.in.ResourceArn, c.in.TableName, "*") // * as in AWS's errors for ListTables
 	return []Request{c.request(c.operation, c.table(name))}
 }
 
-// request returns a request for a resource.
 func (c *dynamoDBCall) request(action, resource string) Request {
 	return Request{Action: "dynamodb:" + action, Resource: resource, Keys: Keys{}}
 }
@@ -148,15 +141,13 @@ func (c *dynamoDBCall) table(name string) string {
 	if strings.HasPrefix(name, "arn:") {
 		return name
 	}
-	return "arn:aws:dynamodb:" + c.region + ":" + c.account + ":table/" + name
+	return template.ARN("dynamodb", c.region, c.account, "table/"+name)
 }
 
-// stream returns the ARN of a stream as the template has it: DynamoDB Local has another Region
-// and account in it, and its label is not known before the table exists.
+// stream returns the ARN that the template has for a stream, given the ARN from DynamoDB Local,
+// which has another Region, account and label.
 func (c *dynamoDBCall) stream(arn string) string {
-	_, rest, _ := strings.Cut(arn, ":table/")
-	name, _, _ := strings.Cut(rest, "/stream/")
-	return c.table(name) + "/stream/local"
+	return template.StreamARN(c.table(template.TableOfStream(arn)))
 }
 
 // tableName returns the name in a table's ARN, or the name itself.
@@ -167,7 +158,7 @@ func tableName(name string) string {
 	return name
 }
 
-// one returns the request for one item.
+// one returns the request for an operation on one item.
 func (c *dynamoDBCall) one(action string, in oneItem) Request {
 	r := c.request(action, c.table(in.TableName))
 	key := in.Key
@@ -176,7 +167,7 @@ func (c *dynamoDBCall) one(action string, in oneItem) Request {
 	}
 	r.Keys[leadingKeys] = []string{c.leading(in.TableName, key)}
 	if c.operation == action && action != "GetItem" {
-		r.Keys[returnValues] = []string{or(in.ReturnValues, "NONE")}
+		r.Keys[returnValues] = []string{cmp.Or(in.ReturnValues, "NONE")}
 	}
 	return r
 }
@@ -207,7 +198,7 @@ func value(attribute json.RawMessage) string {
 	return unknownValue
 }
 
-// many returns the request of Query or Scan. A Scan has no leading keys.
+// many returns the request of a Query or a Scan. Only a Query has leading keys.
 func (c *dynamoDBCall) many() Request {
 	resource, place := c.table(c.in.TableName), tableName(c.in.TableName)
 	whole := "ALL_ATTRIBUTES"
@@ -219,7 +210,7 @@ func (c *dynamoDBCall) many() Request {
 		whole = "SPECIFIC_ATTRIBUTES"
 	}
 	r := c.request(c.operation, resource)
-	r.Keys[selected] = []string{or(c.in.Select, whole)} // the defaults of the parameter Select
+	r.Keys[selected] = []string{cmp.Or(c.in.Select, whole)} // the defaults of the parameter Select
 	if c.operation == "Query" {
 		r.Keys[leadingKeys] = []string{c.queried(c.partition[place])}
 	}
@@ -229,13 +220,13 @@ func (c *dynamoDBCall) many() Request {
 // equality matches "name = :value" in a KeyConditionExpression.
 var equality = regexp.MustCompile(`([#\w.-]+)\s*=\s*(:\w+)`)
 
-// queried returns the value that a Query asks for in the partition key.
+// queried returns the value of the partition key that a Query asks for.
 func (c *dynamoDBCall) queried(partition string) string {
 	if condition, ok := c.in.KeyConditions[partition]; ok && len(condition.AttributeValueList) == 1 {
 		return value(condition.AttributeValueList[0])
 	}
 	for _, match := range equality.FindAllStringSubmatch(c.in.KeyConditionExpression, -1) {
-		if name := or(c.in.ExpressionAttributeNames[match[1]], match[1]); partition != "" && name == partition {
+		if name := cmp.Or(c.in.ExpressionAttributeNames[match[1]], match[1]); partition != "" && name == partition {
 			return value(c.in.ExpressionAttributeValues[match[2]])
 		}
 	}
@@ -272,8 +263,8 @@ func (c *dynamoDBCall) batch() []Request {
 	return all
 }
 
-// inTransaction are the IAM actions of the actions in a transaction ("Using IAM with DynamoDB
-// transactions"). There is no IAM action for the transaction itself.
+// inTransaction maps an action of TransactGetItems or TransactWriteItems to the permission that it
+// needs ("Using IAM with DynamoDB transactions"). The transaction itself needs no permission.
 var inTransaction = map[string]string{
 	"Get": "GetItem", "Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem",
 }
@@ -295,9 +286,9 @@ func (c *dynamoDBCall) transaction() []Request {
 // partiQL matches the verb, the table and the index of a PartiQL statement.
 var partiQL = regexp.MustCompile(`(?is)^\s*(?:EXISTS\s*\(\s*)?(SELECT\b.*?\bFROM|INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+("[^"]+"|[\w-]+)(?:\."([^"]+)")?`)
 
-// statements returns the requests of PartiQL statements ("IAM security policies with PartiQL
-// for DynamoDB"). It does not read which items a statement is about. A statement that it can't
-// read needs a permission for all tables.
+// statements returns a request for each PartiQL statement of the call ("IAM security policies with
+// PartiQL for DynamoDB"). The leading keys are unknown. A statement that can't be parsed needs a
+// permission for all tables.
 func (c *dynamoDBCall) statements() []Request {
 	texts := []string{}
 	if c.in.Statement != "" {
@@ -326,11 +317,4 @@ func (c *dynamoDBCall) statements() []Request {
 		all = append(all, r)
 	}
 	return all
-}
-
-func or(text, fallback string) string {
-	if text == "" {
-		return fallback
-	}
-	return text
 }

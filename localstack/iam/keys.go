@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// truth is the result of a condition, or of a statement. Undecided means that the result
-// depends on a value that only AWS knows.
+// truth is the result of evaluating a condition or a statement. It is undecided if it depends on a
+// value that only AWS knows.
 type truth int
 
 const (
@@ -22,29 +22,28 @@ func truthOf(b bool) truth {
 	return no
 }
 
-// Keys are the condition keys of a request, with their values. The names are in lower case,
-// because IAM ignores the case of a key's name. A key without values is absent from the request.
+// Keys maps the condition keys of a request to their values. The keys must be in lower case,
+// because IAM ignores the case of a key. A key without values is absent from the request.
 type Keys map[string][]string
 
-// perRequest are the condition keys that a request to DynamoDB may or may not have. A local run
-// knows each of them, even if it is absent.
+// perRequest lists the condition keys that only some requests to DynamoDB have. A local run knows
+// whether a request has them, so an absent key is decidable.
 var perRequest = map[string]bool{
 	leadingKeys: true, enclosingOperation: true, returnValues: true, selected: true, returnConsumedCapacity: true,
 }
 
-// multivalued are the condition keys that may have several values in one request.
+// multivalued lists the condition keys that may have several values in one request.
 var multivalued = map[string]bool{leadingKeys: true, "dynamodb:attributes": true}
 
-// always are the condition keys that every request has.
+// always lists the condition keys that every request has.
 var always = map[string]bool{
 	"aws:currenttime": true, "aws:epochtime": true, "aws:principalaccount": true, "aws:principalarn": true, "aws:principaltype": true,
 	"aws:requestedregion": true, "aws:resourceaccount": true, "aws:securetransport": true,
 }
 
-// decidable reports whether a local run knows a condition key as AWS does.
-func decidable(key string) bool {
-	return perRequest[strings.ToLower(key)] || always[strings.ToLower(key)]
-}
+// decidable reports whether a local run knows the value of a condition key. The key is in lower
+// case.
+func decidable(key string) bool { return perRequest[key] || always[key] }
 
 // variable matches a policy variable, such as ${aws:PrincipalArn}, with its default value if it
 // has one: ${aws:PrincipalArn, 'none'}.

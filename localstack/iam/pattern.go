@@ -5,11 +5,11 @@ import (
 	"unicode"
 )
 
-// literal marks the rune after it as one that matches only itself. No text of a policy or a
-// request contains it, because JSON and YAML texts that contain U+0000 are refused by AWS.
+// literal is the escape character of a pattern: the rune after it matches only itself. Policies
+// and requests don't contain it, because AWS refuses a text with U+0000.
 const literal = '\x00'
 
-// quote returns a pattern that matches a text and nothing else.
+// quote returns a pattern that matches only the text itself.
 func quote(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -27,13 +27,13 @@ func matches(pattern, text string) bool {
 	return matchRunes([]rune(pattern), []rune(text))
 }
 
-// matchesFold is like matches, without regard to case.
+// matchesFold is like matches but ignores case.
 func matchesFold(pattern, text string) bool {
 	return matchRunes([]rune(strings.Map(unicode.ToLower, pattern)), []rune(strings.Map(unicode.ToLower, text)))
 }
 
-// matchRunes goes back to the last * whenever the rest does not match, so its time is at most
-// the product of the lengths.
+// matchRunes returns to the last * on a mismatch and lets it match one more rune. Its time is at
+// most the product of the two lengths.
 func matchRunes(pattern, text []rune) bool {
 	p, t := 0, 0
 	star, from := -1, 0 // the last * in the pattern, and where the text after it began

@@ -10,18 +10,18 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// statement is a statement of a policy that AWS would accept.
+// statement is a valid statement of a policy, with its conditions parsed.
 type statement struct {
 	template.Statement
 	deny       bool
 	conditions []condition
+	grants     map[string]*grant // by the entry that action returns; not used if the statement denies
 }
 
-// services are the services that a local run has. Permissions for any other service are not
-// checked.
+// services lists the services that run locally. Permissions for any other service are not checked.
 var services = []string{"dynamodb", "sqs"}
 
-// concerns reports whether an action or a pattern of actions is one of DynamoDB or SQS.
+// concerns reports whether an action, or a pattern of actions, belongs to DynamoDB or SQS.
 func concerns(action string) bool {
 	service, _, _ := strings.Cut(action, ":")
 	for _, s := range services {
@@ -32,7 +32,7 @@ func concerns(action string) bool {
 	return false
 }
 
-// matters reports whether a statement can decide about a request to DynamoDB or SQS.
+// matters reports whether a statement can apply to a request to DynamoDB or SQS.
 func matters(s template.Statement) bool {
 	if len(s.NotActions) > 0 {
 		return true
@@ -74,7 +74,7 @@ func newStatement(s template.Statement) (*statement, error) {
 			wrong("the resource %q is neither an ARN nor *; the ARN of a table or a queue of this template is !GetAtt NAME.Arn", resource)
 		}
 	}
-	out := &statement{Statement: s, deny: s.Effect == "Deny"}
+	out := &statement{Statement: s, deny: s.Effect == "Deny", grants: map[string]*grant{}}
 	for _, c := range s.Conditions {
 		compiled, err := newCondition(c)
 		if err != nil {
@@ -84,6 +84,12 @@ func newStatement(s template.Statement) (*statement, error) {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("%s: AWS refuses this policy, or a local run can't check it: %w", s.At, err)
+	}
+	for _, action := range s.Actions {
+		out.grants[action] = &grant{action: action}
+	}
+	if len(s.NotActions) > 0 {
+		out.grants["NotAction"] = &grant{action: "everything but " + strings.Join(s.NotActions, ", ")}
 	}
 	return out, nil
 }
@@ -107,8 +113,8 @@ func (s *statement) action(request *Request) (entry string, ok bool) {
 	return "NotAction", true
 }
 
-// applies reports whether the statement applies to a request whose action it has. Unless the
-// result is yes, why says what it depends on.
+// applies reports whether the resources and the conditions of the statement match a request whose
+// action matches already. Unless the result is yes, why gives the reason.
 func (s *statement) applies(request *Request, keys Keys) (result truth, why string) {
 	switch result = s.resource(request, keys); {
 	case result == no && len(s.NotResources) > 0:

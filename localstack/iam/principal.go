@@ -9,46 +9,29 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// principal is a function with its role.
+// principal evaluates the role of a function.
 type principal struct {
-	function   *template.Function
 	role       template.Role
-	session    string // ARN of the session in which Lambda runs the function
+	session    string // ARN of the assumed role under which Lambda runs the function
 	account    string
 	statements []*statement
-	grants     map[grantKey]*grant
-}
-
-type grantKey struct {
-	statement *statement
-	entry     string // entry of Action, or NotAction
 }
 
 // newPrincipal reads the policies of a function. It returns an error for a policy that AWS
 // would refuse, and for one that can't be checked.
 func newPrincipal(t *template.Template, f *template.Function) (*principal, error) {
 	p := &principal{
-		function: f, role: f.Role, account: t.AccountID, grants: map[grantKey]*grant{},
-		session: "arn:aws:sts::" + t.AccountID + ":assumed-role/" + f.Role.Name + "/" + f.Name,
+		role: f.Role, account: t.AccountID,
+		session: template.ARN("sts", "", t.AccountID, "assumed-role/"+f.Role.Name+"/"+f.Name),
 	}
 	var errs []error
 	for _, from := range f.Role.Statements {
 		s, err := newStatement(from)
-		if err != nil && matters(from) {
+		switch {
+		case err == nil:
+			p.statements = append(p.statements, s)
+		case matters(from):
 			errs = append(errs, err)
-		}
-		if err != nil {
-			continue
-		}
-		p.statements = append(p.statements, s)
-		if s.deny {
-			continue
-		}
-		for _, action := range s.Actions {
-			p.grants[grantKey{s, action}] = &grant{action: action}
-		}
-		if len(s.NotActions) > 0 {
-			p.grants[grantKey{s, "NotAction"}] = &grant{action: "everything but " + strings.Join(s.NotActions, ", ")}
 		}
 	}
 	return p, errors.Join(errs...)

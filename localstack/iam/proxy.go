@@ -29,19 +29,20 @@ const (
 	SQS
 )
 
-// Proxy passes the calls of functions on to a service, except those that their roles do not
-// allow. It changes no request and no response, apart from the access key ID: the service sees
-// the one that [Start] was given.
+// Proxy forwards the calls of functions to a service, and refuses calls that the functions' roles
+// do not allow. It changes nothing in a forwarded request but the access key ID, see
+// [Checker.Start].
 type Proxy struct {
 	listener net.Listener
 	server   *http.Server
 	upstream *http.Transport
 }
 
-// Start starts a proxy before the service at a base URL. It listens on a free port of
-// 127.0.0.1. Calls with an access key ID of [AccessKeyID] are those of a function; all other
-// calls pass. accessKeyID replaces that of a function in a call that is passed on. warnings
-// receives a line for the first call of each kind that is refused or can't be decided.
+// Start starts a proxy for the service at the base URL endpoint. The proxy listens on a free port
+// of 127.0.0.1. It recognizes a call of a function by the access key ID, see [AccessKeyID], and
+// forwards all other calls unchecked. In a forwarded call of a function, accessKeyID replaces the
+// function's. warnings receives a line for the first call of each kind that is refused or that
+// AWS may refuse, and a line for each call that can't be read.
 func (c *Checker) Start(service Service, endpoint, accessKeyID string, warnings io.Writer) (*Proxy, error) {
 	target, err := url.Parse(endpoint)
 	if err != nil {
@@ -53,14 +54,15 @@ func (c *Checker) Start(service Service, endpoint, accessKeyID string, warnings 
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy, transport.DisableCompression, transport.MaxIdleConns, transport.MaxIdleConnsPerHost = nil, true, 0, 256
-	gate := &gate{checker: c, service: service, accessKeyID: accessKeyID, warnings: warnings, pass: &httputil.ReverseProxy{
+	gate := &gate{checker: c, service: service, accessKeyID: accessKeyID, warnings: log.New(warnings, "iam: ", 0), pass: &httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			// A request that was sent arrives, even if its sender is killed meanwhile.
+			// Deliver the request even if its sender is killed meanwhile. The real service
+			// receives such a request too.
 			r.Out = r.Out.WithContext(context.WithoutCancel(r.Out.Context()))
 		},
-		// A service that can't be reached looks like one behind a broken connection.
+		// If the service can't be reached, break the connection to the sender too.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:     log.New(io.Discard, "", 0),
 	}}
@@ -80,20 +82,23 @@ func (p *Proxy) Close() error {
 	return err //nolint:wrapcheck // it never fails
 }
 
+// keyPrefix begins the access key ID of every function.
+const keyPrefix = "Function"
+
 // AccessKeyID returns the access key ID of a function's credentials, given its logical ID. Like
 // a logical ID, it has only letters and digits.
-func AccessKeyID(logicalID string) string { return "Function" + logicalID }
+func AccessKeyID(logicalID string) string { return keyPrefix + logicalID }
 
 // scope matches the access key ID and the Region in the header Authorization of a signed
 // request ("Create a signed AWS API request", under the credential scope).
 var scope = regexp.MustCompile(`Credential=([^/,\s]+)/[0-9]+/([^/,\s]+)/`)
 
-// gate is the handler of a proxy.
+// gate is the HTTP handler of a proxy.
 type gate struct {
 	checker     *Checker
 	service     Service
-	accessKeyID string // replaces that of a function
-	warnings    io.Writer
+	accessKeyID string // replaces a function's
+	warnings    *log.Logger
 	pass        http.Handler
 }
 
@@ -112,7 +117,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Set("Authorization", strings.Replace(signed, "Credential="+AccessKeyID(function)+"/", "Credential="+g.accessKeyID+"/", 1))
 	requests, err := g.requests(r, region, body)
 	if err != nil { // the service refuses it in its own words
-		g.warn("%s sent a request that can't be read, which is passed on: %v", function, err)
+		g.warnings.Printf("%s sent a request that can't be read, which is passed on: %v", function, err)
 		g.pass.ServeHTTP(w, r)
 		return
 	}
@@ -123,15 +128,15 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.pass.ServeHTTP(w, r)
 }
 
-// check returns the message of the refusal if a function may not make a call that needs these
-// permissions, and otherwise "". A call that is refused uses none of the permissions that it has.
+// check returns the message of the refusal if a function lacks one of the permissions that its
+// call needs, and otherwise "". A refused call does not count as a use of the other permissions.
 func (g *gate) check(function string, requests []Request) (refused string) {
 	decisions := make([]Decision, len(requests))
 	for i, r := range requests {
 		decisions[i] = g.checker.Decide(function, r)
 		if d := decisions[i]; !d.Allowed {
 			if first := g.checker.count(function, r, d); first {
-				g.warn("%s was refused %s on %s: %s", function, r.Action, r.Resource, d.Reason)
+				g.warnings.Printf("%s was refused %s on %s: %s", function, r.Action, r.Resource, d.Reason)
 			}
 			return d.Message
 		}
@@ -139,29 +144,24 @@ func (g *gate) check(function string, requests []Request) (refused string) {
 	for i, r := range requests {
 		d := decisions[i]
 		if first := g.checker.count(function, r, d); first && d.Undecided != "" {
-			g.warn("%s was allowed %s on %s, but AWS may refuse it: %s", function, r.Action, r.Resource, d.Undecided)
+			g.warnings.Printf("%s was allowed %s on %s, but AWS may refuse it: %s", function, r.Action, r.Resource, d.Undecided)
 		}
 	}
 	return ""
 }
 
-func (g *gate) warn(format string, args ...any) {
-	_, _ = fmt.Fprintf(g.warnings, "iam: "+format+"\n", args...) // there is nowhere else to complain to
-}
-
 // sender returns the logical ID of the function that sent a request, and the Region that the
-// request was signed for. It returns "" if the sender is no function.
+// request was signed for. Both are empty if the sender is not a function.
 func (g *gate) sender(r *http.Request) (function, region string) {
 	found := scope.FindStringSubmatch(r.Header.Get("Authorization"))
 	if found == nil {
 		return "", ""
 	}
-	for logicalID := range g.checker.principals {
-		if AccessKeyID(logicalID) == found[1] {
-			return logicalID, found[2]
-		}
+	logicalID, ok := strings.CutPrefix(found[1], keyPrefix)
+	if !ok || g.checker.principals[logicalID] == nil {
+		return "", ""
 	}
-	return "", ""
+	return logicalID, found[2]
 }
 
 // requests returns the permissions that a call needs.
@@ -183,9 +183,9 @@ func (g *gate) requests(r *http.Request, region string, body []byte) ([]Request,
 
 var errNoOperation = errors.New("the request names no operation")
 
-// refuse replies as the service does: DynamoDB with status 400, SQS with 403. In the JSON
-// protocol of SQS, a header has the error code of the older query protocol, which the SDKs
-// report.
+// refuse replies with the service's own error: status 400 for DynamoDB, 403 for SQS. In the JSON
+// protocol of SQS, the SDKs take the error code from a header, where SQS puts the code of the
+// query protocol.
 func (g *gate) refuse(w http.ResponseWriter, r *http.Request, message string) {
 	header, status := w.Header(), http.StatusBadRequest
 	header.Set("Content-Type", "application/x-amz-json-1.0")

@@ -28,7 +28,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/iam"
 )
 
-// service answers every call with an empty object, and keeps what arrived.
+// service answers every request with an empty JSON object, and records the requests.
 type service struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -53,12 +53,12 @@ func newService(t *testing.T) *service {
 	return s
 }
 
-// world is a proxy before a service, and what the proxy said.
+// world is a proxy before a service.
 type world struct {
 	*service
 	checker *iam.Checker
 	url     string
-	said    *bytes.Buffer
+	said    *bytes.Buffer // the proxy's warnings
 	http    *http.Client
 }
 
@@ -80,7 +80,7 @@ func newWorld(t *testing.T, kind iam.Service, statements ...string) *world {
 	return w
 }
 
-// config is that of a client with an access key ID.
+// config returns the configuration of a client of the proxy with an access key ID.
 func (w *world) config(accessKeyID string) aws.Config {
 	return aws.Config{Region: "us-east-1", BaseEndpoint: &w.url, HTTPClient: w.http, RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(accessKeyID, "secret", "")}
@@ -90,14 +90,36 @@ func (w *world) dynamoDB(accessKeyID string) *dynamodb.Client {
 	return dynamodb.NewFromConfig(w.config(accessKeyID), func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = true })
 }
 
+// post sends a request as the function Shop does. target is empty in the query protocol.
+func (w *world) post(t *testing.T, service, target, body string) (status int, header http.Header, answer string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if target != "" {
+		r.Header.Set("X-Amz-Target", target)
+	}
+	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+iam.AccessKeyID("Shop")+"/20261126/us-east-1/"+service+"/aws4_request, SignedHeaders=host, Signature=0")
+	resp, err := w.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header, string(read)
+}
+
 func key(user string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"user": &types.AttributeValueMemberS{Value: user}, "order": &types.AttributeValueMemberN{Value: "1"}}
 }
 
-// A refusal reaches the SDK as that of DynamoDB does, and the service sees nothing of the call.
+// The SDK reads a refusal as an error of DynamoDB, and the refused call doesn't reach the service.
 func TestProxy_RefusesAsDynamoDBDoes(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Allow, Action: 'dynamodb:GetItem', Resource: !GetAtt Orders.Arn}")
-	client := dynamodb.NewFromConfig(w.config(iam.AccessKeyID("Shop"))) // it compares the checksum too
+	client := dynamodb.NewFromConfig(w.config(iam.AccessKeyID("Shop"))) // this client compares the checksum too
 	for range 2 {
 		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("Orders"), Item: key("alice")})
 		var api smithy.APIError
@@ -119,22 +141,9 @@ func TestProxy_RefusesAsDynamoDBDoes(t *testing.T) {
 // The SDK logs a warning for a response whose checksum differs, and returns no error.
 func TestProxy_RefusalHasAChecksum(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Deny, Action: '*', Resource: '*'}")
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url, strings.NewReader(`{"TableName":"Orders"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("X-Amz-Target", "DynamoDB_20120810.DescribeTable")
-	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+iam.AccessKeyID("Shop")+"/20261126/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
-	resp, err := w.http.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(resp.Body)
-	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if want := fmt.Sprint(crc32.ChecksumIEEE(body)); resp.Header.Get("X-Amz-Crc32") != want || !strings.Contains(string(body), "with an explicit deny in an identity-based policy") {
-		t.Errorf("the answer is %v %s; want the checksum %s", resp.Header, body, want)
+	_, header, body := w.post(t, "dynamodb", "DynamoDB_20120810.DescribeTable", `{"TableName":"Orders"}`)
+	if want := fmt.Sprint(crc32.ChecksumIEEE([]byte(body))); header.Get("X-Amz-Crc32") != want || !strings.Contains(body, "with an explicit deny in an identity-based policy") {
+		t.Errorf("the answer is %v %s; want the checksum %s", header, body, want)
 	}
 }
 
@@ -154,30 +163,19 @@ func TestProxy_RefusesAsSQSDoes(t *testing.T) {
 
 	// The query protocol, which older SDKs use.
 	form := url.Values{"Action": {"SendMessage"}, "QueueUrl": {*queue}, "MessageBody": {"b"}}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url, strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+iam.AccessKeyID("Shop")+"/20261126/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0")
-	resp, err := w.http.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(resp.Body)
-	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
+	status, _, body := w.post(t, "sqs", "", form.Encode())
 	want := `<ErrorResponse xmlns="http://queue.amazonaws.com/doc/2012-11-05/"><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>` + message + `</Message></Error></ErrorResponse>`
-	if resp.StatusCode != http.StatusForbidden || string(body) != want {
-		t.Errorf("the answer is %d %s", resp.StatusCode, body)
+	if status != http.StatusForbidden || body != want {
+		t.Errorf("the answer is %d %s", status, body)
 	}
 	if len(w.arrived) > 0 {
 		t.Error("a call reached the service")
 	}
 }
 
-// An allowed call arrives as it was sent. Only the access key ID is that of all other clients,
-// because a DynamoDB Local may keep the tables of each access key ID apart.
+// An allowed call arrives as it was sent, but for the access key ID. The proxy replaces the
+// function's by that of all other clients, because DynamoDB Local may keep the tables of each
+// access key ID apart.
 func TestProxy_PassesCallsUnchanged(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Allow, Action: 'dynamodb:PutItem', Resource: !GetAtt Orders.Arn}")
 	var sent string
@@ -220,7 +218,33 @@ func TestProxy_PassesCallsOfOthers(t *testing.T) {
 	}
 }
 
-// A service that is gone looks like one: the connection breaks, and there is no answer.
+// The service itself refuses a request that can't be read.
+func TestProxy_PassesWhatItCannotRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind                  iam.Service
+		service, target, body string
+	}{
+		"no JSON":                 {iam.DynamoDB, "dynamodb", "DynamoDB_20120810.PutItem", "{"},
+		"no operation":            {iam.DynamoDB, "dynamodb", "PutItem", "{}"},
+		"no JSON for SQS":         {iam.SQS, "sqs", "AmazonSQS.SendMessage", "{"},
+		"no form for SQS":         {iam.SQS, "sqs", "", "Action=SendMessage&%"},
+		"no operation of SQS":     {iam.SQS, "sqs", "AmazonSQS", "{}"},
+		"no Action in SQS's form": {iam.SQS, "sqs", "", "QueueName=Mails"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, test.kind, "{Effect: Deny, Action: '*', Resource: '*'}")
+			w.post(t, test.service, test.target, test.body)
+			if !slices.Equal(w.bodies, []string{test.body}) || !strings.Contains(w.arrived[0].Header.Get("Authorization"), "Credential=local/") {
+				t.Errorf("%q arrived; want %q, with the access key ID of other clients", w.bodies, test.body)
+			}
+			if !strings.HasPrefix(w.said.String(), "iam: Shop sent a request that can't be read") {
+				t.Errorf("the proxy said %q", w.said)
+			}
+		})
+	}
+}
+
+// If the service is gone, the proxy breaks the connection, as the service would.
 func TestProxy_BreaksTheConnectionIfTheServiceIsGone(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Allow, Action: 'dynamodb:*', Resource: '*'}")
 	w.Close()
@@ -231,7 +255,7 @@ func TestProxy_BreaksTheConnectionIfTheServiceIsGone(t *testing.T) {
 	}
 }
 
-// What a call of DynamoDB needs.
+// Each call of DynamoDB needs the permissions that AWS documents for it.
 func TestProxy_PermissionsOfDynamoDB(t *testing.T) {
 	name, other, statement := aws.String("Orders"), "arn:aws:dynamodb:us-east-1:111122223333:table/Other", aws.String
 	both := map[string]types.AttributeValue{":u": &types.AttributeValueMemberS{Value: "alice"}, ":o": &types.AttributeValueMemberN{Value: "7"}}
@@ -342,7 +366,7 @@ func TestProxy_PermissionsOfDynamoDB(t *testing.T) {
 	}
 }
 
-// uses returns what was asked for: action, resource, leading keys, and further keys.
+// uses returns the counted requests, each as action, resource, leading keys, and other keys.
 func uses(checker *iam.Checker) []string {
 	var all []string
 	for _, use := range checker.Uses() {
@@ -390,7 +414,7 @@ func TestProxy_RefusesATransactionForOneAction(t *testing.T) {
 	}
 }
 
-// What a call of SQS needs.
+// Each call of SQS needs the permissions that AWS documents for it.
 func TestProxy_PermissionsOfSQS(t *testing.T) {
 	w := newWorld(t, iam.SQS, "{Effect: Allow, Action: 'sqs:*', Resource: '*'}")
 	client := sqs.NewFromConfig(w.config(iam.AccessKeyID("Shop")))
@@ -416,7 +440,7 @@ func TestProxy_PermissionsOfSQS(t *testing.T) {
 	}
 }
 
-// A statement's leading keys are not read, so a condition on them is not decided.
+// The leading keys of a PartiQL statement are unknown, so a condition on them is undecided.
 func TestProxy_DoesNotDecideAboutTheKeysOfPartiQL(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Allow, Action: 'dynamodb:PartiQL*', Resource: '*', Condition: {'ForAllValues:StringEquals': {'dynamodb:LeadingKeys': alice}}}")
 	if _, err := w.dynamoDB(iam.AccessKeyID("Shop")).ExecuteStatement(t.Context(), &dynamodb.ExecuteStatementInput{
@@ -428,7 +452,7 @@ func TestProxy_DoesNotDecideAboutTheKeysOfPartiQL(t *testing.T) {
 	}
 }
 
-// The first call that AWS may refuse is named.
+// The proxy warns about the first call that AWS may refuse, and not about the same call again.
 func TestProxy_SaysWhatItCannotDecide(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Allow, Action: 'dynamodb:*', Resource: '*', Condition: {StringEquals: {'aws:PrincipalOrgID': o-1}}}")
 	for range 2 {

@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 )
 
-// Report writes what was refused, and which permissions were used and which not.
+// Report writes the refused requests, the permissions that were used, and those that were not.
 func (c *Checker) Report(w io.Writer) {
 	var refused, unused, used [][]string
 	for _, use := range c.Uses() {
@@ -54,11 +54,12 @@ func (c *Checker) Report(w io.Writer) {
 	}
 }
 
-// groups returns the permissions of each statement of each function.
+// groups returns the permissions of each function that have the same place in the template and
+// the same resources. All statements of a managed policy have the place of the function.
 func groups(all []Permission) [][]Permission {
 	var out [][]Permission
 	for i, p := range all {
-		if i == 0 || all[i-1].Function != p.Function || all[i-1].At != p.At {
+		if i == 0 || all[i-1].Function != p.Function || all[i-1].At != p.At || !slices.Equal(all[i-1].Resources, p.Resources) {
 			out = append(out, nil)
 		}
 		out[len(out)-1] = append(out[len(out)-1], p)

@@ -8,8 +8,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// Lambda reads queues and streams with the role of the function. What the role lacks for that is
-// an error before anything starts, and what it has counts as used.
+// Lambda reads queues and streams with the role of the function. A missing permission is an error,
+// and the permissions that Lambda needs count as used.
 func TestCheckSources(t *testing.T) {
 	queue := template.Source{Name: "Mail", ARN: mails}
 	table := template.Source{Name: "Change", ARN: stream, Table: "Orders", OnFailure: mails}

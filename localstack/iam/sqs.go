@@ -5,9 +5,11 @@ import (
 	"net/url"
 	"path"
 	"strings"
+
+	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// sqsInput has those parameters of all operations of SQS that name a queue.
+// sqsInput has the parameters that name a queue, for all operations of SQS.
 type sqsInput struct {
 	QueueURL       string `json:"QueueUrl"`
 	QueueName      string
@@ -18,7 +20,7 @@ type sqsInput struct {
 // sqsRequests returns the permissions that a call of SQS needs ("Amazon SQS API permissions:
 // Actions and resource reference").
 func sqsRequests(operation, region, account string, in sqsInput) []Request {
-	queue := func(name string) string { return "arn:aws:sqs:" + region + ":" + account + ":" + name }
+	queue := func(name string) string { return template.ARN("sqs", region, account, name) }
 	resource := queue(in.QueueName)
 	switch {
 	case in.QueueURL != "":

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// grant is a permission: an entry of Action in a statement that allows it.
+// grant counts the uses of one permission, which is an entry of Action in a statement that allows.
 type grant struct {
 	action string // entry of Action, or a description of NotAction
 	used   int
@@ -24,12 +24,12 @@ type Permission struct {
 	// permissions allow counts for each of them.
 	Used int
 
-	// Elsewhere is true if the permission is for a service that a local run does not
-	// have. Nothing is known about its use.
+	// Elsewhere is true if the permission is for a service that does not run locally, so
+	// that its use is not counted.
 	Elsewhere bool
 }
 
-// Use is a kind of request that a function made.
+// Use counts the requests of a function with the same action, resource and result.
 type Use struct {
 	Function string // logical ID
 	Request  Request
@@ -46,19 +46,18 @@ func (c *Checker) Permissions() []Permission {
 	for _, f := range c.template.Functions {
 		p := c.principals[f.LogicalID]
 		for _, s := range p.statements {
-			entries := s.Actions
+			if s.deny {
+				continue
+			}
+			entries, resources := s.Actions, s.Resources
 			if len(s.NotActions) > 0 {
 				entries = []string{"NotAction"}
 			}
+			if len(resources) == 0 {
+				resources = []string{"everything but " + strings.Join(s.NotResources, ", ")}
+			}
 			for _, entry := range entries {
-				g := p.grants[grantKey{s, entry}]
-				if g == nil {
-					continue // a statement that denies
-				}
-				resources := s.Resources
-				if len(resources) == 0 {
-					resources = []string{"everything but " + strings.Join(s.NotResources, ", ")}
-				}
+				g := s.grants[entry]
 				all = append(all, Permission{
 					Function: f.LogicalID, Action: g.action, Resources: resources, At: s.At, Policy: s.Policy, Used: g.used,
 					Elsewhere: len(s.Actions) > 0 && !concerns(entry),
@@ -69,9 +68,8 @@ func (c *Checker) Permissions() []Permission {
 	return all
 }
 
-// Uses returns the kinds of requests that functions and their event source mappings made, in
-// the order of action and resource. The condition keys are those of the first request of its
-// kind.
+// Uses returns the requests that functions and their event source mappings made, sorted by
+// function, action and resource. Each Use has the condition keys of its first request.
 func (c *Checker) Uses() []Use {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,7 +29,7 @@ import (
 // without the CLI, and a command that the CLI would refuse is refused.
 const awsCommand = "aws"
 
-// isAWS tells whether this process is to be the CLI.
+// isAWS reports whether this process acts as the CLI.
 func isAWS() bool { return filepath.Base(os.Args[0]) == awsCommand }
 
 // runAWS runs a command line of the CLI and returns its exit code.
@@ -43,7 +43,7 @@ func runAWS(args []string) int {
 	return 0
 }
 
-// ofEveryCommand are the options of the CLI itself, which every command has.
+// ofEveryCommand has the options that the CLI itself handles, for any command.
 var ofEveryCommand = map[string]bool{"query": true, "output": true, "region": true}
 
 // clients returns the clients of the services that the page's commands call, by the CLI's
@@ -128,10 +128,10 @@ func optionsOf(args []string) (map[string][]string, error) {
 	return all, nil
 }
 
-// filterLogEvents returns the output of CloudWatch Logs' operation FilterLogEvents. Every log
-// group is the file in which the page has the functions' log. A filter pattern must compare
-// one member of a JSON object with a text (CloudWatch Logs User Guide, "Filter pattern
-// syntax").
+// filterLogEvents returns the output of the CloudWatch Logs operation FilterLogEvents. It reads
+// the functions' log from the file that the page names, whatever the log group. A filter pattern
+// must compare one member of a JSON object with a text (CloudWatch Logs User Guide, "Filter
+// pattern syntax").
 func filterLogEvents(options map[string][]string) (map[string]any, error) {
 	pattern := regexp.MustCompile(`^\{ \$\.(\w+) = "(\w+)" \}$`).FindStringSubmatch(strings.Join(options["filter-pattern"], " "))
 	start, err := strconv.ParseInt(strings.Join(options["start-time"], " "), 10, 64)
@@ -144,9 +144,8 @@ func filterLogEvents(options map[string][]string) (map[string]any, error) {
 	}
 	found := []any{}
 	for line := range strings.Lines(string(log)) {
-		var members map[string]any
-		at := strings.IndexByte(line, '{')
-		if at < 0 || json.Unmarshal([]byte(line[at:]), &members) != nil || members[pattern[1]] != pattern[2] {
+		text, members := objectIn(line)
+		if members[pattern[1]] != pattern[2] {
 			continue
 		}
 		logged, err := time.Parse(time.RFC3339, fmt.Sprint(members["timestamp"]))
@@ -154,13 +153,23 @@ func filterLogEvents(options map[string][]string) (map[string]any, error) {
 			return nil, err
 		}
 		if logged.UnixMilli() >= start {
-			found = append(found, map[string]any{"message": strings.TrimSpace(line[at:])})
+			found = append(found, map[string]any{"message": text})
 		}
 	}
 	return map[string]any{"events": found}, nil
 }
 
-// pascal is a name of the CLI's as the API has it: table-name is TableName.
+// objectIn returns the JSON object at the end of a log line, as text and decoded. The line may
+// begin with the name of the function. Both results are empty if the line has no object.
+func objectIn(line string) (text string, members map[string]any) {
+	at := strings.IndexByte(line, '{')
+	if at < 0 || json.Unmarshal([]byte(line[at:]), &members) != nil {
+		return "", nil
+	}
+	return strings.TrimSpace(line[at:]), members
+}
+
+// pascal returns the API's spelling of a name of the CLI: TableName for table-name.
 func pascal(name string) string {
 	var all strings.Builder
 	for word := range strings.SplitSeq(name, "-") {
@@ -171,8 +180,8 @@ func pascal(name string) string {
 	return all.String()
 }
 
-// option is a value as the CLI takes it: text, a number, words, JSON, or the shorthand of a
-// structure, Name=value,Name=value.
+// option converts the words after an option to a type of the SDK. The CLI takes text, a
+// boolean, a list of words, JSON, and for a structure the shorthand Name=value,Name=value.
 func option(kind reflect.Type, values []string) (reflect.Value, error) {
 	none, text := reflect.Value{}, strings.Join(values, " ")
 	switch {
@@ -262,8 +271,8 @@ func fromJSON(kind reflect.Type, text []byte) (reflect.Value, error) {
 	}
 }
 
-// membersOf returns the members of an output that the CLI prints. DynamoDB Local tells what
-// was consumed without being asked; DynamoDB does not.
+// membersOf returns the members of an output that the CLI prints. It leaves out ConsumedCapacity,
+// which DynamoDB Local always returns, and DynamoDB only on request.
 func membersOf(output reflect.Value) map[string]any {
 	all := map[string]any{}
 	for i := range output.NumField() {

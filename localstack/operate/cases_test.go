@@ -17,7 +17,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// names: what the page names of idem within its sentences is there.
+// names checks that the commands and options of idem in the page's sentences exist.
 func (w *world) names(t *testing.T) {
 	sh, help := w.newShell(t), map[string]string{}
 	spans, all := 0, ""
@@ -28,7 +28,7 @@ func (w *world) names(t *testing.T) {
 	for _, title := range w.page.titles {
 		text := console.ReplaceAllString(w.page.text[title], "")
 		for _, span := range regexp.MustCompile("`(?:idem ([a-z]+))?([^`\n]*)`").FindAllStringSubmatch(text, -1) {
-			if strings.HasPrefix(span[2], "aws ") { // a command of AWS's
+			if strings.HasPrefix(span[2], "aws ") { // a command of the AWS CLI
 				continue
 			}
 			usage := all
@@ -50,7 +50,8 @@ func (w *world) names(t *testing.T) {
 	}
 }
 
-// throttles: the log tells one hot key from a table that is too small, and which key.
+// throttles checks that the log distinguishes a hot key from a table that is too small, and names
+// the key.
 func (w *world) throttles(t *testing.T) {
 	hot, small := payment("bob", "order-6"), payment("alice", "order-7")
 	w.inject(locks("TableWriteKeyRangeThroughputExceeded"))
@@ -86,7 +87,8 @@ func (w *world) throttles(t *testing.T) {
 	r.completed()
 }
 
-// ttlWasOff: check says so, one command mends it, and check says that too.
+// ttlWasOff checks that idem check reports a table without TTL, and reports no problem after the
+// page's command has turned TTL on.
 func (w *world) ttlWasOff(t *testing.T) {
 	table := w.stack.Table("IdempotencyTable")
 	w.setTTL(t, table, "expiration", false)
@@ -110,8 +112,8 @@ func (w *world) setTTL(t *testing.T, table, attribute string, on bool) {
 	}
 }
 
-// copyTable is a restore as DynamoDB makes it, which DynamoDB Local does not: another
-// table with what was in the first one at this moment and its index, and without TTL.
+// copyTable restores the table as DynamoDB does, which DynamoDB Local can't: to a new table with
+// the present items and the index of the first one, but without TTL.
 func (w *world) copyTable(t *testing.T) {
 	t.Helper()
 	client, from := w.stack.Database().Client(), w.stack.Table("IdempotencyTable")
@@ -132,8 +134,8 @@ func (w *world) copyTable(t *testing.T) {
 	}
 }
 
-// restored: a table of a moment before is checked, mended and read by the page's
-// commands; and in a table that was kept, keys whose writes are gone expire.
+// restored checks that the page's commands check, repair and read a restored table, and that in a
+// table that was kept they let the keys expire whose writes are lost.
 func (w *world) restored(t *testing.T) {
 	late := payment("bob", "order-9") // after that moment
 	first := w.send(t, late)
@@ -162,7 +164,7 @@ func (w *world) restored(t *testing.T) {
 	}
 }
 
-// freshTable is a table of one test alone.
+// freshTable creates a table for one test and returns its name.
 func freshTable(t *testing.T, server *ddblocal.Server) string {
 	t.Helper()
 	name := "test-" + rand.Text()

@@ -10,8 +10,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 )
 
-// holdCompletion holds the next commit of a payment: its attempt has done all, and
-// holds its lease.
+// holdCompletion holds the next commit of a payment. By then, the attempt has only the commit
+// left, and still has its lease.
 func holdCompletion(w *world) *proxy.Gate {
 	gate, accounts := proxy.HoldRequest(), []byte(w.stack.Table("AccountsTable"))
 	var once atomic.Bool
@@ -24,7 +24,7 @@ func holdCompletion(w *world) *proxy.Gate {
 	return gate
 }
 
-// reached waits until the call is at the gate.
+// reached waits until a request is at the gate.
 func reached(t *testing.T, gate *proxy.Gate) {
 	t.Helper()
 	select {
@@ -34,7 +34,7 @@ func reached(t *testing.T, gate *proxy.Gate) {
 	}
 }
 
-// inject breaks what passes between the functions and the database; nil: nothing.
+// inject sets the fault for requests of the functions to the database. nil means no fault.
 func (w *world) inject(fault func(*proxy.Request) proxy.Fault) {
 	if fault == nil {
 		w.fault.Store(nil)
@@ -43,8 +43,8 @@ func (w *world) inject(fault func(*proxy.Request) proxy.Fault) {
 	w.fault.Store(&fault)
 }
 
-// throttled is DynamoDB's refusal of a write for one limit (API Reference,
-// "ThrottlingReason"), which DynamoDB Local never makes.
+// throttled refuses a write as DynamoDB does for one limit (API Reference, "ThrottlingReason").
+// DynamoDB Local never throttles.
 func throttled(reason string) proxy.Fault {
 	return func(c *proxy.Call) {
 		c.Answer(proxy.Reply{
@@ -56,7 +56,7 @@ func throttled(reason string) proxy.Fault {
 	}
 }
 
-// locks refuses the locks of records for a limit.
+// locks refuses the requests that claim a record, for one limit.
 func locks(reason string) func(*proxy.Request) proxy.Fault {
 	return func(r *proxy.Request) proxy.Fault {
 		if r.Operation == "PutItem" && bytes.Contains(r.Body, []byte("lambdaidem#")) {

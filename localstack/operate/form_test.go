@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The page promises one form for every section. A reader in a hurry looks for the same words
-// at the same places.
+// The page promises one form for all sections, so that a reader in a hurry finds each step under
+// the same words.
 func TestD2_OperateMD_SectionsHaveOneForm(t *testing.T) {
 	p := readPage(t)
 	parts := map[string]string{}
@@ -19,7 +19,7 @@ func TestD2_OperateMD_SectionsHaveOneForm(t *testing.T) {
 		begun = begun || title == setUpTitle
 		for _, subsection := range strings.Split(p.text[title], "\n### ")[1:] {
 			name, text, _ := strings.Cut(subsection, "\n")
-			if name != "A handler that makes guarded calls" { // a part of "A key is held", and no incident
+			if name != "A handler that makes guarded calls" { // belongs to "A key is held", and is no incident
 				parts[name] = text
 			}
 		}
@@ -39,15 +39,15 @@ func TestD2_OperateMD_SectionsHaveOneForm(t *testing.T) {
 	}
 }
 
-// Each command of AWS that the page, or a page that it sends a reader to, names within its
-// sentences exists, with its options. The operations of CloudWatch Logs and CloudTrail are not
-// checked, because no client of theirs is linked.
+// Every AWS CLI command in a sentence of the page, or of docs/regions.md, to which the page sends
+// its reader, exists and has the options given. Commands of CloudWatch Logs and CloudTrail are
+// not checked, because the SDK's clients for these services are not dependencies.
 func TestD2_OperateMD_NamesCommandsOfAWS(t *testing.T) {
-	commands := 0
+	commands, services := 0, clients(t.Context())
 	for _, page := range []string{pagePath, "../../docs/regions.md"} {
 		for _, m := range regexp.MustCompile("aws (dynamodb|sqs|kms|lambda) ([a-z-]+)([^`\n|]*)").FindAllStringSubmatch(readFile(t, page), -1) {
 			commands++
-			method, known := operation(clients(t.Context()), m[1], m[2])
+			method, known := operation(services, m[1], m[2])
 			if !known {
 				t.Errorf("%s has no operation %s", m[1], m[2])
 				continue

@@ -1,8 +1,6 @@
 package operate_test
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -10,25 +8,22 @@ import (
 	"testing"
 )
 
-// CloudWatch Logs Insights does not run here. So a query's filter is applied to what
-// CloudWatch would have: every line of the functions, with those of their metrics.
+// CloudWatch Logs Insights does not run here. These tests apply a query's filter to the lines
+// that CloudWatch would have, which include the lines of metrics.
 
 // savedQuery returns the text of a query that monitoring.yaml saves.
 func savedQuery(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "monitoring.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(`(?s)\n {6}Name: !Sub \$\{Service\}/` + name + `\n.*?\n {6}QueryString: \|\n((?: {8}[^\n]*\n)+)`).FindSubmatch(text)
+	text := readFile(t, filepath.Join("..", "..", "monitoring.yaml"))
+	found := regexp.MustCompile(`(?s)\n {6}Name: !Sub \$\{Service\}/` + name + `\n.*?\n {6}QueryString: \|\n((?: {8}[^\n]*\n)+)`).FindStringSubmatch(text)
 	if found == nil {
 		t.Fatalf("monitoring.yaml saves no query %q", name)
 	}
-	return string(found[1])
+	return found[1]
 }
 
-// find returns the lines of the functions that the filter of a query lets pass. It fails the
-// test if there are none.
+// find returns the JSON objects that the functions have logged and that pass the filter of a
+// query. The test fails if there are none.
 func (w *world) find(t *testing.T, query string) (found []map[string]any) {
 	t.Helper()
 	filter := regexp.MustCompile(`(?m)^ *filter (.*?)(?: \||$)`).FindStringSubmatch(query)
@@ -39,16 +34,9 @@ func (w *world) find(t *testing.T, query string) (found []map[string]any) {
 	for condition := range strings.SplitSeq(filter[1], " and ") {
 		passes = append(passes, conditionOf(t, condition))
 	}
-	text, err := os.ReadFile(filepath.Join(w.folder, cloudFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		var fields map[string]any
-		if at := strings.IndexByte(line, '{'); at < 0 || json.Unmarshal([]byte(line[at:]), &fields) != nil {
-			continue
-		}
-		if !slices.ContainsFunc(passes, func(pass func(map[string]any) bool) bool { return !pass(fields) }) {
+	for line := range strings.Lines(readFile(t, filepath.Join(w.folder, cloudFile))) {
+		_, fields := objectIn(line)
+		if fields != nil && !slices.ContainsFunc(passes, func(pass func(map[string]any) bool) bool { return !pass(fields) }) {
 			found = append(found, fields)
 		}
 	}
@@ -58,8 +46,9 @@ func (w *world) find(t *testing.T, query string) (found []map[string]any) {
 	return found
 }
 
-// conditionOf returns a condition of the query language: that a field has a value, one of
-// several values, or any value.
+// conditionOf parses a condition of the query language and returns a function that reports
+// whether a log line meets the condition. It accepts ispresent(FIELD), FIELD = "VALUE" and
+// FIELD in ["VALUE", "VALUE"].
 func conditionOf(t *testing.T, text string) func(line map[string]any) bool {
 	t.Helper()
 	if m := regexp.MustCompile(`^ispresent\((\w+)\)$`).FindStringSubmatch(text); m != nil {
@@ -75,8 +64,8 @@ func conditionOf(t *testing.T, text string) func(line map[string]any) bool {
 	}
 }
 
-// findsRecord checks that the lines that a saved query finds have a record among them, and
-// returns those of the record.
+// findsRecord runs a saved query and returns the lines about a record. The test fails if there
+// are none.
 func (w *world) findsRecord(t *testing.T, name, record string) (lines []map[string]any) {
 	t.Helper()
 	for _, line := range w.find(t, savedQuery(t, name)) {
@@ -90,14 +79,11 @@ func (w *world) findsRecord(t *testing.T, name, record string) (lines []map[stri
 	return lines
 }
 
-// findsByItsQueries checks that each query on a page finds lines.
+// findsByItsQueries checks that each query on a page of docs finds log lines.
 func (w *world) findsByItsQueries(t *testing.T, page string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	queries := regexp.MustCompile("`(filter [^`]*)`").FindAllStringSubmatch(string(text), -1)
+	text := readFile(t, filepath.Join("..", "..", "docs", page))
+	queries := regexp.MustCompile("`(filter [^`]*)`").FindAllStringSubmatch(text, -1)
 	if len(queries) == 0 {
 		t.Errorf("%s has no query", page)
 	}

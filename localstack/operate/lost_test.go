@@ -19,8 +19,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// afterwards: the table is well, nothing is left that died, what ran without a record
-// or was refused late is found, and who settled what stands in the record.
+// afterwards checks the page's section for the time after an incident: the table is well, no lease
+// is dead, the commands find the calls that ran without a record or lost their lease, and a
+// record names who settled it.
 func (w *world) afterwards(t *testing.T) {
 	w.loseALease(t, payment("bob", "order-10"))
 	w.unguarded(t)
@@ -44,7 +45,8 @@ func (w *world) afterwards(t *testing.T) {
 	}
 }
 
-// loseALease has an operator end an attempt by force that comes to its end after all.
+// loseALease makes an operator release the record of a running attempt by force. The attempt then
+// tries to finish.
 func (w *world) loseALease(t *testing.T, r request) {
 	t.Helper()
 	gate := holdCompletion(w)
@@ -60,8 +62,8 @@ func (w *world) loseALease(t *testing.T, r request) {
 	w.send(t, r).expect(t, http.StatusCreated, false, "pay_")
 }
 
-// unguarded has two requests run without a record, and logs that where the functions
-// do: once a guard fails open, once it is switched off.
+// unguarded runs two requests without a record and logs them to the functions' log. One guard fails
+// open, the other is switched off.
 func (w *world) unguarded(t *testing.T) {
 	t.Helper()
 	var logs []io.Writer
@@ -90,8 +92,7 @@ func (w *world) unguarded(t *testing.T) {
 	}
 }
 
-// asOnLambda gives the time and the message of a log line the names that
-// lambdacontext.NewLogger gives them.
+// asOnLambda renames the time and the message of a log line as lambdacontext.NewLogger does.
 func asOnLambda(_ []string, attribute slog.Attr) slog.Attr {
 	switch attribute.Key {
 	case slog.TimeKey:

@@ -8,8 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// messageFails: a message has no payment. The log says so, and the dead-letter queue, where
-// another one is, can be found and counted.
+// messageFails checks the page's section about a message that fails on every attempt, here
+// because the message names no payment. The page's commands find the failure in the log, and
+// count the messages in the dead-letter queue.
 func (w *world) messageFails(t *testing.T) {
 	for _, queue := range []string{"NotificationsQueue", "NotificationsDeadQueue"} {
 		w.sendMessage(t, w.queue(t, queue), "{}")

@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// TestD2_OperateMD_SolvesEachCase is one night with the page alone: each case is
-// brought about, met by what stands there, and over. The order is not the page's where
-// one has to wait for a lease to end.
+// TestD2_OperateMD_SolvesEachCase causes each incident of the page and follows the page until the
+// incident is over. The order differs from the page's where a case has to wait for a lease to
+// end.
 func TestD2_OperateMD_SolvesEachCase(t *testing.T) {
 	w := openWorld(t)
 	died := w.crash(t)
@@ -49,11 +49,11 @@ func TestD2_OperateMD_SolvesEachCase(t *testing.T) {
 	}
 }
 
-// casualties are the requests whose attempts died, by their keys.
+// casualties maps a key to the request whose attempt died.
 type casualties map[string]request
 
-// crash has four transfers die, three of them under Hold: after the clearing house was
-// told (transfer-17, 19, 20), and before (18).
+// crash makes the attempts of four transfers die, three of them under policy Hold. The attempts of
+// transfer-17, 19 and 20 die after the call of the clearing house, that of transfer-18 before.
 func (w *world) crash(t *testing.T) casualties {
 	t.Helper()
 	w.send(t, transfer("transfer-1", "warm")).expect(t, http.StatusCreated, false, "tra_") // the database is slow at first
@@ -73,8 +73,7 @@ func (w *world) crash(t *testing.T) casualties {
 	return all
 }
 
-// effects are how often the clearing house was asked for the transfers that stand under
-// a key.
+// effects returns the number of calls that the clearing house got for the transfers of a key.
 func (w *world) effects(key string) int {
 	e, there := w.stack.Clearing().Effects()[key]
 	if !there {
@@ -83,9 +82,8 @@ func (w *world) effects(key string) int {
 	return e.Calls
 }
 
-// stuck: a payment is found by what its customer has and by what died, and each state
-// that it may be in is what the page says, and is over when the page's advice was
-// followed.
+// stuck checks that the page's commands find a stuck request by what its customer has, and among
+// the dead leases, and that they show each state of the page's table as the page says.
 func (w *world) stuck(t *testing.T, died casualties) {
 	r := w.read(t, "A payment is stuck")
 	r.shell.await("idem leases", "lambdaidem#", len(died))
@@ -104,9 +102,9 @@ func (w *world) stuck(t *testing.T, died casualties) {
 	}
 }
 
-// findsKey: who has only a key finds its record by the key's hash, once a retry was refused.
-// A retry that was refused because an attempt is running has no such line, but a line of
-// metrics.
+// findsKey checks that an operator who has only the client's key finds the record by the hash of
+// the key. The guard logs the hash when it refuses a retry because the attempt died. If it
+// refuses a retry because an attempt is running, only the line of metrics names the record.
 func (w *world) findsKey(t *testing.T, r *reader, held request) {
 	t.Helper()
 	w.send(t, held.again()).expect(t, http.StatusConflict, false, "idempotency_attempt_abandoned")
@@ -129,8 +127,8 @@ func (w *world) findsKey(t *testing.T, r *reader, held request) {
 	w.findsRecord(t, "repeated requests", aRecord.FindString(r.shell.must("%s", showCommand(running))))
 }
 
-// held: of three records that wait for an operator one is settled, one released and one
-// ended without an answer.
+// held checks the page's section about held records: it settles one of three, releases another,
+// and ends the third without an answer.
 func (w *world) held(t *testing.T, died casualties) {
 	for _, key := range []string{"transfer-17", "transfer-18", "transfer-19"} {
 		w.send(t, died[key].again()).expect(t, http.StatusConflict, false, "idempotency_attempt_abandoned")
@@ -201,7 +199,7 @@ func (w *world) balanceOfBob(t *testing.T) int {
 	return account.Balance
 }
 
-// downstreamKey is the key that idem show has printed.
+// downstreamKey returns the downstream key in the output of idem show.
 func downstreamKey(t *testing.T, out string) string {
 	t.Helper()
 	_, key, found := strings.Cut(out, "clear: ")
@@ -212,7 +210,7 @@ func downstreamKey(t *testing.T, out string) string {
 	return key
 }
 
-// states is a record in each of the states that the page's table has.
+// states checks that idem show prints what the page's table says, for a record in each state.
 func (w *world) states(t *testing.T, sh *shell, died casualties) {
 	t.Helper()
 	found := map[string]bool{}
@@ -270,7 +268,7 @@ func (w *world) states(t *testing.T, sh *shell, died casualties) {
 	}
 }
 
-// whileRunning has an attempt wait at its end while something happens.
+// whileRunning calls do while the attempt of a request waits at its end.
 func (w *world) whileRunning(t *testing.T, r request, do func()) {
 	t.Helper()
 	gate := holdCompletion(w)
@@ -283,7 +281,7 @@ func (w *world) whileRunning(t *testing.T, r request, do func()) {
 	(<-ended).expect(t, http.StatusCreated, false, "pay_")
 }
 
-// showCommand is the page's way from what a customer has to the record.
+// showCommand returns the page's command for the record of a customer's request.
 func showCommand(r request) string { return identified("show", r) }
 
 func identified(verb string, r request) string {

@@ -14,8 +14,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 )
 
-// outOfReach: the functions can't reach the table, the operator can, and the log has
-// the reason. Nothing is lost.
+// outOfReach checks the page's section for functions that can't reach the table while the operator
+// can: the log has the reason, and nothing is lost.
 func (w *world) outOfReach(t *testing.T) {
 	refused := payment("alice", "order-8")
 	w.inject(func(r *proxy.Request) proxy.Fault {
@@ -37,7 +37,7 @@ func (w *world) outOfReach(t *testing.T) {
 	r.completed()
 }
 
-// lockOf returns the id of the record that a request locks for a function's API, or "".
+// lockOf returns the id of the record that a request of a function claims, or "".
 func lockOf(r *proxy.Request, function string) string {
 	if r.Operation != "PutItem" || !bytes.Contains(r.Body, []byte(function+" POST ")) {
 		return ""
@@ -45,8 +45,8 @@ func lockOf(r *proxy.Request, function string) string {
 	return aRecord.FindString(string(r.Body))
 }
 
-// loseALock begins an outage with a lock that is applied while its reply is lost, under
-// policy Hold: the handler never starts, and the key is held.
+// loseALock loses the reply to a claim under policy Hold, although the claim was applied. The
+// handler never starts, and the record is held.
 func (w *world) loseALock(t *testing.T) request {
 	t.Helper()
 	locked := transfer("transfer-21", "shoes", "X-Demo-Policy", "hold")
@@ -65,8 +65,8 @@ func (w *world) loseALock(t *testing.T) request {
 	return locked
 }
 
-// heldByAnOutage: what an outage left held is listed without a step, and runs once it
-// was released.
+// heldByAnOutage checks that the page's commands list a record that an outage left held without a
+// step, and that its request runs once the record is released.
 func (w *world) heldByAnOutage(t *testing.T, locked request) {
 	r := w.read(t, "An outage under Hold")
 	r.shell.await("idem leases", "  held  ", 1)
@@ -85,8 +85,8 @@ func (w *world) heldByAnOutage(t *testing.T, locked request) {
 	}
 }
 
-// tooSlow: an attempt that never ends dies at the function's timeout, the log says so,
-// and a retry is the second attempt.
+// tooSlow checks that an attempt that never ends dies at the function's timeout, that the log says
+// so, and that a retry is the second attempt.
 func (w *world) tooSlow(t *testing.T, slow <-chan answer) {
 	(<-slow).expect(t, http.StatusInternalServerError, false, "")
 	r := w.read(t, "A handler is slower than its timeout")
@@ -102,7 +102,8 @@ func (w *world) tooSlow(t *testing.T, slow <-chan answer) {
 	r.completedBy(2)
 }
 
-// handlerFails: a handler answers 500 twice. Its record says so, and the retry is answered.
+// handlerFails checks that the record shows a handler that answered 500 twice, and that the next
+// retry succeeds.
 func (w *world) handlerFails(t *testing.T) {
 	r := w.read(t, "A handler fails or dies")
 	fails := payment("alice", "order-13", "X-Demo-Fail-Attempts", "2")
@@ -119,7 +120,8 @@ func (w *world) handlerFails(t *testing.T) {
 	r.completedBy(3)
 }
 
-// answerLost: the item of a payment is damaged, so its answer can't be read.
+// answerLost checks the page's section for an answer that can't be read, here because the item of a
+// payment is damaged.
 func (w *world) answerLost(t *testing.T) {
 	r := w.read(t, "An answer is lost")
 	paid := payment("alice", "order-14")
@@ -138,9 +140,8 @@ func (w *world) answerLost(t *testing.T) {
 	}
 }
 
-// conditionFailed: the recipient's account is closed while a transfer is on its way.
-// The log names the write that failed, and the retry succeeds once the item is there
-// again.
+// conditionFailed checks that the log names the failed write if the recipient's account is closed
+// during a transfer, and that the retry succeeds once the account exists again.
 func (w *world) conditionFailed(t *testing.T) {
 	if err := w.stack.OpenAccount(t.Context(), "dave", "EUR", 0); err != nil {
 		t.Fatal(err)
@@ -175,7 +176,7 @@ func (w *world) conditionFailed(t *testing.T) {
 	r.completed()
 }
 
-// erased: a person's answers are gone, and no retry runs.
+// erased checks that a person's answers are deleted, and that no retry runs the handler again.
 func (w *world) erased(t *testing.T) {
 	her := payment("erin", "order-12")
 	w.send(t, her).expect(t, http.StatusCreated, false, "pay_")

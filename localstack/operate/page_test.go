@@ -13,13 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pagePath is the runbook's.
+// pagePath is the path of the runbook.
 const pagePath = "../../docs/operate.md"
 
 var update = flag.Bool("update", false, "write what the commands print into docs/operate.md")
 
-// page is the runbook, cut into its sections: what stands before the first one has the
-// title "".
+// page is the runbook, divided into sections. The text before the first section has the title "".
 type page struct {
 	titles []string
 	text   map[string]string // by the title, which is its first line
@@ -50,7 +49,7 @@ func readPage(t *testing.T) *page {
 	return p
 }
 
-// section is a part of the page, which must be there.
+// section returns the text of a section. The test fails if there is no such section.
 func (p *page) section(t *testing.T, title string) string {
 	t.Helper()
 	text, found := p.text[title]
@@ -71,8 +70,7 @@ func (p *page) write(t *testing.T) {
 	}
 }
 
-// rows are a table's, without its heading, as cells; the table is the one whose first
-// cell of the heading is given.
+// rows returns the cells of a table without its heading, given the first cell of the heading.
 func rows(t *testing.T, text, first string) (all [][]string) {
 	t.Helper()
 	_, table, found := strings.Cut(text, "| "+first+" |")
@@ -91,12 +89,12 @@ func rows(t *testing.T, text, first string) (all [][]string) {
 	return all
 }
 
-// line is one command of the page and what stands below it.
+// line is a command on the page with its output.
 type line struct{ command, out string }
 
 var console = regexp.MustCompile("(?ms)^( *)```console\n(.*?)^ *```")
 
-// linesOf reads a block of the page.
+// linesOf returns the commands of a block of the page.
 func linesOf(block, indent string) (lines []line) {
 	for _, text := range strings.Split(strings.TrimRight(block, "\n "), "\n") {
 		text = strings.TrimPrefix(text, indent)
@@ -109,7 +107,7 @@ func linesOf(block, indent string) (lines []line) {
 	return lines
 }
 
-// changing is what of an output is another each time.
+// changing has the parts of outputs that differ in each run, and what to write instead.
 var changing = []struct {
 	what *regexp.Regexp
 	with string
@@ -126,7 +124,7 @@ var changing = []struct {
 	{regexp.MustCompile(` {2,}`), "  "},
 }
 
-// lasting is what of an output is the same each time.
+// lasting returns an output without the parts that differ in each run.
 func lasting(out string) string {
 	for _, c := range changing {
 		out = c.what.ReplaceAllString(out, c.with)
@@ -134,7 +132,7 @@ func lasting(out string) string {
 	return strings.TrimRight(out, "\n")
 }
 
-// reader is an operator who goes through one section of the page.
+// reader runs the commands of one section of the page, block by block.
 type reader struct {
 	t     *testing.T
 	w     *world
@@ -144,7 +142,7 @@ type reader struct {
 	code  int // of the last command
 }
 
-// read begins a section, in a shell of its own.
+// read returns a reader of a section, with a shell of its own.
 func (w *world) read(t *testing.T, title string) *reader {
 	t.Helper()
 	if script.MatchString(w.page.section(t, title)) {
@@ -160,8 +158,7 @@ func (w *world) read(t *testing.T, title string) *reader {
 	return r
 }
 
-// block runs the next block of the section, and returns all that it printed. What the
-// page says of it must be so.
+// block runs the next block of the section and returns its output, which must be the page's.
 func (r *reader) block() string {
 	r.t.Helper()
 	text, printed := r.w.page.text[r.title], ""
@@ -196,8 +193,7 @@ func (r *reader) block() string {
 	return printed
 }
 
-// completed runs the next block, which verifies that an incident is over: the record
-// is completed.
+// completed runs the next block, whose output must show that the record is completed.
 func (r *reader) completed() string {
 	r.t.Helper()
 	out := r.block()
@@ -222,7 +218,7 @@ var (
 	aKey      = regexp.MustCompile(`--key (\S+)`)
 )
 
-// about is which record a command is about: its id or its key.
+// about returns the id or the key of the record that a command names, or "".
 func about(command string) string {
 	if id := aRecord.FindString(command); id != "" {
 		return id
@@ -233,11 +229,11 @@ func about(command string) string {
 	return ""
 }
 
-// passedOn is what a command printed of its record that is another each time, and later commands
-// take.
+// passedOn matches the values that differ in each run, that a command prints about a record, and
+// that later commands of the page use.
 var passedOn = []*regexp.Regexp{aToken, aTransfer}
 
-// learn keeps what a command printed.
+// learn remembers the values that a command has printed.
 func (w *world) learn(command, out string) {
 	for _, what := range passedOn {
 		if found := what.FindStringSubmatch(out); found != nil {
@@ -247,14 +243,14 @@ func (w *world) learn(command, out string) {
 	}
 }
 
-// shown is one thing that was printed of one record.
+// shown is the kind of a printed value and the record that the value belongs to.
 type shown struct {
 	what  *regexp.Regexp
 	about string
 }
 
-// known is a command of the page with what earlier ones printed: an operator knows
-// nothing else.
+// known returns a command of the page with the values that earlier commands have printed in place
+// of the page's. An operator has no other values.
 func (w *world) known(t *testing.T, command string) string {
 	t.Helper()
 	for _, what := range passedOn {
@@ -271,5 +267,5 @@ func (w *world) known(t *testing.T, command string) string {
 	return command
 }
 
-// token is the one that was printed last for a key.
+// token returns the token that was printed last for a key.
 func (w *world) token(key string) string { return w.shown[shown{aToken, key}] }

@@ -89,8 +89,8 @@ func hasTest(t *testing.T, file, name string) bool {
 	return false
 }
 
-// version is one version of a function: what its guard's options are on top of those
-// that all have.
+// version returns the guard of one version of a function, with options on top of those that all
+// versions have.
 func version(store lambdaidem.Store, optFns ...func(*lambdaidem.Options)) *lambdaidem.Guard {
 	all := []func(*lambdaidem.Options){func(o *lambdaidem.Options) { o.Namespace, o.Observer = "payments", lambdaidem.Discard }}
 	return lambdaidem.New(store, append(all, optFns...)...)
@@ -164,7 +164,7 @@ func aRenamedField(t *testing.T) {
 	}
 }
 
-// doWith is a guarded operation on a payload.
+// doWith runs a guarded operation on a payload.
 func doWith(t *testing.T, guard *lambdaidem.Guard, payload any) (string, error) {
 	t.Helper()
 	call := lambdaidem.Call{Operation: "charge", Key: "k", Payload: payload}
@@ -198,7 +198,7 @@ func aNarrowerResult(t *testing.T) {
 	}
 }
 
-// anotherOperation: under another operation's name the key is new, and so is the
+// anotherOperation checks that under another operation's name the key is new, and so is the
 // downstream key.
 func anotherOperation(t *testing.T) {
 	guard, keys := version(memstore.New()), map[string]bool{}
@@ -216,7 +216,7 @@ func anotherOperation(t *testing.T) {
 	}
 }
 
-// do is a guarded operation that would return this result.
+// do runs a guarded operation that returns a result unless there is a stored one.
 func do[T any](t *testing.T, guard *lambdaidem.Guard, operation string, result T) (T, error) {
 	t.Helper()
 	return lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: operation, Key: "k"}, func(context.Context) (T, error) { return result, nil })

@@ -11,14 +11,14 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// instances are two of one function, of which the second is deployed later.
+// instances has two versions of a function that run at the same time during a deployment.
 type instances struct {
 	store  *memstore.Store
 	clock  *idemtest.Clock
-	before [][]byte // the secrets of the one that is not yet deployed
+	before [][]byte // the secrets of the older version
 }
 
-// guardWith is an instance with these secrets, the first of which signs.
+// guardWith returns the guard of an instance with these secrets, the first of which signs.
 func (i *instances) guardWith(secrets [][]byte) *lambdaidem.Guard {
 	return lambdaidem.New(i.store, func(o *lambdaidem.Options) {
 		o.Namespace, o.Observer, o.FingerprintSecrets = "payments", lambdaidem.Discard, secrets
@@ -26,9 +26,9 @@ func (i *instances) guardWith(secrets [][]byte) *lambdaidem.Guard {
 	})
 }
 
-// F5: secrets are rotated by the page's steps, in its order, and at none of them, with
-// two versions at a time, is a retry refused. One that is taken out too early refuses
-// it, and put back it serves it again.
+// F5: the page's steps rotate a secret without refusing a retry, although two versions of the
+// function run at the same time during each step. If the old secret is removed too early, retries
+// are refused until it is put back.
 func TestF5_OperateMD_RotatesSecretsWithoutARefusal(t *testing.T) {
 	const steps = "(?s)append the new secret to `FingerprintSecrets`, deploy everywhere; put it first, deploy everywhere; remove the old one after the `TTL`.*422.*put it back"
 	if page := readPage(t).section(t, "Something changes in a deployment"); !regexp.MustCompile(steps).MatchString(page) {

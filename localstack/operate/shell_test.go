@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// shell is an operator's: with idem and aws in its path, and the environment that the
-// page has set, and nothing else of AWS's.
+// shell runs commands like an operator's: with idem and aws in the path, the variables that the
+// page exports, and no other settings of AWS.
 type shell struct {
 	t       *testing.T
 	w       *world
 	exports []string // that were typed so far
 }
 
-// tools makes a folder with the commands that the page names: idem as `go install`
-// makes it, and this test as aws: see aws_test.go.
+// tools creates a folder with the commands that the page names: idem, built by `go install`, and
+// this test's binary under the name aws, see awsCommand.
 func tools(t *testing.T, install string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -43,18 +43,17 @@ func tools(t *testing.T, install string) string {
 	return folder
 }
 
-// longestCommand is more than any command of the page takes: one that does not end has
-// no place on it.
+// longestCommand is the time limit for a command of the page. Every command of the page must end.
 const longestCommand = 20 * time.Second
 
-// newShell opens a shell, in which what the page's beginning exports is set.
+// newShell returns a shell with the variables that the page's first section exports.
 func (w *world) newShell(t *testing.T) *shell {
 	t.Helper()
 	return &shell{t: t, w: w, exports: w.exports}
 }
 
-// run runs a command to its end. On the page the table and the endpoint have names of
-// their own: what is typed and what is printed is translated.
+// run runs a command to its end. It replaces the page's names, such as those of the table and the
+// endpoint, by the real ones in the command, and does the reverse in the output.
 func (s *shell) run(command string) (code int, out string) {
 	s.t.Helper()
 	if strings.HasPrefix(command, "export ") {
@@ -79,7 +78,7 @@ func (s *shell) run(command string) (code int, out string) {
 	return cmd.ProcessState.ExitCode(), s.w.toPage.Replace(all.String())
 }
 
-// must runs a command that must end well.
+// must runs a command and returns its output. The test fails if the command fails.
 func (s *shell) must(format string, args ...any) string {
 	s.t.Helper()
 	code, out := s.run(fmt.Sprintf(format, args...))
@@ -89,8 +88,8 @@ func (s *shell) must(format string, args ...any) string {
 	return out
 }
 
-// clean is an environment without anything of AWS's or of idem's, so that what the page
-// exports must be enough.
+// clean returns an environment without settings of AWS or idem, so that those that the page exports
+// must be enough.
 func clean(path string) []string {
 	env := []string{"PATH=" + path + string(os.PathListSeparator) + os.Getenv("PATH"),
 		"AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull, "AWS_EC2_METADATA_DISABLED=true"}
@@ -102,10 +101,10 @@ func clean(path string) []string {
 	return env
 }
 
-// script is a block of commands whose output is not on the page.
+// script matches a block of commands whose output is not on the page.
 var script = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
 
-// setUp reads the page's beginning: what is installed, and what is exported.
+// setUp returns the install command and the exports of the page's first section.
 func setUp(t *testing.T, beginning string) (install string, exports []string) {
 	t.Helper()
 	for _, block := range script.FindAllStringSubmatch(beginning, -1) {

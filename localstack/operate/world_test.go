@@ -31,30 +31,30 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// shortTimeout is the timeout of the functions whose attempts die here, so that their
-// leases end soon: MaxSkew later, and idem counts them as dead 2 s after that. It is
-// long enough for a cold start on a busy machine.
+// shortTimeout is the timeout of the functions whose attempts die here. A lease ends MaxSkew after
+// the timeout, and idem counts it as dead 2 s later. The timeout is long enough for a cold start
+// on a busy machine.
 const shortTimeout = 5 * time.Second
 
-// world is the whole local stack, the page, and what its reader has seen.
+// world holds the local stack, the page, and the values that the reader of the page has seen.
 type world struct {
 	page    *page
 	stack   *stack.Stack
-	between *proxy.Proxy // the functions and the database
+	between *proxy.Proxy // between the functions and the database
 	fault   atomic.Pointer[func(*proxy.Request) proxy.Fault]
 
 	folder         string // where the reader works
 	env            []string
 	exports        []string // of the page's beginning
 	toReal, toPage *strings.Replacer
-	restoredTo     string           // the moment of the restore, once it was made
-	shown          map[shown]string // by commands
-	opened         map[string]bool  // sections
+	restoredTo     string           // time of the restore; empty before it
+	shown          map[shown]string // values that commands have printed
+	opened         map[string]bool  // titles of the sections that have been read
 
-	counted metrics.Collector // the functions' metrics, which stand in no log file here
+	counted metrics.Collector // the functions' metrics, which logFile does not have
 }
 
-// Names on the page that are others here, as they are others for every reader.
+// Names on the page. The test replaces some of them by its own, as every reader does.
 const (
 	pageTable    = "IdempotencyTable"
 	pageEndpoint = "http://127.0.0.1:3001"
@@ -131,7 +131,7 @@ func (w *world) queue(t *testing.T, logicalID string) string {
 	return ""
 }
 
-// choose is the proxy's: what becomes of a call of a function's.
+// choose returns the current fault for a request of a function to the database.
 func (w *world) choose(r *proxy.Request) proxy.Fault {
 	if fault := w.fault.Load(); fault != nil {
 		return (*fault)(r)
@@ -139,17 +139,13 @@ func (w *world) choose(r *proxy.Request) proxy.Fault {
 	return nil
 }
 
-// log is what the functions have logged so far.
+// log returns what the functions have logged so far.
 func (w *world) log(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(w.folder, logFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return readFile(t, filepath.Join(w.folder, logFile))
 }
 
-// request is a client's: a POST of a body under a key.
+// request is a client's POST request with an idempotency key.
 type request struct {
 	path, user, key, body string
 	headers               map[string]string
@@ -171,7 +167,7 @@ func pairs(all []string) map[string]string {
 	return m
 }
 
-// answer is what a client got.
+// answer is the response to a client's request.
 type answer struct {
 	status   int
 	replayed bool
@@ -209,7 +205,7 @@ func (w *world) sendOne(ctx context.Context, r request) (answer, error) {
 	return answer{resp.StatusCode, resp.Header.Get("X-Idempotency-Replayed") == "true", string(bytes.TrimSpace(body))}, err
 }
 
-// sendAside sends a request beside the test.
+// sendAside sends a request while the test goes on.
 func (w *world) sendAside(t *testing.T, r request) <-chan answer {
 	t.Helper()
 	ended := make(chan answer, 1)
@@ -223,13 +219,13 @@ func (w *world) sendAside(t *testing.T, r request) <-chan answer {
 	return ended
 }
 
-// again is the same request of a client's, without what made the first one fail.
+// again returns the same request without the headers that made the first one fail.
 func (r request) again() request {
 	r.headers = nil
 	return r
 }
 
-// expect checks a client's answer: its status, whether it is a replay, and a word of it.
+// expect checks the status of an answer, whether it is a replay, and that it contains a word.
 func (a answer) expect(t *testing.T, status int, replayed bool, word string) {
 	t.Helper()
 	if a.status != status || a.replayed != replayed || !strings.Contains(a.body, word) {
@@ -237,7 +233,7 @@ func (a answer) expect(t *testing.T, status int, replayed bool, word string) {
 	}
 }
 
-// await waits until a command of the operator's prints a word so many times.
+// await repeats a command until its output has a word the given number of times.
 func (s *shell) await(command, word string, times int) string {
 	s.t.Helper()
 	deadline := time.Now().Add(20 * time.Second)

@@ -13,18 +13,18 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 )
 
-// source is an event source as Lambda's poller or its own invocations are seen by a
-// function.
+// source is an event source as a function sees it: the events it delivers, and what it does after
+// each answer.
 type source struct {
 	name    string
 	kind    Source
 	ordered bool // within a group
-	stream  bool // goes on from the lowest failure
+	stream  bool // delivers again everything from the first failure on
 	single  bool // one message in each event, whose failure is the invocation's error
-	// event is an event of messages with their places in the order of sending.
+	// event returns an event with messages, given their places in the order of sending.
 	event func(batch []idemtest.Message, places []int) any
-	// itemIdentifier is what an answer names a message by, as JSON. Default: its sequence
-	// number in a stream, its name elsewhere.
+	// itemIdentifier returns what an answer names a message by, as JSON. Default: the
+	// sequence number for a stream, otherwise the message's name.
 	itemIdentifier func(m idemtest.Message, place int) string
 }
 
@@ -62,7 +62,8 @@ var sources = []source{
 	}},
 }
 
-// kafkaRecord is a message as a record, whose offset is its place in the order of sending.
+// kafkaRecord returns a message as a record, with its partition. The offset of the record is the
+// message's place in the order of sending.
 func kafkaRecord(m idemtest.Message, place int) (partition string, r events.KafkaRecord) {
 	for partition, records := range idemtest.Kafka("orders", m).Records {
 		r := records[0]
@@ -84,10 +85,10 @@ func queueEvent(name string) func([]idemtest.Message, []int) any {
 	}
 }
 
-// sequenceNumber is a record's for good, whatever batch it comes in.
+// sequenceNumber returns the sequence number of a record, which is the same in every batch.
 func sequenceNumber(place int) string { return fmt.Sprintf("49590338271490256608559%012d", place) }
 
-// identifier is by what an answer names a message, as JSON.
+// identifier returns what an answer names a message by, as JSON.
 func (s source) identifier(m idemtest.Message, place int) string {
 	switch {
 	case s.itemIdentifier != nil:
@@ -98,7 +99,7 @@ func (s source) identifier(m idemtest.Message, place int) string {
 	return strconv.Quote(m.ID)
 }
 
-// errorType is that of an invocation that failed.
+// errorType returns the error type of a failed invocation, or "".
 func errorType(r emulator.Result) string {
 	var e struct{ ErrorType string }
 	if r.FunctionError == "" || json.Unmarshal(r.Payload, &e) != nil {
@@ -107,7 +108,8 @@ func errorType(r emulator.Result) string {
 	return e.ErrorType
 }
 
-// read takes a result for what it tells the source.
+// read sets what the result of an invocation tells the source. nameOf maps the identifiers in the
+// answer to the names of messages.
 func (s source) read(d *Delivery, r emulator.Result, nameOf map[string]string) {
 	kind := errorType(r)
 	d.TimedOut = kind == "Sandbox.Timedout"
@@ -136,7 +138,7 @@ func (s source) read(d *Delivery, r emulator.Result, nameOf map[string]string) {
 	}
 }
 
-// again is what of a batch the source delivers again after an answer.
+// again returns the messages of a batch that the source delivers again.
 func (s source) again(d Delivery) []string {
 	if d.Lost || d.Odd != "" {
 		return d.Batch

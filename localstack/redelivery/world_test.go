@@ -28,23 +28,23 @@ import (
 )
 
 const (
-	// timeout is the function's: long enough for a busy machine to run a batch in, and
-	// short, since the lease of an attempt that died lasts until its end.
+	// timeout is the function's timeout. A batch must fit into it on a busy machine. It is
+	// short, because the lease of an attempt that died outlasts the timeout.
 	timeout = 5 * time.Second
-	// maxSkew is little, since all clocks here are one.
+	// maxSkew is small, because all processes share one clock.
 	maxSkew = 200 * time.Millisecond
 	// minRunTime is the guard's default.
 	minRunTime = time.Second
-	// patience bounds every wait for something that is to happen.
+	// patience is the time limit for anything that a test waits for.
 	patience = 60 * time.Second
 
-	// sideBySide is how many tests run at once: they mostly wait for leases to end.
+	// sideBySide is the number of tests that run at once. They mostly wait for leases to end.
 	sideBySide = 16
 
 	function = "Consumer"
 )
 
-// bootstrap is the consumer, built as functions that deploy are.
+// bootstrap is the path of the consumer's binary, built like those that deploy.
 var bootstrap string
 
 func TestMain(m *testing.M) {
@@ -74,7 +74,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// world is one function, its tables, and a source that sends it messages.
+// world holds one function, its tables, and a source that delivers messages to the function.
 type world struct {
 	source   source
 	emulator *emulator.Emulator
@@ -90,8 +90,7 @@ type world struct {
 	kills      int
 }
 
-// newWorld starts a function that is to get these messages. Its environment may have
-// more.
+// newWorld starts a function for these messages, with more variables in its environment.
 func newWorld(t *testing.T, s source, sent []Message, more map[string]string) *world {
 	t.Helper()
 	server := ddblocal.ForTest(t)
@@ -138,7 +137,8 @@ func newWorld(t *testing.T, s source, sent []Message, more map[string]string) *w
 	return w
 }
 
-// role is what docs/deploy.md gives a function on its table of records, and what the ledger needs.
+// role returns a role with the permissions that docs/deploy.md lists for the table of records,
+// and those that the ledger needs.
 func (w *world) role() template.Role {
 	statement := func(table string, actions ...string) template.Statement {
 		return template.Statement{Effect: "Allow", Actions: actions, Resources: []string{"arn:aws:dynamodb:us-east-1:000000000000:table/" + table}}
@@ -149,8 +149,8 @@ func (w *world) role() template.Role {
 	}}
 }
 
-// guarded returns an endpoint of DynamoDB at which the function may do what its role allows. At
-// the end, the test fails if anything was refused.
+// guarded returns an endpoint of DynamoDB that refuses what the function's role does not allow.
+// The test fails at its end if anything was refused.
 func guarded(t *testing.T, sam *template.Template, endpoint string, log *logbook) string {
 	t.Helper()
 	checker, err := iam.New(sam)
@@ -268,7 +268,7 @@ func (w *world) counts(t *testing.T, names []string) map[string]Count {
 	return counts
 }
 
-// books are those of the whole world. No delivery is under way.
+// books returns the books of all deliveries. No delivery may be in progress.
 func (w *world) books(t *testing.T) Books {
 	t.Helper()
 	counts, order, err := w.ledger.Everything(t.Context())
@@ -305,8 +305,7 @@ func (w *world) wantRuns(t *testing.T, want map[string]int) {
 	}
 }
 
-// busy are the processes that have an invocation which has reached the consumer's
-// own code.
+// busy returns the processes with an invocation that has reached the consumer's own code.
 func (w *world) busy(t *testing.T) []emulator.Process {
 	t.Helper()
 	var all []emulator.Process
@@ -361,7 +360,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// logbook is what the function logged.
+// logbook is a log that can be read while the function writes to it.
 type logbook struct {
 	mu sync.Mutex
 	b  bytes.Buffer

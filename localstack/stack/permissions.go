@@ -20,9 +20,9 @@ func (s *Stack) checkPolicies(o Options) error {
 	return s.iam.CheckSources() //nolint:wrapcheck // it says what is missing
 }
 
-// sayUnchecked says which policies can't be checked here.
+// sayUnchecked writes which policies a local run can't check.
 func (s *Stack) sayUnchecked(o Options) {
-	if o.NoIAM {
+	if s.iam == nil {
 		return
 	}
 	for _, note := range s.iam.Notes() {
@@ -31,7 +31,7 @@ func (s *Stack) sayUnchecked(o Options) {
 }
 
 // gate starts a proxy that checks the functions' permissions before a service, and returns its
-// address. With Options.NoIAM it returns the service's own address.
+// address. If nothing is checked, it returns the service's own address.
 func (s *Stack) gate(service iam.Service, endpoint string, o Options) (string, error) {
 	if s.iam == nil {
 		return endpoint, nil

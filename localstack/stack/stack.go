@@ -84,8 +84,9 @@ type Options struct {
 	// os.Stderr.
 	Progress io.Writer
 
-	// FunctionLog receives the output of the functions and the log of the emulator.
-	// Default: os.Stderr.
+	// FunctionLog receives the output of the functions, the logs of the emulator and of the
+	// event source mappings, and a line for each kind of request that a function's role does
+	// not allow. Default: os.Stderr.
 	FunctionLog io.Writer
 }
 
@@ -124,7 +125,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if o.FunctionLog == nil {
 		o.FunctionLog = os.Stderr
 	}
-	o.FunctionLog = &lockedWriter{w: o.FunctionLog} // the emulator and the sources write to it
+	o.FunctionLog = &lockedWriter{w: o.FunctionLog} // the emulator, the sources and the proxies write to it
 	s := &Stack{binaries: map[string]string{}}
 	if err := s.start(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Stop())

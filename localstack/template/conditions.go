@@ -1,5 +1,16 @@
 package template
 
+// exists reports whether a resource has no Condition, or one that holds.
+func (e *evaluator) exists(resource *node) (bool, error) {
+	condition := resource.field("Condition")
+	if condition == nil {
+		return true, nil
+	}
+	return e.named(condition, condition.text)
+}
+
+// choose returns the value that !If chooses, before its evaluation. The other value may refer to
+// something that does not exist in this environment.
 func (e *evaluator) choose(n *node) (*node, error) {
 	if n.arg.kind != list || len(n.arg.items) != 3 || n.arg.items[0].kind != scalar {
 		return nil, errorAt(n, "!If takes the name of a condition and two values")
@@ -8,12 +19,10 @@ func (e *evaluator) choose(n *node) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Evaluate only the chosen branch. The other branch may refer to something that does
-	// not exist in this environment.
 	if holds {
-		return e.eval(n.arg.items[1])
+		return n.arg.items[1], nil
 	}
-	return e.eval(n.arg.items[2])
+	return n.arg.items[2], nil
 }
 
 // named evaluates a condition of the template's Conditions section.

@@ -81,7 +81,11 @@ func (e *evaluator) call(n *node) (*node, error) {
 	case "Split":
 		return e.split(n)
 	case "If":
-		return e.choose(n)
+		chosen, err := e.choose(n)
+		if err != nil {
+			return nil, err
+		}
+		return e.eval(chosen)
 	case "FindInMap":
 		return e.findInMap(n)
 	case "Equals", "And", "Or", "Not", "Condition":

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// grant is a statement of a policy that AWS or SAM defines. ${name} in a resource stands for a
-// parameter of a SAM policy template.
+// grant is a statement of a policy that AWS or SAM defines. In a resource, ${Name} is a parameter of
+// the SAM policy template.
 type grant struct{ actions, resources []string }
 
 var everywhere = []string{"*"}
 
-// awsManagedPolicies are managed policies of AWS by their names, as the AWS Managed Policy
-// Reference Guide lists them. Of services that a local run doesn't have, only the actions for
-// logs are here.
+// awsManagedPolicies maps the name of a managed policy of AWS to its statements, as the AWS Managed
+// Policy Reference Guide lists them. It leaves out actions of services that a local run doesn't
+// have, except the actions for logs.
 var awsManagedPolicies = map[string][]grant{
 	"AWSLambdaBasicExecutionRole":     {logs},
 	"AWSLambdaVPCAccessExecutionRole": {logs},
@@ -56,8 +56,9 @@ var (
 	andIndex = []string{ofTable, ofTable + "/index/*"}
 )
 
-// samPolicyTemplates are the SAM policy templates for tables and queues ("AWS SAM policy
-// templates", "Policy template list"). No other template allows anything on them.
+// samPolicyTemplates maps the name of a SAM policy template for tables or queues to its statements
+// ("AWS SAM policy templates", "Policy template list"). No other policy template allows anything on
+// tables and queues.
 var samPolicyTemplates = map[string][]grant{
 	"DynamoDBCrudPolicy": {{[]string{
 		"dynamodb:GetItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Scan", "dynamodb:Query", "dynamodb:UpdateItem",
@@ -101,7 +102,7 @@ func (p *policies) samTemplate(at *node, name string, parameters *node) {
 	}
 }
 
-// grant adds a statement that allows something.
+// grant adds the statement of a policy that AWS or SAM defines.
 func (p *policies) grant(at *node, policy string, g grant, parameters *node) {
 	s := Statement{At: fmt.Sprintf("%d:%d", at.line, at.column), Policy: policy, Effect: "Allow", Actions: g.actions}
 	for _, resource := range g.resources {
@@ -115,8 +116,8 @@ func (p *policies) grant(at *node, policy string, g grant, parameters *node) {
 	p.role.Statements = append(p.role.Statements, s)
 }
 
-// destination adds what SAM adds to a role for a destination or a dead-letter queue whose Type
-// is SQS. key is the property with the queue's ARN.
+// destination adds the statement that SAM adds to a role for a destination or a dead-letter queue
+// whose Type is SQS. key is the property with the queue's ARN.
 func (p *policies) destination(n *node, key string) {
 	n = p.reader.branch(n)
 	if n == nil || p.reader.nameOf(n, "Type") != "SQS" || n.field(key) == nil {

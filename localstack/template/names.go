@@ -72,8 +72,22 @@ func typeOf(resource *node) string {
 	return ""
 }
 
+// ARN returns an ARN in the partition aws. The Region or the account is empty for services whose
+// ARNs have none. For example, a role has no Region.
+func ARN(service, region, account, resource string) string {
+	return "arn:aws:" + service + ":" + region + ":" + account + ":" + resource
+}
+
+// StreamARN returns the ARN that [Read] gives the stream of a table, given the ARN of the table.
+// A real stream has its creation time in place of "local".
+func StreamARN(table string) string { return table + "/stream/local" }
+
 func (e *evaluator) arn(service, resource string) string {
-	return "arn:aws:" + service + ":" + e.options.Region + ":" + e.options.AccountID + ":" + resource
+	return ARN(service, e.options.Region, e.options.AccountID, resource)
+}
+
+func (e *evaluator) roleARN(name string) string {
+	return ARN("iam", "", e.options.AccountID, "role/"+name)
 }
 
 func (e *evaluator) attribute(at *node, name, attribute string) (*node, error) {
@@ -92,8 +106,8 @@ func (e *evaluator) attribute(at *node, name, attribute string) (*node, error) {
 		return textNode(e.arn("lambda", "function:"+physical)), nil
 	case "AWS::SQS::Queue.Arn":
 		return textNode(e.arn("sqs", physical)), nil
-	case "AWS::DynamoDB::Table.StreamArn": // a placeholder: the label of a real stream is its creation time
-		return textNode(e.arn("dynamodb", "table/"+physical+"/stream/local")), nil
+	case "AWS::DynamoDB::Table.StreamArn":
+		return textNode(StreamARN(e.arn("dynamodb", "table/"+physical))), nil
 	case "AWS::SQS::Queue.QueueName":
 		return textNode(physical), nil
 	case "AWS::SQS::Queue.QueueUrl":
@@ -101,7 +115,7 @@ func (e *evaluator) attribute(at *node, name, attribute string) (*node, error) {
 	case "AWS::Logs::LogGroup.Arn":
 		return textNode(e.arn("logs", "log-group:"+physical+":*")), nil
 	case "AWS::IAM::Role.Arn":
-		return textNode("arn:aws:iam::" + e.options.AccountID + ":role/" + physical), nil
+		return textNode(e.roleARN(physical)), nil
 	}
 	return nil, errorAt(at, "attribute %s of %s (%s) is not known in a local run", attribute, name, typeOf(resource))
 }

@@ -2,15 +2,15 @@ package template
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// policies collects the statements of a role. Nothing in a policy is an error here: what a
-// local run can't evaluate is noted as unknown, because the same template deploys.
+// policies collects the statements of a role. It reports no errors, because the template may be
+// valid on AWS: it notes as unknown whatever a local run can't evaluate.
 type policies struct {
 	reader *reader
 	role   Role
-	at     *node // the function, for policies that have no place of their own
 }
 
 // unknown notes why the role may allow more than its statements do.
@@ -18,10 +18,13 @@ func (p *policies) unknown(at *node, format string, args ...any) {
 	p.role.Unknown = append(p.role.Unknown, fmt.Sprintf("%d:%d: ", at.line, at.column)+fmt.Sprintf(format, args...))
 }
 
-// limited warns about a permissions boundary, which a local run does not apply.
+// limited warns about a permissions boundary, which a local run does not apply. Functions may
+// share a role, so the warning may be there already.
 func (p *policies) limited(logicalID string, boundary *node) {
-	p.reader.warnings = append(p.reader.warnings, errorAt(boundary,
-		"%s: PermissionsBoundary is ignored in a local run: AWS may refuse what is allowed here", logicalID).Error())
+	warning := errorAt(boundary, "%s: PermissionsBoundary is ignored in a local run: AWS may refuse what is allowed here", logicalID).Error()
+	if !slices.Contains(p.reader.warnings, warning) {
+		p.reader.warnings = append(p.reader.warnings, warning)
+	}
 }
 
 // ofSAM reads an entry of a function's Policies: the name or ARN of a managed policy, a policy
@@ -37,7 +40,7 @@ func (p *policies) ofSAM(entry *node) {
 	}
 }
 
-// managed reads the ARN or name of a managed policy, which AWS or the template defines.
+// managed reads the managed policy with a name or ARN. AWS or the template defines the policy.
 func (p *policies) managed(entry *node) {
 	if entry.kind == call && entry.fn == "Ref" {
 		if own := p.reader.resources.field(entry.arg.text); typeOf(own) == "AWS::IAM::ManagedPolicy" {
@@ -53,13 +56,16 @@ func (p *policies) managed(entry *node) {
 	p.awsManaged(entry, value.text)
 }
 
-// attached reads a policy that is a resource of its own, unless the resource has a condition
-// that does not hold.
+// attached reads a policy that is a resource of its own, unless the Condition of the resource does
+// not hold.
 func (p *policies) attached(logicalID string, policy *node) {
-	if condition := policy.field("Condition"); condition != nil {
-		if holds, _ := p.reader.holds(condition, condition.text); !holds { // if it is not known, Read fails
-			return
-		}
+	exists := false
+	p.reader.optional(func() (err error) { // if the condition is not known, Read fails at the policy itself
+		exists, err = p.reader.exists(policy)
+		return err
+	})
+	if !exists {
+		return
 	}
 	p.document(logicalID, policy.field("Properties").field("PolicyDocument"))
 }
@@ -98,22 +104,33 @@ func (r *reader) statement(policy string, n *node) Statement {
 	if conditions == nil {
 		return s
 	}
+	if conditions.kind != mapping {
+		s.unknownCondition("", conditions)
+	}
 	for _, operator := range conditions.keys {
 		keys := r.branch(conditions.fields[operator])
 		if keys == nil {
 			continue
 		}
+		if keys.kind != mapping {
+			s.unknownCondition(operator, keys)
+		}
 		for _, key := range keys.keys {
 			s.Conditions = append(s.Conditions, Condition{operator, key, r.texts(keys.fields[key], &s.Unknown)})
 		}
 	}
-	if conditions.kind != mapping {
-		s.Unknown = "the conditions are " + conditions.describe()
-	}
 	return s
 }
 
-// texts returns the texts of a value or of a list. It notes in unknown what only AWS knows.
+// unknownCondition adds a condition whose keys only AWS knows. Without this condition, the
+// statement would apply to every request.
+func (s *Statement) unknownCondition(operator string, keys *node) {
+	s.Unknown = "the conditions are " + keys.describe()
+	s.Conditions = append(s.Conditions, Condition{Operator: operator})
+}
+
+// texts returns the texts of a value or of a list. If only AWS knows one of them, texts leaves it
+// out and sets unknown to the reason.
 func (r *reader) texts(n *node, unknown *string) []string {
 	var all []string
 	for _, item := range r.entries(n) {
@@ -136,10 +153,10 @@ func (r *reader) texts(n *node, unknown *string) []string {
 	return all
 }
 
-// foreign returns an ARN in place of a value that refers to resources of this template, none of
-// them a table or a queue. A local run doesn't know the attributes of such resources, such as
-// topics, and doesn't have to: no request to DynamoDB or SQS can mean them. It returns "" for
-// any other value.
+// foreign returns a placeholder ARN for a value that refers only to resources other than tables and
+// queues, such as topics. A local run doesn't know the attributes of these resources and doesn't
+// need them, because no request to DynamoDB or SQS concerns them. For any other value, foreign
+// returns "".
 func (r *reader) foreign(n *node) string {
 	arn := ""
 	for _, name := range references(n) {
@@ -151,7 +168,7 @@ func (r *reader) foreign(n *node) string {
 		case service[1] == "CloudFormation", service[1] == "SSM", service[2] == "Application":
 			return "" // an output or a value may be the ARN of a table or a queue
 		default:
-			arn = "arn:aws:" + strings.ToLower(service[1]) + ":::" + name
+			arn = ARN(strings.ToLower(service[1]), "", "", name)
 		}
 	}
 	return arn
@@ -190,8 +207,8 @@ func references(n *node) []string {
 	return all
 }
 
-// known evaluates a value that a local run can do without. If only AWS knows the value, known
-// says why.
+// known evaluates a value that a local run can do without. If only AWS knows the value, why says
+// so.
 func (r *reader) known(n *node) (value *node, why string) {
 	why = r.optional(func() (err error) {
 		value, err = r.value(n)
@@ -200,8 +217,8 @@ func (r *reader) known(n *node) (value *node, why string) {
 	return value, why
 }
 
-// optional evaluates what a local run can do without. If only AWS knows it, optional says why,
-// and does not report a missing parameter as Read otherwise would.
+// optional calls evaluate for a value that a local run can do without. It returns the error of
+// evaluate as a text. A missing parameter is such an error, and does not make Read fail.
 func (r *reader) optional(evaluate func() error) (why string) {
 	before := r.missing
 	err := evaluate()
@@ -215,28 +232,18 @@ func (r *reader) optional(evaluate func() error) (why string) {
 	return ""
 }
 
-// holds reports whether a condition of the template holds, and whether a local run knows that.
-func (r *reader) holds(at *node, name string) (holds, known bool) {
-	why := r.optional(func() (err error) {
-		holds, err = r.named(at, name)
-		return err
-	})
-	return holds, why == ""
-}
-
-// branch resolves the conditions around a value and nothing in it. It returns nil if the value
-// is absent.
+// branch returns the value that !If chooses, before its evaluation, or n itself if n is no !If or
+// only AWS knows the condition. It returns nil if the value is absent.
 func (r *reader) branch(n *node) *node {
-	for n != nil && n.kind == call && n.fn == "If" && n.arg.kind == list && len(n.arg.items) == 3 {
-		holds, known := r.holds(n, n.arg.items[0].text)
-		if !known {
+	for n != nil && n.kind == call && n.fn == "If" {
+		var chosen *node
+		if why := r.optional(func() (err error) {
+			chosen, err = r.choose(n)
+			return err
+		}); why != "" {
 			return n
 		}
-		if holds {
-			n = n.arg.items[1]
-		} else {
-			n = n.arg.items[2]
-		}
+		n = chosen
 	}
 	if n == nil || n.kind == null || r.isNoValue(n) {
 		return nil
@@ -244,8 +251,8 @@ func (r *reader) branch(n *node) *node {
 	return n
 }
 
-// entries returns the items of a list, or n itself if it is no list. Items that a condition
-// removes are missing.
+// entries returns the items of a list, or n itself if it is no list. It leaves out the items that
+// a condition removes.
 func (r *reader) entries(n *node) []*node {
 	n = r.branch(n)
 	switch {

@@ -23,13 +23,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// query is a saved one of CloudWatch Logs Insights.
+// query is a saved query of CloudWatch Logs Insights.
 type query struct {
 	text   string
 	groups []string // logical IDs of the log groups that it reads
 }
 
-// queries are the saved ones, by their names within the stack's folder.
+// queries returns the saved queries by their names within the stack's folder.
 func queries(t *testing.T) map[string]query {
 	t.Helper()
 	all := map[string]query{}
@@ -107,7 +107,8 @@ func functionLog(t *testing.T) string {
 	return string(text)
 }
 
-// failMessages has one message fail, and another one not begin.
+// failMessages makes one message fail, and leaves another one to be delivered again because too
+// little time is left. The guard logs both.
 func failMessages(ctx context.Context, t *testing.T, logger *slog.Logger) {
 	t.Helper()
 	before := slog.Default()
@@ -124,7 +125,7 @@ func failMessages(ctx context.Context, t *testing.T, logger *slog.Logger) {
 	}
 }
 
-// measured are the fields of a line of metrics, at its first level.
+// measured returns the top-level fields of a line of metrics.
 func measured(t *testing.T) map[string]bool {
 	t.Helper()
 	fields := map[string]bool{}
@@ -144,14 +145,14 @@ func measured(t *testing.T) map[string]bool {
 var words = []string{"filter", "fields", "stats", "sort", "limit", "parse", "by", "as", "in", "and", "asc", "desc",
 	"ispresent", "count", "earliest", "latest"}
 
-// ofInsights are fields that CloudWatch Logs adds.
+// ofInsights lists the fields that CloudWatch Logs adds to each line.
 var ofInsights = []string{"@timestamp"}
 
 func withoutComments(text string) string {
 	return regexp.MustCompile(`(?m)^#.*$`).ReplaceAllString(text, "")
 }
 
-// fieldsOf are those that a query reads, but for those that it makes itself.
+// fieldsOf returns the fields that a query reads, without those that the query defines.
 func fieldsOf(text string) []string {
 	text = withoutComments(text)
 	made := map[string]bool{}

@@ -4,21 +4,21 @@ import (
 	"strings"
 )
 
-// Role is the execution role of a function: what its policies in the template say.
+// Role is the execution role of a function, with the policies that the template gives the role.
 type Role struct {
 	Name       string      // RoleName or logical ID of an AWS::IAM::Role; for a role that SAM makes, the function's logical ID and "Role"
 	ARN        string      // arn:PARTITION:iam::ACCOUNT:role/NAME
-	Statements []Statement // of all policies whose text is known, in the order in which they are found
+	Statements []Statement // of all policies that a local run knows
 
-	// Unknown says why the role may allow more than Statements do: only AWS knows a
-	// policy of the role, or the role itself. It is empty if the template says everything.
+	// Unknown has the reasons why the role may allow more than Statements do: only AWS knows
+	// a policy of the role, or the role itself. It is empty if the template says everything.
 	Unknown []string
 }
 
-// Statement is a statement of a policy ("IAM JSON policy elements reference"). Read takes the
-// texts as they are and checks none of them.
+// Statement is a statement of a policy ("IAM JSON policy elements reference"). Read does not check
+// the texts.
 type Statement struct {
-	At           string // path:line:column; a managed policy's is that of the function or role
+	At           string // path:line:column; for a managed policy, the place where it is named, or the function's
 	Policy       string // PolicyName, name of a managed policy or of a SAM policy template; may be empty
 	Effect       string // Allow or Deny
 	Actions      []string
@@ -27,15 +27,15 @@ type Statement struct {
 	NotResources []string
 	Conditions   []Condition
 
-	// Unknown says which value of the statement only AWS knows, and is empty if there is
-	// none. Such a value is missing in the fields above.
+	// Unknown says which value of the statement only AWS knows. Such a value is missing in
+	// the fields above. Unknown is empty if there is none.
 	Unknown string
 }
 
 // Condition is one key of a Condition element.
 type Condition struct {
 	Operator string   // such as ForAllValues:StringEquals
-	Key      string   // such as dynamodb:LeadingKeys
+	Key      string   // such as dynamodb:LeadingKeys; empty if only AWS knows the keys of the operator
 	Values   []string // one of them must match
 }
 
@@ -70,10 +70,6 @@ func (p properties) role(logicalID string, resource *node) Role {
 	}
 }
 
-func (e *evaluator) roleARN(name string) string {
-	return "arn:aws:iam::" + e.options.AccountID + ":role/" + name
-}
-
 // ownRole reads a resource of type AWS::IAM::Role, and the policies that other resources attach
 // to it.
 func (r *reader) ownRole(logicalID, name string, role *node) Role {
@@ -106,10 +102,10 @@ func (r *reader) ownRole(logicalID, name string, role *node) Role {
 }
 
 // samRole returns the role that SAM makes for a function. SAM adds policies for the function's
-// logs and for its events and destinations that are queues or streams.
+// logs, for events from queues and streams, and for destinations that are queues.
 func (p properties) samRole(logicalID string, resource *node) Role {
 	r, name := p.reader, logicalID+"Role"
-	out := &policies{reader: r, role: Role{Name: name, ARN: r.roleARN(name)}, at: resource}
+	out := &policies{reader: r, role: Role{Name: name, ARN: r.roleARN(name)}}
 	for _, policy := range r.entries(p.node.field("Policies")) {
 		out.ofSAM(policy)
 	}

@@ -79,17 +79,20 @@ func TestRole(t *testing.T) {
 			"DynamoDBReadPolicy Allow dynamodb:GetItem,dynamodb:Scan,dynamodb:Query,dynamodb:BatchGetItem,dynamodb:DescribeTable on " + tableARN + "," + tableARN + "/index/*",
 			"SQSSendMessagePolicy Allow sqs:SendMessage* on " + queueARN, logs,
 		}, ""},
-		"an unknown policy template":   {"Policies: [DynamoDBCrudPolcy: {TableName: !Ref T}]", "", "", []string{logs}, "DynamoDBCrudPolcy"},
-		"a policy template without":    {"Policies: [DynamoDBReconfigurePolicy: {}]", "", "", []string{"DynamoDBReconfigurePolicy Allow dynamodb:UpdateTable on  and what only AWS knows", logs}, ""},
-		"a managed policy":             {"Policies: AmazonSQSFullAccess", "", "", []string{"AmazonSQSFullAccess Allow sqs:* on *", logs}, ""},
-		"a managed policy by its ARN":  {"Policies: [!Sub 'arn:${AWS::Partition}:iam::aws:policy/AdministratorAccess']", "", "", []string{"AdministratorAccess Allow * on *", logs}, ""},
-		"a policy of the account":      {"Policies: ['arn:aws:iam::000000000000:policy/AdministratorAccess']", "", "", []string{logs}, "000000000000:policy/AdministratorAccess"},
-		"an unknown managed policy":    {"Policies: [AmazonS3FullAccess]", "", "", []string{logs}, "AmazonS3FullAccess"},
-		"a condition of the template":  {"Policies: [!If [Never, AdministratorAccess, !Ref AWS::NoValue], !If [Never, a, AmazonSQSFullAccess]]", "", "", []string{"AmazonSQSFullAccess Allow sqs:* on *", logs}, ""},
-		"a resource that is a bucket":  {"Policies: [{Statement: [{Effect: Allow, Action: s3:*, Resource: [!GetAtt B.Arn, !Sub '${B.Arn}/*']}]}]", "", "", []string{"Allow s3:* on arn:aws:s3:::B,arn:aws:s3:::B", logs}, ""},
-		"a resource of another stack":  {"Policies: [{Statement: [{Effect: Allow, Action: dynamodb:*, Resource: [!ImportValue X, '*']}]}]", "", "", []string{"Allow dynamodb:* on * and what only AWS knows", logs}, ""},
-		"an output of a nested stack":  {"Policies: [{Statement: [{Effect: Allow, Action: dynamodb:*, Resource: !GetAtt N.Outputs.Table}]}]", "  N: {Type: AWS::CloudFormation::Stack}\n", "", []string{"Allow dynamodb:* on  and what only AWS knows", logs}, ""},
-		"a parameter without value":    {"Policies: [{Statement: [{Effect: Allow, Action: dynamodb:*, Resource: !Ref Given}]}]", "", "", []string{"Allow dynamodb:* on  and what only AWS knows", logs}, ""},
+		"an unknown policy template":  {"Policies: [DynamoDBCrudPolcy: {TableName: !Ref T}]", "", "", []string{logs}, "DynamoDBCrudPolcy"},
+		"a policy template without":   {"Policies: [DynamoDBReconfigurePolicy: {}]", "", "", []string{"DynamoDBReconfigurePolicy Allow dynamodb:UpdateTable on  and what only AWS knows", logs}, ""},
+		"a managed policy":            {"Policies: AmazonSQSFullAccess", "", "", []string{"AmazonSQSFullAccess Allow sqs:* on *", logs}, ""},
+		"a managed policy by its ARN": {"Policies: [!Sub 'arn:${AWS::Partition}:iam::aws:policy/AdministratorAccess']", "", "", []string{"AdministratorAccess Allow * on *", logs}, ""},
+		"a policy of the account":     {"Policies: ['arn:aws:iam::000000000000:policy/AdministratorAccess']", "", "", []string{logs}, "000000000000:policy/AdministratorAccess"},
+		"an unknown managed policy":   {"Policies: [AmazonS3FullAccess]", "", "", []string{logs}, "AmazonS3FullAccess"},
+		"a condition of the template": {"Policies: [!If [Never, AdministratorAccess, !Ref AWS::NoValue], !If [Never, a, AmazonSQSFullAccess]]", "", "", []string{"AmazonSQSFullAccess Allow sqs:* on *", logs}, ""},
+		"a resource that is a bucket": {"Policies: [{Statement: [{Effect: Allow, Action: s3:*, Resource: [!GetAtt B.Arn, !Sub '${B.Arn}/*']}]}]", "", "", []string{"Allow s3:* on arn:aws:s3:::B,arn:aws:s3:::B", logs}, ""},
+		"a resource of another stack": {"Policies: [{Statement: [{Effect: Allow, Action: dynamodb:*, Resource: [!ImportValue X, '*']}]}]", "", "", []string{"Allow dynamodb:* on * and what only AWS knows", logs}, ""},
+		"an output of a nested stack": {"Policies: [{Statement: [{Effect: Allow, Action: dynamodb:*, Resource: !GetAtt N.Outputs.Table}]}]", "  N: {Type: AWS::CloudFormation::Stack}\n", "", []string{"Allow dynamodb:* on  and what only AWS knows", logs}, ""},
+		"a parameter without value":   {"Policies: [{Statement: [{Effect: Allow, Action: dynamodb:*, Resource: !Ref Given}]}]", "", "", []string{"Allow dynamodb:* on  and what only AWS knows", logs}, ""},
+		"conditions by a macro": {"Policies: [{Statement: [{Effect: Deny, Action: dynamodb:*, Resource: '*', Condition: {'Fn::Transform': {Name: AWS::Include}}}, {Effect: Allow, Action: sqs:*, Resource: '*', Condition: {Bool: {'Fn::Transform': {Name: AWS::Include}}}}]}]", "", "", []string{
+			"Deny dynamodb:* on * if    and what only AWS knows", "Allow sqs:* on * if Bool   and what only AWS knows", logs,
+		}, ""},
 		"a whole policy by a macro":    {"Policies: [{Statement: {'Fn::Transform': {Name: AWS::Include}}}]", "", "", []string{logs}, "only by AWS"},
 		"a queue as a source":          {"Events: {E: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn}}}", "", "", []string{logs, "AWSLambdaSQSQueueExecutionRole Allow logs:CreateLogGroup,logs:CreateLogStream,logs:PutLogEvents on *", "AWSLambdaSQSQueueExecutionRole Allow sqs:ReceiveMessage,sqs:DeleteMessage,sqs:GetQueueAttributes on *"}, ""},
 		"a stream as a source":         {"Events: {E: {Type: DynamoDB, Properties: {Stream: !GetAtt T.StreamArn, StartingPosition: LATEST, DestinationConfig: {OnFailure: {Type: SQS, Destination: !GetAtt Q.Arn}}}}}", "", "", []string{logs, "AWSLambdaDynamoDBExecutionRole Allow logs:CreateLogGroup,logs:CreateLogStream,logs:PutLogEvents on *", "AWSLambdaDynamoDBExecutionRole Allow dynamodb:DescribeStream,dynamodb:GetRecords,dynamodb:GetShardIterator,dynamodb:ListStreams on *", "Allow sqs:SendMessage on " + queueARN}, ""},
@@ -137,6 +140,21 @@ func TestRole_BoundaryIsAWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(sam.Warnings) != 1 || !strings.HasPrefix(sam.Warnings[0], "t.yaml:5:28: F: PermissionsBoundary is ignored") {
+		t.Errorf("the warnings are %q", sam.Warnings)
+	}
+}
+
+// The warning about a role comes once, however many functions have the role.
+func TestRole_BoundaryOfASharedRoleIsOneWarning(t *testing.T) {
+	sam, err := template.Parse("t.yaml", []byte(`Resources:
+  F: {Type: AWS::Serverless::Function, Properties: {Role: !GetAtt R.Arn}}
+  G: {Type: AWS::Serverless::Function, Properties: {Role: !GetAtt R.Arn}}
+  R: {Type: AWS::IAM::Role, Properties: {PermissionsBoundary: arn:aws:iam::aws:policy/ReadOnlyAccess}}
+`), template.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sam.Warnings) != 1 || !strings.HasPrefix(sam.Warnings[0], "t.yaml:4:63: R: PermissionsBoundary is ignored") {
 		t.Errorf("the warnings are %q", sam.Warnings)
 	}
 }

@@ -34,9 +34,9 @@ func (s Source) Kind() string {
 	return "SQS"
 }
 
-// tableOfStream returns the name of the table in a stream's ARN, or "" if arn is not the ARN of a
+// TableOfStream returns the name of the table in a stream's ARN, or "" if arn is not the ARN of a
 // stream.
-func tableOfStream(arn string) string {
+func TableOfStream(arn string) string {
 	_, after, ok := strings.Cut(arn, ":table/")
 	name, _, stream := strings.Cut(after, "/stream/")
 	if !ok || !stream {
@@ -82,7 +82,7 @@ func (p properties) streamSource(name string) (Source, error) {
 	if s.ARN, err = p.required("Stream"); err != nil {
 		return Source{}, err
 	}
-	if s.Table = tableOfStream(s.ARN); s.Table == "" {
+	if s.Table = TableOfStream(s.ARN); s.Table == "" {
 		return Source{}, errorAt(p.node.field("Stream"), "%s: Stream is %s, which is no table's StreamArn", p.owner, s.ARN)
 	}
 	position, err := p.required("StartingPosition")

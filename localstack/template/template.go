@@ -44,7 +44,7 @@ type Function struct {
 	Routes         []Route
 	URL            *FunctionURL // nil if there is no FunctionUrlConfig
 	Sources        []Source     // events of type SQS and DynamoDB
-	Role           Role         // what the function may do
+	Role           Role         // execution role
 	OtherEvents    []string     // "Name (Type)" of each event of another type, or with a queue or stream of another stack
 }
 
@@ -152,7 +152,7 @@ func Parse(name string, data []byte, options Options) (*Template, error) {
 		for i, warning := range t.Warnings {
 			t.Warnings[i] = name + ":" + warning
 		}
-		t.placed(name)
+		t.addName(name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -160,8 +160,8 @@ func Parse(name string, data []byte, options Options) (*Template, error) {
 	return t, nil
 }
 
-// placed completes the places in roles with the name of the template.
-func (t *Template) placed(name string) {
+// addName puts the name of the template in front of the places of statements.
+func (t *Template) addName(name string) {
 	for _, f := range t.Functions {
 		for i := range f.Role.Statements {
 			f.Role.Statements[i].At = name + ":" + f.Role.Statements[i].At
@@ -237,11 +237,8 @@ var replacements = map[string]string{
 }
 
 func (r *reader) resource(t *Template, logicalID string, resource *node) error {
-	if condition := resource.field("Condition"); condition != nil {
-		holds, err := r.named(condition, condition.text)
-		if err != nil || !holds {
-			return err
-		}
+	if exists, err := r.exists(resource); err != nil || !exists {
+		return err
 	}
 	switch kind := typeOf(resource); kind {
 	case "AWS::Serverless::Function":

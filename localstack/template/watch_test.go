@@ -56,7 +56,7 @@ func TestD2_TheWatchNeedsTwoParameters(t *testing.T) {
 	}
 }
 
-// keyed are the properties of a table that a store depends on.
+// keyed returns the properties of a table that a store depends on.
 func keyed(table resource) map[string]any {
 	all := map[string]any{"DeletionPolicy": table.DeletionPolicy, "UpdateReplacePolicy": table.UpdateReplacePolicy}
 	for _, name := range []string{"BillingMode", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "TimeToLiveSpecification", "PointInTimeRecoverySpecification"} {

@@ -69,7 +69,7 @@ func main() {
 	}
 }
 
-// valueOf returns the value of a Kafka record; of one that is no base64, "".
+// valueOf returns the value of a Kafka record, or "" if the value is not base64.
 func valueOf(r events.KafkaRecord) string {
 	value, err := base64.StdEncoding.DecodeString(r.Value)
 	if err != nil {
