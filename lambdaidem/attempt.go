@@ -70,7 +70,7 @@ type attempt struct {
 
 func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 	outer := runOf(ctx)
-	a := &attempt{g: g, outer: outer, call: c, id: c.who.id(), scope: c.who.scope(g.readable(&c.who)), budget: newBudget(ctx, outer, &g.opts),
+	a := &attempt{g: g, outer: outer, call: c, id: c.id, scope: c.who.scope(g.readable(&c.who)), budget: newBudget(ctx, outer, &g.opts),
 		began: g.opts.Clock(), fingerprint: c.fingerprint, invocation: invocationOf(ctx)}
 	if _, err := io.ReadFull(g.opts.Random, a.random[:]); err != nil {
 		panic(fmt.Sprintf("lambdaidem: Options.Random: %v", err)) // without randomness there is no fencing

@@ -87,7 +87,7 @@ func (b *messageGuard[E, M]) runBatch(ctx context.Context, event E) []*batchMess
 		b.identify(ctx, event, t, mayBegin)
 		all[i], items[i].Group = t, t.group
 		if t.refusal == nil && !t.unguarded {
-			items[i].Key, items[i].Content = t.call.who.id(), t.call.fingerprint
+			items[i].Key, items[i].Content = t.call.id, t.call.fingerprint
 		}
 	}
 	o := batch.Options{Concurrency: b.opts.Concurrency, StopAll: b.opts.StopBatch, May: mayBegin}
@@ -185,7 +185,7 @@ func (b *messageGuard[E, M]) notBegunInside(ctx context.Context, t *batchMessage
 	}
 	var rec innerRecord
 	if t.refusal == nil && !t.unguarded {
-		rec = innerRecord{b.g.storeKey, t.call.who.id()}
+		rec = innerRecord{b.g.storeKey, t.call.id}
 	}
 	outer.recordInner(rec, nil, decision{refusal: t.end.refusal})
 }
@@ -399,7 +399,7 @@ func (t *batchMessage[M]) recordID() string {
 	if t.refusal != nil || t.unguarded {
 		return ""
 	}
-	return t.call.who.id()
+	return t.call.id
 }
 
 // lambdaError returns the message's error in the form that gives Lambda the right errorType

@@ -178,7 +178,7 @@ func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 	if g.cache == nil {
 		return decision{}, false
 	}
-	a := attempt{g: g, call: c, work: w, id: c.who.id(), began: g.opts.Clock(), cached: true}
+	a := attempt{g: g, call: c, work: w, id: c.id, began: g.opts.Clock(), cached: true}
 	m := g.cache.get(a.id, a.began, g.opts.MaxSkew)
 	if m == nil {
 		return decision{}, false

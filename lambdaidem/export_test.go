@@ -27,7 +27,7 @@ func BareReplay(in events.APIGatewayV2HTTPRequest, status int, body string) (nee
 	var resp *Response
 	var err error
 	needed = func() {
-		if len(g.requestCall(who, req).fingerprint) == 0 || len(who.id()) == 0 {
+		if c := g.requestCall(who, req); c.fingerprint == "" || c.id == "" {
 			panic("there is no hash")
 		}
 		if resp, err = decodeAnswer(stored); err != nil {

@@ -56,7 +56,7 @@ func (g *Guard) requestCall(who Identity, r *Request) call {
 // the body in p and the values in parts, such as the method and the path of a request.
 func (g *Guard) newCall(who Identity, p payload, parts ...string) call {
 	signers := g.fingerprints.signers
-	c := call{who: who, fingerprint: g.fingerprint(&signers[0], p, parts)}
+	c := call{who: who, id: g.idOf(&who), fingerprint: g.fingerprint(&signers[0], p, parts)}
 	if len(signers) > 1 {
 		parts := slices.Clone(parts) // without the copy, the parts of every call would escape to the heap
 		c.others = sync.OnceValue(func() []string {

@@ -88,6 +88,7 @@ func switchedOff() bool {
 // by its payload. Guard.newCall makes it.
 type call struct {
 	who         Identity        // identifies the record
+	id          string          // id of the record
 	fingerprint string          // digest of the payload, for a record that the call creates
 	others      func() []string // returns the payload's fingerprints by all secrets but the first; nil if there is at most one secret
 	repeated    bool            // the call probably repeats an earlier one; see attempt.lookUp
@@ -152,9 +153,9 @@ func (g *Guard) handleCall(ctx context.Context, c call, w work) (d decision) {
 		}
 		defer func() {
 			if d.refusal != nil {
-				d.refusal.Err = &innerCallError{g.readable(&c.who), c.who.id(), d.refusal.Err}
+				d.refusal.Err = &innerCallError{g.readable(&c.who), c.id, d.refusal.Err}
 			}
-			outer.endInner(innerRecord{g.storeKey, c.who.id()}, a, d)
+			outer.endInner(innerRecord{g.storeKey, c.id}, a, d)
 		}()
 	}
 	if guardedInside(ctx, &c) {
@@ -194,9 +195,8 @@ func guardedInside(ctx context.Context, c *call) bool {
 	if outer == nil {
 		return false
 	}
-	id := c.who.id()
 	for ; outer != nil; outer = outer.outer {
-		if outer.id == id {
+		if outer.id == c.id {
 			return true
 		}
 	}

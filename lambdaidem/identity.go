@@ -52,7 +52,7 @@ func (g *Guard) RecordID(i Identity) string {
 		i.Namespace = g.opts.Namespace
 	}
 	i.settle()
-	return i.id()
+	return g.idOf(&i)
 }
 
 // settle clears Path or Route, so that only the other one identifies the record. It clears
@@ -127,13 +127,13 @@ func isParameter(segment string) bool {
 	})
 }
 
-// id returns the id of the record: idPrefix and the SHA-256 of the parts of the identity. The
-// length of each part is hashed before the part, so that the hashed bytes are different for
-// different identities.
+// idOf returns the id of the record that i identifies: idPrefix and the SHA-256 of the parts of
+// the identity. The length of each part is hashed before the part, so that the hashed bytes are
+// different for different identities.
 //
 // Host and tenant come last, each after a label. If they are empty, they are left out. Both were
 // added in a later version, and identities without them must keep the ids that they had before.
-func (i *Identity) id() string {
+func (g *Guard) idOf(i *Identity) string {
 	var fixed [512]byte
 	buf := fixed[:0]
 	for _, part := range [...]string{i.kind(), i.Namespace, i.Principal, i.Method, i.resourceInID(), i.Key} {
