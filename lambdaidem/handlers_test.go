@@ -108,6 +108,35 @@ func TestF1_IDsAreStable(t *testing.T) {
 	}
 }
 
+// With IDPrefix, only the beginning of an id is different, and the record is another one.
+func TestF1_AnIDPrefixMakesItsOwnRecords(t *testing.T) {
+	who := lambdaidem.Identity{Principal: "p", Operation: "charge", Key: "key-1"}
+	store, guards := memstore.New(), map[string]*lambdaidem.Guard{}
+	for prefix, want := range map[string]string{
+		"":     "lambdaidem#6zRwXnX5K1lAGplkaYXa9Ix6eB2CBGmVByAyvEiYkhg",
+		"acme": "lambdaidem#acme#6zRwXnX5K1lAGplkaYXa9Ix6eB2CBGmVByAyvEiYkhg",
+		"a-b_c.d:e/f=g+h@i01234567890123456789012": "lambdaidem#a-b_c.d:e/f=g+h@i01234567890123456789012#6zRwXnX5K1lAGplkaYXa9Ix6eB2CBGmVByAyvEiYkhg",
+	} {
+		g := lambdaidem.New(store, func(o *lambdaidem.Options) {
+			o.Namespace, o.IDPrefix, o.Observer = "payments", prefix, lambdaidem.Discard
+		})
+		if got := g.RecordID(who); got != want {
+			t.Errorf("with the prefix %q the id is %s, want %s", prefix, got, want)
+		}
+		guards[prefix] = g
+	}
+	for prefix, g := range guards {
+		for range 2 {
+			answer, err := lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "charge", Key: "key-1"}, func(ctx context.Context) (string, error) {
+				return prefix + lambdaidem.RecordID(ctx), nil
+			})
+			if want := prefix + g.RecordID(lambdaidem.Identity{Operation: "charge", Key: "key-1"}); err != nil || answer != want {
+				t.Errorf("with the prefix %q, Do = %q, %v; want %q", prefix, answer, err, want)
+			}
+		}
+	}
+}
+
 // F2: no two choices of kind and parts are one principal.
 func TestF2_PrincipalsAreUnambiguous(t *testing.T) {
 	seen := map[string]bool{}

@@ -127,8 +127,8 @@ func isParameter(segment string) bool {
 	})
 }
 
-// idOf returns the id of the record that i identifies: idPrefix and the SHA-256 of the parts of
-// the identity. The length of each part is hashed before the part, so that the hashed bytes are
+// idOf returns the id of the record that i identifies: idPrefix, Options.IDPrefix if it is set, and
+// the SHA-256 of the parts of the identity. The length of each part is hashed before the part, so that the hashed bytes are
 // different for different identities.
 //
 // Host and tenant come last, each after a label. If they are empty, they are left out. Both were
@@ -146,10 +146,11 @@ func (g *Guard) idOf(i *Identity) string {
 		buf = appendPart(appendPart(buf, "tenant"), i.Tenant)
 	}
 	sum := sha256.Sum256(buf)
-	var out [len(idPrefix) + 43]byte
-	copy(out[:], idPrefix)
-	base64.RawURLEncoding.Encode(out[len(idPrefix):], sum[:])
-	return string(out[:])
+	buf = append(fixed[:0], idPrefix...)
+	if g.opts.IDPrefix != "" {
+		buf = append(append(buf, g.opts.IDPrefix...), '#')
+	}
+	return string(base64.RawURLEncoding.AppendEncode(buf, sum[:]))
 }
 
 // appendPart appends the length of s, in eight bytes, and then s.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,16 @@ type Options struct {
 	// the same table. Default: the name of the Lambda function. Outside Lambda: the
 	// program's package path or, if that is unknown, its file name.
 	Namespace string
+	// IDPrefix begins the ids of the records, after "lambdaidem#". With the prefix "acme", the id
+	// of a record is "lambdaidem#acme#" and a hash, and the items with the parts of a large answer
+	// have ids that begin like that too. So the policy of a role can limit the role to the
+	// records of one tenant, by the condition key dynamodb:LeadingKeys (Amazon DynamoDB, "Using
+	// IAM policy conditions for fine-grained access control"). Make one guard for each tenant,
+	// with a store whose client has the tenant's role.
+	//
+	// A prefix has 1 to 40 ASCII letters, digits and characters of "-_.:/=+@". A guard does not
+	// find records that have another prefix, or none. Default: "", no prefix.
+	IDPrefix string
 
 	// KeyHeader is the name of the request header with the idempotency key. Case does not
 	// matter. The header is ignored if Key is set. Default: "Idempotency-Key".
@@ -376,6 +387,7 @@ func (o Options) check() {
 			panic(fmt.Sprintf("lambdaidem: Options.%s is %v; it must be %s", field, got, want))
 		}
 	}
+	check(validIDPrefix(o.IDPrefix), "IDPrefix", `at most 40 ASCII letters, digits and characters of "-_.:/=+@"`, strconv.Quote(o.IDPrefix))
 	check(validHeaderName(o.KeyHeader), "KeyHeader", "a header name", o.KeyHeader)
 	check(len(o.Methods) > 0 && !slices.Contains(o.Methods, ""), "Methods", "HTTP methods, none empty", o.Methods)
 	check(o.TTL >= MinTTL, "TTL", "at least 15 minutes (MinTTL): a signed request may arrive as late, and must find its record", o.TTL)
@@ -425,10 +437,23 @@ func defaultNamespace() string {
 	return filepath.Base(os.Args[0])
 }
 
+// validIDPrefix reports whether s can be an Options.IDPrefix. A prefix has no "#", which ends it,
+// and no "*" or "?", which are wildcards in a policy. It is shorter than the hash in an id, so
+// an id without a prefix never begins like one with a prefix.
+func validIDPrefix(s string) bool {
+	const maxLength = 40 // bytes
+	return len(s) <= maxLength && !strings.ContainsFunc(s, func(r rune) bool {
+		return !isASCIILetterOrDigit(r) && !strings.ContainsRune("-_.:/=+@", r)
+	})
+}
+
+func isASCIILetterOrDigit(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}
+
 func validHeaderName(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		letterOrDigit := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
-		return !letterOrDigit && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) // RFC 9110, 5.6.2
+		return !isASCIILetterOrDigit(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) // RFC 9110, 5.6.2
 	})
 }
 

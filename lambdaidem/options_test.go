@@ -20,13 +20,15 @@ import (
 // New panics on what can't be meant, and names the field.
 func TestOptions_WhatCannotBeMeantPanics(t *testing.T) {
 	for field, set := range map[string][]func(*lambdaidem.Options){
-		"KeyHeader":      {func(o *lambdaidem.Options) { o.KeyHeader = "Idempotency Key" }, func(o *lambdaidem.Options) { o.KeyHeader = "Schlüssel" }, func(o *lambdaidem.Options) { o.KeyHeader = "a:" }},
-		"Methods":        {func(o *lambdaidem.Options) { o.Methods = []string{"POST", ""} }},
-		"TTL":            {func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL - 1 }, func(o *lambdaidem.Options) { o.TTL = -time.Hour }},
-		"Policy":         {func(o *lambdaidem.Options) { o.Policy = "retry" }},
-		"MaxSkew":        {func(o *lambdaidem.Options) { o.MaxSkew = -1 }},
-		"LeaseDuration":  {func(o *lambdaidem.Options) { o.LeaseDuration = -1 }},
-		"Reserve":        {func(o *lambdaidem.Options) { o.Reserve = -1 }},
+		"KeyHeader":     {func(o *lambdaidem.Options) { o.KeyHeader = "Idempotency Key" }, func(o *lambdaidem.Options) { o.KeyHeader = "Schlüssel" }, func(o *lambdaidem.Options) { o.KeyHeader = "a:" }},
+		"Methods":       {func(o *lambdaidem.Options) { o.Methods = []string{"POST", ""} }},
+		"TTL":           {func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL - 1 }, func(o *lambdaidem.Options) { o.TTL = -time.Hour }},
+		"Policy":        {func(o *lambdaidem.Options) { o.Policy = "retry" }},
+		"MaxSkew":       {func(o *lambdaidem.Options) { o.MaxSkew = -1 }},
+		"LeaseDuration": {func(o *lambdaidem.Options) { o.LeaseDuration = -1 }},
+		"Reserve":       {func(o *lambdaidem.Options) { o.Reserve = -1 }},
+		"IDPrefix": {func(o *lambdaidem.Options) { o.IDPrefix = strings.Repeat("x", 41) }, func(o *lambdaidem.Options) { o.IDPrefix = "a#b" },
+			func(o *lambdaidem.Options) { o.IDPrefix = "a*" }, func(o *lambdaidem.Options) { o.IDPrefix = "a?" }, func(o *lambdaidem.Options) { o.IDPrefix = "ä" }},
 		"CleanupTimeout": {func(o *lambdaidem.Options) { o.CleanupTimeout = -1 }},
 		"Wait":           {func(o *lambdaidem.Options) { o.Wait = -1 }},
 		"MinRunTime":     {func(o *lambdaidem.Options) { o.MinRunTime = -1 }},

@@ -27,12 +27,14 @@ func unescaped(part string) string {
 // makes the id of a record from the same values.
 type identity struct {
 	lambdaidem.Identity
+	idPrefix    string // --id-prefix: the guard's Options.IDPrefix
 	route, path string // --route and --path: the method, a space, and the route or path
 }
 
 func (i *identity) flags(f *pflag.FlagSet) {
 	f.StringVar(&i.Key, "key", "", "the idempotency key, as the client sent it (with --operation: as the function passed it)")
 	f.StringVar(&i.Namespace, "namespace", "", "the guard's Options.Namespace; by default it is the function's name")
+	f.StringVar(&i.idPrefix, "id-prefix", "", "the guard's Options.IDPrefix, if it has one")
 	f.StringVar(&i.Principal, "caller", "", "the caller that the key belongs to, in the guard's form: jwt:ISS|SUB, iam:ARN, …; empty: no caller")
 	f.StringVar(&i.Tenant, "tenant", "", "the Lambda tenant id, if the function has tenant isolation")
 	f.StringVar(&i.route, "route", "", `method and route template: "POST /payments/{id}"`)
@@ -57,13 +59,22 @@ func (i *identity) record(s *dynamostore.Store, args []string) (string, error) {
 	if err != nil {
 		return "", usage(err)
 	}
-	return recordIDOf(s, who), nil
+	id, err := recordIDOf(s, who, i.idPrefix)
+	if err != nil {
+		return "", usage(err)
+	}
+	return id, nil
 }
 
-// recordIDOf returns the id of the record for an identity. It asks a guard, which makes the
-// ids.
-func recordIDOf(s *dynamostore.Store, who lambdaidem.Identity) string {
-	return lambdaidem.New(s, func(o *lambdaidem.Options) { o.Namespace = who.Namespace }).RecordID(who)
+// recordIDOf returns the id of the record for an identity and a guard's Options.IDPrefix. It asks
+// a guard, which makes the ids, and returns an error if the guard does not accept the prefix.
+func recordIDOf(s *dynamostore.Store, who lambdaidem.Identity, idPrefix string) (id string, err error) {
+	defer func() {
+		if refused := recover(); refused != nil { // New panics if an option is invalid
+			err = fmt.Errorf("--id-prefix: %v", refused)
+		}
+	}()
+	return lambdaidem.New(s, func(o *lambdaidem.Options) { o.Namespace, o.IDPrefix = who.Namespace, idPrefix }).RecordID(who), nil
 }
 
 // identity returns the identity that the flags describe. It returns an error if they don't

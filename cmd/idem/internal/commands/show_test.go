@@ -58,6 +58,8 @@ func TestF1_KeysLeadToRecordsAsInTheGuard(t *testing.T) {
 	_, _ = d.guard.SQS(func(context.Context, events.SQSMessage) error { return nil })(ctx, events.SQSEvent{Records: []events.SQSMessage{
 		{MessageId: "m-1", EventSourceARN: "arn:aws:sqs:eu-west-1:1:q", EventSource: "aws:sqs", Body: "{}"},
 	}})
+	acme := d.guard.With(func(o *lambdaidem.Options) { o.IDPrefix = "acme" })
+	_, _ = lambdaidem.Do(ctx, acme, lambdaidem.Call{Operation: "charge it", Key: "k", Principal: "bob"}, func(context.Context) (string, error) { return "of acme", nil })
 	tenant := lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{TenantID: "blue"})
 	_, _ = lambdaidem.Do(tenant, d.guard, lambdaidem.Call{Operation: "charge it", Key: "k"}, func(context.Context) (string, error) { return "of blue", nil })
 	anonymous := d.guard.With(func(o *lambdaidem.Options) { o.AnonymousCallers = true })
@@ -72,6 +74,7 @@ func TestF1_KeysLeadToRecordsAsInTheGuard(t *testing.T) {
 	}{
 		"a call":    {[]string{"--operation", "charge it", "--key", `"k"`, "--caller", "bob"}, `{"cents":5}`},
 		"a tenant":  {[]string{"--operation", "charge it", "--key", "k", "--tenant", "blue"}, "of blue"},
+		"a prefix":  {[]string{"--operation", "charge it", "--key", "k", "--caller", "bob", "--id-prefix", "acme"}, "of acme"},
 		"a handler": {[]string{"--operation", "bill", "--handler", "--key", "k"}, "failed failure idempotency_permanent_failure (500, errorString): no account"},
 		"a message": {[]string{"--operation", "arn:aws:sqs:eu-west-1:1:q", "--message", "--own-id", "--key", "m-1"}, "succeeded: {}"},
 		"a path":    {[]string{"--path", "POST /payments/7", "--host", "pay.example", "--key", "k"}, "(base64) /w=="},
@@ -96,6 +99,7 @@ func TestO2_ShowRefusesWhatItCantMean(t *testing.T) {
 		{"show", "--key", "k", "--namespace", "shop", "--route", "POST /payments", "--operation", "pay"},
 		{"show", "--key", "k", "--namespace", "shop", "--route", "POST /payments", "--handler"},
 		{"show", "--key", "k", "--namespace", "shop", "--operation", "pay", "--own-id"},
+		{"show", "--key", "k", "--namespace", "shop", "--operation", "pay", "--id-prefix", "a#b"},
 		{"show", "id", "-o", "xml"}, {"show", "id", "--table", "a b"}, {"show", "id", "--attribute", "token=t"}, {"show", "id", "--unknown"}, {"unknown"},
 		{"show", "id", "--table", ""},
 	} {

@@ -81,7 +81,7 @@ unknown.`,
 				}
 				key = given.Key
 			}
-			chain, err := follow(c.Context(), s, first, key, links, downstream)
+			chain, err := follow(c.Context(), s, first, key, who.idPrefix, links, downstream)
 			if err != nil {
 				return err
 			}
@@ -98,8 +98,8 @@ unknown.`,
 }
 
 // follow reads the records of a chain, one after the other. seen is the first record, and
-// key its key, or "" if it is unknown. names are the downstream names of --downstream.
-func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspected, key string, links []link, names []string) ([]hop, error) {
+// key its key, or "" if it is unknown. idPrefix is the Options.IDPrefix of the guards, and names are the downstream names of --downstream.
+func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspected, key, idPrefix string, links []link, names []string) ([]hop, error) {
 	chain := []hop{hopOf(ctx, s, hop{ID: seen.Record.ID, Key: key}, seen, names)}
 	for _, l := range links {
 		last := &chain[len(chain)-1]
@@ -109,7 +109,7 @@ func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspecte
 			next.Unread = err.Error()
 			return append(chain, next), nil //nolint:nilerr // the chain ends here, and says why
 		}
-		if seen, err = l.find(ctx, s, next.Key); err != nil {
+		if seen, err = l.find(ctx, s, next.Key, idPrefix); err != nil {
 			return nil, err
 		}
 		next.ID = seen.Record.ID
@@ -118,13 +118,16 @@ func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspecte
 	return chain, nil
 }
 
-// find reads the record with the key. If there is none, it returns the absent record of the
-// first identity.
-func (l *link) find(ctx context.Context, s *dynamostore.Store, key string) (dynamostore.Inspected, error) {
+// find reads the record with the key. idPrefix is the Options.IDPrefix of the guards. If there is
+// no record, find returns the absent record of the first identity.
+func (l *link) find(ctx context.Context, s *dynamostore.Store, key, idPrefix string) (dynamostore.Inspected, error) {
 	var first dynamostore.Inspected
 	for i, who := range l.may {
 		who.Key = key
-		id := recordIDOf(s, who)
+		id, err := recordIDOf(s, who, idPrefix)
+		if err != nil {
+			return dynamostore.Inspected{}, err
+		}
 		seen, err := s.Inspect(ctx, id)
 		if err != nil {
 			return seen, fmt.Errorf("read %s: %w", id, err)

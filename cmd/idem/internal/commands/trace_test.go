@@ -136,6 +136,16 @@ func TestO2_TraceFollowsAChain(t *testing.T) {
 	if len(hops) != 2 || hops[1].Key != "ch_1" || hops[1].Record != nil || hops[1].ID == "" || hops[1].Unread != "" {
 		t.Errorf("by a step it is %+v", hops)
 	}
+	// All records of a chain have the same prefix.
+	acme := d.guard.With(func(o *lambdaidem.Options) { o.IDPrefix = "acme" })
+	for _, operation := range []string{"order", "mail"} {
+		if _, err := lambdaidem.Do(t.Context(), acme, lambdaidem.Call{Operation: operation, Key: "k"}, func(context.Context) (string, error) { return operation, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.idem("trace", "--id-prefix", "acme", "--namespace", "shop", "--operation", "order", "--key", "k", "--then", "key => shop  mail").
+		want(t, exitDone, "  order  lambdaidem#acme#", "  mail   lambdaidem#acme#")
+
 	id := d.view("k").ID
 	for then, says := range map[string]string{
 		"key => receipts message receipt":            "unknown: the key of the record before is not known",
