@@ -4,23 +4,9 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"time"
 
 	"github.com/lambdaidem/toolkit/bench/internal/quota"
 	"github.com/lambdaidem/toolkit/bench/internal/table"
-)
-
-// The aims.
-const (
-	aimAtOnce      = 1.00                  // ours / floor, at the median, many at once
-	aimP99         = 1.00                  // ours / floor: missed if the whole interval is above it
-	aimAllocated   = 0.38                  // ours / floor
-	aimTransaction = 1.03                  // ours / floor, at the median, of an optimistic handler's one request
-	aimCall        = 15 * time.Microsecond // the guard over memstore, a body of bodySize
-	aimAllocations = 60                    // of the same
-	aimCached      = time.Microsecond      // a replay from the cache, beyond what none can do without
-	aimThroughput  = 0.95                  // ours / floor, new messages
-	aimEngine      = 5 * time.Microsecond  // of a message, beyond a loop that calls Do
 )
 
 type results struct {

@@ -170,9 +170,6 @@ type scenario struct {
 	same  bool // though they send the same requests
 }
 
-// aims are the most that ratios should be; 0: there is no aim.
-type aims struct{ median, p99, cpu, allocations float64 }
-
 // aimed returns the aims of a comparison.
 func (c *comparison) aimed() aims {
 	if c.plan.atOnce > 1 {

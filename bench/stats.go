@@ -86,35 +86,3 @@ func bootstrap(blocks int, statistic func(times []int) float64, random *rand.Ran
 	tail := resamplings / 40 // 2.5 of 100 at each end
 	return estimate{value: statistic(nil), low: drawn[tail], high: drawn[resamplings-1-tail]}
 }
-
-// verdict says whether an estimate keeps below a bound.
-type verdict string
-
-const (
-	met    verdict = "met"
-	missed verdict = "missed"
-	open   verdict = "too close to tell" // the interval holds the bound
-)
-
-func (e estimate) atMost(bound float64) verdict {
-	switch {
-	case e.high <= bound:
-		return met
-	case e.low > bound:
-		return missed
-	default:
-		return open
-	}
-}
-
-// atLeast says whether an estimate keeps above a bound.
-func (e estimate) atLeast(bound float64) verdict {
-	switch {
-	case e.low >= bound:
-		return met
-	case e.high < bound:
-		return missed
-	default:
-		return open
-	}
-}

@@ -196,16 +196,6 @@ func (a *attempt) fromRecordAfterRun(ctx context.Context, means meaning, rec Rec
 	return a.fromRecord(ctx, means, rec)
 }
 
-// readFailsAgain reports whether a read that failed with err would fail the same way if it
-// were repeated.
-func readFailsAgain(err error) bool {
-	switch reasonOf(err) { //nolint:exhaustive // all other reasons may be temporary
-	case ReasonNoTable, ReasonPermission, ReasonInvalid, ReasonForeign:
-		return true
-	}
-	return false
-}
-
 // finishOptimistic ends an optimistic attempt, which has run its handler without a lease,
 // if the outcome is released or uncertain. The handler's answer is not stored then. Another
 // attempt may have taken or completed the record meanwhile. If so, the caller receives what

@@ -2,20 +2,11 @@ package lambdaidem
 
 import (
 	"context"
-	"encoding/binary"
-	"fmt"
-	"io"
 	"time"
 )
 
-const (
-	firstPause   = 20 * time.Millisecond // pause before the first retry of a store call; later pauses are longer
-	longestPause = time.Second           // maximum pause between two tries of a store call
-	// conflictPatience is the maximum time for retrying a claim while a transaction of
-	// another attempt is writing the item.
-	conflictPatience = 200 * time.Millisecond
-	leaseUnit        = time.Millisecond // precision of the end of a lease in a record
-)
+// leaseUnit is the precision of the end of a lease in a record.
+const leaseUnit = time.Millisecond
 
 // budget divides the time of one attempt into the time for the handler, for storing the
 // answer, and for sending it. leaseEnd is measured by Options.Clock, like all times in a
@@ -192,33 +183,6 @@ func withDeadline(parent context.Context, end time.Time) (context.Context, conte
 		return context.WithCancel(parent)
 	}
 	return context.WithDeadline(parent, end)
-}
-
-// backOff pauses after a failed try of a store call, and reports whether there is time for
-// another one. try is the number of the failed try; the first has number 1. The first pause
-// lasts up to firstPause, and each further pause up to twice as long as the one before, but
-// at most longestPause.
-func (b *budget) backOff(ctx context.Context, try int) bool {
-	doublings := min(try-1, 6) // six reach longestPause, and more could overflow
-	return b.pause(ctx, min(firstPause<<doublings, longestPause))
-}
-
-// pause sleeps for a random time between d/2 and d, or until ctx ends. It reports whether
-// ctx is still active.
-func (b *budget) pause(ctx context.Context, d time.Duration) bool {
-	var random [4]byte
-	if _, err := io.ReadFull(b.opts.Random, random[:]); err != nil {
-		panic(fmt.Sprintf("lambdaidem: Options.Random: %v", err))
-	}
-	half := d / 2
-	timer := time.NewTimer(half + time.Duration(binary.BigEndian.Uint32(random[:]))%(half+1))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // ceil rounds t up to a whole multiple of unit since the epoch.

@@ -203,17 +203,6 @@ func (s *steps) endSave() {
 	s.stop = nil
 }
 
-// retryableSave reports whether a call of SaveSteps that failed with err may succeed if it is
-// repeated.
-func retryableSave(err error) bool {
-	switch reasonOf(err) {
-	case ReasonTooLarge, ReasonEncoding, ReasonInvalid, ReasonForeign:
-		return false
-	default:
-		return true
-	}
-}
-
 // stepContext returns the context for the handler. The context ends at the handler's deadline,
 // or earlier if a step finds that another attempt has taken over the record; see steps.lost.
 func (a *attempt) stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -253,7 +242,7 @@ func (a *attempt) stepUnsaved(ctx context.Context) decision {
 		a.report(ctx, EventStoreError, err)
 	}
 	a.report(ctx, EventUncertain, err)
-	return decision{refusal: outcomeUnknown(err, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
+	return a.unknown(err)
 }
 
 // stepLost decides a call in which a step found that another attempt has taken over the

@@ -87,13 +87,3 @@ func (a *attempt) rejectAlone(ctx context.Context, w work, err error) {
 	a.report(ctx, EventReleased, err)
 	w.rejected(err)
 }
-
-// commitFailsAgain reports whether err shows that a transaction was not applied, and that
-// it would fail in the same way if it were sent again.
-func commitFailsAgain(err error) bool {
-	switch reasonOf(err) { //nolint:exhaustive // a read can't fail for these reasons; see readFailsAgain for the others
-	case ReasonTooLarge, ReasonEncoding:
-		return notApplied(err)
-	}
-	return readFailsAgain(err) && notApplied(err)
-}

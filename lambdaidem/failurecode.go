@@ -1,0 +1,70 @@
+package lambdaidem
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// failureCode returns a short name for the error that ended an attempt: the error's code,
+// "http_503" for a response with status 503, "panic", or the name of the error's Go type. A
+// release of the record stores the name as Record.LastFailure, and an operator finds the attempt in
+// the log by it. The name never contains any of the
+// error's text, which may contain personal data and secrets.
+func failureCode(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, errHandlerDied):
+		return "panic"
+	}
+	if p, ok := errors.AsType[*panicError](err); ok && p != nil {
+		return "panic"
+	}
+	if status, ok := errors.AsType[failedStatus](err); ok {
+		return fmt.Sprintf("http_%d", int(status))
+	}
+	cause := withoutMarks(err)
+	if own, ok := errors.AsType[*Error](cause); ok && own != nil {
+		return label(string(own.Code))
+	}
+	if code, ok := errors.AsType[Code](cause); ok {
+		return label(string(code))
+	}
+	return label(goType(cause))
+}
+
+// goType returns the name of an error's Go type, such as "net.OpError". Types of packages
+// fmt and errors say nothing about the error, so goType unwraps them. It uses the first of
+// several joined errors.
+func goType(err error) string {
+	for {
+		t := reflect.TypeOf(err)
+		name := strings.TrimPrefix(t.String(), "*")
+		var behind error
+		if strings.HasPrefix(name, "fmt.") || strings.HasPrefix(name, "errors.") {
+			switch e := err.(type) { //nolint:errorlint // one layer at a time
+			case interface{ Unwrap() error }:
+				behind = e.Unwrap()
+			case interface{ Unwrap() []error }:
+				if all := e.Unwrap(); len(all) > 0 {
+					behind = all[0]
+				}
+			}
+		}
+		if behind == nil {
+			return name
+		}
+		err = behind
+	}
+}
+
+// failedStatus is the error that events and the record show if the handler's response is not
+// stored. Its value is the HTTP status of the response.
+type failedStatus int
+
+// Error returns a text with the status.
+func (s failedStatus) Error() string {
+	return fmt.Sprintf("the handler answered with status %d", int(s))
+}
