@@ -2,6 +2,7 @@
 // that they are held against:
 //
 //	bench [-quick] [-samples N] [-only sdk|guard] [-processors N] [-markdown]
+//	bench -plot
 //
 // Its first part holds the whole guard, from event to response, over
 // dynamostore with default options against the least that could be written by
@@ -13,6 +14,8 @@
 // 1,769 MB has, and leaves the others to the database: functions share none with
 // DynamoDB. Its second part measures the guard over a store in memory, with growing
 // bodies and with bodies made to be dear, and a replay from the cache.
+//
+// With -plot, it measures nothing, and draws the ratios that docs/performance.md has.
 package main
 
 import (
@@ -50,6 +53,7 @@ type settings struct {
 	scenario   string // "": all
 	processors int    // to keep to, against the SDK; 0: it shares all of them with the database
 	markdown   bool
+	plot       bool // draw the published ratios and measure nothing
 }
 
 func main() { os.Exit(command.Main("bench", os.Args[1:], parseFlags, run)) }
@@ -63,6 +67,7 @@ func parseFlags(args []string) (settings, error) {
 	flags.StringVar(&s.scenario, "scenario", "", "the one `name` of a scenario against the SDK to measure, or messages, or small functions, without the rest (default all)")
 	flags.IntVar(&s.processors, "processors", 1, "processors that the measurements against the SDK keep to, on Linux; 0: all, which the database uses too")
 	flags.BoolVar(&s.markdown, "markdown", false, "print the tables of docs/performance.md")
+	flags.BoolVar(&s.plot, "plot", false, "measure nothing, and draw "+plotFile+" from the table in "+pageFile)
 	err := command.Parse(flags, args, func() error {
 		switch {
 		case s.samples < minSamples:
@@ -84,6 +89,9 @@ func parseFlags(args []string) (settings, error) {
 }
 
 func run(ctx context.Context, s settings) (err error) {
+	if s.plot {
+		return writePlot()
+	}
 	// Seeded anew each time: an order that happens to favour a side does so once.
 	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	var all results

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/lambdaidem/toolkit/bench/internal/svg"
 )
 
 // The plot's measures, in pixels.
@@ -53,13 +55,9 @@ var graphs = []graph{
 func (s study) plot(p prices) []byte {
 	width := left + len(rates)*panelWidth + (len(rates)-1)*gapX + right
 	height := top + len(contents)*oneContent + (len(contents)-1)*gapContents + bottom
-	var b strings.Builder
-	say := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
 	const title = "Price of a million requests, by the answer's size"
-	say(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#222">`,
-		width, height, width, height)
-	say(`<title>%s</title>`, title)
-	say(`<rect width="%d" height="%d" fill="#fff"/>`, width, height)
+	image := svg.New(width, height, title)
+	say := image.Add
 	say(`<text x="%d" y="26" font-size="16" font-weight="bold">%s</text>`, left, title)
 	x := left
 	for _, g := range graphs {
@@ -89,8 +87,7 @@ func (s study) plot(p prices) []byte {
 			say(`</g>`)
 		}
 	}
-	say(`</svg>`)
-	return []byte(b.String())
+	return image.Bytes()
 }
 
 // frame is a panel's axes, grid and words.

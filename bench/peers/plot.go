@@ -2,7 +2,8 @@ package main
 
 import (
 	"fmt"
-	"strings"
+
+	"github.com/lambdaidem/toolkit/bench/internal/svg"
 )
 
 // The dimensions of the plot, in pixels.
@@ -28,13 +29,9 @@ func (t *timings) plot() []byte {
 	across := func(us int64) float64 { return float64(us) / float64(most) * (plotWidth - plotLeft - plotRight) }
 	group := len(t.Order)*(barHeight+barGap) + groupGap
 	height := plotTop + len(operations)*group
-	var b strings.Builder
-	say := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
 	const title = "Time of a request in one process, over DynamoDB Local"
-	say(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#222">`,
-		plotWidth, height, plotWidth, height)
-	say(`<title>%s</title>`, title)
-	say(`<rect width="%d" height="%d" fill="#fff"/>`, plotWidth, height)
+	image := svg.New(plotWidth, height, title)
+	say := image.Add
 	say(`<text x="20" y="26" font-size="16" font-weight="bold">%s</text>`, title)
 	say(`<text x="20" y="46">bar and first figure: median; mark and second figure: 99th percentile; in milliseconds</text>`)
 	for i, op := range operations {
@@ -53,6 +50,5 @@ func (t *timings) plot() []byte {
 			say(`<text x="%.1f" y="%d" font-size="11">%s</text>`, plotLeft+across(one.P99US)+6, y+12, fmt.Sprintf("%.2f · %.2f", float64(one.MedianUS)/1000, float64(one.P99US)/1000))
 		}
 	}
-	say(`</svg>`)
-	return []byte(b.String())
+	return image.Bytes()
 }
