@@ -225,3 +225,15 @@ func (s *stage) balance(account string) (string, error) {
 	}
 	return "0", nil
 }
+
+// sleep waits for the time d, or until the stage's context is done.
+func (s *stage) sleep(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}

@@ -4,7 +4,6 @@
 package attribute
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -16,10 +15,6 @@ import (
 // ("Amazon SQS message attributes"). SNS accepts it, but drops it instead of delivering it
 // to an SQS queue with raw message delivery ("Amazon SNS message attributes").
 const Max = 10
-
-// maxDeduplicationID is the maximum length of a MessageDeduplicationId in characters (API
-// references of SendMessage and Publish).
-const maxDeduplicationID = 128
 
 // DataType is the DataType of the message attribute that contains the key.
 const DataType = "String"
@@ -62,25 +57,6 @@ func Put[V any](attributes map[string]V, key string, value func(string) V, text 
 	}
 	out[propagate.Attribute] = value(key)
 	return out, nil
-}
-
-// DeduplicationID returns the key as a MessageDeduplicationId. have is the message's
-// current MessageDeduplicationId, or nil. If it differs from the key, the error is
-// propagate.ErrOtherKey. DeduplicationID also returns an error if the key has a space or
-// more than 128 characters, because then it is not a valid MessageDeduplicationId.
-func DeduplicationID(have *string, key string) (*string, error) {
-	if have != nil && *have != key {
-		return nil, fmt.Errorf("%w: MessageDeduplicationId", propagate.ErrOtherKey)
-	}
-	if len(key) > maxDeduplicationID {
-		return nil, fmt.Errorf("propagate: the key has %d characters; a MessageDeduplicationId can have at most %d", len(key), maxDeduplicationID)
-	}
-	for i := range len(key) {
-		if key[i] == ' ' { // all other characters of a valid key are allowed
-			return nil, errors.New("propagate: the key has a space; a MessageDeduplicationId can't have one")
-		}
-	}
-	return &key, nil
 }
 
 // EntryName returns the name of one entry of a batch, from which propagate.Key derives the

@@ -1,0 +1,93 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// worse returns the more severe of two statuses.
+func worse(a, b HealthStatus) HealthStatus {
+	rank := []HealthStatus{HealthUnknown, HealthPass, HealthWarn, HealthFail}
+	if slices.Index(rank, b) > slices.Index(rank, a) {
+		return b
+	}
+	return a
+}
+
+// resultOf returns the result for an action that ended with err. If the condition failed,
+// or if there was a conflict with another transaction, the action is allowed, so the status
+// is pass. If DynamoDB refused the request as invalid, the key in the request is probably
+// wrong. Check.Detail then includes the parameter keyed, a text that says which key is needed.
+func (c *HealthCheck) resultOf(name, table, keyed string, err error) Check {
+	if err == nil {
+		return Check{Status: HealthPass}
+	}
+	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
+		return Check{Status: HealthPass}
+	}
+	failure := failed(name, wire.NotApplied, err)
+	found := func(status HealthStatus, code TableCode, format string, args ...any) Check {
+		return Check{Status: status, Code: code, Err: failure, Detail: fmt.Sprintf("%s on table %q ", name, table) +
+			fmt.Sprintf(format, args...) + fmt.Sprintf(" (cause: %v)", failure.Err)}
+	}
+	switch failure.Reason {
+	case lambdaidem.ReasonConflict:
+		return Check{Status: HealthPass}
+	case lambdaidem.ReasonThrottled:
+		return found(HealthWarn, Throttled, "is throttled; requests that meet this on every try are answered with 503")
+	case lambdaidem.ReasonTimeout:
+		return found(HealthFail, TimedOut, "got no answer in time; look at the network, and at the AWS Health Dashboard")
+	case lambdaidem.ReasonUnreachable:
+		return found(HealthFail, Unreachable, "found no connection; look at the endpoint, and in a VPC at its routes, endpoints and security groups")
+	case lambdaidem.ReasonInvalid:
+		return found(HealthFail, WrongKey, "is refused as invalid; %s", keyed)
+	case lambdaidem.ReasonNoTable:
+		return found(HealthFail, NoTable, "found no such table in Region %s of this account, or one that is not ACTIVE; "+
+			"create it, or correct the name, the Region or the credentials", c.client.Options().Region)
+	case lambdaidem.ReasonPermission:
+		return found(HealthFail, NoPermission, "is not allowed, or there are no valid credentials; add dynamodb:%s to the function's policy", name)
+	case lambdaidem.ReasonUnknown, lambdaidem.ReasonTooLarge, lambdaidem.ReasonEncoding, lambdaidem.ReasonForeign, lambdaidem.ReasonKey:
+	}
+	return found(HealthFail, CheckFailed, "failed")
+}
+
+// checkSettings checks the table's settings, such as TTL and status, because the other checks
+// overlook most problems with the settings. It ignores the problems that CheckTable reports as
+// warnings, such as a table in several Regions: a health check should not alert about a choice
+// that was made when the table was created.
+func (c *HealthCheck) checkSettings(ctx context.Context) Check {
+	found := Check{Status: HealthPass}
+	var wrong TableProblems
+	for _, p := range checkShape(ctx, c.client, c.store.table, &c.store.opts, len(c.opts.Enlisted) > 0) {
+		status := HealthFail
+		switch {
+		case p.Warning:
+			continue
+		case p.Code == NoPermission, p.Code == CheckFailed, p.Code == TimedOut, p.Code == Unreachable:
+			if len(wrong) > 0 { // checkShape makes this call after the one that has found the problems
+				continue
+			}
+			return Check{Status: HealthUnknown, Code: p.Code, Detail: p.Detail, Err: p.Err}
+		case p.Code == TTLOff, p.Code == TTLWrongAttribute:
+			status = HealthWarn
+		}
+		if worst := worse(found.Status, status); worst != found.Status {
+			found.Status, found.Code = worst, p.Code
+		}
+		wrong = append(wrong, p)
+	}
+	if len(wrong) > 0 {
+		found.Detail, found.Err = wrong.Error(), wrong
+	}
+	return found
+}
+
+// encryptionCheck is the Check.Name of the check that tests Options.Encryption.
+const encryptionCheck = "encryption"
