@@ -156,10 +156,11 @@ type HealthOptions struct {
 	// again. Each process has its own cache. Minimum: 1 s. Default: 5 s.
 	Cache time.Duration
 
-	// Timeout limits one check of the store, including all its requests and their
-	// retries. The timeout and the number of attempts of a single request are those of
-	// the store. Minimum: 1 ms. Default: 3 s, which is enough for one attempt over a dead
-	// connection (Options.AttemptTimeout) and a second attempt.
+	// Timeout is the maximum duration of one check of the store, including all its requests
+	// and their retries. Within this time, Options.Attempts and Options.AttemptTimeout of the
+	// store limit each request. Minimum: 1 ms. Default: 3 s. If a connection is dead, the
+	// first attempt uses up the AttemptTimeout, 2 s by default, and 1 s is left for a second
+	// attempt over a new connection.
 	Timeout time.Duration
 
 	// WritesEvery is how long a successful test of a write permission is cached. The

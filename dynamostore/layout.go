@@ -109,8 +109,8 @@ func (l *layout) set(i int, by updates) bool {
 	return itemAttributes[i].setBy&by != 0 && l[i].name != ""
 }
 
-// column returns the position in l of the attribute with the given name in the table, or -1 if
-// there is none.
+// column returns the index, in l and in itemAttributes, of the attribute that is called name in
+// this table. It returns -1 if there is no such attribute.
 func (l *layout) column(name string) int {
 	for i := range l {
 		if l[i].name == name && name != "" {

@@ -318,10 +318,10 @@ func (o *Operator) newToken() (string, error) {
 	return base64.RawURLEncoding.EncodeToString(token[:]), nil
 }
 
-// The method expires returns the new expiry of a record: OperatorOptions.TTL from now, by the
-// database's clock. If the record already has a later expiry, the method returns the later one.
-// A retry after the expiry runs the handler again, so an operator who does not know the TTL of
-// the functions must never shorten the record's life.
+// expires returns the expiry to write to a record: OperatorOptions.TTL from now, by the
+// database's clock, rounded up to a whole second. If the record already expires later than that,
+// expires returns the record's own expiry. A retry after the expiry runs the handler again, so an
+// operator who does not know the TTL that the functions use must never shorten a record's life.
 func (o *Operator) expires(seen Inspected) time.Time {
 	at := seen.latest().Add(o.opts.TTL).Add(time.Second - 1).Truncate(time.Second)
 	if was := seen.Record.Expires; was.After(at) {

@@ -33,8 +33,9 @@ type Options struct {
 	// without deploying code. If the variable is not set either, the default is [TransportAuto].
 	Transport Transport
 
-	// Random returns a number of at least 0 and below 1 for the jitter. It must be safe
-	// for concurrent use. Default: math/rand/v2.Float64.
+	// Random returns a number of at least 0 and below 1. The wait after a failed try is this
+	// number times the maximum wait; see BackoffBase. Random must be safe for concurrent
+	// use. Default: math/rand/v2.Float64.
 	Random func() float64
 
 	// CompressFrom is the size in bytes from which answers are compressed: at least 1. The value
@@ -49,13 +50,14 @@ type Options struct {
 	// itself, after compression and encryption: 1 byte to 384 KB. A larger answer is
 	// stored in separate items. Default 20 KB.
 	//
-	// The best value depends on how often answers are replayed. Each replay begins with a
-	// write that would lock the record. DynamoDB refuses this write, but charges write units
-	// for the size of the record, including an answer in it. An answer in separate items
-	// costs about one write unit more to store, but a replay only reads these items, and
-	// reading a KB costs a twentieth of writing it. With on-demand prices and one replay for
-	// 20 first requests, both cost the same at 22 KB. If replays are rarer, a larger
-	// MaxInline costs less: 54 KB for one replay in 50 requests.
+	// The best value depends on how often answers are replayed. A retry first tries to lock
+	// the record. DynamoDB refuses this write, because the record is completed, but charges
+	// write units for the size of the record, including an answer in it. An answer in
+	// separate items costs about one write unit more to store, but a replay only reads these
+	// items, and reading a KB costs a twentieth of writing it. With on-demand prices and one
+	// replay for every 20 first requests, an answer of 22 KB costs the same in the record as
+	// in separate items. With one replay for every 50 first requests, that size is 54 KB. So
+	// the rarer replays are, the larger MaxInline should be.
 	MaxInline int
 
 	// MaxAnswer is the maximum size in bytes of an answer before compression: 1 byte to
@@ -67,10 +69,10 @@ type Options struct {
 	// Encryption encrypts the answers in records. Default: none.
 	Encryption Encryption
 
-	// LeaseIndex is the name of a global secondary index of the table, 3 to 255 of A-Z
-	// a-z 0-9 _ . - With the index, [Store.DeadLeases] needs no scan of the table to find
-	// the leases of attempts that died. Default: none, and records have no attribute for an
-	// index.
+	// LeaseIndex is the name of a global secondary index of the table. With the index,
+	// [Store.DeadLeases] finds the leases of attempts that died without scanning the table.
+	// The name has 3 to 255 characters: letters A-Z and a-z, digits, underscores, hyphens and
+	// periods. Default: no index, and records don't have the attribute lease_shard.
 	//
 	// The index must have the string attribute lease_shard as its partition key, the
 	// number attribute in_progress_expiration (Options.InProgressExpirationAttribute) as

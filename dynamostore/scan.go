@@ -140,7 +140,8 @@ func (l *layout) scanPosition(last attributes) string {
 	return string(both)
 }
 
-// parseScanPosition returns the key that scanPosition returned as text.
+// parseScanPosition converts a position that scanPosition returned back into the key of an
+// item. It returns an error if the table has a sort key and position is not a JSON array.
 func (l *layout) parseScanPosition(position string) (attributes, error) {
 	if l.sortKey() == "" {
 		return l.key(position), nil

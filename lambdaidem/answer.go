@@ -38,8 +38,10 @@ type storedAnswer struct {
 	// Trailers is set only for net/http responses. It has the header fields that follow the
 	// body.
 	Trailers map[string][]string `json:"trailers,omitempty"`
-	// Bytes is true if one of the strings is not valid UTF-8, so that JSON can't represent
-	// it. Every string except header names is then base64.
+	// Bytes reports whether the strings of this answer are stored in base64, that is, the
+	// body, the status description, the cookies, and the values of headers and trailers.
+	// Names are never in base64. Bytes is set if at least one of these strings is not valid
+	// UTF-8, because JSON can't represent such a string.
 	Bytes bool `json:"bytes,omitempty"`
 }
 

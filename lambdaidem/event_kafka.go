@@ -101,7 +101,8 @@ func kafkaCluster(e events.KafkaEvent) string {
 // contain it.
 const kafkaOffset = "@"
 
-// kafkaFailure returns the failure of the record with that name.
+// kafkaFailure returns the batch item failure that reports a record as failed. name identifies
+// the record; it is the message's name that kafkaMessage has set.
 func kafkaFailure(name string) KafkaBatchItemFailure {
 	partition, offset, _ := strings.Cut(name, kafkaOffset)
 	number, _ := strconv.ParseInt(offset, 10, 64) // kafkaMessage has formatted it

@@ -238,9 +238,9 @@ func findHidden(t reflect.Type, met map[reflect.Type]bool) *hiddenField {
 	return nil
 }
 
-// worse returns the one of two hidden fields that is more likely a mistake. That is b if only a
-// is shadowed, because a field is often shadowed on purpose. Otherwise it is a. If a or b is
-// nil, worse returns the other one.
+// worse returns whichever of a and b is more likely to be hidden by mistake. If only one of them
+// is shadowed, worse returns the other one, because programmers often shadow a field on purpose.
+// If both or neither are shadowed, worse returns a. If a or b is nil, worse returns the other one.
 func worse(a, b *hiddenField) *hiddenField {
 	if a == nil || b != nil && a.shadowed && !b.shadowed {
 		return b

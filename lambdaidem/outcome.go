@@ -28,9 +28,9 @@ type Policy string
 
 // The policies.
 const (
-	// Rerun lets the next request run the handler again, with a higher attempt number.
-	// Effects happen at least once, except enlisted writes (see [Tx]), which happen
-	// exactly once. Rerun is the default.
+	// Rerun lets the next request run the handler again after a run whose effects are
+	// unknown. The new run has a higher attempt number. Effects happen at least once,
+	// except enlisted writes (see [Tx]), which happen exactly once. Rerun is the default.
 	Rerun Policy = "rerun"
 	// Hold lets no later request run the handler after a run whose effects are unknown.
 	// Every such request gets 409 [ErrAttemptAbandoned] until an operator decides about

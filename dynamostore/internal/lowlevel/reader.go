@@ -111,14 +111,18 @@ func Binary(text string) ([]byte, bool) {
 	return data, err == nil
 }
 
-// Attributes reads an object of attribute values, such as an item.
+// Attributes reads a JSON object whose members are attribute values, such as an item. It
+// returns false if the text is not such an object, if a name occurs twice in the object or in
+// a map inside it, or if values are nested deeper than maxDepth.
 func (r *Reader) Attributes() (Attributes, bool) { return r.attributes(0) }
 
-// Value reads an attribute value.
+// Value reads one attribute value, such as {"S":"text"}. It returns false if the text is not
+// an attribute value, or for the other reasons that [Reader.Attributes] lists.
 func (r *Reader) Value() (types.AttributeValue, bool) { return r.value(0) }
 
 // Scalar reads an attribute value of type S, N or B. kind is its type. text is the string,
-// the number in decimal, or the binary value in base64.
+// the number in decimal, or the binary value in base64. ok is false if the text is not an
+// attribute value of one of these types.
 func (r *Reader) Scalar() (kind, text string, ok bool) {
 	if !r.Take('{') {
 		return "", "", false

@@ -37,8 +37,9 @@ type Client struct {
 	first First // makes the first attempt of each request; nil if the SDK's client makes all attempts
 }
 
-// New returns a client with the settings of an SDK's client, except for the number of
-// attempts, the backoff, the timeout of an attempt and the retry quota.
+// New returns a Client with the settings of client, which it leaves unchanged. But the number of
+// attempts, the timeout of an attempt and the backoff are those of o, and the Client has a retry
+// quota of its own.
 func New(client *dynamodb.Client, o Options) *Client {
 	users := client.Options()
 	c := &Client{
