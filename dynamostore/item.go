@@ -189,7 +189,7 @@ func attributeNames(attrs map[string]types.AttributeValue) string {
 	return "the attributes " + strings.Join(slices.Sorted(maps.Keys(attrs)), ", ")
 }
 
-// The method record returns the item as a [lambdaidem.Record]. If the answer is compressed,
+// record returns the item as a [lambdaidem.Record]. If the answer is compressed,
 // encrypted or stored in parts, Record.Result has no Value and no Failure. Result.Apart then
 // describes how the answer is stored, and [Store.Load] returns the answer. If the steps are
 // encrypted, Record.Steps has the names of the steps with nil results.

@@ -65,7 +65,7 @@ func (l *layout) parse(attrs attributes) (*item, error) {
 // from r, and reports whether the value was valid.
 type taker = func(r *lowlevel.Reader, name string) bool
 
-// The method read decodes the item in a response. It returns the item, or nil if the response
+// read decodes the item in a response. It returns the item, or nil if the response
 // has none. Its result ok is false if the response can't be read.
 //
 // The parameter scan is a function that reads the response and passes each attribute of the item
@@ -102,8 +102,8 @@ func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, forei
 	return it, true, foreign
 }
 
-// The method set reports whether one of the given updates changes attribute i of itemAttributes,
-// that is, sets the attribute or removes it. The method returns false if the table has no name
+// set reports whether one of the given updates changes attribute i of itemAttributes,
+// that is, sets the attribute or removes it. set returns false if the table has no name
 // for the attribute.
 func (l *layout) set(i int, by updates) bool {
 	return itemAttributes[i].setBy&by != 0 && l[i].name != ""
@@ -159,7 +159,7 @@ func (l *layout) key(id string) attributes {
 	return key
 }
 
-// The method expression returns an UpdateExpression for the attributes that the given updates
+// expression returns an UpdateExpression for the attributes that the given updates
 // change. If the item has a value for an attribute, the UpdateExpression sets the attribute, and
 // the method stores the value in the given map under the attribute's placeholder. Otherwise the
 // UpdateExpression removes the attribute.

@@ -337,7 +337,7 @@ type operatorWrite struct {
 	condition string  // its ConditionExpression
 }
 
-// The method write sends the conditional UpdateItem of Release or Settle. The parameter how
+// write sends the conditional UpdateItem of Release or Settle. The parameter how
 // describes the request, and the item has the new values. The parameter seen is the record as
 // the operator read it. The condition fails if the record has changed since that read.
 //

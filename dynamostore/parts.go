@@ -344,7 +344,7 @@ func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apar
 	return &lambdaidem.StoreError{Op: opLoad, Reason: lambdaidem.ReasonForeign, NotApplied: true, Err: lost}
 }
 
-// The method names reports whether the item refers to the answer a. It compares the checksums,
+// names reports whether the item refers to the answer a. It compares the checksums,
 // which are equal only for an answer of the same attempt, because a checksum includes the
 // attempt's token.
 func (it *item) names(a *apart) bool {

@@ -294,7 +294,7 @@ func (it *item) isErased() bool {
 	return it.Status == lambdaidem.Completed && it.Failure != nil && it.Failure.Code == lambdaidem.ErrAnswerUnavailable
 }
 
-// The method record purges one record. It calls the functions that p.writes returns, in order.
+// record purges one record. It calls the functions that p.writes returns, in order.
 // If one of them returns false, the record has changed since it was read: the method stops and
 // counts the record in PurgeProgress.Changed.
 func (p *purge) record(ctx context.Context, it *item, clock Inspected) error {
@@ -310,7 +310,7 @@ func (p *purge) record(ctx context.Context, it *item, clock Inspected) error {
 	return nil
 }
 
-// The method writes returns the functions that purge a record. The caller calls them in this
+// writes returns the functions that purge a record. The caller calls them in this
 // order. Each function sends requests, and returns false if DynamoDB refused a request because
 // the record has changed since it was read. The caller must then stop.
 func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (bool, error)) {

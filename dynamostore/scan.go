@@ -124,8 +124,8 @@ func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) 
 }
 
 // scanPosition returns the last key of a page in the form of page.next: the partition key, or,
-// if the table has a sort key, a JSON array of both. The key may be that of another tool's
-// item, so its two attributes may differ. If last is empty, scanPosition returns "".
+// if the table has a sort key, a JSON array of both. The items of this package
+// have the same value in both keys, but the last item of a page may be another tool's. If last is empty, scanPosition returns "".
 func (l *layout) scanPosition(last attributes) string {
 	if len(last) == 0 {
 		return ""

@@ -78,7 +78,7 @@ func (m Message) attributes() map[string]string {
 	return all
 }
 
-// SQS returns an event with the messages, from the queue with that name. A queue whose name
+// SQS returns an event with the messages, from the queue with the given name. A queue whose name
 // ends in .fifo is a FIFO queue.
 func SQS(queue string, messages ...Message) events.SQSEvent {
 	out := events.SQSEvent{Records: []events.SQSMessage{}}
@@ -101,7 +101,7 @@ func SQS(queue string, messages ...Message) events.SQSEvent {
 // sequence returns the sequence number of the i-th message. It increases with i.
 func sequence(i int) string { return fmt.Sprintf("4959033827149025660855969253836%010d", i) }
 
-// SNS returns an event of the topic with that name.
+// SNS returns an event of the topic with the given name.
 func SNS(topic string, m Message) events.SNSEvent {
 	m = withMessageDefaults([]Message{m})[0]
 	arn := arnHead + "sns" + arnTail + topic
@@ -131,7 +131,7 @@ func EventBridge(source, detailType string, m Message) events.EventBridgeEvent {
 	return events.EventBridgeEvent{Version: "0", ID: m.ID, Source: source, DetailType: detailType, AccountID: accountID, Region: region, Time: sent, Resources: []string{}, Detail: body}
 }
 
-// Kinesis returns an event of the data stream with that name, with a record for each message.
+// Kinesis returns an event of the data stream with the given name, with a record for each message.
 func Kinesis(stream string, messages ...Message) events.KinesisTimeWindowEvent {
 	out := events.KinesisTimeWindowEvent{KinesisEvent: events.KinesisEvent{Records: []events.KinesisEventRecord{}}}
 	for i, m := range withMessageDefaults(messages) {
@@ -143,7 +143,7 @@ func Kinesis(stream string, messages ...Message) events.KinesisTimeWindowEvent {
 	return out
 }
 
-// DynamoDBStream returns an event of the stream of the table with that name. Each message
+// DynamoDBStream returns an event of the stream of the table with the given name. Each message
 // becomes the record of an item that was inserted. The item's partition key is its
 // attribute "id".
 func DynamoDBStream(table string, messages ...Message) events.DynamoDBTimeWindowEvent {
@@ -160,7 +160,7 @@ func DynamoDBStream(table string, messages ...Message) events.DynamoDBTimeWindow
 	return out
 }
 
-// Kafka returns an event of the topic with that name, in an Amazon MSK cluster. As in Kafka, all
+// Kafka returns an event of the topic with the given name, in an Amazon MSK cluster. As in Kafka, all
 // messages of a group are in the same partition, and a partition may have messages of several
 // groups. An event lists the messages partition by partition. A message's offset is derived from
 // its ID, so that it is the same in each event that has the message.

@@ -15,8 +15,8 @@ import (
 // story tests the store by a sequence of calls for one record. Each method, for example
 // (*story).acquires, makes one call and checks the record and the error that the call returns.
 // It then reads the record with Get, to check that the store has kept it. The parameter named
-// "what" describes the call in error messages. After the first failure, err is
-// set and the methods do nothing.
+// "what" describes the call in error messages. After the first failure, err is set and the methods
+// do nothing.
 type story struct {
 	ctx   context.Context
 	store lambdaidem.Store
