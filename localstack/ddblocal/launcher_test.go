@@ -16,7 +16,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/internal/jarserver"
 )
 
-// tools makes a PATH with these shell scripts and the few tools that they and the supervisor need, and no cache.
+// tools sets PATH to a new folder with these shell scripts and the few tools that they and the
+// supervisor need. It also sets an empty cache folder. It returns the new folder.
 func tools(t *testing.T, scripts map[string]string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -117,8 +118,8 @@ func TestDockerArgs_PublishOnLoopbackAlone(t *testing.T) {
 	}
 }
 
-// TestStart_ByDocker runs the whole way by Docker but for Docker: in its place is a command that writes down how it is
-// called, and whose `run` answers like DynamoDB Local on the port that it is told to publish.
+// TestStart_ByDocker tests Start with a fake docker command. The command records its arguments,
+// and its `run` answers like DynamoDB Local on the port that it is told to publish.
 func TestStart_ByDocker(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -158,7 +159,7 @@ esac`,
 	}
 }
 
-// playDocker is `docker run` with the arguments of dockerArgs.
+// playDocker acts as `docker run` with the arguments of dockerArgs.
 func playDocker() {
 	var address, origin string
 	for i, arg := range os.Args {

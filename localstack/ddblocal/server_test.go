@@ -27,13 +27,14 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/internal/jarserver"
 )
 
-// roleVariable makes the test binary play another process.
+// roleVariable is the environment variable that makes the test binary act as another process,
+// such as the parent of a server.
 const roleVariable = "DDBLOCAL_TEST_ROLE"
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVariable) {
 	case "":
-		_ = os.Unsetenv(EndpointVariable) // these tests stop what they use
+		_ = os.Unsetenv(EndpointVariable) // these tests stop their servers, so they must not use a shared one
 		goleak.VerifyTestMain(m)
 	case "parent":
 		playParent()
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// playParent starts a server, says where, and lives until it is killed.
+// playParent starts a server, prints its endpoint, and runs until it is killed.
 func playParent() {
 	s, err := Start(context.Background(), own)
 	if err != nil {
@@ -79,7 +80,8 @@ func start(t *testing.T, optFns ...func(*Options)) *Server {
 	return s
 }
 
-// sharedServer is for tests that neither stop it nor count its tables.
+// sharedServer returns the server of ForTest, for tests that neither stop it nor count its
+// tables.
 func sharedServer(t *testing.T) *Server {
 	t.Helper()
 	s := ForTest(t)
@@ -87,7 +89,8 @@ func sharedServer(t *testing.T) *Server {
 	return s
 }
 
-// eventually polls until a condition on another process holds.
+// eventually polls until holds returns true, and fails the test after 15 seconds. Use it for
+// conditions on other processes.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(15 * time.Second)
@@ -363,7 +366,7 @@ func TestStart_OptionsAreChecked(t *testing.T) {
 
 func TestConfig_ConnectionsAreKeptUnderLoad(t *testing.T) {
 	t.Setenv(EndpointVariable, sharedServer(t).Endpoint())
-	s, err := Start(t.Context()) // with an HTTP client of its own
+	s, err := Start(t.Context()) // its HTTP client is not that of sharedServer
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +391,9 @@ func TestConfig_ConnectionsAreKeptUnderLoad(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// A request that finds no idle connection dials, and may be served by another's before its own is up.
+	// A request that finds no idle connection dials, but may be served by a connection that
+	// becomes idle before the new one is ready. So the number of dials can exceed the number of
+	// workers.
 	if n := dials.Load(); n > 2*workers {
 		t.Errorf("%d requests, %d at once, dialled %d times", workers*requests, workers, n)
 	}

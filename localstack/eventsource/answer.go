@@ -7,21 +7,22 @@ import (
 	"fmt"
 )
 
-// reported reads a function's answer to a batch whose mapping has
-// ReportBatchItemFailures, and returns the places of the records that it names, in
-// their order. The error says why the answer is none, which fails the whole batch.
+// reported parses the response of a function whose mapping has ReportBatchItemFailures. It
+// returns the indexes in ids of the records that the response reports as failed, in ascending
+// order. It returns an error if the response is invalid; the whole batch has then failed.
 //
-// By "Handling errors for an SQS event source in Lambda" and "Configuring partial batch
-// response with DynamoDB and Lambda" an empty or null answer, and an empty or null
-// list, are a success; an answer that is not valid, an identifier that is empty, null
-// or under another name, and one that no record has, are a failure.
+// The rules are those of "Handling errors for an SQS event source in Lambda" and "Configuring
+// partial batch response with DynamoDB and Lambda". A response that is empty or null, or whose
+// batchItemFailures is missing, empty or null, means that all records succeeded. A response is
+// invalid if it is not a JSON object, if an itemIdentifier is missing, empty or null, or if no
+// record in the batch has the identifier.
 func reported(answer []byte, ids []string) ([]int, error) {
 	answer = bytes.TrimSpace(answer)
 	if len(answer) == 0 {
 		return nil, nil
 	}
-	// By exact names: package json takes ITEMIDENTIFIER for itemIdentifier, Lambda
-	// does not.
+	// Decode into maps, because Lambda matches names exactly: decoding into a struct would also
+	// accept ITEMIDENTIFIER for itemIdentifier.
 	var response map[string]json.RawMessage
 	if err := json.Unmarshal(answer, &response); err != nil {
 		return nil, fmt.Errorf("the answer is not an object: %w", err)
@@ -44,7 +45,7 @@ func reported(answer []byte, ids []string) ([]int, error) {
 	known := map[string]bool{}
 	for i, id := range ids {
 		if named[id] {
-			places = append(places, i) // each, if several records have the id
+			places = append(places, i) // several records may have the same ID; all of them have failed
 			known[id] = true
 		}
 	}
@@ -56,8 +57,8 @@ func reported(answer []byte, ids []string) ([]int, error) {
 	return places, nil
 }
 
-// listsFailures reports whether an answer has a batchItemFailures that is neither null
-// nor an empty list, whether or not Lambda could read its entries.
+// listsFailures reports whether a function's response is a JSON object with a batchItemFailures
+// that is neither null nor an empty list. The entries need not be valid.
 func listsFailures(answer []byte) bool {
 	var response map[string]json.RawMessage
 	if err := json.Unmarshal(answer, &response); err != nil {

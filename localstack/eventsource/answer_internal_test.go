@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// No mapping makes such a batch; an answer about one is read all the same.
+// The IDs of a real batch are unique, but reported accepts duplicates too.
 func TestV2_AReportedIdMeansAllRecordsOfThatId(t *testing.T) {
 	got, err := reported([]byte(`{"batchItemFailures":[{"itemIdentifier":"a"}]}`), []string{"a", "b", "a"})
 	if err != nil || !slices.Equal(got, []int{0, 2}) {
@@ -14,15 +14,16 @@ func TestV2_AReportedIdMeansAllRecordsOfThatId(t *testing.T) {
 	}
 }
 
-// Nor is an empty id one, though a record may have none.
+// An empty itemIdentifier is invalid, even if a record's ID is empty.
 func TestV2_AnEmptyIdIsNobodys(t *testing.T) {
 	if got, err := reported([]byte(`{"batchItemFailures":[{"itemIdentifier":""}]}`), []string{""}); err == nil {
 		t.Errorf("got %v, want an error", got)
 	}
 }
 
-// Whatever a function answers: places are in order and within the batch, each named
-// record is among them, and what is no JSON object never succeeds.
+// FuzzReported checks that, for any response, the indexes are in ascending order and each is that
+// of a record whose ID the response reports, and that an error or an invalid response comes with
+// no indexes.
 func FuzzReported(f *testing.F) {
 	for _, seed := range []string{
 		"", "null", "{}", `{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"b"}]}`, `{"batchItemFailures":[{"itemIdentifier":"c"}]}`,

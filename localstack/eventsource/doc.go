@@ -1,6 +1,6 @@
-// Package eventsource delivers what is in SQS queues and DynamoDB Streams to the
-// functions of a template, as AWS Lambda's event source mappings do: for running
-// SAM applications on a laptop.
+// Package eventsource emulates AWS Lambda's event source mappings on a laptop: it invokes the
+// functions of a SAM template with the messages of SQS queues and the records of DynamoDB
+// Streams.
 //
 //	sam, err := template.Read("template.yaml", template.Options{})
 //	err = template.CreateTables(ctx, dynamodbClient, sam.Tables)
@@ -10,12 +10,13 @@
 //		Template: sam, Invoke: e.Invoke, SQS: sqsClient, Streams: streamsClient,
 //		Capacity: func(string) int { return maxProcesses }, // the emulator's
 //	})
-//	defer m.Close() // before the emulator's
+//	defer m.Close() // before the emulator is closed
 //
-// A batch fails in Lambda's ways: as a whole when the function returns an error,
-// crashes or times out, in parts when the mapping has ReportBatchItemFailures.
-// What fails comes back: from a queue by its visibility timeout, from a stream by
-// a retry that holds back what comes after it.
+// As with Lambda, a whole batch fails if the function returns an error, crashes or times out. If
+// the mapping has ReportBatchItemFailures, the function can also report single records as failed.
+// A failed message becomes visible in its queue again after the visibility timeout. A failed
+// record of a stream is retried, and the later records of its shard wait; with a
+// ParallelizationFactor, at least those of the same item wait.
 //
-// EVENTSOURCES.md says what is imitated and what is not.
+// localstack/EVENTSOURCES.md lists what is emulated and what is not.
 package eventsource

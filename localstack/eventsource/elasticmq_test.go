@@ -14,7 +14,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// One message succeeds, and one fails until it is dead.
+// TestSQS_OfElasticMQ sends two messages: one succeeds, and the other fails until it is
+// dead-lettered.
 func TestSQS_OfElasticMQ(t *testing.T) {
 	l := &local{T: t, called: make(chan struct{}, 1)}
 	client := elasticmq.ForTest(t).Client()
@@ -45,7 +46,8 @@ func TestSQS_OfElasticMQ(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A message that is dead-lettered wakes no receive of ElasticMQ that waits already.
+	// Poll with short receives, because a dead-lettered message does not wake a ReceiveMessage
+	// call that is already waiting in ElasticMQ.
 	var out *sqs.ReceiveMessageOutput
 	for deadline := time.Now().Add(20 * time.Second); out == nil || len(out.Messages) == 0; {
 		var err error

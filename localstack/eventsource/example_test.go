@@ -42,7 +42,7 @@ Resources:
 	done := make(chan string)
 	mappings, err := eventsource.Start(ctx, eventsource.Options{
 		Template: sam, SQS: client, Log: io.Discard,
-		// A local run has emulator.(*Emulator).Invoke here.
+		// A local run uses the method Invoke of an emulator.Emulator here.
 		Invoke: func(_ context.Context, function string, _ []byte) (emulator.Result, error) {
 			done <- function
 			return emulator.Result{Payload: []byte("null")}, nil

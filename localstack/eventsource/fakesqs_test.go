@@ -19,15 +19,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// fakeSQS is as much of SQS as a poller can tell: visibility timeouts, long polling, groups,
-// and dead-letter queues. Its times come from package time, so that a synctest bubble can
-// skip them.
+// fakeSQS implements the behavior of SQS that a poller can observe: visibility timeouts, long
+// polling, message groups and dead-letter queues. It uses package time, so that its waits take no
+// real time in a synctest bubble.
 type fakeSQS struct {
 	mu      sync.Mutex
 	queues  map[string]*fakeQueue
-	changed chan struct{}            // closed when a message arrives
-	serial  int                      // of the last message
-	broken  func(action string) bool // the action fails
+	changed chan struct{}            // closed when a message may have become available; then replaced
+	serial  int                      // of the last message that was sent
+	broken  func(action string) bool // reports whether an action fails
 }
 
 type fakeQueue struct {
@@ -35,9 +35,9 @@ type fakeQueue struct {
 	name       string
 	fifo       bool
 	visibility time.Duration
-	wait       time.Duration // of a receive that names none
+	wait       time.Duration // default wait of a receive
 	dead       string        // name of the dead-letter queue
-	receives   int           // after which a message goes there
+	receives   int           // the number of receives after which a message is dead-lettered
 	messages   []*fakeMessage
 }
 
@@ -48,7 +48,7 @@ type fakeMessage struct {
 	visibleAt time.Time
 }
 
-// depth counts the messages of a queue.
+// depth counts the messages in a queue that can be received and those in flight.
 type depth struct{ Visible, InFlight int }
 
 func newFakeSQS() *fakeSQS {
@@ -83,7 +83,8 @@ func (s *fakeSQS) create(name string, attributes map[string]string) *fakeQueue {
 	return q
 }
 
-// find returns the queue of a URL, or of a name, with the SQS locked if there is no error.
+// find returns the queue with the URL or name id. If it returns no error, s.mu is locked, and the
+// caller must unlock it.
 func (s *fakeSQS) find(action string, id *string) (*fakeQueue, error) {
 	s.mu.Lock()
 	if s.broken != nil && s.broken(action) {
@@ -127,7 +128,7 @@ func (s *fakeSQS) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...
 	return q.send(in), nil
 }
 
-// send adds a message, with the SQS locked.
+// send adds a message to the queue. The caller holds q.sqs.mu.
 func (q *fakeQueue) send(in *sqs.SendMessageInput) *sqs.SendMessageOutput {
 	s := q.sqs
 	s.serial++
@@ -150,7 +151,7 @@ func (q *fakeQueue) send(in *sqs.SendMessageInput) *sqs.SendMessageOutput {
 	return out
 }
 
-// arrived wakes the receives that wait.
+// arrived wakes the receives that are waiting. The caller holds s.mu.
 func (s *fakeSQS) arrived() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -190,8 +191,8 @@ func (s *fakeSQS) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInpu
 	}
 }
 
-// take receives up to n messages, and returns when the next one becomes visible: the zero
-// Time if none is in flight.
+// take receives up to n messages. It also returns when the next message in flight becomes
+// visible, or the zero Time if no message is in flight.
 func (q *fakeQueue) take(now time.Time, n int) (taken []types.Message, next time.Time) {
 	held := map[string]bool{} // groups with a message in flight
 	for _, m := range slices.Clone(q.messages) {
@@ -228,9 +229,9 @@ func (q *fakeQueue) remove(m *fakeMessage) {
 	q.messages = slices.DeleteFunc(q.messages, func(other *fakeMessage) bool { return other == m })
 }
 
-// DeleteMessageBatch deletes by the handle of a message's last receive. With an earlier one,
-// and with one whose visibility timeout has ended, a FIFO queue fails and a standard queue
-// need not delete anything.
+// DeleteMessageBatch deletes each message whose receipt handle is that of its last receive. With
+// an older handle, a FIFO queue reports a failure and a standard queue reports success without
+// deleting the message. A FIFO queue also refuses a handle whose visibility timeout has expired.
 func (s *fakeSQS) DeleteMessageBatch(_ context.Context, in *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
 	q, err := s.find("DeleteMessageBatch", in.QueueUrl)
 	if err != nil {
@@ -252,7 +253,7 @@ func (s *fakeSQS) DeleteMessageBatch(_ context.Context, in *sqs.DeleteMessageBat
 		}
 	}
 	if q.fifo {
-		s.arrived() // the next of its group
+		s.arrived() // the next message of the group can be received now
 	}
 	return out, nil
 }

@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// fakeStream is a stream of DynamoDB with the shards that a test gives it. Its lists
-// come in pages of one entry, and its iterators expire.
+// fakeStream is a DynamoDB stream whose shards a test creates. Each page of its lists has one
+// entry, and its iterators expire after 15 minutes.
 type fakeStream struct {
 	mu     sync.Mutex
 	shards []*fakeShard
-	next   int                 // sequence number
-	calls  map[string]int      // by action
-	broken func(string) string // by action: the error to answer with; "" for none
+	next   int                 // the next sequence number
+	calls  map[string]int      // number of calls, by action
+	broken func(string) string // returns the error code for a call of an action, or ""
 }
 
 type fakeShard struct {
 	id, parent string
 	records    []map[string]any
-	trimmed    int // records that are gone
+	trimmed    int // number of records that were trimmed, from the first on
 	closed     bool
 }
 
@@ -41,7 +41,7 @@ func (f *fakeStream) shard(id string) *fakeShard {
 	return nil
 }
 
-// open adds a shard.
+// open adds an open shard. parent is "" if the shard has no parent.
 func (f *fakeStream) open(id, parent string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,14 +54,15 @@ func (f *fakeStream) close(id string) {
 	f.shard(id).closed = true
 }
 
-// trim makes all records of a shard older than 24 hours, so to speak.
+// trim trims all records that a shard has now, as DynamoDB does after 24 hours.
 func (f *fakeStream) trim(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.shard(id).trimmed = len(f.shard(id).records)
 }
 
-// write adds a record for each name, made now; opens the shard if it is not there.
+// write adds a record for each name to a shard, with the current time. It opens the shard if it
+// does not exist.
 func (f *fakeStream) write(shard string, names ...string) {
 	if f.mu.Lock(); f.shard(shard) == nil {
 		f.shards = append(f.shards, &fakeShard{id: shard})
@@ -89,7 +90,7 @@ func (f *fakeStream) count(action string) int {
 	return f.calls[action]
 }
 
-// breaks makes the next so many calls of an action fail.
+// breaks makes the given number of next calls of an action fail with the error code err.
 func (f *fakeStream) breaks(action, err string, times int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,8 +140,9 @@ func (f *fakeStream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// list has the streams of today's table and of an earlier one of the name, and the
-// later one is neither first nor last.
+// list returns one page of ListStreams: the stream after the one with ARN after. The table has
+// three streams, two of which belonged to earlier tables of the same name. The current stream is
+// the second, so that a caller that takes the first or the last one is wrong.
 func (f *fakeStream) list(table, after string) map[string]any {
 	streams := []string{strings.Replace(endpointARN, "01-02", "01-01", 1), endpointARN, strings.Replace(endpointARN, "2026", "2025", 1)}
 	i := slices.Index(streams, after) + 1

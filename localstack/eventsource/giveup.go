@@ -10,12 +10,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// failureJSON is what Lambda tells an OnFailure destination ("Retain discarded records
-// for a DynamoDB event source in Lambda"). The records themselves are not in it: they
-// can be read from the stream for 24 hours.
+// failureJSON is the message that Lambda sends to an OnFailure destination ("Retain discarded
+// records for a DynamoDB event source in Lambda"). It identifies the records but does not contain
+// them; they can be read from the stream for 24 hours.
 type failureJSON struct {
 	RequestContext  requestJSON   `json:"requestContext"`
-	ResponseContext *responseJSON `json:"responseContext,omitempty"` // not if it was never invoked
+	ResponseContext *responseJSON `json:"responseContext,omitempty"` // nil if the function was never invoked with the records
 	Version         string        `json:"version"`
 	Timestamp       string        `json:"timestamp"`
 	Batch           batchJSON     `json:"DDBStreamBatchInfo"`
@@ -31,7 +31,7 @@ type requestJSON struct {
 type responseJSON struct {
 	StatusCode int     `json:"statusCode"`
 	Version    string  `json:"executedVersion"`
-	Error      *string `json:"functionError"` // null if the function answered
+	Error      *string `json:"functionError"` // null if the function returned no error
 }
 
 type batchJSON struct {
@@ -44,8 +44,9 @@ type batchJSON struct {
 	StreamARN string `json:"streamArn"`
 }
 
-// giveUp tells OnFailure of records that are not delivered any more. A queue that
-// can't be told is no reason to hold back the shard.
+// giveUp logs that changes will not be delivered any more, and reports them to the mapping's
+// OnFailure queue, if it has one. condition is the reason, such as RetryAttemptsExhausted. If the
+// report can't be sent, giveUp only logs the error, so that the shard goes on.
 func (s *streamPoller) giveUp(p piece, changes []change, condition string) {
 	first, last := changes[0], changes[len(changes)-1]
 	s.printf("%d records of %s are given up, %s to %s: %s", len(changes), first.shard, first.sequence, last.sequence, condition)

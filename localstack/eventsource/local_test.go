@@ -29,10 +29,10 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// closeLocal closes what the tests against DynamoDB Local have left open.
+// closeLocal releases what the tests that use DynamoDB Local have left open.
 var closeLocal = func() {}
 
-// local is a table on DynamoDB Local, and ElasticMQ.
+// local is a test with a table on DynamoDB Local and a client for ElasticMQ.
 type local struct {
 	*testing.T
 	server *ddblocal.Server
@@ -42,7 +42,7 @@ type local struct {
 
 	mu     sync.Mutex
 	events []event
-	called chan struct{} // has room for one word that there are more events
+	called chan struct{} // signals new events; its buffer holds one signal
 }
 
 func newLocal(t *testing.T) *local {
@@ -116,7 +116,8 @@ func item(id string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}}
 }
 
-// until waits until the names in all events fulfil a condition.
+// until waits until holds returns true for the names of the records in all events, and returns
+// these names.
 func (l *local) until(holds func(names []string) bool) []string {
 	l.Helper()
 	for {
@@ -166,7 +167,8 @@ func TestStream_OfDynamoDBLocal(t *testing.T) {
 	}
 }
 
-// What is given up can be read from the stream by what OnFailure was told.
+// The records that were given up can be read from the stream with the shard ID and sequence
+// numbers in the message to OnFailure.
 func TestStream_OnFailureTellsWhereTheRecordsAre(t *testing.T) {
 	l := newLocal(t)
 	name := "dead-" + rand.Text()
@@ -179,7 +181,7 @@ func TestStream_OnFailureTellsWhereTheRecordsAre(t *testing.T) {
 	s.Bisects, s.ReportsFailures, s.Retries, s.OnFailure = true, true, 1, head+name
 	l.start(reports("b"), s)
 	names := l.until(func(names []string) bool {
-		return len(names) >= 11 && names[len(names)-1] == "d" // b was given up, and what is behind it came
+		return len(names) >= 11 && names[len(names)-1] == "d" // b was given up, and the records after it were delivered
 	})
 	expect(t, "records", names, strings.Fields("a b c d b c d b b c d"))
 	out, err := l.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: dead.QueueUrl, WaitTimeSeconds: 20})
@@ -207,8 +209,8 @@ func TestStream_OnFailureTellsWhereTheRecordsAre(t *testing.T) {
 	expect(t, "record", key.Value, "b")
 }
 
-// The whole path: a template's queue and stream, real processes, and the emulator
-// says nothing of sources that are delivered.
+// TestStart_WithTheEmulator runs a template's queue and stream with real processes. It also
+// checks that the emulator doesn't warn about sources if eventsource delivers them.
 func TestStart_WithTheEmulator(t *testing.T) {
 	l := newLocal(t)
 	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
@@ -273,7 +275,7 @@ func TestStart_WithTheEmulator(t *testing.T) {
 	}
 }
 
-// depthOf counts the messages of a queue of ElasticMQ.
+// depthOf returns the number of messages in a queue of ElasticMQ.
 func depthOf(t *testing.T, client *sqs.Client, url *string) depth {
 	t.Helper()
 	out, err := client.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: url, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
@@ -290,7 +292,8 @@ func depthOf(t *testing.T, client *sqs.Client, url *string) depth {
 	return depth{Visible: count("ApproximateNumberOfMessages"), InFlight: count("ApproximateNumberOfMessagesNotVisible")}
 }
 
-// noting invokes the emulator's function, and notes with what.
+// noting returns an Invoke function that records each event in l and passes it to the emulator's
+// function.
 func noting(l *local, e *emulator.Emulator) func(context.Context, string, []byte) (emulator.Result, error) {
 	return func(ctx context.Context, function string, payload []byte) (emulator.Result, error) {
 		note := l.options(func(ctx context.Context, _ event) (emulator.Result, error) { return e.Invoke(ctx, function, payload) })

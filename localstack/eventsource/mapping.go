@@ -13,26 +13,26 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// mapping is what queues and streams have in common: a source, its function, and how
-// to invoke it.
+// mapping is the common part of queuePoller and streamPoller: a source, the function that it
+// invokes, and how to invoke it.
 type mapping struct {
 	ctx      context.Context //nolint:containedctx // Start's: invocations outlive the polling
 	options  Options
 	function *template.Function
 	source   template.Source
-	room     *room // the function's
+	room     *room // shared by all queues of the function
 	log      *logger
 }
 
 func (m *mapping) name() string { return m.function.LogicalID + "/" + m.source.Name }
 
-// printf writes one line about the mapping.
+// printf logs one line that begins with the mapping's name.
 func (m *mapping) printf(format string, args ...any) {
 	m.log.printf("eventsource: %s: "+format, append([]any{m.name()}, args...)...)
 }
 
-// made is the source as it can run, unless Lambda would refuse it
-// ("CreateEventSourceMapping") or it can't be emulated.
+// made returns the poller of the mapping's source. It returns an error if Lambda would refuse the
+// mapping ("CreateEventSourceMapping") or if this package can't emulate it.
 func (m *mapping) made() (source, error) {
 	s := m.source
 	if s.Table != "" {
@@ -75,17 +75,18 @@ func (m *mapping) madeStream() (source, error) {
 
 func isFIFO(queue string) bool { return strings.HasSuffix(queue, ".fifo") }
 
-// region is the mapping's own, as in awsRegion of its records.
+// region returns the Region of the mapping, which is also the awsRegion of the records. Default:
+// us-east-1.
 func (m *mapping) region() string { return cmp.Or(m.options.Template.Region, "us-east-1") }
 
 func (m *mapping) functionARN() string {
 	return template.ARN("lambda", m.region(), cmp.Or(m.options.Template.AccountID, "000000000000"), "function:"+m.function.Name)
 }
 
-// maxPayload is what an invocation can take ("Lambda quotas": 6 MB).
+// maxPayload is the maximum size in bytes of an event ("Lambda quotas": 6 MB).
 const maxPayload = 6 << 20
 
-// payload is the event of some records.
+// payload returns the event that contains the given records, each in JSON.
 func payload(records [][]byte) []byte {
 	event := []byte(`{"Records":[`)
 	for i, r := range records {
@@ -97,8 +98,8 @@ func payload(records [][]byte) []byte {
 	return append(event, `]}`...)
 }
 
-// fitting is how many of the records one invocation can take: one at least, since a
-// record that is too large alone must be refused by the function's own quota.
+// fitting returns how many of the records, from the first on, fit into one event. It returns at
+// least 1: if one record alone is too large, the Invoke API must refuse it.
 func fitting(records [][]byte) int {
 	size := len(payload(nil))
 	for i, r := range records {
@@ -109,14 +110,14 @@ func fitting(records [][]byte) int {
 	return len(records)
 }
 
-// outcome is what became of one invocation.
+// outcome is the result of one invocation.
 type outcome struct {
 	result emulator.Result
-	// refused: the function was not invoked, or nobody knows what became of it.
+	// refused is the error of Invoke: the function was not invoked, or the result is unknown.
 	refused error
-	// failed: the batch failed as a whole, for this reason.
+	// failed is the reason why the whole batch failed, or nil.
 	failed error
-	// reported are the records that the function reports as failed, by their places.
+	// reported has the indexes of the records that the function reported as failed.
 	reported []int
 }
 
@@ -124,8 +125,9 @@ func (o outcome) succeeded() bool {
 	return o.refused == nil && o.failed == nil && len(o.reported) == 0
 }
 
-// invoke invokes the function once. ids are the identifiers by which an answer can
-// name the records.
+// invoke invokes the function once. ids are the identifiers with which the function can report
+// records as failed. If the function reports failures but the mapping has no
+// ReportBatchItemFailures, invoke logs that these records are lost.
 func (m *mapping) invoke(records [][]byte, ids []string) outcome {
 	result, err := m.options.Invoke(m.ctx, m.function.LogicalID, payload(records))
 	o := outcome{result: result, refused: err}
@@ -142,7 +144,7 @@ func (m *mapping) invoke(records [][]byte, ids []string) outcome {
 	return o
 }
 
-// reportSetting is the line of a template that makes Lambda read batchItemFailures.
+// reportSetting is the line of a template that makes Lambda evaluate batchItemFailures.
 const reportSetting = "FunctionResponseTypes: [ReportBatchItemFailures]"
 
 // warnUnreported warns about a mapping for which Lambda ignores batchItemFailures.
@@ -154,7 +156,7 @@ func (m *mapping) warnUnreported() {
 		"set it, or let the function fail the whole batch (BatchOptions.WholeBatch)", reportSetting)
 }
 
-// logger writes whole lines, from any goroutine.
+// logger writes whole lines. It is safe for concurrent use.
 type logger struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -163,5 +165,5 @@ type logger struct {
 func (l *logger) printf(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, _ = fmt.Fprintf(l.w, format+"\n", args...) // there is nowhere else to complain to
+	_, _ = fmt.Fprintf(l.w, format+"\n", args...) // there is no other place to report the error
 }

@@ -15,42 +15,42 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// Options configure Start.
+// Options configure [Start].
 type Options struct {
-	// Template says which functions have which Sources. Required.
+	// Template is the SAM template whose functions are invoked by their Sources. Required.
 	Template *template.Template
 
-	// Invoke runs a function, by logical ID, and returns what it answered:
-	// emulator.(*Emulator).Invoke. An error means that the function was not
-	// invoked, or that nobody knows what became of it. It must return when its
-	// context ends, which is when Start's does. Required.
+	// Invoke runs the function with this logical ID and returns its result, like the method
+	// Invoke of [emulator.Emulator]. An error means that the function was not invoked, or that
+	// the result is unknown. Invoke must return when its context ends, which is when the context
+	// of Start ends. Required.
 	Invoke func(ctx context.Context, function string, payload []byte) (emulator.Result, error)
 
-	// Capacity is how many invocations of a function, by logical ID, run at a time
-	// where Invoke lets more wait in line: of the emulator's, MaxProcesses and the
-	// slots of a process multiplied. No more batches of all its queues together are
-	// in flight, so that no message's visibility timeout runs while the message
-	// waits. What else invokes the function, its streams among them, is not
-	// counted. Default, and 0: no bound.
+	// Capacity returns how many invocations of a function, given by its logical ID, can run at
+	// the same time. With an emulator, that is MaxProcesses times the number of slots of a
+	// process; Invoke makes further invocations wait. At most this many batches are in flight for
+	// all queues of the function together, so that no message's visibility timeout runs while the
+	// message waits for a process. Other invocations of the function, such as those of its
+	// streams, are not counted. If Capacity is nil or returns 0, there is no limit. Default: nil.
 	Capacity func(function string) int
 
-	// SQS reaches the queues, by their names: those of ElasticMQ, or of any
-	// other SQS. Required if a source is a queue, or what a stream gives up goes
-	// to one.
+	// SQS is the client for the queues, which are found by their names, in ElasticMQ or any other
+	// SQS. Required if a source is a queue, or if a stream has a queue as its OnFailure
+	// destination.
 	SQS SQS
 
-	// Streams reaches the streams of DynamoDB Local, by the names of their tables.
-	// Required if a source is a stream.
+	// Streams is the client for the streams, which are found by the names of their tables, in
+	// DynamoDB Local. Required if a source is a stream.
 	Streams *dynamodbstreams.Client
 
-	// Log gets a line for each batch that failed: what was retried, bisected or
-	// given up, and why. It also gets a line for each source without
-	// ReportBatchItemFailures, and for each failure that is lost for want of it.
-	// Default: os.Stderr.
+	// Log receives a line for each batch that failed, which says what was retried, bisected or
+	// given up, and why. It also receives a warning for each source without
+	// ReportBatchItemFailures, and a line whenever a failure is lost because the setting is
+	// missing. Default: os.Stderr.
 	Log io.Writer
 }
 
-// SQS is as much of [sqs.Client] as the mappings call.
+// SQS has the methods of [sqs.Client] that the mappings call.
 type SQS interface {
 	GetQueueUrl(ctx context.Context, in *sqs.GetQueueUrlInput, optFns ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error)
 	GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, optFns ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
@@ -59,28 +59,30 @@ type SQS interface {
 	SendMessage(ctx context.Context, in *sqs.SendMessageInput, optFns ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 }
 
-// Mappings are the event source mappings of one template. Close ends them.
+// Mappings are the running event source mappings of one template. [Mappings.Close] stops them.
 type Mappings struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 }
 
-// source is one mapping on its way.
+// source polls a queue or a stream for one mapping.
 type source interface {
-	// prepare finds what it reads from, and where to begin.
+	// prepare finds the queue or stream, and the position in the stream where reading begins.
 	prepare(ctx context.Context) error
-	// run delivers until polling ends, and returns when no invocation is under way.
+	// run delivers batches until the context polling ends. It returns when no invocation is
+	// running any more.
 	run(polling context.Context)
 }
 
-// Start finds the queues and streams of all Sources and begins to deliver what is in
-// them. Tables and queues must be there. What is written to a stream after Start has
-// returned is delivered, from LATEST too.
+// Start finds the queues and streams of all Sources and starts to deliver their messages and
+// records. The tables and queues must exist. A record that is written to a stream after Start has
+// returned is delivered even if the source has StartingPosition LATEST.
 //
-// It fails where Lambda would refuse the mapping ("CreateEventSourceMapping"), where a
-// queue or stream is not there, and where it can't do what the template asks for.
+// Start returns an error if Lambda would refuse a mapping ("CreateEventSourceMapping"), if a
+// queue or stream does not exist, or if this package can't emulate a setting of the template.
 //
-// The mappings end by Close, or when ctx ends; then invocations are not waited for.
+// The mappings run until [Mappings.Close] is called or ctx ends. If ctx ends, running invocations
+// are canceled.
 func Start(ctx context.Context, o Options) (*Mappings, error) {
 	if o.Template == nil || o.Invoke == nil {
 		return nil, errors.New("eventsource: Options.Template and Options.Invoke are required")
@@ -113,11 +115,12 @@ func Start(ctx context.Context, o Options) (*Mappings, error) {
 	return m, nil
 }
 
-// Close stops polling and waits for the invocations under way, which settle what they
-// were invoked with, no longer than Start's context lasts. It may be called again.
+// Close stops polling, and waits until the running invocations have ended and their results are
+// processed. If the context of Start ends, these invocations are canceled. Close always returns
+// nil, and may be called again.
 //
-// A queue has what was not delivered. The position in a stream is forgotten: the next
-// Start begins at TRIM_HORIZON or LATEST again.
+// Messages that were not delivered stay in their queue. The position in a stream is lost: the
+// next Start begins at TRIM_HORIZON or LATEST again.
 func (m *Mappings) Close() error {
 	m.stop()
 	m.running.Wait()

@@ -10,7 +10,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// What Lambda would refuse ("CreateEventSourceMapping"), and what is not there.
+// Start returns an error for mappings that Lambda would refuse ("CreateEventSourceMapping"), and
+// for queues and streams that don't exist.
 func TestD1_StartRefusesWhatCannotBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		source  template.Source
@@ -56,7 +57,7 @@ func onFailure(arn string) template.Source {
 	return s
 }
 
-// The stream is looked for at the start.
+// Start returns the error of each request that it sends to find the stream and its position.
 func TestD1_StartFailsWithItsStream(t *testing.T) {
 	for _, action := range []string{"ListStreams", "DescribeStream", "GetShardIterator"} {
 		bubble(t, func(w *world) {
@@ -71,7 +72,7 @@ func TestD1_StartFailsWithItsStream(t *testing.T) {
 	}
 }
 
-// Sources of one function and of several do not wait for each other.
+// A source doesn't wait for the other sources of its function or of other functions.
 func TestStart_DeliversEverySource(t *testing.T) {
 	bubble(t, func(w *world) {
 		orders, refunds := w.create("orders", nil), w.create("refunds", nil)

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Pauses between attempts. Lambda's own are not documented; these are short, because
-// somebody is watching.
+// Pauses between attempts. Lambda's own pauses are not documented. These are short, because a
+// developer is usually waiting.
 const (
 	firstPause = 100 * time.Millisecond
-	// longestRetry is between attempts at a batch of a stream, or at an invocation
-	// that was refused.
+	// longestRetry is the longest pause before a batch of a stream, or an invocation that was
+	// refused, is tried again.
 	longestRetry = 2 * time.Second
-	// longestOutage is between calls to a queue or stream that does not answer.
+	// longestOutage is the longest pause between calls to a queue or stream that returns errors.
 	longestOutage = 5 * time.Second
-	// longestIdle is between looks at a stream that has nothing new. Lambda looks
-	// four times a second ("Using AWS Lambda with Amazon DynamoDB").
+	// longestIdle is the longest pause between reads of a stream that has no new records. Lambda
+	// polls a stream four times a second ("Using AWS Lambda with Amazon DynamoDB").
 	firstIdle   = 25 * time.Millisecond
 	longestIdle = 250 * time.Millisecond
 )
 
-// pauses double, from the first to the longest.
+// pauses is a sequence of pauses, each twice as long as the one before, up to longest.
 type pauses struct {
 	next, longest time.Duration
 }
@@ -29,7 +29,7 @@ func retryPauses() pauses  { return pauses{firstPause, longestRetry} }
 func outagePauses() pauses { return pauses{firstPause, longestOutage} }
 func idlePauses() pauses   { return pauses{firstIdle, longestIdle} }
 
-// wait is over when the pause is, or with false when ctx ends.
+// wait waits for the next pause. It returns false if ctx ends first.
 func (p *pauses) wait(ctx context.Context) bool {
 	pause := p.next
 	p.next = min(2*pause, p.longest)

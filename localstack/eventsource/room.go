@@ -2,13 +2,13 @@ package eventsource
 
 import "github.com/lambdaidem/toolkit/localstack/template"
 
-// room bounds the batches of all queues of one function together, by
-// Options.Capacity. A poller takes a place before it receives, since a message that is
-// received uses up its visibility timeout.
+// room limits the number of batches in flight for all queues of one function together
+// (Options.Capacity). A poller takes a place before it receives messages, because the visibility
+// timeout of a message begins when it is received.
 type room struct {
-	places chan struct{} // nil: no bound
-	// shared: by several queues. A poller that waited for messages with its place
-	// taken would keep the others from theirs.
+	places chan struct{} // holds one element for each taken place; nil if there is no limit
+	// shared reports whether the function has several queues and a limit. A poller must then not
+	// hold a place while it waits for messages, because the other pollers could need the place.
 	shared bool
 }
 
@@ -30,7 +30,7 @@ func newRoom(f *template.Function, capacity func(function string) int) *room {
 	return r
 }
 
-// take waits for a place. Those who wait have their turns in order.
+// take waits for a free place and takes it. Pollers get places in the order in which they asked.
 func (r *room) take() {
 	if r.places != nil {
 		r.places <- struct{}{}

@@ -15,7 +15,7 @@ import (
 
 func always(n int) func(string) int { return func(string) int { return n } }
 
-// bounded is as start, with a capacity.
+// bounded starts the mappings like start, with Options.Capacity.
 func (w *world) bounded(capacity func(string) int, handle func(context.Context, event) (emulator.Result, error), sources ...template.Source) {
 	w.Helper()
 	o := w.options(handle, sources...)
@@ -33,8 +33,8 @@ func takes(d time.Duration) func(context.Context, event) (emulator.Result, error
 	}
 }
 
-// An invocation that waits in line at the emulator would outlive its messages'
-// visibility timeout: they were handled, and dead-lettered all the same.
+// If a message were received before its invocation can begin, its visibility timeout could end
+// while the invocation waits in the emulator. The message would be handled and dead-lettered too.
 func TestV2_NothingIsReceivedThatCannotBegin(t *testing.T) {
 	bubble(t, func(w *world) {
 		dead := w.create("dead", nil)
@@ -104,7 +104,7 @@ func TestSQS_TheQueuesOfAFunctionShareItsCapacity(t *testing.T) {
 			perFunction[w.event(i).function]++
 		}
 		expect(t, "at a time", perFunction, map[string]int{"Consumer": 3, "Other": 5})
-		time.Sleep(8 * time.Second) // 20 by threes
+		time.Sleep(8 * time.Second) // 20 messages of one second each, three at a time
 		for _, name := range names {
 			q := w.sqs.queues[name]
 			expect(t, "left of "+name, q.depth(), depth{})
@@ -112,8 +112,8 @@ func TestSQS_TheQueuesOfAFunctionShareItsCapacity(t *testing.T) {
 	})
 }
 
-// A poller that waits for messages would keep the function's only place from the
-// others for as long as a receive lasts, or an outage.
+// While a poller waits for messages or for the end of an outage, the other queue of the function
+// must be able to use the function's only place.
 func TestSQS_AQueueWithoutMessagesHoldsNoPlace(t *testing.T) {
 	for name, c := range map[string]struct {
 		attributes map[string]string
@@ -135,7 +135,7 @@ func TestSQS_AQueueWithoutMessagesHoldsNoPlace(t *testing.T) {
 				if c.gone {
 					other.delete()
 				}
-				for i := range 10 { // at all moments of a receive that takes 20 s
+				for i := range 10 { // at different moments of a receive, which waits up to 20 s
 					time.Sleep(10*time.Second + time.Duration(i)*4137*time.Millisecond)
 					sent := time.Now()
 					w.send(q, "", "a")
@@ -146,7 +146,7 @@ func TestSQS_AQueueWithoutMessagesHoldsNoPlace(t *testing.T) {
 				}
 				expect(t, "left", q.depth(), depth{})
 				asked := strings.Count(w.log.String(), "receiving: ")
-				if c.gone != (asked > 0) || asked > 100 { // in six minutes, with pauses up to 5 s
+				if c.gone != (asked > 0) || asked > 100 { // at most every 5 s in about six minutes, plus the short first pauses
 					t.Errorf("%d failures", asked)
 				}
 			})
@@ -154,7 +154,7 @@ func TestSQS_AQueueWithoutMessagesHoldsNoPlace(t *testing.T) {
 	}
 }
 
-// Two busy queues take turns.
+// If two queues always have messages, their pollers get the function's only place in turn.
 func TestSQS_ABusyQueueLeavesTheOtherItsTurn(t *testing.T) {
 	bubble(t, func(w *world) {
 		for _, name := range []string{"orders", "refunds"} {
@@ -195,7 +195,8 @@ func TestSQS_CloseWhileTheOthersHaveThePlaces(t *testing.T) {
 	})
 }
 
-// What has been received keeps its place, whatever becomes of the next receive.
+// A batch that has messages keeps its place while its window lasts, even if the next receive
+// fails.
 func TestSQS_AnOutageWithinAWindowCostsNoPlace(t *testing.T) {
 	bubble(t, func(w *world) {
 		orders, refunds := w.create("orders", nil), w.create("refunds", nil)
@@ -207,7 +208,7 @@ func TestSQS_AnOutageWithinAWindowCostsNoPlace(t *testing.T) {
 		w.send(refunds, "", "b")
 		failed := false
 		w.breaks(func(string) bool { once := !failed; failed = true; return once })
-		w.send(orders, "", "c") // ends the receive under way
+		w.send(orders, "", "c") // ends the receive that is waiting, so that the next one fails
 		time.Sleep(time.Minute)
 		w.breaks(nil)
 		expect(t, "failed", failed, true)

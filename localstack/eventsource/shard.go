@@ -13,12 +13,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// maxRecords is the most that one GetRecords returns.
+// maxRecords is the maximum number of records that one GetRecords call returns.
 const maxRecords = 1000
 
-// read delivers a shard's records and returns when there will be no more and all are
-// settled, or when polling ends. With a ParallelizationFactor they are divided by the
-// keys of their items, so that an item's changes stay in order.
+// read delivers the records of a shard. It returns when the shard has ended and all its records
+// have succeeded or were given up, or when polling and the running invocations have ended. If the
+// source has a ParallelizationFactor, read distributes the records over that many lanes by a hash
+// of the item's key, so that changes of one item stay in order.
 func (s *streamPoller) read(polling context.Context, sh *shard) {
 	lanes := make([]chan []change, max(s.source.Concurrency, 1))
 	var deliveries sync.WaitGroup
@@ -48,7 +49,8 @@ func (s *streamPoller) read(polling context.Context, sh *shard) {
 	deliveries.Wait()
 }
 
-// readPages hands on what GetRecords returns, until the shard ends.
+// readPages calls hand with each non-empty page of records that GetRecords returns, until the
+// shard or polling ends.
 func (s *streamPoller) readPages(polling context.Context, sh *shard, hand func([]change)) {
 	iterator := sh.iterator
 	var last *string // the sequence number of the last record
@@ -94,30 +96,33 @@ func (s *streamPoller) readPages(polling context.Context, sh *shard, hand func([
 	}
 }
 
-// harmless is an error that nobody needs to hear of: DynamoDB Local may call the first
-// record of a new table trimmed. Nothing was read of the shard that something could be
-// missing after. It is heard of if it goes on.
+// harmless reports whether an error of a read need not be logged. DynamoDB Local may say that the
+// first record of a new table was trimmed. As long as nothing was read from the shard, no record
+// is missing in between. If the error persists until the pauses reach a second, harmless returns
+// false.
 func harmless(err error, last *string, outage pauses) bool {
 	trimmed := (*types.TrimmedDataAccessException)(nil)
 	return errors.As(err, &trimmed) && last == nil && outage.next < time.Second
 }
 
-// again is the iterator after an error, and whether there is one. An iterator expires
-// after 15 minutes, which a batch that is retried can take, and records are trimmed
-// after 24 hours ("GetShardIterator").
+// again returns the iterator with which to continue after err. It returns nil and false if
+// reading must start at the first record that the shard still has. An iterator expires after 15
+// minutes, and retries of a batch can take longer. Records are trimmed after 24 hours
+// ("GetShardIterator").
 func (s *streamPoller) again(polling context.Context, sh *shard, iterator, last *string, err error) (*string, bool) {
 	var fresh *string
 	var failed error
 	expired, trimmed := (*types.ExpiredIteratorException)(nil), (*types.TrimmedDataAccessException)(nil)
 	switch {
 	case iterator == nil, errors.As(err, &trimmed):
-		return nil, false // at the first record that is there
+		return nil, false // continue at the first record that the shard still has
 	case !errors.As(err, &expired):
 		return iterator, true
 	case last != nil:
 		fresh, failed = s.iterator(polling, sh.id, types.ShardIteratorTypeAfterSequenceNumber, last)
 	case sh.iterator != nil:
-		// Nothing has come since LATEST, for as long as anybody looked.
+		// No record has been read since the first iterator, so there is no sequence number to
+		// continue after.
 		s.printf("nobody has looked at %s for so long that its iterator is gone; it goes on at LATEST", sh.id)
 		fresh, failed = s.iterator(polling, sh.id, types.ShardIteratorTypeLatest, nil)
 	default:

@@ -19,26 +19,28 @@ import (
 )
 
 const (
-	// maxReceive is the most that one ReceiveMessage returns, and one
-	// DeleteMessageBatch deletes.
+	// maxReceive is the maximum number of messages that one ReceiveMessage call returns and that
+	// one DeleteMessageBatch call deletes.
 	maxReceive = 10
-	// longPoll is the longest wait of a ReceiveMessage.
+	// longPoll is the maximum wait of a ReceiveMessage call.
 	longPoll = 20 * time.Second
-	// concurrentBatches is where Lambda begins ("Configuring scaling behavior for
-	// SQS event source mappings"); it stays there here.
+	// concurrentBatches is the maximum number of concurrent batches of a queue without
+	// MaximumConcurrency. Lambda starts with this number and scales up ("Configuring scaling
+	// behavior for SQS event source mappings"); this package doesn't.
 	concurrentBatches = 5
-	// settleWithin bounds the deletes of what was handled, which are sent when the
-	// context has ended too: it was handled.
+	// settleWithin limits the time for deleting the messages that were handled, and for reports
+	// to OnFailure. These requests are sent even if Start's context has ended, because the
+	// messages were handled.
 	settleWithin = 10 * time.Second
 )
 
-// queuePoller delivers what is in a queue.
+// queuePoller delivers the messages of one queue.
 type queuePoller struct {
 	mapping
 	queue      string // its name
 	url        *string
 	visibility time.Duration
-	atOnce     time.Duration // shortest wait of a receive, when room is shared
+	atOnce     time.Duration // wait of a receive if several queues share the room
 }
 
 func (q *queuePoller) prepare(ctx context.Context) error {
@@ -62,7 +64,7 @@ func (q *queuePoller) prepare(ctx context.Context) error {
 	}
 	q.visibility = time.Duration(seconds) * time.Second
 	if own := out.Attributes[string(types.QueueAttributeNameReceiveMessageWaitTimeSeconds)]; own != "" && own != "0" {
-		q.atOnce = time.Second // the client sends no 0, and without one the queue's own wait holds
+		q.atOnce = time.Second // the SDK omits a wait of 0, and SQS would then use the queue's own wait
 	}
 	switch timeout, window := q.function.Timeout, q.source.Window; {
 	case q.visibility < timeout:
@@ -75,15 +77,15 @@ func (q *queuePoller) prepare(ctx context.Context) error {
 	return nil
 }
 
-// run has one receive under way at a time, and up to MaximumConcurrency invocations, as
-// far as the function's room allows.
+// run keeps one receive running at a time. It runs up to MaximumConcurrency invocations, or fewer
+// if the function's room is full.
 func (q *queuePoller) run(polling context.Context) {
 	slots := make(chan struct{}, cmp.Or(q.source.Concurrency, concurrentBatches))
 	var deliveries sync.WaitGroup
 	defer deliveries.Wait()
 	var rest []received
 	for polling.Err() == nil || len(rest) > 0 {
-		slots <- struct{}{} // no message is hidden while it waits for a slot
+		slots <- struct{}{} // before receiving, so that no message is invisible while it waits for a slot
 		q.room.take()
 		done := func() { q.room.give(); <-slots }
 		var batch []received
@@ -99,9 +101,10 @@ func (q *queuePoller) run(polling context.Context) {
 	}
 }
 
-// gather returns the next batch and what did not fit into it: at most BatchSize
-// messages, as many as come within the window that begins with the first of them, and
-// as many as one invocation can take. It is empty only when polling has ended.
+// gather returns the next batch, and the messages that were received but didn't fit into it. The
+// argument batch has the messages that didn't fit into the previous one. A batch has at most
+// BatchSize messages, fits into one event, and includes messages that arrive until the window
+// ends, which begins with the first message. The batch is empty only if polling has ended.
 func (q *queuePoller) gather(polling context.Context, batch []received) (_, rest []received) {
 	idle, outage := idlePauses(), outagePauses()
 	var end time.Time
@@ -118,7 +121,8 @@ func (q *queuePoller) gather(polling context.Context, batch []received) (_, rest
 			if left <= 0 {
 				break
 			}
-			// Whole seconds, so that a window may last one second longer.
+			// ReceiveMessage waits for whole seconds, so a window may last up to one second
+			// longer.
 			wait = min(longPoll, max(left.Truncate(time.Second), time.Second))
 		}
 		messages, err := q.receive(polling, min(maxReceive, q.source.BatchSize-len(batch)), wait)
@@ -141,12 +145,12 @@ func (q *queuePoller) gather(polling context.Context, batch []received) (_, rest
 			return batch[:n], batch[n:]
 		}
 	}
-	n := fitting(records(batch)) // what is left of an earlier one may be too much still
+	n := fitting(records(batch)) // the rest of an earlier batch may be too large too
 	return batch[:n], batch[n:]
 }
 
-// pause leaves the poller's place in the room to others, unless it has something to
-// deliver.
+// pause waits for the next pause. If batch is empty, the poller's place in the room is free for
+// other pollers meanwhile. pause returns false if ctx ends.
 func (q *queuePoller) pause(ctx context.Context, p *pauses, batch []received) bool {
 	if len(batch) == 0 {
 		q.room.give()
@@ -176,7 +180,7 @@ func (q *queuePoller) receive(ctx context.Context, most int, wait time.Duration)
 	return messages, nil
 }
 
-// received is a message in flight.
+// received is a message that was received and not yet deleted.
 type received struct {
 	id     string
 	handle *string
@@ -184,8 +188,9 @@ type received struct {
 	record []byte // as JSON
 }
 
-// add adds what was received to a batch. A message that is in it has come back, by its
-// visibility timeout: what counts is its last receive, whose handle deletes it.
+// add appends messages to batch. If a message is in the batch already, its visibility timeout has
+// ended and it was received again. add then removes the older entry, because only the receipt
+// handle of the last receive deletes the message.
 func add(batch, messages []received) []received {
 	for _, m := range messages {
 		batch = slices.DeleteFunc(batch, func(earlier received) bool { return earlier.id == m.id })
@@ -202,17 +207,18 @@ func records(batch []received) [][]byte {
 	return all
 }
 
-// deliver invokes the function and deletes what has succeeded. The rest comes back
-// when its visibility timeout ends, and how often is the queue's to say.
+// deliver invokes the function with a batch and deletes the messages that succeeded. The other
+// messages become visible again when their visibility timeout ends. The queue's redrive policy
+// limits how often.
 func (q *queuePoller) deliver(polling context.Context, batch []received) {
 	ids := make([]string, len(batch))
 	for i, m := range batch {
 		ids[i] = m.id
 	}
 	o := q.invoke(records(batch), ids)
-	// "Lambda continues to retry the message until the message's timestamp exceeds
-	// your queue's visibility timeout" ("Handling errors for an SQS event source in
-	// Lambda"), if the invocation was throttled.
+	// If the invocation was throttled: "Lambda continues to retry the message until the message's
+	// timestamp exceeds your queue's visibility timeout" ("Handling errors for an SQS event
+	// source in Lambda").
 	for pause := retryPauses(); errors.Is(o.refused, emulator.ErrTooManyRequests) && time.Since(batch[0].at)+pause.next < q.visibility; {
 		if !pause.wait(polling) {
 			break
@@ -242,7 +248,7 @@ func (q *queuePoller) deliver(polling context.Context, batch []received) {
 	q.remove(done)
 }
 
-// remove deletes messages.
+// remove deletes messages from the queue. It logs how many could not be deleted.
 func (q *queuePoller) remove(messages []received) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.ctx), settleWithin)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 )
 
-// A function error of any kind deletes nothing, and so does an invocation that nobody
-// knows the end of.
+// No message is deleted after a function error of any kind, nor after an invocation whose result
+// is unknown.
 func TestSQS_AFailedBatchComesBackByItsVisibilityTimeout(t *testing.T) {
 	for name, c := range map[string]struct {
 		result emulator.Result
@@ -27,7 +27,7 @@ func TestSQS_AFailedBatchComesBackByItsVisibilityTimeout(t *testing.T) {
 		"timeout":                 {emulator.Result{FunctionError: "Unhandled", Payload: []byte(`{"errorType":"Sandbox.Timedout"}`)}, nil, "Sandbox.Timedout"},
 		"crash":                   {emulator.Result{FunctionError: "Unhandled", Payload: []byte(`{"errorType":"Runtime.ExitError"}`)}, nil, "Runtime.ExitError"},
 		"error without a payload": {emulator.Result{FunctionError: "Unhandled"}, nil, "Unhandled"},
-		// An error's payload can look like an answer.
+		// The payload of a function error can look like a successful response.
 		"error that reports": {emulator.Result{FunctionError: "Unhandled", Payload: []byte(`{"batchItemFailures":[]}`)}, nil, "Unhandled"},
 		"refused":            {emulator.Result{}, errors.New("no such process"), "a batch of 2 was not delivered, it comes back: no such process"},
 	} {
@@ -55,11 +55,12 @@ func TestSQS_AFailedBatchComesBackByItsVisibilityTimeout(t *testing.T) {
 	}
 }
 
-// "Handling errors for an SQS event source in Lambda", success and failure conditions.
+// The cases follow "Handling errors for an SQS event source in Lambda", success and failure
+// conditions.
 func TestV2_SQSPartialBatchResponses(t *testing.T) {
 	for _, c := range []struct {
 		answer string // ID-A, ID-B and ID-C stand for the messages' ids
-		again  string // what comes back
+		again  string // the messages that are delivered again
 	}{
 		{`null`, ""},
 		{``, ""},
@@ -68,7 +69,7 @@ func TestV2_SQSPartialBatchResponses(t *testing.T) {
 		{`{"batchItemFailures":null}`, ""},
 		{`{"batchItemFailures":[]}`, ""},
 		{`{"statusCode":200}`, ""},
-		{`{"BatchItemFailures":[{"itemIdentifier":"ID-A"}]}`, ""}, // another name: no list
+		{`{"BatchItemFailures":[{"itemIdentifier":"ID-A"}]}`, ""}, // the name is not batchItemFailures, so it is ignored
 		{`{"batchItemFailures":[{"itemIdentifier":"ID-B"}]}`, "b"},
 		{`{"batchItemFailures":[{"itemIdentifier":"ID-C"},{"itemIdentifier":"ID-A","more":1},{"itemIdentifier":"ID-C"}],"more":1}`, "a c"},
 		{`{"batchItemFailures":[{"itemIdentifier":"ID-A"},{"itemIdentifier":"ID-B"},{"itemIdentifier":"ID-C"}]}`, "a b c"},
@@ -103,7 +104,7 @@ func TestV2_SQSPartialBatchResponses(t *testing.T) {
 					}, s)
 					time.Sleep(time.Minute)
 					want := []string{"a b c"}
-					if reporting && c.again != "" { // without ReportBatchItemFailures the answer does not count
+					if reporting && c.again != "" { // without ReportBatchItemFailures the response is ignored
 						want = append(want, c.again)
 					}
 					expect(t, "batches", w.batches(), want)
@@ -120,7 +121,7 @@ func TestV2_SQSPartialBatchResponses(t *testing.T) {
 	}
 }
 
-// Messages that failed hold back their group, and no other one.
+// Failed messages delay the later messages of their own group only.
 func TestV2_SQSFIFOKeepsTheOrderOfAGroupThatFails(t *testing.T) {
 	bubble(t, func(w *world) {
 		q := w.create("orders.fifo", map[string]string{"FifoQueue": "true"})
@@ -155,7 +156,8 @@ func TestSQS_TheQueueMovesWhatFailsTooOftenToItsDeadLetterQueue(t *testing.T) {
 	})
 }
 
-// A batch that is throttled is retried while it is hidden, so that no receive counts.
+// A throttled invocation is retried while its messages are invisible, so that the receive count
+// doesn't grow.
 func TestSQS_AThrottledInvocationIsRetriedWithinTheVisibilityTimeout(t *testing.T) {
 	for name, times := range map[string]int{"for a while": 4, "for good": 1000} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +165,7 @@ func TestSQS_AThrottledInvocationIsRetriedWithinTheVisibilityTimeout(t *testing.
 				q := w.create("orders", map[string]string{"VisibilityTimeout": "10"})
 				w.send(q, "", "a")
 				begun := time.Now()
-				var refused atomic.Int64 // two batches may be under way, when the message comes back
+				var refused atomic.Int64 // two batches may run at the same time when the message is received again
 				w.start(func(ctx context.Context, e event) (emulator.Result, error) {
 					if refused.Add(1) <= int64(times) {
 						return emulator.Result{}, fmt.Errorf("wrapped: %w", emulator.ErrTooManyRequests)
@@ -184,7 +186,7 @@ func TestSQS_AThrottledInvocationIsRetriedWithinTheVisibilityTimeout(t *testing.
 				again := w.event(n)
 				expect(t, "receives", again.Records[0].Attributes["ApproximateReceiveCount"], "2")
 				expect(t, "again after", again.at.Sub(begun), 10*time.Second)
-				expect(t, "Close", w.mappings.Close(), nil) // it waits for no retry
+				expect(t, "Close", w.mappings.Close(), nil) // Close doesn't wait for further retries
 				if took := time.Since(begun); took > 11*time.Second {
 					t.Errorf("Close waited until %v", took)
 				}

@@ -61,7 +61,7 @@ func TestSQS_SuccessDeletesTheBatch(t *testing.T) {
 		w.send(q, "", "a", "b", "c")
 		w.start(succeeds, fromQueue("orders"))
 		time.Sleep(time.Hour)
-		w.send(q, "", "d") // by long polling it is seen at once
+		w.send(q, "", "d") // long polling receives it at once
 		synctest.Wait()
 		expect(t, "batches", w.batches(), []string{"a b c", "d"})
 		expect(t, "left", q.depth(), depth{})
@@ -102,7 +102,7 @@ func TestSQS_ABatchIsWhatComesWithinItsWindow(t *testing.T) {
 		bubble(t, func(w *world) {
 			q := w.create("orders", nil)
 			w.start(succeeds, s)
-			time.Sleep(time.Minute) // it begins with the first message
+			time.Sleep(time.Minute) // the window begins with the first message
 			begun := time.Now()
 			w.send(q, "", numbered(0, 12)...)
 			time.Sleep(3 * time.Second)
@@ -154,7 +154,7 @@ func TestSQS_CloseWaitsForTheInvocationsUnderWay(t *testing.T) {
 		begun := time.Now()
 		expect(t, "Close", w.mappings.Close(), nil)
 		expect(t, "Close took", time.Since(begun), 10*time.Second)
-		expect(t, "left", q.depth(), depth{InFlight: 1}) // b, which comes back
+		expect(t, "left", q.depth(), depth{InFlight: 1}) // b becomes visible again later
 		w.send(q, "", "c")
 		time.Sleep(time.Minute)
 		expect(t, "nothing more is delivered", w.batches(), []string{"a b"})
@@ -175,7 +175,7 @@ func TestSQS_StartsContextEndsEverything(t *testing.T) {
 			if e.names() == "slow" {
 				return emulator.Result{}, ctx.Err()
 			}
-			return succeeds(ctx, e) // it had been done by then
+			return succeeds(ctx, e) // the handler succeeded although the context has ended
 		}, s))
 		expect(t, "error", err, nil)
 		synctest.Wait()
@@ -209,8 +209,8 @@ func TestSQS_MaximumConcurrencyBoundsTheInvocations(t *testing.T) {
 	}
 }
 
-// Escaped for HTML, as package json does by default, a message that SQS takes would
-// be larger than an invocation.
+// If the event were escaped for HTML, as package json does by default, a message of the maximum
+// size could exceed the size limit of an event.
 func TestSQS_AMessageOfAnyCharactersFitsIntoAnInvocation(t *testing.T) {
 	bubble(t, func(w *world) {
 		q := w.create("orders", nil)
@@ -225,7 +225,8 @@ func TestSQS_AMessageOfAnyCharactersFitsIntoAnInvocation(t *testing.T) {
 	})
 }
 
-// 6 MB ("Lambda quotas"), and the rest of what was received comes next.
+// An event has at most 6 MB ("Lambda quotas"). The other messages that were received are in the
+// next one.
 func TestSQS_AnInvocationTakesSixMegabytes(t *testing.T) {
 	bubble(t, func(w *world) {
 		q := w.create("orders", nil)
@@ -250,7 +251,7 @@ func TestSQS_AnInvocationTakesSixMegabytes(t *testing.T) {
 	})
 }
 
-// What did not fit into one invocation is under way too.
+// Close also delivers messages that were received but didn't fit into an earlier event.
 func TestSQS_CloseDeliversTheRestOfWhatWasReceived(t *testing.T) {
 	bubble(t, func(w *world) {
 		q := w.create("orders", nil)
@@ -270,7 +271,7 @@ func TestSQS_CloseDeliversTheRestOfWhatWasReceived(t *testing.T) {
 	})
 }
 
-// Six megabytes end a window.
+// A batch of 6 MB is delivered before its window ends.
 func TestSQS_ABatchThatCanTakeNoMoreIsNotHeldBack(t *testing.T) {
 	bubble(t, func(w *world) {
 		q := w.create("orders", nil)
@@ -285,7 +286,7 @@ func TestSQS_ABatchThatCanTakeNoMoreIsNotHeldBack(t *testing.T) {
 	})
 }
 
-// One byte less and one byte more than fits.
+// The test sends messages that just fit into one event, and messages that are one byte too large.
 func TestSQS_SixMegabytesAreCountedToTheByte(t *testing.T) {
 	for more, want := range []int{1, 2} {
 		bubble(t, func(w *world) {
@@ -296,7 +297,7 @@ func TestSQS_SixMegabytesAreCountedToTheByte(t *testing.T) {
 			synctest.Wait()
 			room := 6<<20 - len(w.event(0).payload)
 			expect(t, "left", q.depth(), depth{})
-			expect(t, "Close", w.mappings.Close(), nil) // so that one receive finds them all
+			expect(t, "Close", w.mappings.Close(), nil) // stop polling, so that one receive returns all messages
 			w.send(q, "", large, quotes, quotes, strings.Repeat("x", 1+room+more))
 			w.start(succeeds, fromQueue("orders"))
 			synctest.Wait()
@@ -307,7 +308,8 @@ func TestSQS_SixMegabytesAreCountedToTheByte(t *testing.T) {
 	}
 }
 
-// A FIFO queue refuses a handle whose visibility timeout has ended.
+// A FIFO queue refuses to delete a message whose visibility timeout has ended, and the log says
+// so.
 func TestSQS_AnInvocationLongerThanTheVisibilityTimeoutIsSaid(t *testing.T) {
 	bubble(t, func(w *world) {
 		q := w.create("orders.fifo", map[string]string{"FifoQueue": "true", "VisibilityTimeout": "2"})

@@ -22,8 +22,8 @@ type messageJSON struct {
 	AWSRegion         string                   `json:"awsRegion"`
 }
 
-// attributeJSON is a message attribute. The lists are "Not implemented. Reserved for
-// future use" in SQS, and always there in Lambda's events.
+// attributeJSON is a message attribute. SQS documents the two lists as "Not implemented. Reserved
+// for future use", but Lambda's events always contain them.
 type attributeJSON struct {
 	StringValue *string  `json:"stringValue,omitempty"`
 	BinaryValue []byte   `json:"binaryValue,omitempty"`
@@ -32,7 +32,8 @@ type attributeJSON struct {
 	DataType    string   `json:"dataType"`
 }
 
-// messageRecord is a message as the function gets it. arn and region are the mapping's.
+// messageRecord returns the JSON of a message as the function receives it. arn is the ARN of the
+// queue, and region the Region of the mapping.
 func messageRecord(m types.Message, arn, region string) []byte {
 	record := messageJSON{
 		MessageID:         aws.ToString(m.MessageId),
@@ -56,8 +57,8 @@ func messageRecord(m types.Message, arn, region string) []byte {
 	return encoded(record)
 }
 
-// encoded is v as JSON, without the escapes for HTML: they would make six bytes of one,
-// and count towards what an invocation can take.
+// encoded returns v as JSON, without escapes for HTML. An escape has six bytes instead of one,
+// and would count towards the size limit of an event.
 func encoded(v any) []byte {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

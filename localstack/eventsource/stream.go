@@ -12,23 +12,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// describeEvery is how often new shards are looked for while none has ended.
+// describeEvery is the time between two searches for new shards, unless a shard ends earlier.
 const describeEvery = time.Second
 
-// streamPoller delivers what is in a table's stream.
+// streamPoller delivers the records of one table's stream.
 type streamPoller struct {
 	mapping
-	onFailure  string  // name of the queue that is told of what was given up; empty: none
-	failureURL *string // its URL
-	arn        *string // of the stream at the endpoint; the template's names no moment
+	onFailure  string  // name of the queue that receives reports of records that were given up; empty if there is none
+	failureURL *string // URL of the queue onFailure
+	arn        *string // ARN of the stream at the endpoint; the ARN in the template has no creation time
 	shards     map[string]*shard
 }
 
-// shard is a shard that has been seen, in one of three states: not begun, begun, ended.
+// shard is the state of a shard that was listed at least once: its reading has not begun, has
+// begun, or has ended. A shard that was closed before a start at LATEST counts as ended.
 type shard struct {
 	id       string
 	parent   string
-	iterator *string // where to begin; nil: at its first record
+	iterator *string // where reading begins; nil for the first record of the shard
 	begun    bool
 	ended    bool
 }
@@ -46,10 +47,10 @@ func (s *streamPoller) prepare(ctx context.Context) error {
 	}
 	s.shards = map[string]*shard{}
 	if s.source.FromStart {
-		return nil // shards begin at their first records, whenever they are seen
+		return nil // every shard is read from its first record, whenever it is listed
 	}
-	// What is written from now on is in the shards that are open now, or in their
-	// children.
+	// Records that are written from now on are in the shards that are open now, or in their
+	// descendants.
 	listed, err := s.describe(ctx)
 	if err != nil {
 		return err
@@ -68,8 +69,9 @@ func (s *streamPoller) prepare(ctx context.Context) error {
 	return nil
 }
 
-// find looks up the table's stream. Streams that ended with earlier tables of the
-// name are listed for a day; the labels are times.
+// find sets s.arn to the ARN of the table's current stream. ListStreams also returns streams of
+// earlier tables of the same name, until a day after they ended. find takes the stream with the
+// latest label, because labels are times.
 func (s *streamPoller) find(ctx context.Context) error {
 	input := &dynamodbstreams.ListStreamsInput{TableName: aws.String(s.source.Table)}
 	latest := ""
@@ -93,7 +95,7 @@ func (s *streamPoller) find(ctx context.Context) error {
 	return nil
 }
 
-// describe lists all shards.
+// describe returns all shards of the stream.
 func (s *streamPoller) describe(ctx context.Context) ([]types.Shard, error) {
 	input := &dynamodbstreams.DescribeStreamInput{StreamArn: s.arn}
 	var shards []types.Shard
@@ -119,7 +121,7 @@ func (s *streamPoller) iterator(ctx context.Context, shard string, kind types.Sh
 	return out.ShardIterator, nil
 }
 
-// see notes a shard, unless it is known.
+// see returns the state of a shard, which it adds to s.shards if the shard is new.
 func (s *streamPoller) see(found types.Shard) *shard {
 	id := aws.ToString(found.ShardId)
 	if s.shards[id] == nil {
@@ -128,8 +130,9 @@ func (s *streamPoller) see(found types.Shard) *shard {
 	return s.shards[id]
 }
 
-// run reads shards in the order of their lineage: a child's records of an item come
-// after its parent's. A parent that is not listed any more has no records.
+// run reads a shard after its parent has ended, because changes of an item in a child shard come
+// after those in the parent. If a parent is not listed any more, all its records were trimmed, so
+// run doesn't wait for it.
 func (s *streamPoller) run(polling context.Context) {
 	var readers sync.WaitGroup
 	defer readers.Wait()
@@ -144,7 +147,7 @@ func (s *streamPoller) run(polling context.Context) {
 			if !outage.wait(polling) {
 				return
 			}
-			continue // a shard that has ended meanwhile waits to say so
+			continue // a reader whose shard has ended blocks on the channel ended until the next select
 		}
 		outage = outagePauses()
 		for _, found := range listed {

@@ -39,8 +39,8 @@ func TestV2_StreamReportsSetTheCheckpoint(t *testing.T) {
 	}
 }
 
-// An answer that is none fails the whole batch; without ReportBatchItemFailures it
-// is not read.
+// An invalid response fails the whole batch. Without ReportBatchItemFailures, the response is
+// ignored.
 func TestV2_StreamAnswersThatAreNone(t *testing.T) {
 	for _, body := range []string{`{"batchItemFailures":[{"itemIdentifier":"102"},{"itemIdentifier":"999"}]}`, `{"batchItemFailures":[{"itemIdentifier":""}]}`, `"ok"`} {
 		for _, reporting := range []bool{true, false} {
@@ -60,7 +60,8 @@ func TestV2_StreamAnswersThatAreNone(t *testing.T) {
 	}
 }
 
-// "Splitting a batch doesn't count towards the retry quota."
+// Bisecting finds the failing record even with one retry: "Splitting a batch doesn't count
+// towards the retry quota."
 func TestStream_BisectFindsTheRecordThatFails(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.stream.write("one", "a", "b", "c", "d", "e")
@@ -87,7 +88,7 @@ func TestStream_WithoutBisectTheWholeBatchIsRetriedAndGivenUp(t *testing.T) {
 	}
 }
 
-// "Retain discarded records for a DynamoDB event source in Lambda".
+// The reports follow "Retain discarded records for a DynamoDB event source in Lambda".
 func TestStream_WhatIsGivenUpIsToldToOnFailure(t *testing.T) {
 	for name, c := range map[string]struct {
 		reporting     bool
@@ -96,7 +97,7 @@ func TestStream_WhatIsGivenUpIsToldToOnFailure(t *testing.T) {
 		size          int
 	}{
 		"an error":  {false, `"Unhandled"`, "101", 3},
-		"a report":  {true, `null`, "102", 2}, // what is before the checkpoint has succeeded
+		"a report":  {true, `null`, "102", 2}, // the record before the checkpoint has succeeded
 		"no report": {true, `null`, "101", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,13 +151,13 @@ func TestStream_AQueueThatCannotBeToldHoldsNothingBack(t *testing.T) {
 	})
 }
 
-// Records that are too old are given up before the next attempt, whether there was
-// one or not; the younger ones go on.
+// Records that are too old are given up before the next attempt, even if there was no attempt
+// yet. Younger records are still delivered.
 func TestStream_MaximumRecordAge(t *testing.T) {
 	t.Run("never invoked", func(t *testing.T) {
 		bubble(t, func(w *world) {
 			dead := w.create("dead", nil)
-			time.Sleep(time.Second) // off the minute
+			time.Sleep(time.Second) // so that the records are not created at a full minute
 			w.stream.write("one", "a", "b")
 			time.Sleep(time.Minute)
 			w.stream.write("one", "c")
@@ -187,7 +188,7 @@ func TestStream_MaximumRecordAge(t *testing.T) {
 			w.start(failsOn("a"), s)
 			time.Sleep(5 * time.Minute)
 			w.logs("1 records of one are given up, 101 to 101: RecordAgeExceeded")
-			w.logs("1 records of one are given up, 102 to 102: RecordAgeExceeded") // b waited behind a for as long
+			w.logs("1 records of one are given up, 102 to 102: RecordAgeExceeded") // b got too old too, while it waited for a
 			n := len(w.batches())
 			expect(t, "last", w.event(n-1).names(), "a")
 			if last := w.event(n - 1).at.Sub(begun); last > time.Minute || last < 55*time.Second {
@@ -196,7 +197,8 @@ func TestStream_MaximumRecordAge(t *testing.T) {
 		})
 	})
 
-	// A record that came at 00:00:59 is of 00:00:00 for DynamoDB Local.
+	// DynamoDB Local rounds creation times down to the minute: a record of 00:00:59 has the time
+	// 00:00:00.
 	t.Run("times rounded to the minute", func(t *testing.T) {
 		bubble(t, func(w *world) {
 			w.stream.write("one", "a") // at :00
@@ -229,7 +231,8 @@ func TestStream_MaximumRecordAge(t *testing.T) {
 	})
 }
 
-// "Before invocation": what is refused is retried at the cost of no retry.
+// An invocation that was refused is retried, and does not count as one of MaximumRetryAttempts
+// ("Before invocation").
 func TestStream_ARefusedInvocationCostsNoRetry(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.stream.write("one", "a")
@@ -252,8 +255,8 @@ func TestStream_ARefusedInvocationCostsNoRetry(t *testing.T) {
 	})
 }
 
-// A ParallelizationFactor does not keep a poison record from stopping its shard: the
-// reader waits for the part that is held back as soon as it has more for it.
+// A poison record stops its whole shard even with a ParallelizationFactor: the reader blocks when
+// it has more records for the lane that is stuck.
 func TestStream_APoisonRecordStopsAllPartsOfItsShard(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.stream.write("one", "poison", "poison", "poison", "poison", "k") // three reads

@@ -36,7 +36,8 @@ func TestStream_TheEventIsLambdas(t *testing.T) {
 		})
 		w.start(succeeds, fromStream())
 		synctest.Wait()
-		// "Using AWS Lambda with Amazon DynamoDB", with the names of the API's Record.
+		// The event is that of "Using AWS Lambda with Amazon DynamoDB", with the field names of
+		// the API's Record.
 		want := `{"Records":[{"eventID":"event-101","eventName":"INSERT","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"us-east-1",` +
 			`"dynamodb":{"ApproximateCreationDateTime":1700000000,"Keys":{"id":{"S":"x"}},` +
 			`"NewImage":{"b":{"B":"AQ=="},"bs":{"BS":["AQ=="]},"id":{"S":"x"},"l":{"L":[{"N":"1"},{"L":[]}]},"m":{"M":{"in":{"S":""}}},"n":{"N":"1.50"},` +
@@ -93,7 +94,7 @@ func TestStream_FromLatestComesWhatIsWrittenAfterStart(t *testing.T) {
 		s := fromStream()
 		s.FromStart = false
 		w.start(succeeds, s)
-		w.stream.write("open", "c") // the goroutines may not have begun
+		w.stream.write("open", "c") // the record counts even if the readers have not started yet
 		w.stream.close("open")
 		w.stream.open("child", "open")
 		w.stream.write("child", "d")
@@ -102,7 +103,8 @@ func TestStream_FromLatestComesWhatIsWrittenAfterStart(t *testing.T) {
 	})
 }
 
-// Parents before children; a parent that is not listed has nothing any more.
+// A shard is read after its parent. If the parent is not listed, its records were trimmed, and
+// the shard is read at once.
 func TestStream_ShardsAreReadInTheOrderOfTheirLineage(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.stream.open("left", "root") // before its parent in the list
@@ -125,7 +127,8 @@ func TestStream_ShardsAreReadInTheOrderOfTheirLineage(t *testing.T) {
 	})
 }
 
-// failsFirst fails a batch that begins with this record once.
+// failsFirst returns a function that fails once, for the first batch that begins with this
+// record.
 func failsFirst(name string) func(context.Context, event) (emulator.Result, error) {
 	var failed atomic.Bool
 	return func(ctx context.Context, e event) (emulator.Result, error) {
@@ -136,7 +139,7 @@ func failsFirst(name string) func(context.Context, event) (emulator.Result, erro
 	}
 }
 
-// A child does not begin while a batch of its parent is being retried.
+// The reading of a child shard does not begin while a batch of its parent is being retried.
 func TestStream_AFailingParentHoldsItsChildBack(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.stream.write("root", "a")
@@ -149,7 +152,7 @@ func TestStream_AFailingParentHoldsItsChildBack(t *testing.T) {
 		if slices.Contains(all, "b") || len(all) < 10 {
 			t.Errorf("batches %q, want many of a and none of b", all)
 		}
-		// 100 ms, 200 ms, …, 2 s.
+		// The pauses double from 100 ms up to 2 s.
 		var gaps []time.Duration
 		for i := range 7 {
 			gaps = append(gaps, w.event(i+1).at.Sub(w.event(i).at)/time.Millisecond)
@@ -214,8 +217,8 @@ func TestStream_AnInvocationTakesSixMegabytes(t *testing.T) {
 	})
 }
 
-// ParallelizationFactor: an item's changes stay in order, those of others need not
-// wait.
+// With a ParallelizationFactor, changes of one item stay in order, and changes of different items
+// are delivered concurrently.
 func TestStream_ParallelizationFactorKeepsTheOrderOfAKey(t *testing.T) {
 	bubble(t, func(w *world) {
 		var names []string
@@ -251,7 +254,7 @@ func TestStream_ParallelizationFactorKeepsTheOrderOfAKey(t *testing.T) {
 	})
 }
 
-// An iterator lives for 15 minutes.
+// A retry may take longer than the 15 minutes for which an iterator is valid.
 func TestStream_ARetryMayOutliveTheIterator(t *testing.T) {
 	for name, c := range map[string]struct {
 		during func(w *world)
@@ -282,7 +285,7 @@ func TestStream_ARetryMayOutliveTheIterator(t *testing.T) {
 				time.Sleep(time.Hour)
 				got := w.batches()
 				if name != "it goes on after the last record" {
-					got = slices.DeleteFunc(got, func(s string) bool { return s == "b" }) // it may have been read before
+					got = slices.DeleteFunc(got, func(s string) bool { return s == "b" }) // b may have been read before it was trimmed
 				}
 				expect(t, "batches", got, c.want)
 			})
@@ -290,7 +293,8 @@ func TestStream_ARetryMayOutliveTheIterator(t *testing.T) {
 	}
 }
 
-// Records are gone after 24 hours, with iterators that are still good.
+// Reading goes on after records were trimmed, which happens after 24 hours, even if the iterator
+// is still valid.
 func TestStream_TrimmedRecordsArePassedOver(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.stream.write("one", "a", "b", "c", "d")
@@ -300,7 +304,7 @@ func TestStream_TrimmedRecordsArePassedOver(t *testing.T) {
 			time.Sleep(time.Second)
 			return succeeds(ctx, e)
 		}, s)
-		synctest.Wait() // a is delivered, b has been read
+		synctest.Wait() // a is being delivered, and b was read
 		w.stream.trim("one")
 		w.stream.write("one", "e")
 		time.Sleep(time.Minute)
@@ -324,7 +328,7 @@ func TestStream_AStreamThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 		})
 	}
 
-	// Nothing has come yet, and the first iterator is gone.
+	// The first iterator expires before any record was read.
 	for _, fromStart := range []bool{true, false} {
 		bubble(t, func(w *world) {
 			w.stream.write("one", "a")
@@ -345,7 +349,7 @@ func TestStream_AStreamThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 	}
 }
 
-// "Polling must be light": four looks a second, as Lambda's.
+// An empty stream is polled four times a second, as by Lambda, so that polling costs little.
 func TestStream_AnEmptyStreamIsPolledFourTimesASecond(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.stream.open("one", "")

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// deliverAll delivers what comes through a lane, batch after batch, until it is closed
-// or polling ends.
+// deliverAll delivers the records of a lane in batches of at most BatchSize, one batch after the
+// other, until the lane is closed or polling ends.
 func (s *streamPoller) deliverAll(polling context.Context, lane <-chan []change) {
 	var rest []change
 	for {
@@ -20,9 +20,10 @@ func (s *streamPoller) deliverAll(polling context.Context, lane <-chan []change)
 	}
 }
 
-// gather adds to what there is until it is a batch, or more: for as long as the window
-// that begins with its first record, or without one what can be had at once. It is
-// empty only at the end.
+// gather adds records of the lane to batch until it has at least BatchSize records, and returns
+// it; the result may be larger. The window begins with the first record, and gather returns when
+// it ends. Without a window, gather waits only for the first record and adds the records that the
+// lane has ready. The result is empty only if the lane is closed or polling has ended.
 func (s *streamPoller) gather(polling context.Context, lane <-chan []change, batch []change) []change {
 	if len(batch) == 0 {
 		select {
@@ -54,7 +55,8 @@ func (s *streamPoller) gather(polling context.Context, lane <-chan []change, bat
 	return batch
 }
 
-// atOnce adds what a lane has at this moment.
+// atOnce adds the records that the lane has ready, without waiting, until batch has at least size
+// records.
 func atOnce(lane <-chan []change, batch []change, size int) []change {
 	for len(batch) < size {
 		select {

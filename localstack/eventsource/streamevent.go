@@ -15,7 +15,7 @@ type changeJSON struct {
 	EventSource    string        `json:"eventSource"`
 	AWSRegion      string        `json:"awsRegion"`
 	DynamoDB       streamJSON    `json:"dynamodb"`
-	UserIdentity   *identityJSON `json:"userIdentity,omitempty"` // who deleted it: Time to Live
+	UserIdentity   *identityJSON `json:"userIdentity,omitempty"` // set if Time to Live deleted the item
 	EventSourceARN string        `json:"eventSourceARN"`
 }
 
@@ -34,8 +34,8 @@ type identityJSON struct {
 	PrincipalID string `json:"principalId"`
 }
 
-// changeRecord is a stream's record as the function gets it. arn and region are the
-// mapping's.
+// changeRecord returns the JSON of a stream's record as the function receives it. arn is the ARN
+// of the stream, and region the Region of the mapping.
 func changeRecord(r types.Record, arn, region string) []byte {
 	record := changeJSON{
 		EventID:        aws.ToString(r.EventID),
@@ -70,8 +70,8 @@ func itemJSON(item map[string]types.AttributeValue) map[string]any {
 	return out
 }
 
-// valueJSON is a value in DynamoDB JSON: an object with its type's name, numbers as
-// strings and bytes in base64.
+// valueJSON returns a value in DynamoDB JSON: an object whose only member has the type's name.
+// Numbers are strings, and bytes are in base64 once encoded.
 func valueJSON(value types.AttributeValue) map[string]any {
 	switch v := value.(type) {
 	case *types.AttributeValueMemberS:
@@ -102,18 +102,19 @@ func valueJSON(value types.AttributeValue) map[string]any {
 	return map[string]any{} // a type that DynamoDB does not have yet
 }
 
-// change is a record of a stream on its way.
+// change is a stream's record that is to be delivered.
 type change struct {
 	shard    string
 	sequence string
-	created  time.Time // approximately
+	created  time.Time // creation time of the record; see youngest
 	arrived  time.Time
-	lane     uint64 // hash of the item's key
+	lane     uint64 // hash of the item's key, which selects the lane
 	record   []byte // as JSON
 }
 
-// youngest is when it was made, at the latest. DynamoDB rounds the time down to the
-// second, DynamoDB Local to the minute.
+// youngest returns the latest time at which the record may have been created. DynamoDB rounds the
+// creation time down to the second, and DynamoDB Local to the minute. A time at a full minute may
+// have been rounded down by up to 59 seconds, but the record was not created after it arrived.
 func (c change) youngest() time.Time {
 	made := c.created
 	if made.Second() == 0 {

@@ -5,24 +5,25 @@ import (
 	"time"
 )
 
-// piece is a batch, or what is left of one.
+// piece is a batch, or a part of a batch that is still to be delivered.
 type piece struct {
 	changes []change
-	retries int // of MaximumRetryAttempts
+	retries int // number of retries so far, up to MaximumRetryAttempts
 	invokes int
-	last    outcome // of the last invocation, if there was one
+	last    outcome // outcome of the last invocation, if there was one
 }
 
-// deliver delivers a batch in its order and returns when every record of it has
-// succeeded or was given up, or polling ends. What a failure does is Lambda's:
+// deliver delivers a batch in order. It returns when every record has succeeded or was given up,
+// or when polling ends. After a failure, it does what Lambda does:
 //
-//   - records before the lowest that was reported have succeeded;
-//   - a batch that is bisected, there or in the middle, has its parts delivered one
-//     after the other, at the cost of no retry;
-//   - else the batch is retried, until its retries are exhausted: then it is given up,
-//     and told to OnFailure;
-//   - before each attempt what is older than MaximumRecordAgeInSeconds is given up;
-//   - an invocation that was refused costs no retry.
+//   - Records before the lowest one that the function reported have succeeded.
+//   - If BisectBatchOnFunctionError is set, the batch is split at the lowest reported record, or
+//     else in the middle. The parts are delivered one after the other. A split does not count as
+//     a retry.
+//   - Otherwise the remaining records are retried. After MaximumRetryAttempts retries, they are
+//     given up and reported to OnFailure.
+//   - Before each attempt, records older than MaximumRecordAgeInSeconds are given up.
+//   - An invocation that was refused does not count as a retry.
 func (s *streamPoller) deliver(polling context.Context, batch []change) {
 	pieces := []piece{{changes: batch}}
 	pause := retryPauses()
@@ -49,7 +50,7 @@ func (s *streamPoller) deliver(polling context.Context, batch []change) {
 			pause = retryPauses()
 		case o.refused != nil:
 			if s.ctx.Err() != nil {
-				return // nobody is there to retry
+				return // Start's context has ended
 			}
 			s.printf("%d records of %s were not delivered, they are retried: %v", len(p.changes), p.changes[0].shard, o.refused)
 			pause.wait(polling)
@@ -65,7 +66,8 @@ func (s *streamPoller) deliver(polling context.Context, batch []change) {
 	}
 }
 
-// attempt invokes the function once with a piece.
+// attempt invokes the function once with a piece. It updates the piece unless the invocation was
+// refused.
 func (s *streamPoller) attempt(p *piece) outcome {
 	ids := make([]string, len(p.changes))
 	for i, c := range p.changes {
@@ -79,8 +81,9 @@ func (s *streamPoller) attempt(p *piece) outcome {
 	return o
 }
 
-// afterFailure is what is to be delivered in place of a piece that failed, and whether
-// that is a retry, which waits.
+// afterFailure returns the pieces to deliver instead of the piece p, which failed with outcome o.
+// It returns none if the records were given up. wait reports whether the result is a retry,
+// before which deliver must pause.
 func (s *streamPoller) afterFailure(p piece, o outcome) (parts []piece, wait bool) {
 	shard := p.changes[0].shard
 	why := o.failed
@@ -97,8 +100,8 @@ func (s *streamPoller) afterFailure(p piece, o outcome) (parts []piece, wait boo
 		s.printf("bisected: %d records left from %s on", len(p.changes), p.changes[0].sequence)
 		return []piece{p}, false
 	case s.source.Bisects && len(p.changes) > 1:
-		// A report of the first record splits the batch as an error does: there is
-		// nothing before it to split off.
+		// If the function reported the first record, there is nothing before it to split off, so
+		// the batch is split in the middle as after an error.
 		first, second := p, p
 		half := len(p.changes) / 2
 		first.changes, second.changes = p.changes[:half], p.changes[half:]
@@ -112,7 +115,8 @@ func (s *streamPoller) afterFailure(p piece, o outcome) (parts []piece, wait boo
 	return []piece{p}, true
 }
 
-// tooOld is how many records, from the first on, are older than the source allows.
+// tooOld returns how many records at the beginning of changes are older than
+// MaximumRecordAgeInSeconds. It returns 0 if the source has no maximum age.
 func (s *streamPoller) tooOld(changes []change) int {
 	if s.source.MaxAge == 0 {
 		return 0

@@ -12,7 +12,8 @@ import (
 
 const trimmed = "TrimmedDataAccessException"
 
-// DynamoDB Local may answer so upon the first write to a new table: nothing is lost.
+// DynamoDB Local may return this error after the first write to a new table. No record is lost,
+// so nothing is logged.
 func TestStream_ATrimmedShardOfWhichNothingWasReadIsNoWord(t *testing.T) {
 	for _, fromStart := range []bool{true, false} {
 		bubble(t, func(w *world) {
@@ -32,7 +33,7 @@ func TestStream_ATrimmedShardOfWhichNothingWasReadIsNoWord(t *testing.T) {
 	}
 }
 
-// But a shard that can't be read at all is named.
+// The error is logged if it persists.
 func TestStream_AShardThatStaysTrimmedIsSaid(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.stream.open("one", "")
@@ -44,8 +45,8 @@ func TestStream_AShardThatStaysTrimmedIsSaid(t *testing.T) {
 	})
 }
 
-// What was trimmed before it was read may be lost, by an iterator that is good still
-// and by one that has expired meanwhile.
+// Records that were trimmed before they were read may be lost, so the error is logged once,
+// whether the iterator is still valid or has expired.
 func TestStream_TrimmedRecordsAreSaid(t *testing.T) {
 	for name, c := range map[string]struct {
 		slow time.Duration
@@ -63,7 +64,7 @@ func TestStream_TrimmedRecordsAreSaid(t *testing.T) {
 					time.Sleep(c.slow)
 					return succeeds(ctx, e)
 				}, s)
-				synctest.Wait() // a is delivered, b has been read
+				synctest.Wait() // a is being delivered, and b was read
 				w.stream.trim("one")
 				w.stream.write("one", "e")
 				time.Sleep(3 * c.slow)

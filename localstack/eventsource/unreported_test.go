@@ -25,7 +25,8 @@ func TestV2_AMappingThatDoesNotReportFailuresIsNamedAtTheStart(t *testing.T) {
 	})
 }
 
-// Lambda doesn't read the answer, and deletes the messages or moves on in the stream.
+// Without ReportBatchItemFailures, Lambda ignores the response: it deletes the messages, or moves
+// on in the stream.
 func TestV2_AnAnswerThatListsFailuresOverAMappingThatDoesNotReportThemIsLoggedAsALoss(t *testing.T) {
 	for name, source := range map[string]template.Source{"queue": fromQueue("orders"), "stream": fromStream()} {
 		t.Run(name, func(t *testing.T) {

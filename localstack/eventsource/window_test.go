@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A message that comes back within its batch's window is in the batch once, and is
-// deleted by the handle of its last receive.
+// A message that is received again within its batch's window is in the batch once, and is deleted
+// with the handle of its last receive.
 func TestV2_AMessageIsInABatchOnce(t *testing.T) {
 	bubble(t, func(w *world) {
 		q := w.create("orders", map[string]string{"VisibilityTimeout": "2"})
@@ -33,13 +33,14 @@ func TestV2_AMessageIsInABatchOnce(t *testing.T) {
 			}
 			expect(t, "handles are its own", strings.Count(w.event(0).payload, raw.Records[i].ReceiptHandle), 1)
 		}
-		expect(t, "batches", len(w.batches()), 1) // what was deleted by an old handle would come back
+		expect(t, "batches", len(w.batches()), 1) // a message deleted with an old handle would be delivered again
 		expect(t, "left", q.depth(), depth{})
 	})
 }
 
-// Lambda refuses a visibility timeout below the function's; AWS advises six times that
-// one and the window. Below one time it can't do.
+// Lambda refuses a mapping if the queue's visibility timeout is shorter than the function's
+// timeout. AWS advises a visibility timeout of six times the function's timeout plus the window.
+// The mapping warns if it is shorter than the function's timeout plus the window.
 func TestSQS_AVisibilityTimeoutThatIsTooShortIsSaid(t *testing.T) {
 	for _, c := range []struct {
 		visibility string

@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// direct hands the SDK's requests to a handler in the same synctest bubble, where
-// there are no sockets.
+// direct is an HTTP client that passes the SDK's requests directly to a handler, because a
+// synctest bubble can't wait for sockets.
 type direct struct{ http.Handler }
 
 func (d direct) Do(r *http.Request) (*http.Response, error) {
@@ -50,10 +50,10 @@ func (d direct) Do(r *http.Request) (*http.Response, error) {
 
 const (
 	head      = "arn:aws:sqs:us-east-1:000000000000:"
-	streamARN = "arn:aws:dynamodb:us-east-1:000000000000:table/ledger/stream/local" // a template's
+	streamARN = "arn:aws:dynamodb:us-east-1:000000000000:table/ledger/stream/local" // as in a template
 )
 
-// world is a bubble with queues, a stream, and a function that is a func.
+// world is a synctest bubble with queues, a stream, and a function that is a Go func.
 type world struct {
 	*testing.T
 	sqs     *fakeSQS
@@ -66,7 +66,7 @@ type world struct {
 	mappings *eventsource.Mappings
 }
 
-// event is one invocation.
+// event is the event of one invocation.
 type event struct {
 	at       time.Time
 	function string
@@ -82,7 +82,8 @@ type event struct {
 	}
 }
 
-// names are the bodies, or the keys, of an event's records.
+// names returns the bodies of an event's messages, or the keys of its stream records, separated
+// by spaces.
 func (e event) names() string {
 	var names []string
 	for _, r := range e.Records {
@@ -91,7 +92,7 @@ func (e event) names() string {
 	return strings.Join(names, " ")
 }
 
-// reporting answers that the records of these names have failed.
+// reporting returns a response that reports the records with these names as failed.
 func (e event) reporting(failed ...string) []byte {
 	items := []map[string]string{}
 	for _, r := range e.Records {
@@ -123,12 +124,12 @@ func bubble(t *testing.T, test func(w *world)) {
 	})
 }
 
-// create makes a queue, with a visibility timeout of 30 seconds unless the attributes have another.
+// create creates a queue. Its visibility timeout is 30 seconds unless attributes set another.
 func (w *world) create(name string, attributes map[string]string) *fakeQueue {
 	return w.sqs.create(name, attributes)
 }
 
-// send sends messages while actions fail too.
+// send sends messages, even while the test makes SQS actions fail.
 func (w *world) send(q *fakeQueue, group string, bodies ...string) {
 	for _, body := range bodies {
 		in := &sqs.SendMessageInput{MessageBody: &body}
@@ -141,14 +142,14 @@ func (w *world) send(q *fakeQueue, group string, bodies ...string) {
 	}
 }
 
-// breaks makes the actions fail for which broken holds; nil: none.
+// breaks makes the actions for which broken returns true fail. If broken is nil, no action fails.
 func (w *world) breaks(broken func(action string) bool) {
 	w.sqs.mu.Lock()
 	defer w.sqs.mu.Unlock()
 	w.sqs.broken = broken
 }
 
-// receive takes what is in a queue.
+// receive receives up to 10 messages from a queue.
 func (w *world) receive(q *fakeQueue) []string {
 	w.Helper()
 	out, err := w.sqs.ReceiveMessage(w.Context(), &sqs.ReceiveMessageInput{QueueUrl: &q.name, MaxNumberOfMessages: 10})
@@ -162,8 +163,8 @@ func (w *world) receive(q *fakeQueue) []string {
 	return bodies
 }
 
-// options are those of one function, Consumer, with these sources. handle is the
-// function; what it is given is noted first.
+// options returns Options for one function, Consumer, with these sources. The function records
+// each event and then calls handle.
 func (w *world) options(handle func(context.Context, event) (emulator.Result, error), sources ...template.Source) eventsource.Options {
 	f := &template.Function{LogicalID: "Consumer", Name: "consumer", Timeout: 3 * time.Second}
 	for _, s := range sources {
@@ -196,7 +197,7 @@ func (w *world) start(handle func(context.Context, event) (emulator.Result, erro
 	}
 }
 
-// batches are the names in each event until now.
+// batches returns the names of each event so far.
 func (w *world) batches() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,7 +225,7 @@ func (w *world) logs(want string) {
 	}
 }
 
-// Functions.
+// The following are handlers for the function under test.
 
 func succeeds(context.Context, event) (emulator.Result, error) {
 	return emulator.Result{RequestID: "request", Payload: []byte("null")}, nil
@@ -240,8 +241,7 @@ func answer(payload []byte) (emulator.Result, error) {
 	return emulator.Result{RequestID: "request", Payload: payload}, nil
 }
 
-// failsOn is a function that returns an error whenever one of these records is in its
-// batch.
+// failsOn returns a handler that fails whenever one of these records is in its batch.
 func failsOn(poison ...string) func(context.Context, event) (emulator.Result, error) {
 	return func(ctx context.Context, e event) (emulator.Result, error) {
 		for _, name := range strings.Fields(e.names()) {
@@ -253,7 +253,7 @@ func failsOn(poison ...string) func(context.Context, event) (emulator.Result, er
 	}
 }
 
-// reports is a function that reports these records whenever they are in its batch.
+// reports returns a handler that reports these records as failed whenever they are in its batch.
 func reports(poison ...string) func(context.Context, event) (emulator.Result, error) {
 	return func(_ context.Context, e event) (emulator.Result, error) { return answer(e.reporting(poison...)) }
 }
@@ -265,7 +265,7 @@ func expect[T any](t testing.TB, what string, got, want T) {
 	}
 }
 
-// buffer is a log that can be read while it is written.
+// buffer is a log that can be read while it is being written.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

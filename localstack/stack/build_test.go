@@ -17,7 +17,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// write makes the files of a user's folder; the names are paths in it.
+// write creates files in a new folder and returns it. The names are paths relative to the folder.
 func write(t *testing.T, files map[string]string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -33,13 +33,13 @@ func write(t *testing.T, files map[string]string) (folder string) {
 	return folder
 }
 
-// function is a template with one function that has these lines of YAML.
+// function returns a template with one function that has these lines of YAML as properties.
 func function(metadata string, properties ...string) string {
 	return "Resources:\n  Orders:\n    Type: AWS::Serverless::Function\n    Metadata: {" + metadata + "}\n    Properties:\n      " +
 		strings.Join(properties, "\n      ") + "\n"
 }
 
-// probe is a function's folder in this checkout.
+// probe is the folder of a function in this repository.
 const probe = "../emulator/testdata/probe"
 
 func TestWhatCannotBeBuiltIsNamed(t *testing.T) {
@@ -56,7 +56,7 @@ func TestWhatCannotBeBuiltIsNamed(t *testing.T) {
 			map[string]string{"template.yaml": function("", "CodeUri: .")},
 			[]string{"building Orders", `its runtime is ""`, "provided.al2023"},
 		},
-		"a runtime with a Makefile": { // it would be started as a bootstrap, which it is not
+		"a runtime with a Makefile": { // the emulator would start it as a bootstrap, which a Python function is not
 			map[string]string{"template.yaml": function("BuildMethod: makefile", "Runtime: python3.12"), "Makefile": "build-Orders:\n"},
 			[]string{"building Orders", `its runtime is "python3.12"`},
 		},
@@ -164,7 +164,7 @@ func TestValuesReachTheTemplate(t *testing.T) {
 	}
 }
 
-// The words of those who build are in the error.
+// The error of a failed build includes the output of the build command.
 func TestBuildersHaveTheirSay(t *testing.T) {
 	t.Setenv(ddblocal.EndpointVariable, ddblocal.ForTest(t).Endpoint())
 	for name, test := range map[string]struct {
@@ -212,8 +212,8 @@ func TestBuildersHaveTheirSay(t *testing.T) {
 	}
 }
 
-// CodeUri is relative to the template's folder, wherever the caller is; what is
-// built is for this machine, whatever the user builds for.
+// CodeUri is relative to the template's folder, whatever the working directory is. Functions are
+// built for this machine, whatever GOOS and GOARCH the user has set.
 func TestEveryWayToBuildMakesAFunctionThatAnswers(t *testing.T) {
 	t.Setenv(ddblocal.EndpointVariable, ddblocal.ForTest(t).Endpoint())
 	source, err := filepath.Abs(probe)

@@ -11,7 +11,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
-// The same payment twice: the second answer is a replay.
+// The example sends the same payment twice. The second answer is a replay.
 func ExampleStart() {
 	ctx := context.Background()
 	s, err := stack.Start(ctx, stack.Options{Progress: io.Discard, FunctionLog: io.Discard})

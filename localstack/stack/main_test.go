@@ -6,5 +6,5 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Nothing that a stack began goes on after Stop.
+// TestMain checks that no goroutine of a stack runs after Stop.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -23,13 +23,14 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// shop is the user's project of testdata, on Managed Instances with four slots.
+// shop is the running project in testdata/shop. Its function is on Managed Instances with four
+// slots.
 type shop struct {
 	*Stack
 	log *syncBuffer
 }
 
-// syncBuffer is a log that can be read while it is written.
+// syncBuffer is a log that can be read while it is being written.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -78,7 +79,7 @@ type answer struct {
 	body     string
 }
 
-// made reads the order of an answer or of the journal.
+// made parses an order from a response's body or from a line of the journal.
 func made(t *testing.T, text string) (o struct {
 	ID, Key, Request, Shop string
 	Attempt                int
@@ -90,7 +91,7 @@ func made(t *testing.T, text string) (o struct {
 	return o
 }
 
-// order sends an order; headers are "Name: value".
+// order sends an order and returns the response. Each of the headers is "Name: value".
 func (s shop) order(t *testing.T, path, key string, headers ...string) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+path, strings.NewReader(`{"pizzas":1}`))
@@ -113,17 +114,17 @@ func (s shop) order(t *testing.T, path, key string, headers ...string) answer {
 	return answer{resp.StatusCode, resp.Header.Get("X-Idempotency-Replayed") == "true", string(body)}
 }
 
-// aside sends an order beside the test.
+// aside sends an order in a new goroutine. The channel receives the response.
 func (s shop) aside(t *testing.T, path, key string, headers ...string) <-chan answer {
 	got := make(chan answer, 1)
 	go func() { got <- s.order(t, path, key, headers...) }()
 	return got
 }
 
-// processes of the shop's function.
+// processes returns the running processes of the shop's function.
 func (s shop) processes() []emulator.Process { return s.Emulator().Processes("OrdersFunction") }
 
-// awaitRunning waits until so many invocations are in the one process.
+// awaitRunning waits until the function has exactly one process, with n invocations.
 func (s shop) awaitRunning(t *testing.T, n int) {
 	t.Helper()
 	await(t, "the process has its invocations", func() bool {
@@ -132,7 +133,8 @@ func (s shop) awaitRunning(t *testing.T, n int) {
 	})
 }
 
-// awaitEnd waits until the process has ended, as it does after a late answer.
+// awaitEnd waits until the function has no process any more: a process ends after an answer that
+// came too late.
 func (s shop) awaitEnd(t *testing.T) {
 	t.Helper()
 	await(t, "the process of the late attempt has ended", func() bool { return len(s.processes()) == 0 })
@@ -152,7 +154,7 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// item reads an order from the table.
+// item returns an order from the table, or nil if the table has none with this ID.
 func (s shop) item(t *testing.T, id string) map[string]types.AttributeValue {
 	t.Helper()
 	out, err := s.Database().Client().GetItem(t.Context(), &dynamodb.GetItemInput{
@@ -165,7 +167,8 @@ func (s shop) item(t *testing.T, id string) map[string]types.AttributeValue {
 	return out.Item
 }
 
-// journal are the lines of what attempts did outside.
+// journal returns the lines of a journal, in which attempts record their effects outside the
+// table.
 func journal(t *testing.T, path string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -182,8 +185,8 @@ func touch(t *testing.T, path string) {
 	}
 }
 
-// In one process the guard is shared by all that run: duplicates of one key meet
-// at the record, as they do in processes of their own.
+// All slots of a process share one guard. Duplicates with the same key are still detected by the
+// record, as between processes.
 func TestG3_DuplicatesInSlotsOfOneProcessRunOnce(t *testing.T) {
 	t.Setenv(ddblocal.EndpointVariable, ddblocal.ForTest(t).Endpoint())
 	s := openShop(t, 30*time.Second)
@@ -242,9 +245,9 @@ func TestF1_StateInSlotsBelongsToTheInvocation(t *testing.T) {
 	}
 }
 
-// What docs/deploy.md says of policy Rerun where a timeout kills nobody: the lease
-// ends by the deadline and MaxSkew, a retry runs, and the late attempt can commit
-// nothing. What it does outside happens all the same, after the retry.
+// docs/deploy.md describes policy Rerun where a timeout doesn't end the attempt: the lease ends
+// MaxSkew after the deadline, a retry runs, and the late attempt can't commit anything. But its
+// outside effects still happen, after those of the retry.
 func TestL3_LateAttemptInASlotCommitsNothing(t *testing.T) {
 	t.Setenv(ddblocal.EndpointVariable, ddblocal.ForTest(t).Endpoint())
 	s := openShop(t, 2*time.Second)
@@ -266,7 +269,7 @@ func TestL3_LateAttemptInASlotCommitsNothing(t *testing.T) {
 		t.Fatalf("the retry: %+v, want 201 of attempt 2", second)
 	}
 	before := s.item(t, done.ID)
-	s.awaitRunning(t, 1) // the late one, beside which the retry ran
+	s.awaitRunning(t, 1) // the late attempt, which still runs after the retry
 	touch(t, until)
 	s.awaitEnd(t)
 	if !strings.Contains(s.log.String(), "lease_lost") {
@@ -287,8 +290,8 @@ func TestL3_LateAttemptInASlotCommitsNothing(t *testing.T) {
 	}
 }
 
-// And of policy Hold: nothing runs beside the late attempt, and since nobody took
-// its record it completes it.
+// docs/deploy.md also describes policy Hold: no retry runs beside the late attempt. Nobody took
+// over its record, so the late attempt completes it.
 func TestL6_LateAttemptInASlotIsTheOnlyOneUnderHold(t *testing.T) {
 	t.Setenv(ddblocal.EndpointVariable, ddblocal.ForTest(t).Endpoint())
 	s := openShop(t, 2*time.Second)

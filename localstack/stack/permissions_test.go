@@ -10,8 +10,9 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// A function without permissions is refused what AWS would refuse it, unless Options.NoIAM is
-// set. Where the role is known only to AWS, nothing is refused, and the start says so.
+// A function whose role lacks permissions is refused the same requests as by AWS, unless
+// Options.NoIAM is set. If only AWS knows the role's policies, no request is refused, and Start
+// logs this.
 func TestPermissionsOfTheRole(t *testing.T) {
 	database := ddblocal.ForTest(t)
 	t.Cleanup(database.CloseIdleConnections)
@@ -20,7 +21,7 @@ func TestPermissionsOfTheRole(t *testing.T) {
 		noIAM   bool
 		unknown []string
 		status  int
-		warns   bool // the start or the log names what is not allowed, or not checked
+		warns   bool // the output of Start or the log names what is not allowed, or not checked
 	}{
 		"refused":                 {false, nil, http.StatusServiceUnavailable, true},
 		"not checked":             {true, nil, http.StatusCreated, false},

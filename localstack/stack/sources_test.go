@@ -14,7 +14,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// somebodyElsesSQS starts an SQS without queues and sets AWS_ENDPOINT_URL_SQS to it.
+// somebodyElsesSQS starts an ElasticMQ without queues and sets AWS_ENDPOINT_URL_SQS to its
+// endpoint.
 func somebodyElsesSQS(t *testing.T) *elasticmq.Server {
 	t.Helper()
 	server, err := elasticmq.Start(t.Context(), func(o *elasticmq.Options) { o.Own = true })
@@ -30,7 +31,7 @@ func somebodyElsesSQS(t *testing.T) *elasticmq.Server {
 	return server
 }
 
-// queueNames lists the queues that are there, in order.
+// queueNames returns the names of all queues in alphabetical order.
 func queueNames(t *testing.T, client *sqs.Client) []string {
 	t.Helper()
 	out, err := client.ListQueues(t.Context(), &sqs.ListQueuesInput{})
@@ -45,8 +46,9 @@ func queueNames(t *testing.T, client *sqs.Client) []string {
 	return names
 }
 
-// Somebody else's SQS gets the template's queues under names of their own, wired as
-// the template has them, and loses them and nothing else at the end.
+// If AWS_ENDPOINT_URL_SQS is set, the stack creates the template's queues there under generated
+// names, with the connections that the template describes. At the end, it deletes these queues
+// and no others.
 func TestQueuesOfSomebodyElsesSQSAreOursAlone(t *testing.T) {
 	besideADatabase(t)
 	server := somebodyElsesSQS(t)
@@ -111,7 +113,7 @@ func TestQueuesOfSomebodyElsesSQSAreOursAlone(t *testing.T) {
 	}
 }
 
-// What was made before the start failed doesn't stay at somebody else's SQS.
+// If Start fails, it deletes the queues that it has created in a foreign SQS.
 func TestQueuesOfAStartThatFailedAreRemoved(t *testing.T) {
 	besideADatabase(t)
 	server := somebodyElsesSQS(t)

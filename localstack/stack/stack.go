@@ -96,7 +96,7 @@ type Stack struct {
 	database *ddblocal.Server
 	clearing *clearing.Service // nil unless the template is this project's
 	mailer   *mailer.Service   // nil unless the template is this project's
-	sqs      *elasticmq.Server // nil if the template has no queues
+	sqs      *elasticmq.Server // nil if the template has no queues and its functions read none
 	emulator *emulator.Emulator
 	sources  *eventsource.Mappings
 	iam      *iam.Checker      // nil with Options.NoIAM
@@ -373,8 +373,8 @@ func (s *Stack) Mailer() *mailer.Service { return s.mailer }
 // reads none.
 func (s *Stack) SQS() *elasticmq.Server { return s.sqs }
 
-// IAM returns what checks the functions' permissions, and counts their use. It is nil with
-// Options.NoIAM.
+// IAM returns the checker of the functions' permissions, which also counts which permissions were
+// used. It is nil with Options.NoIAM.
 func (s *Stack) IAM() *iam.Checker { return s.iam }
 
 // Table returns the name of the table with this logical ID. It panics if the template has no

@@ -17,9 +17,9 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 )
 
-// besideADatabase lets stacks find a DynamoDB Local that is there already, and
-// returns what lists its tables. It is this test's own: others would come and
-// go on a shared one.
+// besideADatabase starts a DynamoDB Local and sets AWS_ENDPOINT_URL_DYNAMODB to it, as if it had
+// been running before the stack. It returns a function that lists its tables. The server is not
+// the shared one, because other tests create and delete tables there.
 func besideADatabase(t *testing.T) func() []string {
 	t.Helper()
 	database, err := ddblocal.Start(t.Context(), func(o *ddblocal.Options) { o.Own = true })

@@ -1,5 +1,6 @@
-// Command worker is a Lambda function that does what a message's body says, when the
-// message is received for the first time.
+// Command worker is a Lambda function that handles SQS messages. When it first receives a message
+// with the body "crash", it exits; with the body "report", it reports the message as failed. All
+// other messages succeed.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command orders is a user's function: POST /orders, and POST /held-orders whose
-// dead attempts are held.
+// Command orders is a user's function, with the route POST /orders under policy Rerun and the
+// route POST /held-orders under policy Hold.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// order is what the table has of an order, and what its client gets.
+// order is an order as it is stored in the table and returned to the client.
 type order struct {
 	ID       string `dynamodbav:"id" json:"id"`
 	Shop     string `json:"shop"`
@@ -33,9 +33,10 @@ type order struct {
 	Inner    string `dynamodbav:",omitempty" json:"inner,omitempty"`
 }
 
-// create makes an order, by an enlisted write. X-Until names a file to wait for,
-// whatever becomes of the context, and X-Journal one that gets a line of what
-// the attempt does outside. X-Inner is the key of a guarded call inside the handler.
+// create writes an order as an enlisted write. If X-Until is set, create waits until the file
+// with that name exists, even if the context ends. If X-Journal is set, create appends a line to
+// that file, as an example of an outside effect. X-Inner is the key of a guarded call inside the
+// handler.
 func create(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	lc, _ := lambdacontext.FromContext(ctx)
 	made := order{
@@ -85,7 +86,7 @@ func note(file string, made order) error {
 	return journal.Close()
 }
 
-// guard returns the guard of all calls.
+// guard returns the guard that all calls share.
 var guard = sync.OnceValue(func() *lambdaidem.Guard {
 	cfg, err := config.LoadDefaultConfig(context.Background())
 	if err != nil {
