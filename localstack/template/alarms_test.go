@@ -19,15 +19,15 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// input is what an alarm or a graph reads of one metric.
+// input is a metric that an alarm reads, with the statistic and the period.
 type input struct {
 	counted
 	id, stat, period string
-	values           map[string]string // of its dimensions
+	values           map[string]string // values of the dimensions, by their names
 }
 
-// inputs are what an alarm reads, whichever of the two forms it has, and its
-// expression, if it has one.
+// inputs returns the metrics that an alarm reads, and its expression, or "" for an alarm on a
+// single metric without an expression.
 func inputs(t *testing.T, name string, r resource) (all []input, expression string) {
 	t.Helper()
 	p := r.Properties
@@ -62,7 +62,7 @@ func newInput(metric any, id string, stat, period any) input {
 	return in
 }
 
-// counting are the alarms on what guards count, by their names.
+// counting returns the alarms on metrics that guards write, by their logical IDs.
 func counting(t *testing.T) map[string]resource {
 	t.Helper()
 	all := map[string]resource{}
@@ -84,14 +84,15 @@ func counting(t *testing.T) map[string]resource {
 	return all
 }
 
-// service is what the functions have for SERVICE_NAME, as the template writes it.
+// service returns the value of SERVICE_NAME in the functions' environment, as the template writes
+// it.
 func service(t *testing.T) string {
 	t.Helper()
 	return fmt.Sprint(at(globals(t).Environment, "Variables", "SERVICE_NAME"))
 }
 
-// O1: an alarm on a metric that nobody writes, or under dimensions that it has not, is
-// silent for ever.
+// An alarm on a metric that nobody writes, or with dimensions that the metric does not have,
+// never rings.
 func TestO1_AlarmsAreOnWhatIsCounted(t *testing.T) {
 	there := everythingCounted(t)
 	for name, r := range counting(t) {
@@ -114,9 +115,9 @@ func TestO1_AlarmsAreOnWhatIsCounted(t *testing.T) {
 	}
 }
 
-// O1: every guarded function's calls count: of those that take requests or messages,
-// and of those that take requests where it is clients that the alarm is about. What the
-// clock alone starts has no key, and no guard.
+// Each alarm covers every guarded function: those with routes and those with event sources.
+// Alarms about clients cover only functions with routes. A function that only a schedule starts
+// has no guard.
 func TestO1_AlarmsAreOnEveryFunction(t *testing.T) {
 	read, err := template.Read(filepath.Join("..", "..", "template.yaml"), template.Options{})
 	if err != nil {
@@ -150,8 +151,8 @@ func TestO1_AlarmsAreOnEveryFunction(t *testing.T) {
 	}
 }
 
-// Of an alarm's metrics each is in its expression: METRICS() is all of them, and
-// METRICS("a") those whose Ids have an a.
+// The expression of an alarm reads each of its metrics. METRICS() stands for all of them, and
+// METRICS("a") for those whose Id contains "a".
 func TestO1_ExpressionsReadWhatTheyName(t *testing.T) {
 	call := regexp.MustCompile(`METRICS\((?:"(\w+)")?\)`)
 	valid := regexp.MustCompile(`^[a-z][A-Za-z0-9_]*$`)
@@ -178,7 +179,8 @@ func TestO1_ExpressionsReadWhatTheyName(t *testing.T) {
 	}
 }
 
-// The share is of duplicates in calls, which is 0 where there are few.
+// The alarm's value is the percentage of duplicates among all calls, or 0 if there are fewer than
+// 100 calls.
 func TestO1_DuplicatesAreAShareOfCalls(t *testing.T) {
 	in, expression := inputs(t, "DuplicatesAlarm", deployedResources(t)["DuplicatesAlarm"])
 	if want := `IF(SUM(METRICS("calls")) >= 100, 100 * SUM(METRICS("duplicates")) / SUM(METRICS("calls")), 0)`; expression != want {
@@ -192,7 +194,7 @@ func TestO1_DuplicatesAreAShareOfCalls(t *testing.T) {
 	}
 }
 
-// O1: whatever is worth a warning is worth an alarm.
+// Every outcome that is logged as a warning has an alarm.
 func TestO1_EveryWarningHasAnAlarm(t *testing.T) {
 	watched := map[string]bool{}
 	for name, r := range counting(t) {
@@ -219,8 +221,9 @@ func TestO1_EveryWarningHasAnAlarm(t *testing.T) {
 	}
 }
 
-// EMF's metrics come late: AWS advises one period of several (Amazon CloudWatch,
-// "Setting alarms on metrics created with the embedded metric format").
+// Metrics in embedded metric format arrive late, so AWS advises that an alarm needs fewer
+// breaching datapoints than it has evaluation periods (Amazon CloudWatch, "Setting alarms on
+// metrics created with the embedded metric format").
 func TestO1_AlarmsWaitForTheLogs(t *testing.T) {
 	for name, r := range counting(t) {
 		periods, points := fmt.Sprint(r.Properties["EvaluationPeriods"]), fmt.Sprint(r.Properties["DatapointsToAlarm"])
@@ -230,9 +233,9 @@ func TestO1_AlarmsWaitForTheLogs(t *testing.T) {
 	}
 }
 
-// An alarm tells what to do, in what CloudWatch lets a description have (1024 bytes:
-// PutMetricAlarm, API Reference), and leads into the runbook: to a section that names
-// it. Who has its name alone finds that in the runbook's table.
+// The description of an alarm says what to do and ends with a link to the section of the runbook
+// that names the alarm. It has at most 1,024 bytes (CloudWatch API Reference, PutMetricAlarm).
+// The table in the runbook lists every alarm by its name.
 func TestD2_AlarmsSayWhatToDo(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "operate.md"))
 	if err != nil {
@@ -284,8 +287,8 @@ func TestD2_AlarmsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// Without metrics all other alarms are silent, so there is one on what CloudWatch makes
-// none of: in the log of each function.
+// If CloudWatch refuses a function's metrics, all other alarms stay silent. So two alarms count
+// refused metrics, in the logs of all functions.
 func TestO1_RefusedMetricsRaiseAnAlarm(t *testing.T) {
 	all := deployedResources(t)
 	logs := map[string]bool{}
@@ -309,7 +312,8 @@ func TestO1_RefusedMetricsRaiseAnAlarm(t *testing.T) {
 	}
 }
 
-// sections are a page's, by the names that links give their headings.
+// sections returns the text of each section of a Markdown page. The keys are the anchors of the
+// headings in links.
 func sections(page string) map[string]string {
 	all, name := map[string]string{}, ""
 	for line := range strings.Lines(page) {

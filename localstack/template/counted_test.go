@@ -13,12 +13,13 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/metrics"
 )
 
-// What the functions' observer writes, to hold against it what template.yaml reads.
+// This file has helpers that return the metrics that the functions' observer writes. Tests
+// compare them with the metrics that template.yaml reads.
 
-// counted is a metric as alarms and dashboards name it.
+// counted identifies a metric in an alarm or a dashboard.
 type counted struct {
 	namespace, name string
-	dimensions      string // their names, sorted
+	dimensions      string // names of the dimensions, sorted and separated by commas
 }
 
 func newCounted(namespace, name string, dimensions ...string) counted {
@@ -26,8 +27,8 @@ func newCounted(namespace, name string, dimensions ...string) counted {
 	return counted{namespace, name, strings.Join(dimensions, ",")}
 }
 
-// everyEvent is one of each kind, with all that an event can have; of a store that
-// throttles, one for each limit.
+// everyEvent returns events of every kind with all fields set, one for each throttling limit, and
+// an event of an unknown kind.
 func everyEvent() []lambdaidem.Event {
 	var all []lambdaidem.Event
 	for _, m := range emf.Metrics() {
@@ -45,7 +46,8 @@ func everyEvent() []lambdaidem.Event {
 	return append(all, lambdaidem.Event{Kind: "later"})
 }
 
-// documents are what the observer writes of every event, as CloudWatch reads it.
+// documents returns the metrics that the observer writes for every event, parsed as CloudWatch
+// parses them.
 func documents(t *testing.T) []metrics.Document {
 	t.Helper()
 	var written bytes.Buffer
@@ -66,7 +68,7 @@ func documents(t *testing.T) []metrics.Document {
 	return all
 }
 
-// everythingCounted are the metrics that there can be.
+// everythingCounted returns all metrics that the functions can write.
 func everythingCounted(t *testing.T) map[counted]bool {
 	t.Helper()
 	all, names := map[counted]bool{}, map[string]bool{}
@@ -82,7 +84,7 @@ func everythingCounted(t *testing.T) map[counted]bool {
 	return all
 }
 
-// unitOf is the unit of a metric.
+// unitOf returns the unit of a metric.
 func unitOf(name string) emf.Unit {
 	i := slices.IndexFunc(emf.Metrics(), func(m emf.Metric) bool { return m.Name == name })
 	return emf.Metrics()[i].Unit

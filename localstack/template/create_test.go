@@ -13,8 +13,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// tables is a TableAPI in memory; a new table is CREATING when it is described
-// first, as DynamoDB's is.
+// tables is a TableAPI in memory. As with DynamoDB, a new table is CREATING when it is first
+// described.
 type tables struct {
 	created   map[string]*dynamodb.CreateTableInput
 	described map[string]int

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// ElasticMQ takes these attributes and doesn't return them.
+// ElasticMQ accepts these attributes but does not return them, so a test against it can't check
+// them.
 func TestD1_QueueAttributesHaveTheRetentionAndTheSize(t *testing.T) {
 	got := Queue{Retention: time.Hour, MaxBytes: 4096}.attributes()
 	if got["MessageRetentionPeriod"] != "3600" || got["MaximumMessageSize"] != "4096" {

@@ -16,12 +16,12 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// otherAccount is an SQS of another account than the templates'.
+// otherAccount starts an SQS whose account is not that of the templates.
 var otherAccount = sync.OnceValues(func() (*elasticmq.Server, error) {
 	return elasticmq.Start(context.Background(), func(o *elasticmq.Options) { o.Own, o.AccountID = true, "123456789012" })
 })
 
-// newQueues returns a client of an SQS of another account than the templates', without queues.
+// newQueues returns a client for the SQS of otherAccount, which has no queues.
 func newQueues(t *testing.T) *sqs.Client {
 	t.Helper()
 	server, err := otherAccount()
@@ -77,7 +77,7 @@ func TestD1_CreateQueuesAsTheTemplateSaysAndAgain(t *testing.T) {
 		"Ledger.fifo": {
 			"VisibilityTimeout": "60", "DelaySeconds": "1", "ReceiveMessageWaitTimeSeconds": "20",
 			"FifoQueue": "true", "ContentBasedDeduplication": "true",
-			// Its target is named as the endpoint names it.
+			// The ARN of the dead-letter queue has the endpoint's account.
 			"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:123456789012:local-dead.fifo","maxReceiveCount":5}`,
 		},
 		"local-dead.fifo": {"FifoQueue": "true", "ContentBasedDeduplication": "false"},
@@ -122,7 +122,7 @@ func TestD1_CreateQueuesRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// A dead-letter queue of another template.
+// A dead-letter queue that is not in the template, but exists, is found by its name.
 func TestD1_CreateQueuesFindsADeadLetterQueueThatIsThere(t *testing.T) {
 	client := newQueues(t)
 	createQueue(t, client, "theirs", nil)

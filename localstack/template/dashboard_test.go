@@ -15,8 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/emf"
 )
 
-// widget is one of a dashboard's (Amazon CloudWatch, "Dashboard body structure and
-// syntax").
+// widget is a widget of a dashboard (Amazon CloudWatch, "Dashboard body structure and syntax").
 type widget struct {
 	Type                string
 	X, Y, Width, Height int
@@ -40,10 +39,11 @@ func dashboard(t *testing.T) []widget {
 	return body.Widgets
 }
 
-// search is a SEARCH as this dashboard writes it: by the service, for one metric.
+// search matches a SEARCH expression in the form that this dashboard uses: for one metric of one
+// service.
 var search = regexp.MustCompile(`SEARCH\('\{([^,}]+),([^}]+)\} service="([^"]*)" MetricName="([^"]*)"', '(\w+)', (\d+)\)`)
 
-// O1: a graph of what nobody writes is empty, and looks like a good day.
+// A graph of a metric that nobody writes is empty, and an empty graph looks as if all were well.
 func TestO1_DashboardShowsWhatIsCounted(t *testing.T) {
 	there, shown := everythingCounted(t), map[string]bool{}
 	for _, w := range dashboard(t) {
@@ -74,7 +74,7 @@ func TestO1_DashboardShowsWhatIsCounted(t *testing.T) {
 		}
 	}
 	for _, m := range emf.Metrics() {
-		if m.Kind == lambdaidem.EventBypassed { // by option, and the functions do not ask for it
+		if m.Kind == lambdaidem.EventBypassed { // written only with an option that the functions don't set
 			continue
 		}
 		if by := m.Kind != "" || strings.HasPrefix(m.Name, "Throttled") && m.Name != "Throttled"; by && !shown[m.Name] {
@@ -83,7 +83,7 @@ func TestO1_DashboardShowsWhatIsCounted(t *testing.T) {
 	}
 }
 
-// Metric math names the others of its graph.
+// An expression refers only to Ids of metrics in the same graph.
 func TestO1_DashboardExpressionsReadWhatTheyName(t *testing.T) {
 	name := regexp.MustCompile(`\b[a-z]\w*\b`)
 	for _, w := range dashboard(t) {
@@ -124,7 +124,7 @@ func TestD2_DashboardShowsEveryAlarm(t *testing.T) {
 	}
 }
 
-// Widgets lie beside and below each other, on 24 columns.
+// Widgets are placed in a grid of 24 columns, and must not overlap.
 func TestD2_DashboardWidgetsDoNotOverlap(t *testing.T) {
 	taken := map[[2]int]string{}
 	for _, w := range dashboard(t) {
@@ -147,7 +147,8 @@ func TestD2_DashboardWidgetsDoNotOverlap(t *testing.T) {
 	}
 }
 
-// The table of the newest uncertain calls is the saved query, over the same logs.
+// The table of the newest uncertain calls shows the saved query "uncertain calls", over the same
+// logs.
 func TestO1_DashboardTableIsTheSavedQuery(t *testing.T) {
 	q := queries(t)["uncertain calls"]
 	var sources []string
@@ -169,5 +170,5 @@ func TestO1_DashboardTableIsTheSavedQuery(t *testing.T) {
 	}
 }
 
-// keysOf are a map's keys, sorted.
+// keysOf returns the sorted keys of a map.
 func keysOf[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

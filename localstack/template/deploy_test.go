@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The template turns on TTL and point-in-time recovery, and samconfig.toml has each stage.
-// make validate has the SAM CLI check and build the template.
+// The template turns on TTL and point-in-time recovery, and samconfig.toml defines each stage.
+// The SAM CLI itself checks and builds the template in make validate.
 func TestD2_OneTemplateDeploysAll(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join("..", "..", name))

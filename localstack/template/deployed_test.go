@@ -18,8 +18,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// resource is a resource as the template has it, with the properties that no local run reads.
-// Of an intrinsic function only the argument is left: !GetAtt Queue.Arn is Queue.Arn.
+// resource is a resource of the template, including properties that package template does not
+// read. Intrinsic functions are replaced by their arguments: !GetAtt Queue.Arn is the text
+// Queue.Arn.
 type resource struct {
 	Type                string         `yaml:"Type"`
 	DeletionPolicy      string         `yaml:"DeletionPolicy"`
@@ -35,8 +36,8 @@ type document struct {
 	Resources map[string]resource `yaml:"Resources"`
 }
 
-// deployed returns template.yaml with the resources of monitoring.yaml, which it nests. It
-// reads both once, so nobody may change the result.
+// deployed returns template.yaml together with the resources of monitoring.yaml, which it nests.
+// Both files are read only once, so callers must not change the result.
 var deployed = sync.OnceValues(func() (document, error) {
 	doc, err := readDocument("template.yaml", nil)
 	if err != nil {
@@ -49,7 +50,7 @@ var deployed = sync.OnceValues(func() (document, error) {
 	return doc, err
 })
 
-// passed returns what template.yaml passes for the parameters of monitoring.yaml.
+// passed returns the values that template.yaml passes for the parameters of monitoring.yaml.
 func passed(doc document) map[string]any {
 	all, _ := doc.Resources["Monitoring"].Properties["Parameters"].(map[string]any)
 	return all
@@ -100,7 +101,7 @@ func deployedResources(t *testing.T) map[string]resource {
 	return doc.Resources
 }
 
-// shared is what all functions have.
+// shared is the part of Globals that the tests read.
 type shared struct {
 	Environment   map[string]any `yaml:"Environment"`
 	LoggingConfig map[string]any `yaml:"LoggingConfig"`
@@ -115,7 +116,8 @@ func globals(t *testing.T) shared {
 	return doc.Globals.Function
 }
 
-// at is what is at a path in a value: names of members, and numbers of a list's items.
+// at returns the value at a path inside v. Each step of the path is the name of a member or the
+// index of a list item. If there is no such value, at returns nil.
 func at(v any, path ...any) any {
 	for _, step := range path {
 		switch s := step.(type) {
@@ -145,8 +147,8 @@ func texts(v any) []string {
 	return all
 }
 
-// S1: a function of the outbox may do what it does, to what it does it to, and nothing
-// else. make validate refuses a wildcard in any role.
+// The roles of the outbox's functions allow only the actions that the functions use, and only on
+// the resources that they use. make validate checks that no role has a wildcard.
 func TestS1_RolesOfTheOutboxAllowWhatIsUsed(t *testing.T) {
 	records := "IdempotencyTable.Arn: dynamodb:GetItem dynamodb:PutItem dynamodb:UpdateItem"
 	for role, want := range map[string][]string{
@@ -191,7 +193,8 @@ func TestS1_RolesOfTheOutboxAllowWhatIsUsed(t *testing.T) {
 	}
 }
 
-// Messages tell who paid how much: they are encrypted where they lie and on their way.
+// Messages contain payments, so queues are encrypted at rest, and their policy refuses requests
+// without TLS.
 func TestS1_QueuesAreEncrypted(t *testing.T) {
 	var queues, arns []string
 	all := deployedResources(t)
@@ -228,8 +231,8 @@ func TestS1_QueuesAreEncrypted(t *testing.T) {
 	}
 }
 
-// What was paid, what was answered and what was not done outlive their stack, and a
-// change of it that makes CloudFormation replace them.
+// Tables and dead-letter queues are kept if their stack is deleted, or if a change makes
+// CloudFormation replace them.
 func TestD2_TablesAndDeadLettersOutliveTheirStack(t *testing.T) {
 	kept := 0
 	for name, r := range deployedResources(t) {
@@ -245,9 +248,9 @@ func TestD2_TablesAndDeadLettersOutliveTheirStack(t *testing.T) {
 	}
 }
 
-// Settings whose default is right, and with which messages stay where they are: a
-// function that may not start, and a dead-letter queue that takes nothing, or from
-// others.
+// These settings must keep their defaults, because messages could be stuck otherwise.
+// ReservedConcurrentExecutions can keep a function from running. RedriveAllowPolicy can make a
+// dead-letter queue refuse messages. Enabled and FilterCriteria can stop an event source.
 func TestOutbox_NothingStopsMessagesOnTheirWay(t *testing.T) {
 	for name, r := range deployedResources(t) {
 		if n := r.Properties["ReservedConcurrentExecutions"]; n != nil {
@@ -267,8 +270,8 @@ func TestOutbox_NothingStopsMessagesOnTheirWay(t *testing.T) {
 	}
 }
 
-// An alarm that tells nobody, or of a thousand crashes, is none. The topic is the
-// deployment's choice: it may leave it empty.
+// Every alarm notifies the topic, which a deployment may leave out, and most alarms ring at the
+// first event.
 func TestD2_EveryAlarmTellsAtTheFirstSign(t *testing.T) {
 	topic := []any{"HasAlarmTopic", []any{"AlarmTopicArn"}, "AWS::NoValue"}
 	alarms := 0
@@ -290,7 +293,7 @@ func TestD2_EveryAlarmTellsAtTheFirstSign(t *testing.T) {
 			t.Errorf("%s: Threshold is %v; want the first that is counted", name, p["Threshold"])
 		}
 		missing, operator := "notBreaching", "GreaterThanOrEqualToThreshold"
-		switch name { // their metrics are written when all is well, too
+		switch name { // their metrics are always written, so missing data means a failure
 		case "MetricsMissingAlarm":
 			missing, operator = "breaching", "LessThanThreshold"
 		case "TTLDisabledAlarm":
@@ -312,7 +315,8 @@ func TestD2_EveryAlarmTellsAtTheFirstSign(t *testing.T) {
 // alarm is an alarm on one metric.
 type alarm struct{ namespace, metric, dimension, of, statistic string }
 
-// alarmOn finds an alarm, by its metric; its threshold is in the metric's unit.
+// alarmOn returns the threshold of the alarm on a metric, in the metric's unit, and the time that
+// CloudWatch evaluates. It fails the test if there is no such alarm.
 func alarmOn(t *testing.T, want alarm) (threshold int, late time.Duration) {
 	t.Helper()
 	for name, r := range deployedResources(t) {
@@ -340,7 +344,7 @@ func alarmOn(t *testing.T, want alarm) (threshold int, late time.Duration) {
 	return 0, 0
 }
 
-// O: whatever is in a dead-letter queue was not done, so one message is worth a look.
+// A message in a dead-letter queue was not processed, so the first one raises the alarm.
 func TestOutbox_OneDeadLetterRaisesTheAlarm(t *testing.T) {
 	for _, queue := range []string{"ReceiptsDeadQueue", "NotificationsDeadQueue"} {
 		threshold, late := alarmOn(t, alarm{"AWS/SQS", "ApproximateNumberOfMessagesVisible", "QueueName", queue + ".QueueName", "Maximum"})
@@ -350,9 +354,10 @@ func TestOutbox_OneDeadLetterRaisesTheAlarm(t *testing.T) {
 	}
 }
 
-// They tell while there is time left to mend. One message that fails for good raises
-// none of these: it has an alarm of its own when it is given up. A record does, since it
-// holds up those behind it: but not one whose attempt died and whose lease runs.
+// The alarms on lateness ring late enough that a retry after a dead attempt raises no alarm, and
+// early enough that there is time to repair the cause. A message of the queue that always fails
+// is dead-lettered before, and has another alarm. A failing record of the stream raises this
+// alarm, because it delays the records behind it.
 func TestOutbox_LatenessIsToldAboveTheRetriesAndBelowTheEnd(t *testing.T) {
 	o := deployedOutbox(t)
 	q := o.named(t, "NotificationsQueue")

@@ -12,7 +12,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// A template whose parameters have no default serves tests too.
+// TablesForTest can read a template whose parameters have no default, if the test gives their
+// values.
 func TestTablesForTest_TakesOptions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "template.yaml")
 	text := `
@@ -41,7 +42,7 @@ Resources:
 	}
 }
 
-// Parameters, functions and whatever else no table uses are not read.
+// TablesForTest does not read parameters, functions and other resources unless a table uses them.
 func TestTablesForTest_ReadsOnlyTables(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "template.yaml")
 	text := `
@@ -69,7 +70,7 @@ Resources:
 	}
 }
 
-// A table of a type that is not read is still an error: the test would miss it.
+// A table of an unsupported type is an error, because the test would need the table.
 func TestTablesForTest_RefusesTablesThatItCannotCreate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "template.yaml")
 	if err := os.WriteFile(path, []byte("Resources: {Records: {Type: AWS::Serverless::SimpleTable}}\n"), 0o600); err != nil {
@@ -87,7 +88,7 @@ func TestTablesForTest_RefusesTablesThatItCannotCreate(t *testing.T) {
 	}
 }
 
-// fatal is a test that notes why it failed.
+// fatal is a testing.TB that records the message of Fatal.
 type fatal struct {
 	testing.TB
 	said string

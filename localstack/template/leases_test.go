@@ -20,7 +20,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// projects is the project's own template, read for a local run.
+// projects returns the project's own template, read for a local run.
 func projects(t *testing.T) *template.Template {
 	t.Helper()
 	got, err := template.Read(filepath.Join("..", "..", "template.yaml"), template.Options{})
@@ -30,7 +30,7 @@ func projects(t *testing.T) *template.Template {
 	return got
 }
 
-// O2: the table that deploys is the one that the store wants, index and all.
+// The table in template.yaml passes the store's check, including the index of leases.
 func TestO2_TheDeployedTableHasTheIndexOfLeases(t *testing.T) {
 	server := ddblocal.ForTest(t)
 	t.Cleanup(server.CloseIdleConnections)
@@ -59,7 +59,7 @@ func TestO2_TheDeployedTableHasTheIndexOfLeases(t *testing.T) {
 	}
 }
 
-// S1: only the watch may ask the index, and it may write nothing.
+// Only the watch may query the index, and it may not write to the table.
 func TestS1_OnlyTheWatchMayAskTheIndex(t *testing.T) {
 	asking := map[string][]string{}
 	for name, r := range deployedResources(t) {
@@ -87,14 +87,14 @@ func TestS1_OnlyTheWatchMayAskTheIndex(t *testing.T) {
 	}
 }
 
-// O2: what is guarded has metrics of its own: each guarded route of the API, and the
-// operations that functions name.
+// The watch writes separate metrics for each guarded route of the API and for each operation that
+// a function names.
 func TestO2_EveryGuardedRouteIsWatched(t *testing.T) {
 	all := projects(t)
 	var want []string
 	for _, f := range all.Functions {
 		for _, r := range f.Routes {
-			if r.Method == "POST" || r.Method == "PATCH" { // K4
+			if r.Method == "POST" || r.Method == "PATCH" { // the methods that the guard handles
 				want = append(want, r.Key())
 			}
 		}
@@ -120,8 +120,9 @@ func TestO2_EveryGuardedRouteIsWatched(t *testing.T) {
 	}
 }
 
-// O2: the alarms are on what the watch writes, as often as it writes it. Dead leases
-// and held records ring apart; silence rings by itself, and where it hides something.
+// The alarms read metrics that the watch writes, with a period equal to the watch's schedule.
+// Dead leases and held records have separate alarms. Missing data raises the alarm where it could
+// hide a failure.
 func TestO2_TheWatchsAlarmsAreOnWhatItWrites(t *testing.T) {
 	all := deployedResources(t)
 	var l strings.Builder
@@ -162,7 +163,7 @@ func TestO2_TheWatchsAlarmsAreOnWhatItWrites(t *testing.T) {
 	}
 }
 
-// D1: a schedule is not run here; whoever starts the stack is told so, by name.
+// A local run does not emulate schedules, and lists them as other events.
 func TestD1_ASchedulesEventIsNamed(t *testing.T) {
 	if diff := cmp.Diff([]string{"Schedule (Schedule)"}, projects(t).Function("WatchFunction").OtherEvents); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

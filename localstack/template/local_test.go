@@ -10,12 +10,12 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// What the table in memory takes for granted, on DynamoDB Local.
+// This test checks on DynamoDB Local what the tests with tables in memory assume.
 func TestL7_CreateTablesOnDynamoDBLocal(t *testing.T) {
 	client := ddblocal.ForTest(t).Client()
 	want := described(t)
 	for i := range want {
-		want[i].Name = "template-test-" + want[i].Name // others may use the server too
+		want[i].Name = "template-test-" + want[i].Name // other tests use the same server
 		want[i].Stream = "NEW_AND_OLD_IMAGES"
 	}
 	for range 2 {

@@ -34,7 +34,7 @@ var awsManagedPolicies = map[string][]grant{
 
 var logs = grant{[]string{"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"}, everywhere}
 
-// awsManaged adds the statements of a managed policy, by its name or ARN.
+// awsManaged adds the statements of a managed policy of AWS. policy is its name or its ARN.
 func (p *policies) awsManaged(at *node, policy string) {
 	name := policy[strings.LastIndex(policy, "/")+1:]
 	grants, found := awsManagedPolicies[name]

@@ -10,17 +10,17 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// Settings of template.yaml that hold only together: a number that breaks one of these
-// relations loses a message, or delivers it into its own dead attempt's lease. That
-// idempotency records live long enough is tested beside the functions that say so.
+// These tests check settings of template.yaml that depend on each other. If one of these
+// relations is wrong, a message can be lost, or delivered while the lease of its own dead attempt
+// still runs. The functions' own tests check that records live long enough.
 
-// streamRetention is for how long DynamoDB Streams has a record (Amazon DynamoDB,
-// "Change data capture for DynamoDB Streams").
+// streamRetention is how long DynamoDB Streams keeps a record (Amazon DynamoDB, "Change data
+// capture for DynamoDB Streams").
 const streamRetention = 24 * time.Hour
 
 const mailerURL = "https://mailer.example.com"
 
-// outbox is what stands behind the table of payments.
+// outbox has the functions and event sources that process the payments after they are stored.
 type outbox struct {
 	all                     *template.Template
 	receipts, notifications *template.Function
@@ -39,16 +39,16 @@ func deployedOutbox(t *testing.T) outbox {
 		t.Fatal("the template has no ReceiptsFunction or NotificationsFunction with one source each")
 	}
 	o.stream, o.queue = o.receipts.Sources[0], o.notifications.Sources[0]
-	// An option sees the defaults, which the functions leave alone.
+	// An option function receives the defaults. The functions don't change MaxSkew.
 	lambdaidem.New(memstore.New(), func(options *lambdaidem.Options) { o.skew = options.MaxSkew })
 	return o
 }
 
-// leaseOf is how long an attempt that died keeps its key: until its invocation's
-// deadline and MaxSkew (L5).
+// leaseOf returns how long the lease of an attempt lasts after its start: until MaxSkew after the
+// deadline of the invocation.
 func (o outbox) leaseOf(f *template.Function) time.Duration { return f.Timeout + o.skew }
 
-// named is a queue by its logical ID.
+// named returns the queue with this logical ID.
 func (o outbox) named(t *testing.T, logicalID string) template.Queue {
 	t.Helper()
 	for _, q := range o.all.Queues {
@@ -60,7 +60,7 @@ func (o outbox) named(t *testing.T, logicalID string) template.Queue {
 	return template.Queue{}
 }
 
-// arn is a queue's.
+// arn returns the ARN of a queue.
 func arn(q template.Queue) string { return "arn:aws:sqs:us-east-1:000000000000:" + q.Name }
 
 func TestV2_FailuresAreReportedRecordByRecord(t *testing.T) {
@@ -76,15 +76,16 @@ func TestOutbox_ReceiptsHearOfEveryPayment(t *testing.T) {
 		t.Errorf("the source is %+v; want the stream of PaymentsTable from its start", o.stream)
 	}
 	for _, table := range o.all.Tables {
-		// A payment is read from its new image; the old one would only be paid for.
+		// The receipts function reads a payment from its new image. An old image would only add
+		// cost.
 		if want := map[string]string{"PaymentsTable": "NEW_IMAGE"}[table.LogicalID]; table.Stream != want {
 			t.Errorf("the stream of %s is %q, want %q", table.LogicalID, table.Stream, want)
 		}
 	}
 }
 
-// A function that runs into the wrong table or queue fails nowhere: receipts among
-// payments, and messages that nobody reads.
+// A wrong table or queue in a function's environment would raise no error: receipts would be
+// written to the table of payments, or messages to a queue that nobody reads.
 func TestOutbox_FunctionsKnowTheirTablesAndQueues(t *testing.T) {
 	o := deployedOutbox(t)
 	want := map[string]string{"NOTIFICATIONS_QUEUE_URL": o.named(t, "NotificationsQueue").URL}
@@ -125,23 +126,22 @@ func TestOutbox_WhatAStreamGivesUpIsKept(t *testing.T) {
 	}
 }
 
-// V2: age alone ends the retries. Those that fail fast come one after another, so that
-// any number of them is used up while a lease runs, or while somebody is still mending
-// what is down.
+// Only a record's age ends its retries. Retries that fail at once would use up any number of
+// attempts while a lease runs, or before somebody has repaired the cause.
 func TestV2_StreamNeverGivesUpWhileALeaseRuns(t *testing.T) {
 	o := deployedOutbox(t)
 	if o.stream.Retries != -1 {
 		t.Errorf("MaximumRetryAttempts is %d; invocations that fail at once use that up in minutes", o.stream.Retries)
 	}
-	const crashes = 5 // one after another, that are to be survived
+	const crashes = 5 // number of crashes in a row that a record must survive
 	if least := crashes * (o.leaseOf(o.receipts) + o.receipts.Timeout); o.stream.MaxAge < least {
 		t.Errorf("MaximumRecordAge is %v; %d crashes and their leases take %v", o.stream.MaxAge, crashes, least)
 	}
 }
 
-// Hours to mend what is down, but not a day of payments behind one record that never
-// succeeds; and what was given up can still be read from the stream for longer than
-// that, over a night, since the dead-letter queue is told no more than where it is.
+// The maximum age gives operators hours to repair a failure, but a record that always fails does
+// not delay payments for a day. The dead-letter queue gets only the position of a record that was
+// given up, so the record must stay readable in the stream for at least 12 more hours.
 func TestOutbox_RecordAgeLeavesTimeToMendAndTimeToRead(t *testing.T) {
 	o := deployedOutbox(t)
 	if o.stream.MaxAge < 4*time.Hour || o.stream.MaxAge > 8*time.Hour {
@@ -152,8 +152,8 @@ func TestOutbox_RecordAgeLeavesTimeToMendAndTimeToRead(t *testing.T) {
 	}
 }
 
-// A batch gets so much time that none of its records is cut off: a send and a
-// transaction each, and the lock before them.
+// The function's timeout allows at least 400 ms for each record of a batch: to acquire the
+// record, to send a message, and to commit a transaction.
 func TestOutbox_BatchFitsIntoItsInvocation(t *testing.T) {
 	o := deployedOutbox(t)
 	if each := o.receipts.Timeout / time.Duration(o.stream.BatchSize); each < 400*time.Millisecond {
@@ -164,17 +164,17 @@ func TestOutbox_BatchFitsIntoItsInvocation(t *testing.T) {
 	}
 }
 
-// V2: a message whose handler kills the process is received as often as the queue
-// allows, and everything in its batches with it.
+// A message whose handler kills the process is received as often as the queue allows, and all
+// messages in the same batch are received again with it. So a batch has one message.
 func TestV2_MessageThatKillsTakesNoOtherAlong(t *testing.T) {
 	if n := deployedOutbox(t).queue.BatchSize; n != 1 {
 		t.Errorf("BatchSize is %d: a crash costs %d neighbours a delivery, and SQS bisects nothing", n, n-1)
 	}
 }
 
-// L5, V2: a message that comes back does not find the lease of the attempt that died
-// on it, which would cost a receive for nothing. Six times the timeout is AWS's advice
-// (AWS Lambda, "Creating and configuring an Amazon SQS event source mapping").
+// The visibility timeout is longer than the lease of a dead attempt. Otherwise a redelivery could
+// find the lease still running, and would use up a receive for nothing. AWS advises six times the
+// function's timeout (AWS Lambda, "Creating and configuring an Amazon SQS event source mapping").
 func TestV2_RedeliveryNeverMeetsALiveLease(t *testing.T) {
 	o := deployedOutbox(t)
 	q := o.named(t, "NotificationsQueue")
@@ -189,8 +189,8 @@ func TestV2_RedeliveryNeverMeetsALiveLease(t *testing.T) {
 	}
 }
 
-// Five is AWS's advice (the same page). Each delivery counts that finds the message in
-// progress, or the table out of reach.
+// AWS advises a maxReceiveCount of at least 5 (on the same page). A delivery also counts if it
+// finds the message in progress or can't reach the table.
 func TestV2_MessageHasEnoughDeliveries(t *testing.T) {
 	o := deployedOutbox(t)
 	q, dead := o.named(t, "NotificationsQueue"), o.named(t, "NotificationsDeadQueue")
@@ -205,9 +205,9 @@ func TestV2_MessageHasEnoughDeliveries(t *testing.T) {
 	}
 }
 
-// A dead letter stays as long as SQS lets it (14 days: Amazon SQS, "Amazon SQS message
-// quotas"), and longer than a message that is not one. The queue itself keeps messages
-// over a long weekend in which the function doesn't start.
+// A dead-letter queue keeps messages for the maximum of 14 days (Amazon SQS, "Amazon SQS message
+// quotas"), which is longer than the source keeps them. The queue itself keeps messages for four
+// days, so that they survive a long weekend in which the function fails.
 func TestOutbox_DeadLettersOutliveTheirQueue(t *testing.T) {
 	o := deployedOutbox(t)
 	const day, most = 24 * time.Hour, 14 * 24 * time.Hour

@@ -9,7 +9,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// withParameter is a template whose function has a parameter's value in its name and in two variables.
+// withParameter returns a template whose function uses the value of a parameter in its name and
+// in two variables.
 func withParameter(parameter string) string {
 	return "Parameters:\n  P: " + parameter + `
 Resources:
@@ -60,7 +61,8 @@ Resources:
 	}
 }
 
-// The value of this type is a name in Parameter Store, and that is all that CloudFormation's Ref returns.
+// The value of this type is the name of a parameter in Parameter Store, and !Ref returns that
+// name, not the stored value.
 func TestD1_ANameInTheParameterStoreIsAValueOfItsOwn(t *testing.T) {
 	text := withParameter("{Type: 'AWS::SSM::Parameter::Name', Default: table}")
 	for want, given := range map[string]map[string]string{"table": nil, "other": {"P": "other"}} {

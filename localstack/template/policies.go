@@ -207,8 +207,8 @@ func references(n *node) []string {
 	return all
 }
 
-// known evaluates a value that a local run can do without. If only AWS knows the value, why says
-// so.
+// known evaluates a value that a local run can do without. If the value is not known here, why is
+// the reason; otherwise why is empty.
 func (r *reader) known(n *node) (value *node, why string) {
 	why = r.optional(func() (err error) {
 		value, err = r.value(n)
@@ -217,8 +217,9 @@ func (r *reader) known(n *node) (value *node, why string) {
 	return value, why
 }
 
-// optional calls evaluate for a value that a local run can do without. It returns the error of
-// evaluate as a text. A missing parameter is such an error, and does not make Read fail.
+// optional calls evaluate for a value that a local run can do without. It returns the text of the
+// error of evaluate, or "" if there is none. A missing parameter or dynamic reference counts as
+// such an error, and does not make Read fail.
 func (r *reader) optional(evaluate func() error) (why string) {
 	before := r.missing
 	err := evaluate()
@@ -274,7 +275,8 @@ func (r *reader) isNoValue(n *node) bool {
 	return n.kind == noValue || n.kind == call && n.fn == "Ref" && n.arg.text == "AWS::NoValue"
 }
 
-// nameOf returns a text in a mapping, or "" if there is none.
+// nameOf returns the text of the field key of n. It returns "" if there is no such field or if
+// its value is not known here.
 func (r *reader) nameOf(n *node, key string) string {
 	field := n.field(key)
 	if field == nil {
@@ -287,7 +289,7 @@ func (r *reader) nameOf(n *node, key string) string {
 	return value.text
 }
 
-// names reports whether a list of the names of roles has this name.
+// names reports whether roles, a list of role names, contains name.
 func (r *reader) names(roles *node, name string) bool {
 	for _, entry := range r.entries(roles) {
 		if value, why := r.known(entry); why == "" && value.text == name {

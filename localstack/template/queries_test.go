@@ -74,7 +74,7 @@ func logged(t *testing.T) map[string]bool {
 	t.Helper()
 	fields := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?:^|\s)([a-zA-Z]+)=`).FindAllStringSubmatch(functionLog(t), -1) {
-		fields[m[1]] = true // the text and the JSON format have the same
+		fields[m[1]] = true // the text format and the JSON format have the same fields
 	}
 	return fields
 }
@@ -140,8 +140,8 @@ func measured(t *testing.T) map[string]bool {
 	return fields
 }
 
-// Words of the query language (Amazon CloudWatch Logs, "CloudWatch Logs Insights
-// language query syntax") that these queries use. Any other word is a field.
+// words are the keywords and functions of the query language that these queries use (Amazon
+// CloudWatch Logs, "CloudWatch Logs Insights language query syntax"). Any other word is a field.
 var words = []string{"filter", "fields", "stats", "sort", "limit", "parse", "by", "as", "in", "and", "asc", "desc",
 	"ispresent", "count", "earliest", "latest"}
 
@@ -176,9 +176,8 @@ func TestFieldsOf_AreFound(t *testing.T) {
 	}
 }
 
-// O1: a query that names a field that no line has finds nothing, without a word. Of the
-// two kinds of lines, a query is about one: where it asks for the one, the fields are
-// of that.
+// A query on a field that no line has finds nothing and reports no error. There are two kinds of
+// lines, logs and metrics, and each query reads fields of only one kind.
 func TestO1_QueriesNameFieldsOfTheLog(t *testing.T) {
 	warnings, counts := logged(t), measured(t)
 	for name, q := range queries(t) {
@@ -187,7 +186,7 @@ func TestO1_QueriesNameFieldsOfTheLog(t *testing.T) {
 			t.Errorf("%s reads %q alone", name, fields)
 		}
 		var lines map[string]bool
-		switch { // what tells the two apart
+		switch { // fields that only one kind of line has
 		case slices.Contains(fields, "message"), slices.Contains(fields, "error"):
 			lines = warnings
 		case slices.Contains(fields, "service"), slices.Contains(fields, "Duration"):
@@ -213,7 +212,8 @@ func TestO1_QueriesNameFieldsOfTheLog(t *testing.T) {
 	}
 }
 
-// O1: the outcomes and the reason that queries ask for are those that there are.
+// Queries look only for texts that occur in lines: outcomes, messages and the reason for
+// throttling.
 func TestO1_QueriesAskForWhatCanBe(t *testing.T) {
 	kinds := map[string]bool{string(lambdaidem.ReasonThrottled): true, "ID": true, "HASH": true}
 	for _, m := range regexp.MustCompile(`msg="([^"]*)"|message="([^"]*)"`).FindAllStringSubmatch(functionLog(t), -1) {
@@ -232,7 +232,7 @@ func TestO1_QueriesAskForWhatCanBe(t *testing.T) {
 	}
 }
 
-// O1: the code is found in an error as it is logged.
+// The pattern of the query "errors by code" finds the code in a logged error.
 func TestO1_ErrorsByCodeFindsTheCode(t *testing.T) {
 	m := regexp.MustCompile(`parse error /(.*)/`).FindStringSubmatch(queries(t)["errors by code"].text)
 	if m == nil {

@@ -65,7 +65,8 @@ func TestD1_AMissingReferenceIsNamedWithTheWayToGiveIt(t *testing.T) {
 	}
 }
 
-// Lists and the names of other resources are values of properties too.
+// A dynamic reference is also replaced in an item of a list, and in a resource's name to which
+// another property refers.
 func TestD1_DynamicReferencesAreFoundWhereverAValueIs(t *testing.T) {
 	const text = `Resources:
   F:

@@ -144,7 +144,7 @@ func TestRole_BoundaryIsAWarning(t *testing.T) {
 	}
 }
 
-// The warning about a role comes once, however many functions have the role.
+// The warning about a role's boundary is given once, even if several functions have the role.
 func TestRole_BoundaryOfASharedRoleIsOneWarning(t *testing.T) {
 	sam, err := template.Parse("t.yaml", []byte(`Resources:
   F: {Type: AWS::Serverless::Function, Properties: {Role: !GetAtt R.Arn}}
@@ -159,7 +159,7 @@ func TestRole_BoundaryOfASharedRoleIsOneWarning(t *testing.T) {
 	}
 }
 
-// A statement's place is that of its line in the template.
+// The position of a statement is that of its line in the template.
 func TestRole_StatementsHaveTheirPlace(t *testing.T) {
 	sam, err := template.Read("../../template.yaml", template.Options{Parameters: map[string]string{"JwtIssuer": "https://i.example.com", "JwtAudience": "a"}})
 	if err != nil {

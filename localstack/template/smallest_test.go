@@ -9,9 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// O1: the alarms that docs/metrics.md has for copying are on metrics that a guard
-// writes, have the thresholds of the template's alarms of the same names, and a row in
-// the runbook.
+// The alarms that docs/metrics.md shows for copying read metrics that a guard writes, have the
+// thresholds of the template's alarms of the same names, and are listed in the runbook.
 func TestO1_TheSmallestSetOfAlarmsIsTheTemplates(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
 	if err != nil {
@@ -59,8 +58,8 @@ func TestO1_TheSmallestSetOfAlarmsIsTheTemplates(t *testing.T) {
 	}
 }
 
-// The page's alarm on several functions adds up what the alarm on one function counts, and
-// has its threshold.
+// The alarm on several functions in docs/metrics.md adds up the metric that the template's alarm
+// of the same name reads, and has the same threshold.
 func TestO1_TheAlarmOnSeveralFunctionsIsTheTemplates(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
 	if err != nil {

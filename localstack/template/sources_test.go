@@ -140,7 +140,8 @@ func TestD1_SourcesThatAreNotEmulatedAreNamed(t *testing.T) {
 	}
 }
 
-// A source that is wrong is refused where it stands. It is not one that only AWS knows.
+// A wrong reference is an error with its position. It is not treated as a source that only AWS
+// knows.
 func TestSource_AWrongReferenceIsRefusedWithItsLine(t *testing.T) {
 	for name, c := range map[string]struct{ event, want string }{
 		"no such queue":       {"{Type: SQS, Properties: {Queue: !GetAtt Nope.Arn}}", "Nope is not a resource"},
@@ -173,7 +174,7 @@ func TestSource_AMappingOfItsOwnIsRefused(t *testing.T) {
 	}
 }
 
-// Another name stands wherever the template's would.
+// Rename changes a name everywhere: in the resource, in ARNs and in URLs.
 func TestRename_EverywhereAtOnce(t *testing.T) {
 	sam, err := template.Parse("t.yaml", []byte(`
 Resources:
@@ -207,7 +208,7 @@ Resources:
 	}
 }
 
-// A filter is no reason to stop: the function gets more than it would.
+// A filter is only a warning: without it, the function receives more messages than on AWS.
 func TestSource_AFilterIsAWarning(t *testing.T) {
 	sam, err := template.Parse("t.yaml", []byte(`
 Resources:
@@ -229,7 +230,7 @@ Resources:
 	}
 }
 
-// An API has no name of its own: a function's route still finds it.
+// Rename does not change the logical ID by which a function's event refers to its API.
 func TestRename_LeavesAPIsAlone(t *testing.T) {
 	for event, api := range map[string]string{"{Type: HttpApi, Properties: {ApiId: !Ref Shop, Method: post, Path: /a}}": "AWS::Serverless::HttpApi",
 		"{Type: Api, Properties: {RestApiId: !Ref Shop, Method: post, Path: /a}}": "AWS::Serverless::Api"} {
@@ -263,8 +264,8 @@ func TestQueueName(t *testing.T) {
 	}
 }
 
-// A local run emulates no other event sources. It does not fail because of them: what it
-// starts says that they are not emulated.
+// Other event sources are not an error. They are listed in OtherEvents, so that the emulator can
+// report that it does not emulate them.
 func TestSources_OthersAreNamed(t *testing.T) {
 	var events strings.Builder
 	var want []string

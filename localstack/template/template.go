@@ -203,7 +203,8 @@ func parse(data []byte, options Options) (*Template, error) {
 	}
 	t := &Template{Region: options.Region, AccountID: options.AccountID}
 	for _, logicalID := range resources.keys {
-		// The suffix covers the types that replacements refuses in favor of a table.
+		// The suffix also selects the types of tables in replacements, so that they are refused
+		// here too.
 		if options.tablesOnly && !strings.HasSuffix(typeOf(resources.fields[logicalID]), "Table") {
 			continue
 		}

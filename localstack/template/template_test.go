@@ -64,7 +64,7 @@ func TestD1_ReadsWhatALocalRunNeeds(t *testing.T) {
 			}},
 		}},
 	}
-	// The globals' authorizer needs a definition on the implicit API too.
+	// The default authorizer comes from Globals, so the implicit API has it too.
 	want.Functions[1].Routes[0].Authorizer = jwt
 	roles := cmpopts.IgnoreFields(template.Function{}, "Role") // see TestRole
 	if diff := cmp.Diff(want, got, roles); diff != "" {
@@ -88,8 +88,8 @@ func TestD1_ParametersOverrideDefaults(t *testing.T) {
 	}
 }
 
-// The project's own template must be readable without any parameter: what has
-// no default there is of no use in a local run.
+// The project's own template can be read without values for its parameters, so that a local run
+// needs none.
 func TestD1_ReadsTheProjectsTemplate(t *testing.T) {
 	got, err := template.Read(filepath.Join("..", "..", "template.yaml"), template.Options{})
 	if err != nil {
@@ -189,7 +189,7 @@ func TestD1_UnknownParameterAndMissingFileAreErrors(t *testing.T) {
 	}
 }
 
-// A caller can tell which value it has to ask for.
+// The error tells a caller which value is missing.
 func TestD1_AMissingValueIsNamedForTheCaller(t *testing.T) {
 	for _, test := range []struct {
 		name, yaml string
@@ -210,7 +210,7 @@ func TestD1_AMissingValueIsNamedForTheCaller(t *testing.T) {
 	}
 }
 
-// One run names every value that it wants, each once and with its place.
+// One error names all missing values, each once and with its position.
 func TestD1_AllMissingValuesAreNamedAtOnce(t *testing.T) {
 	_, err := template.Parse("t.yaml", []byte(`
 Parameters:

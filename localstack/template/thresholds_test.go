@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// thresholdRow is an alarm's row in the table of docs/metrics.md.
+// thresholdRow returns the row that an alarm must have in the table of docs/metrics.md.
 func thresholdRow(t *testing.T, name string, r resource) string {
 	t.Helper()
 	in, expression := inputs(t, name, r)
@@ -35,7 +35,8 @@ func thresholdRow(t *testing.T, name string, r resource) string {
 	return fmt.Sprintf("| %s | `%s` | %s %s %v | %v of %v × %s s | %s |", name, what, how, operator, p["Threshold"], points, p["EvaluationPeriods"], in[0].period, missing)
 }
 
-// D2: one table has every alarm of the template with its threshold, and nothing else.
+// The table in docs/metrics.md has a row for every alarm of the template, with its threshold, and
+// no other row.
 func TestD2_TheTableOfThresholdsIsTheTemplates(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
 	if err != nil {

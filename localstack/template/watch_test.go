@@ -15,7 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// nesting returns the template that nests watch.yaml, and watch.yaml.
+// nesting returns the test template that nests watch.yaml, and watch.yaml itself.
 func nesting(t *testing.T) (parent, watch document) {
 	t.Helper()
 	parent, err := readDocument("watch/testdata/template.yaml", nil)
@@ -29,8 +29,8 @@ func nesting(t *testing.T) (parent, watch document) {
 	return parent, watch
 }
 
-// D2: two parameters are required, and a template that nests watch.yaml with them has all that
-// the function needs: the table that the store wants, and a topic.
+// watch.yaml requires two parameters: the topic and the table. The test template passes both, and
+// its table has the properties that the store needs.
 func TestD2_TheWatchNeedsTwoParameters(t *testing.T) {
 	parent, watch := nesting(t)
 	var required []string
@@ -65,8 +65,8 @@ func keyed(table resource) map[string]any {
 	return all
 }
 
-// D1: a local run of a template that nests watch.yaml goes without the function, and reads the
-// table.
+// A local run of a template that nests watch.yaml reads the template's table and ignores the
+// nested function.
 func TestD1_ATemplateThatNestsTheWatchRuns(t *testing.T) {
 	got, err := template.Read(filepath.Join("..", "..", "watch", "testdata", "template.yaml"), template.Options{})
 	if err != nil {
@@ -77,11 +77,12 @@ func TestD1_ATemplateThatNestsTheWatchRuns(t *testing.T) {
 	}
 }
 
-// O2: the alarms of watch.yaml are those that template.yaml has on its own watch, and each
+// The alarms of watch.yaml equal those of template.yaml on its own watch, and each of them
 // notifies the topic.
 func TestO2_TheNestedWatchsAlarmsAreTheSamples(t *testing.T) {
 	_, watch := nesting(t)
-	// What watch.yaml writes for template.yaml's values.
+	// same replaces the expressions of watch.yaml by those that template.yaml has in the same
+	// places.
 	same := strings.NewReplacer("[HasService Service WatchFunction]", "AWS::StackName", ":LeaseIndex ", ":leases ", "https://github.com/lambdaidem/toolkit/blob/main/", "")
 	want, got := map[string]string{}, map[string]string{}
 	for name, r := range deployedResources(t) {
@@ -111,8 +112,8 @@ func TestO2_TheNestedWatchsAlarmsAreTheSamples(t *testing.T) {
 	}
 }
 
-// S1: the role of the nested watch allows what template.yaml's does, on the table and the index of
-// the parameters.
+// The role in watch.yaml allows the same actions as the role of the watch in template.yaml, on
+// the table and index of the parameters.
 func TestS1_TheNestedWatchMayDoWhatTheSampleMay(t *testing.T) {
 	_, watch := nesting(t)
 	table := "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${IdempotencyTable}"
@@ -126,8 +127,8 @@ func TestS1_TheNestedWatchMayDoWhatTheSampleMay(t *testing.T) {
 	}
 }
 
-// O2: the nested function runs as template.yaml's does, and reads the variables that watch.Main
-// reads.
+// The function in watch.yaml has the same settings as the watch in template.yaml, and sets the
+// variables that watch.Main reads.
 func TestO2_TheNestedWatchRunsAsTheSampleDoes(t *testing.T) {
 	_, watch := nesting(t)
 	nested, sample := watch.Resources["WatchFunction"].Properties, deployedResources(t)["WatchFunction"].Properties
