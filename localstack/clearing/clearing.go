@@ -1,17 +1,17 @@
-// Package clearing is an outside service to try retries on: a clearing house that
-// transfers have to be told to, in another system than the database. Nothing that
-// it did can be undone, and it can be slow, fail, or do its work and lose the
-// answer. It honours Idempotency-Key: a key has one effect, and one answer.
+// Package clearing emulates an outside service for tests of retries: a clearing house that must
+// be told about transfers. It is separate from the database, so its effects can't be part of a
+// transaction, and they can't be undone. It can be slow, fail, or lose its answer after the
+// effect. It honors Idempotency-Key: each key has one effect and one answer.
 //
 //	POST /clearings   Idempotency-Key: K   {"transfer":"tra_…","amount":1250,"currency":"EUR","reference":"rent"}
 //	201 {"id":"clr_1"}    422 {"reason":"…"}    503
 //
-// As the sandboxes of card networks do, it takes orders by the text of the
-// reference, words apart by spaces:
+// Words in the order's reference, separated by spaces, set the behavior for that order, as in the
+// sandboxes of card networks:
 //
-//	delay=1500   answers when so many milliseconds have passed since its effect
-//	fail=2       answers 503 to the first two calls of a key, without an effect
-//	lose=1       has its effect, and cuts the connection of the first call
+//	delay=1500   answers no earlier than 1,500 milliseconds after the effect
+//	fail=2       answers 503 to the first two calls with a key, without an effect
+//	lose=1       has the effect, but closes the connection of the first call without an answer
 //	refuse       answers 422
 package clearing
 
@@ -25,9 +25,9 @@ import (
 // Effect is what the service did for one key.
 type Effect struct {
 	Key      string
-	Transfer string // the ID that it was told
+	Transfer string // ID of the transfer, from the order
 	Amount   int64
-	Calls    int // with that key, those that failed too
+	Calls    int // number of calls with the key, including failed calls
 	Refused  bool
 }
 
@@ -59,10 +59,10 @@ func Start() (*Service, error) {
 // URL returns the service's base URL.
 func (s *Service) URL() string { return s.outside.URL() }
 
-// Close cuts every connection.
+// Close stops the service and closes every connection.
 func (s *Service) Close() error { return s.outside.Close() }
 
-// Effects returns what the service did, by key.
+// Effects returns the effects by key.
 func (s *Service) Effects() map[string]Effect {
 	all := map[string]Effect{}
 	for key, done := range s.outside.Done() {
@@ -71,6 +71,6 @@ func (s *Service) Effects() map[string]Effect {
 	return all
 }
 
-// Misuses returns the calls that no careful client makes: without a key, or with one
-// for two orders.
+// Misuses describes the calls that a correct client never makes: without a key, without a valid
+// order, or with one key for two orders.
 func (s *Service) Misuses() []string { return s.outside.Misuses() }

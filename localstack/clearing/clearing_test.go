@@ -11,7 +11,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/clearing"
 )
 
-// client calls a service of one test.
+// client is a client for the service of one test.
 type client struct{ *clearing.Service }
 
 func start(t *testing.T) client {
@@ -28,7 +28,7 @@ func start(t *testing.T) client {
 	return client{s}
 }
 
-// clear sends an order; status 0: the connection was cut.
+// clear sends an order. It returns status 0 if the connection was closed without an answer.
 func (c client) clear(t *testing.T, key, reference string) (status int, body string) {
 	t.Helper()
 	order := fmt.Sprintf(`{"transfer":"tra_1","amount":5,"currency":"EUR","reference":%q}`, reference)

@@ -1,17 +1,17 @@
-// Package mailer is an outside service to try retries on: one that sends mails to
-// payers, which can't be called back. It honours Idempotency-Key: a key has one mail,
-// and one answer.
+// Package mailer emulates an outside service for tests of retries: a service that sends mails to
+// payers. Mails can't be recalled. The service honors Idempotency-Key: each key has one mail and
+// one answer.
 //
 //	POST /mails   Idempotency-Key: K   {"to":"…","payment":"pay_…","amount":1250,"currency":"EUR","reference":"rent"}
 //	201 {"id":"mail_1"}    422 {"reason":"…"}    503
 //
-// It takes orders by the text of the reference, as package clearing does, each with
-// mail- before it, since other parts on the payment's way read that text too:
+// Words in the payment's reference set the behavior for that mail, as in package clearing. They
+// begin with mail-, because other services also read the reference:
 //
-//	mail-delay=1500   answers when so many milliseconds have passed since its effect
-//	mail-fails=2      answers 503 to the first two calls of a key, without an effect
-//	mail-loses=1      has its effect, and cuts the connection of the first call
-//	mail-refuses      answers 422, and sends nothing
+//	mail-delay=1500   answers no earlier than 1,500 milliseconds after the effect
+//	mail-fails=2      answers 503 to the first two calls with a key, without an effect
+//	mail-loses=1      has the effect, but closes the connection of the first call without an answer
+//	mail-refuses      answers 422, and sends no mail
 package mailer
 
 import (
@@ -24,11 +24,11 @@ import (
 // Effect is what the service did for one key.
 type Effect struct {
 	Key     string
-	To      string // as it was told
+	To      string // recipient, from the order
 	Payment string
 	Amount  int64
-	Calls   int  // with that key, those that failed too
-	Refused bool // by 422: no mail was sent
+	Calls   int  // number of calls with the key, including failed calls
+	Refused bool // answered with 422; no mail was sent
 }
 
 // Service is a running service.
@@ -60,10 +60,10 @@ func Start() (*Service, error) {
 // URL returns the service's base URL.
 func (s *Service) URL() string { return s.outside.URL() }
 
-// Close cuts every connection.
+// Close stops the service and closes every connection.
 func (s *Service) Close() error { return s.outside.Close() }
 
-// Effects returns what the service did, by key.
+// Effects returns the effects by key.
 func (s *Service) Effects() map[string]Effect {
 	all := map[string]Effect{}
 	for key, done := range s.outside.Done() {
@@ -72,9 +72,9 @@ func (s *Service) Effects() map[string]Effect {
 	return all
 }
 
-// Calls counts the calls by key, those too that had no effect.
+// Calls returns the number of calls by key, including calls without an effect.
 func (s *Service) Calls() map[string]int { return s.outside.Calls() }
 
-// Misuses returns the calls that no careful client makes: without a key, or with one
-// for two mails.
+// Misuses describes the calls that a correct client never makes: without a key, without a valid
+// order, or with one key for two mails.
 func (s *Service) Misuses() []string { return s.outside.Misuses() }

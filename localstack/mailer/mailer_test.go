@@ -25,7 +25,8 @@ func start(t *testing.T) *mailer.Service {
 	return s
 }
 
-// post asks for a mail; status 0: the connection was cut.
+// post sends an order for a mail. It returns status 0 if the connection was closed without an
+// answer.
 func post(t *testing.T, s *mailer.Service, key, reference string) (status int, body string) {
 	t.Helper()
 	order := fmt.Sprintf(`{"to":"alice","payment":"pay_1","amount":5,"currency":"EUR","reference":%q}`, reference)
@@ -71,7 +72,7 @@ func TestReferenceTellsHowToBehave(t *testing.T) {
 		"rent mail-loses=2":                      {[]int{0, 0, 201}, false},
 		"mail-refuses mail-fails=1":              {[]int{503, 422, 422}, true},
 		"mail-fails=-1 mail-delay= mail-delay=x": {[]int{201}, false},
-		"receipt-fails=1 fails=1 fail=1 refuse":  {[]int{201}, false}, // for others
+		"receipt-fails=1 fails=1 fail=1 refuse":  {[]int{201}, false}, // words without the prefix mail- are for other services
 	} {
 		s := start(t)
 		for call, status := range want.statuses {
@@ -96,8 +97,8 @@ func TestCallsCountThoseWithoutEffectToo(t *testing.T) {
 	}
 }
 
-// The first call's answer is due when its effect is so old; a second one that comes
-// then has nothing to wait for.
+// The first answer comes 200 ms after the effect. A later call with the key has nothing left to
+// wait for.
 func TestSlowAnswerComesAfterTheEffect(t *testing.T) {
 	s := start(t)
 	for _, least := range []time.Duration{200 * time.Millisecond, 0} {

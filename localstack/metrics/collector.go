@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// Collector takes documents out of a log, and adds up what they say. The zero value
-// is ready; it is safe for concurrent use.
+// Collector extracts documents from logs and adds up their metrics. The zero value is ready for
+// use. A Collector is safe for concurrent use.
 type Collector struct {
 	mu    sync.Mutex
 	since Totals
 }
 
-// Take returns what came since the last Take.
+// Take returns the totals of the documents since the last call of Take, or since the beginning.
 func (c *Collector) Take() *Totals {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -24,11 +24,11 @@ func (c *Collector) Take() *Totals {
 	return &taken
 }
 
-// Log returns a writer for functions' logs, whole lines at a time: documents are
-// collected, and everything else goes on to w. What stands before a document's first
-// brace, such as the name of the function that wrote it, is not read. A line that is
-// meant to be a document, but that CloudWatch would refuse, goes on with the reason
-// before it. With keep the documents go on too.
+// Log returns a writer for the logs of functions. Each Write must contain whole lines. The writer
+// collects the documents and writes all other lines to w. It ignores text before the first brace
+// of a line, such as the name of the function that wrote it. Before a line that is meant to be a
+// document but that CloudWatch would refuse, it writes a line with the reason to w. If keep is
+// true, it writes documents to w too.
 func (c *Collector) Log(w io.Writer, keep bool) io.Writer {
 	return &logWriter{c, w, keep}
 }
@@ -64,7 +64,7 @@ func (l *logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// splitPrefix cuts what a log has put before a JSON object.
+// splitPrefix splits a line at its first brace. body is nil if the line has none.
 func splitPrefix(line []byte) (prefix, body []byte) {
 	brace := bytes.IndexByte(line, '{')
 	if brace < 0 {

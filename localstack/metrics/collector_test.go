@@ -46,8 +46,8 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }
 
-// A log that can't be written is said, and costs no metric; where nothing is to be
-// written, nothing can fail.
+// Write returns the error of the underlying writer, but the metrics are still collected. If a
+// Write contains only documents, nothing is written, so nothing can fail.
 func TestLog_ThatCannotBeWritten(t *testing.T) {
 	var c metrics.Collector
 	if _, err := fmt.Fprintf(c.Log(broken{}, false), "%s\nhello\n", good); err == nil {
@@ -61,7 +61,7 @@ func TestLog_ThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Functions write while summaries are made.
+// Take may be called while functions write.
 func TestCollector_Concurrently(t *testing.T) {
 	var c metrics.Collector
 	var total metrics.Totals

@@ -14,19 +14,19 @@ import (
 // The limits of "Specification: Embedded metric format", and of MetricDatum and
 // Dimension in the Amazon CloudWatch API Reference.
 const (
-	maxMetrics    = 100  // of a directive
-	maxValues     = 100  // of a metric
-	maxDimensions = 30   // of a set
+	maxMetrics    = 100  // metrics in a directive
+	maxValues     = 100  // values of a metric
+	maxDimensions = 30   // dimensions in a set
 	maxName       = 1024 // bytes of a metric's name
 	maxLabel      = 255  // bytes of a namespace, and of a dimension's name
 	maxValue      = 1024 // bytes of a dimension's value
 )
 
-// maxMagnitude is the largest number that CloudWatch takes, and its negative the
-// smallest.
+// maxMagnitude is the largest number that CloudWatch accepts, and -maxMagnitude is the smallest.
 var maxMagnitude = math.Ldexp(1, 360)
 
-// directive says which metrics a document has, and under which dimensions.
+// directive is an entry of CloudWatchMetrics: metrics, and the sets of dimensions for each of
+// them.
 type directive struct {
 	namespace string
 	sets      [][]string
@@ -50,7 +50,8 @@ func directiveOf(o object) (directive, error) {
 	return d, err
 }
 
-// read adds what a directive says to the document.
+// read appends the directive's data to doc.Data, and deletes the values of its metrics from
+// doc.Members. It returns an error if CloudWatch would refuse the directive.
 func (d directive) read(root object, at time.Time, doc *Document) error {
 	switch {
 	case !printable(d.namespace, maxLabel) || strings.HasPrefix(d.namespace, ":"):
@@ -83,7 +84,8 @@ func (d directive) read(root object, at time.Time, doc *Document) error {
 	return nil
 }
 
-// dimensions returns the values of a set's dimensions.
+// dimensions returns the values of the dimensions with these names. It returns an error if the
+// document lacks a value or if CloudWatch would refuse the set.
 func dimensions(root object, names []string) (map[string]string, error) {
 	if len(names) > maxDimensions {
 		return nil, fmt.Errorf("a set has %d dimensions; it may have %d", len(names), maxDimensions)
@@ -102,13 +104,14 @@ func dimensions(root object, names []string) (map[string]string, error) {
 	return set, nil
 }
 
-// printable tells whether a text has 1 to most bytes, all of them printable ASCII and
-// not all of them spaces.
+// printable reports whether a text has at most the given number of bytes, all of them printable
+// ASCII, and at least one that is not a space.
 func printable(text string, most int) bool {
 	return len(text) <= most && strings.TrimSpace(text) != "" && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// values returns a metric's: a number, or a list of them.
+// values returns the values of a metric. The document has a number or a list of numbers. values
+// returns an error if CloudWatch would refuse the metric.
 func (m definition) values(root object) ([]float64, error) {
 	raw, there := root[m.name]
 	switch {
@@ -124,7 +127,7 @@ func (m definition) values(root object) ([]float64, error) {
 	if !bytes.HasPrefix(raw, []byte("[")) {
 		raw = slices.Concat([]byte("["), raw, []byte("]"))
 	}
-	var numbers []*float64 // null is none
+	var numbers []*float64 // pointers, to detect null
 	if err := json.Unmarshal(raw, &numbers); err != nil || slices.Contains(numbers, nil) {
 		return nil, errors.New("its value is neither a number nor a list of numbers")
 	}
@@ -140,7 +143,7 @@ func (m definition) values(root object) ([]float64, error) {
 	return values, nil
 }
 
-// units are CloudWatch's: StandardUnit of MetricDatum.
+// units are the units that CloudWatch accepts (Amazon CloudWatch API Reference, MetricDatum).
 var units = func() []string {
 	all := []string{"None", "Count", "Percent", "Seconds", "Microseconds", "Milliseconds", "Count/Second"}
 	for _, per := range []string{"", "/Second"} {

@@ -1,8 +1,8 @@
-// Package metrics reads what functions write in CloudWatch's embedded metric format
-// (Amazon CloudWatch, "Specification: Embedded metric format"), as CloudWatch Logs
-// would, for runs on this machine.
+// Package metrics reads the metrics that functions write to their logs in CloudWatch's embedded
+// metric format (Amazon CloudWatch, "Specification: Embedded metric format"). It interprets them
+// as CloudWatch Logs would, for local runs.
 //
-// [Parse] makes data of one line, whoever wrote it: any namespace, dimensions and
-// metrics. [Collector] takes the lines out of a function's log and keeps their data;
-// [Summary] says in one line what a guard's metrics tell of them.
+// [Parse] reads one line, with any namespace, dimensions and metrics. [Collector] removes such
+// lines from a function's log and adds up their values. [Summary] describes the metrics of guards
+// in one line.
 package metrics

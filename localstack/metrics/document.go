@@ -9,32 +9,32 @@ import (
 	"time"
 )
 
-// Datum is what a document says of one metric, under one set of dimensions.
+// Datum has the values of one metric in a document, for one set of dimensions.
 type Datum struct {
 	Namespace  string
 	Name       string
-	Unit       string            // "None" where the document gives none
-	Dimensions map[string]string // by their names; empty: the metric has none
+	Unit       string            // "None" if the document gives no unit
+	Dimensions map[string]string // values by name; empty if the metric has no dimensions
 	Values     []float64         // never empty
 	Time       time.Time
 }
 
 // Document is a line in the embedded metric format.
 type Document struct {
-	// Data are those of each directive, of each of its metrics, under each set of
+	// Data has one element for each directive, each of its metrics and each of its sets of
 	// dimensions, in the document's order.
 	Data []Datum
-	// Members are those that are neither metadata nor a metric's value: dimensions, and
-	// what else the document has for readers of the log.
+	// Members are the other members of the document: dimensions, and fields for readers of the
+	// log. It has neither metadata nor values of metrics.
 	Members map[string]json.RawMessage
 }
 
-// ErrNoDocument says that a line is no document, and does not mean to be one.
+// ErrNoDocument means that a line is not a document and is not meant to be one.
 var ErrNoDocument = errors.New("it has no metadata of the embedded metric format")
 
-// Parse reads one line, with or without its end. The error is [ErrNoDocument] for a
-// line that has nothing to do with metrics; any other says why CloudWatch would make
-// no metric of the line, though it is meant to be a document.
+// Parse reads one line, with or without the line ending. It returns [ErrNoDocument] if the line
+// has no metadata of the format. Any other error says why CloudWatch would extract no metrics
+// from the document.
 func Parse(line []byte) (Document, error) {
 	var root object
 	if !bytes.Contains(line, []byte(`"_aws"`)) || json.Unmarshal(line, &root) != nil {
@@ -42,7 +42,7 @@ func Parse(line []byte) (Document, error) {
 	}
 	var meta object
 	if json.Unmarshal(root["_aws"], &meta) != nil || meta["CloudWatchMetrics"] == nil {
-		return Document{}, ErrNoDocument // others may have a use for _aws
+		return Document{}, ErrNoDocument // other programs may use the name _aws
 	}
 	var ms *int64
 	if err := meta.get("Timestamp", &ms); err != nil || ms == nil {
@@ -66,11 +66,12 @@ func Parse(line []byte) (Document, error) {
 	return doc, nil
 }
 
-// object is a JSON object. Its members' names count by their case, which they would
-// not in a Go struct.
+// object is a JSON object. It is a map because CloudWatch matches names exactly, whereas decoding
+// into a struct ignores case.
 type object map[string]json.RawMessage
 
-// get reads a member, and nothing if it is not there.
+// get decodes a member into v. If there is no such member, get leaves v unchanged and returns
+// nil.
 func (o object) get(name string, v any) error {
 	raw, there := o[name]
 	if !there {

@@ -15,8 +15,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/metrics"
 )
 
-// rich has all that a document can have: several directives and sets, a set without
-// dimensions, several values, no unit, a resolution, and members for readers of logs.
+// rich is a document with all features of the format: several directives and sets, a set without
+// dimensions, several values, a metric without a unit, a resolution, and other members.
 const rich = `{"_aws":{"Timestamp":1767319445678,"LogGroupName":"g","CloudWatchMetrics":[` +
 	`{"Namespace":"shop","Dimensions":[["service","function"],[]],"Metrics":[{"Name":"Time","Unit":"Milliseconds","StorageResolution":1},{"Name":"Odd name"}]},` +
 	`{"Namespace":"other#:x","Dimensions":[["service"]],"Metrics":[{"Name":"Bytes","Unit":"Kilobytes/Second"}]}]},` +
@@ -60,7 +60,7 @@ func TestParse_WhatHasNothingToDoWithMetrics(t *testing.T) {
 
 const good = `{"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"N","Dimensions":[["service"]],"Metrics":[{"Name":"New","Unit":"Count","StorageResolution":60}]}]},"service":"s","New":1}`
 
-// times is a text that many times over.
+// times returns text repeated n times.
 func times(n int, text string) string { return strings.Repeat(text, n) }
 
 func TestParse_WhatCloudWatchRefuses(t *testing.T) {
@@ -151,7 +151,7 @@ func TestParse_LimitsAreTaken(t *testing.T) {
 	}
 }
 
-// The units of MetricDatum (Amazon CloudWatch API Reference).
+// The units are those of MetricDatum (Amazon CloudWatch API Reference).
 func TestParse_UnitsAreCloudWatchs(t *testing.T) {
 	const all = "Seconds Microseconds Milliseconds Bytes Kilobytes Megabytes Gigabytes Terabytes Bits Kilobits Megabits Gigabits Terabits Percent Count " +
 		"Bytes/Second Kilobytes/Second Megabytes/Second Gigabytes/Second Terabytes/Second Bits/Second Kilobits/Second Megabits/Second Gigabits/Second Terabits/Second Count/Second None"
@@ -168,7 +168,7 @@ func TestParse_UnitsAreCloudWatchs(t *testing.T) {
 	}
 }
 
-// Whatever it reads, it holds what it promises of data.
+// FuzzParse checks the promises about [metrics.Datum] for any input.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(rich))
 	f.Add([]byte(good))

@@ -11,7 +11,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/metrics"
 )
 
-// What a function writes: a line for people, and lines for CloudWatch.
+// The function writes a line of text, and documents for CloudWatch.
 func Example() {
 	var seen metrics.Collector
 	log := seen.Log(os.Stdout, false)

@@ -10,17 +10,16 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/emf"
 )
 
-// The metrics of package emf, beside its counts of outcomes, that stand in a summary.
+// These metrics of package emf are part of a summary, in addition to the counts of outcomes.
 const (
-	duration      = "Duration" // one value for each call that was begun and came to an end
+	duration      = "Duration" // one value for each call that began and ended
 	storeDuration = "StoreDuration"
 )
 
-// Summary says in one line what the metrics of package emf tell: what came of the
-// calls of each function; which share of the calls that came to an end was duplicates,
-// answered from a record or told that it is in progress; how many attempts took the
-// place of one that died; and what the store took of a call at the median. It is empty
-// if there was no call.
+// Summary describes the metrics of package emf in one line. It has the number of each outcome for
+// each function, the percentage of duplicates among the calls that ended, the number of
+// takeovers, and the median of the time that a call spent in the store. A duplicate is a call
+// that was replayed or whose record was in progress. Summary returns "" if there was no call.
 func Summary(t *Totals) string {
 	byFunction := map[string][]string{}
 	var ended, duplicates, takeovers float64
@@ -60,8 +59,8 @@ func Summary(t *Totals) string {
 	return strings.Join(parts, "; ")
 }
 
-// counts tells whether a series is one of that metric by service and function, and not
-// the same values again by route, and whose it is.
+// counts reports whether s is the series of metric m for one function, and returns the function.
+// It returns false for a series by route, which repeats the same values.
 func (s *Series) counts(m emf.Metric) (function string, ok bool) {
 	function = s.Dimensions["function"]
 	return function, s.Name == m.Name && s.Unit == string(m.Unit) && len(s.Dimensions) == 2 && function != "" && s.Dimensions["service"] != ""

@@ -11,7 +11,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/metrics"
 )
 
-// observed is what a collector makes of what functions' observers write of events.
+// observed returns the totals that a collector gets if the observer of each function observes
+// these events.
 func observed(t *testing.T, events map[string][]lambdaidem.Event, optFns ...func(*emf.Options)) *metrics.Totals {
 	t.Helper()
 	var c metrics.Collector
@@ -32,8 +33,7 @@ func event(kind lambdaidem.Kind, store time.Duration) lambdaidem.Event {
 	return lambdaidem.Event{Kind: kind, Template: "POST /" + string(kind), Duration: time.Second, Store: store, Attempt: 1}
 }
 
-// O1: of what observers write, each call is told once, though its metrics are there by
-// function and by route.
+// Each call counts once, although observers write its metrics both by function and by route.
 func TestO1_SummaryTellsWhatCameOfTheCalls(t *testing.T) {
 	calls := map[string][]lambdaidem.Event{
 		"Refund": {event(lambdaidem.EventNew, 3*time.Millisecond)},
@@ -55,7 +55,7 @@ func TestO1_SummaryTellsWhatCameOfTheCalls(t *testing.T) {
 	}
 }
 
-// O1: no outcome is left out.
+// The summary includes every outcome.
 func TestO1_SummaryHasEveryOutcome(t *testing.T) {
 	for _, m := range emf.Metrics() {
 		if m.Kind == "" {

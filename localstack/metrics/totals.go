@@ -8,24 +8,25 @@ import (
 	"strings"
 )
 
-// Totals add up data. The zero value has none; it is not safe for concurrent use.
+// Totals adds up data by series. The zero value is empty and ready for use. Totals is not safe
+// for concurrent use.
 type Totals struct {
 	series map[string]*Series
 }
 
-// Series is what there was of one metric under one set of dimensions.
+// Series has the totals of one metric for one set of dimensions.
 type Series struct {
 	Namespace, Name, Unit string
 	Dimensions            map[string]string
 
-	Count int     // of values
-	Sum   float64 // of values
-	// buckets count values by their magnitude, so that a long run takes no more memory
-	// than a short one.
+	Count int     // number of values
+	Sum   float64 // sum of the values
+	// buckets has the number of values in each range of magnitudes, so that a long run needs no
+	// more memory than a short one.
 	buckets map[int]int
 }
 
-// Add adds a datum.
+// Add adds the values of a datum.
 func (t *Totals) Add(d Datum) {
 	one := Series{Namespace: d.Namespace, Name: d.Name, Unit: d.Unit, Dimensions: d.Dimensions, buckets: map[int]int{}}
 	for _, v := range d.Values {
@@ -36,7 +37,7 @@ func (t *Totals) Add(d Datum) {
 	t.add(&one)
 }
 
-// Merge adds all of another's.
+// Merge adds all series of other.
 func (t *Totals) Merge(other *Totals) {
 	for _, s := range other.series {
 		t.add(s)
@@ -54,7 +55,7 @@ func (t *Totals) add(s *Series) {
 	t.series[key].merge(s)
 }
 
-// merge adds the values of another series.
+// merge adds the values of other to s.
 func (s *Series) merge(other *Series) {
 	s.Count += other.Count
 	s.Sum += other.Sum
@@ -66,8 +67,8 @@ func (s *Series) merge(other *Series) {
 	}
 }
 
-// key tells series apart as CloudWatch does. Only a metric's name may have a control
-// character, see printable, and it stands last.
+// key returns a text that identifies the series, as in CloudWatch, by namespace, dimensions, unit
+// and name. Only the name may contain the separator (see printable), so it comes last.
 func (s *Series) key() string {
 	parts := []string{s.Namespace}
 	for _, name := range slices.Sorted(maps.Keys(s.Dimensions)) {
@@ -87,10 +88,10 @@ func (t *Totals) All() iter.Seq[*Series] {
 	}
 }
 
-// growth is how much larger the values of one bucket are than those of the one before.
+// growth is the ratio between the values of one bucket and those of the bucket before it.
 const growth = 1.01
 
-// none is the bucket of 0 and of what is below.
+// none is the bucket of zero and of negative values.
 const none = math.MinInt
 
 func bucketOf(v float64) int {
@@ -100,8 +101,9 @@ func bucketOf(v float64) int {
 	return int(math.Round(math.Log(v) / math.Log(growth)))
 }
 
-// Percentile returns the value that p of all values are not above, to within 1 %; p is
-// from 0 to 1. Values below 0 count as 0. Without values it is 0.
+// Percentile returns the smallest value for which at least the share p of all values is not
+// greater, with an error of at most 1 %. p is from 0 to 1. Negative values count as 0. If there
+// are no values, Percentile returns 0.
 func (s *Series) Percentile(p float64) float64 {
 	rank := int(math.Ceil(p * float64(s.Count)))
 	for _, b := range slices.Sorted(maps.Keys(s.buckets)) {

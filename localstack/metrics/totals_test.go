@@ -41,7 +41,7 @@ func TestTotals_AddUpBySeries(t *testing.T) {
 	}
 }
 
-// No two series are taken for one, however their names are put together.
+// Different series are never merged, even if their names joined together would be equal.
 func TestTotals_SeriesStayApart(t *testing.T) {
 	var totals metrics.Totals
 	different := []metrics.Datum{

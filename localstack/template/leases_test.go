@@ -94,7 +94,7 @@ func TestO2_EveryGuardedRouteIsWatched(t *testing.T) {
 	var want []string
 	for _, f := range all.Functions {
 		for _, r := range f.Routes {
-			if r.Method == "POST" || r.Method == "PATCH" { // the methods that the guard handles
+			if r.Method == "POST" || r.Method == "PATCH" { // the guard's default methods
 				want = append(want, r.Key())
 			}
 		}

@@ -14,7 +14,7 @@ import (
 
 var probe = Program{Name: "Probe", Version: "1.0", Slug: "probe", Size: "about 1 MB"}
 
-// maven makes a PATH with this shell script as mvn.
+// maven sets PATH to a new folder with this shell script as mvn, and returns the folder.
 func maven(t *testing.T, script string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -44,7 +44,8 @@ func TestJavaVersion(t *testing.T) {
 	}
 }
 
-// copyFiles is a mvn that does what copy-dependencies does, and counts its runs.
+// copyFiles is a script for mvn that creates the output folder with one jar, as
+// dependency:copy-dependencies does, and counts its runs.
 const copyFiles = `
 echo run >>"$(dirname "$0")/runs"
 for arg; do case $arg in -DoutputDirectory=*) out=${arg#*=};; esac; done

@@ -48,7 +48,7 @@ type Program struct {
 type Options struct {
 	Progress io.Writer           // receives a few lines while something is downloaded; nil means os.Stderr
 	Port     int                 // the TCP port to listen on, 1 to 65535; 0 means a free port
-	Own      bool                // the caller has not used Program.Variable, which error messages say
+	Own      bool                // the caller has ignored Program.Variable; error messages then say so
 	FreePort func() (int, error) // returns a port if Port is 0; nil means [FreePort]
 }
 

@@ -175,10 +175,10 @@ func (s *Service[O]) misused(how string) {
 	s.misuses = append(s.misuses, how)
 }
 
-// behaviour is how the service behaves towards one order.
+// behaviour is the behavior of the service for one order.
 type behaviour struct {
 	delay        time.Duration // minimum time from the effect to the answer
-	fails, loses int           // number of the last call of a key that fails, or loses its answer
+	fails, loses int           // the first calls with a key that fail, or whose answers are lost
 	refuses      bool
 }
 
