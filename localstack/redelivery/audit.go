@@ -7,66 +7,65 @@ import (
 	"time"
 )
 
-// Books are everything that is known after a run.
+// Books is everything that is known after a run.
 type Books struct {
-	Ordered    bool       // the source promises an order within each group
-	Sent       []Message  // in the order of their sending
-	Deliveries []Delivery // whatever the source delivered
+	Ordered    bool       // the source promises to deliver each group in order
+	Sent       []Message  // in the order of sending
+	Deliveries []Delivery // all deliveries by the source
 	Counts     map[string]Count
-	Order      map[string][]string // by group, the messages in the order of their commits
+	Order      map[string][]string // for each group, the messages in the order of their commits
 
-	// Kills is how many processes the test itself killed while they were busy.
+	// Kills is the number of busy processes that the test killed.
 	Kills int
-	// Lease is the most by which a lease outlives the answer of an invocation that
-	// died: the function's Timeout and MaxSkew.
+	// Lease is how long the lease of an attempt can last after its invocation has died: at most
+	// the function's Timeout plus MaxSkew.
 	Lease time.Duration
-	// MinRunTime is how much time must be left for a message to begin.
+	// MinRunTime is the minimum time that must be left before a message begins.
 	MinRunTime time.Duration
 }
 
 // Delivery is one invocation by the source.
 type Delivery struct {
-	Request  string // its id
+	Request  string // ID of the request
 	Batch    []string
-	Reported []string // as answered: one message at a time, or the only one by an error
+	Reported []string // messages that the answer reports as failed; an error reports the only message
 	Lost     bool     // the process died, so there was no answer
-	TimedOut bool     // it was killed at the function's timeout; Lost too
-	Odd      string   // what there was instead of an answer that such a source understands
+	TimedOut bool     // the process was killed at the function's timeout; Lost is then true too
+	Odd      string   // description of an answer that the source can't interpret; usually empty
 
 	Began, Ended  time.Time     // by the source's clock
-	Left          time.Duration // of the function's time when it answered
+	Left          time.Duration // time until the function's deadline when it answered
 	Before, After map[string]Count
 }
 
-// Report is what an audit found.
+// Report is the result of an audit.
 type Report struct {
 	Messages   int
 	Effects    int
-	Runs       int // of handlers: an effect takes one at least
+	Runs       int // runs of handlers; each effect needs at least one
 	Deliveries int
 	Lost       int // deliveries without an answer
-	TimedOut   int // of those, by the function's timeout
-	Messengers int // messages that were delivered, each time counted
-	Reported   int // messages that were reported
+	TimedOut   int // lost deliveries that ran into the function's timeout
+	Messengers int // messages in all deliveries; a message counts each time it is delivered
+	Reported   int // messages in all reports of failures
 
-	// Findings are the breaches of the contract, a sentence each. None: all is
-	// right.
+	// Findings has a sentence for each breach of the contract. It is empty if there is none.
 	Findings []string
 }
 
-// Audit holds what was committed against what was sent, and each answer against what
-// happened in its invocation:
+// Audit compares the committed effects with the messages sent, and each answer with what happened
+// in its invocation. It reports every breach of these rules:
 //
-//   - a message has one effect, and one that never succeeds has none;
-//   - the effects of an ordered source's group are in the order of sending;
-//   - what an answer does not report is done by then;
-//   - what it reports failed in that invocation, or was held back: by an earlier
-//     failure of its group, by another attempt that was in progress, or by the
-//     deadline. It is reported once;
-//   - nothing of a group runs after the group's first failure in that invocation;
-//   - a message runs once at most in an invocation, and never once it is done;
-//   - an invocation has no answer only where its process was made to die, or ran into
-//     its timeout.
+//   - A message has exactly one effect. A message that never succeeds has none.
+//   - If the source is ordered, the effects of a group are in the order of sending.
+//   - A message that an answer does not report as failed is done by then.
+//   - A message that an answer reports as failed did fail in that invocation, or could not run:
+//     because an earlier message of its group failed, another attempt was in progress, or too
+//     little time was left. It is reported once.
+//   - If the source is ordered, no message of a group runs in an invocation after the first
+//     failure of the group.
+//   - A message runs at most once in an invocation, and never after it is done.
+//   - An invocation has no answer only if its process was made to die or ran into its timeout.
 func (b Books) Audit() Report {
 	r := Report{Messages: len(b.Sent), Deliveries: len(b.Deliveries)}
 	r.Findings = append(r.Findings, b.effectFindings()...)
@@ -100,7 +99,7 @@ func (b Books) Audit() Report {
 	return r
 }
 
-// message finds one that was sent.
+// message returns the message with this name, and false if no such message was sent.
 func (b Books) message(name string) (Message, bool) {
 	i := slices.IndexFunc(b.Sent, func(m Message) bool { return m.Name == name })
 	if i < 0 {
@@ -109,7 +108,7 @@ func (b Books) message(name string) (Message, bool) {
 	return b.Sent[i], true
 }
 
-// effectFindings counts effects.
+// effectFindings checks the number of each message's effects.
 func (b Books) effectFindings() []string {
 	var found []string
 	for _, m := range b.Sent {
@@ -129,8 +128,8 @@ func (b Books) effectFindings() []string {
 	return found
 }
 
-// orderFindings compares the groups' logs of commits with what was sent, in order
-// where there is one.
+// orderFindings checks that each group has committed exactly the messages that were sent to it
+// and can succeed. If the source is ordered, it also checks their order.
 func (b Books) orderFindings() []string {
 	var found []string
 	want := map[string][]string{}
@@ -152,7 +151,7 @@ func (b Books) orderFindings() []string {
 	return found
 }
 
-// verdict is about one delivery.
+// verdict checks one delivery.
 type verdict struct {
 	*Books
 	*Delivery
@@ -164,7 +163,7 @@ func (v *verdict) find(format string, args ...any) {
 	v.findings = append(v.findings, fmt.Sprintf("delivery %s of %v: ", v.Request, v.Batch)+fmt.Sprintf(format, args...))
 }
 
-// runs are those of a message in this invocation, counted from 1.
+// runs returns the numbers, counted from 1, of the message's runs in this invocation.
 func (v *verdict) runs(name string) []int {
 	var runs []int
 	for i, request := range v.Counts[name].Runs {
@@ -175,7 +174,7 @@ func (v *verdict) runs(name string) []int {
 	return runs
 }
 
-// deed is what a message's handler did in this invocation, if it ran.
+// deed returns what the message's handler did in this invocation, and false if it did not run.
 func (v *verdict) deed(name string) (Deed, bool) {
 	runs := v.runs(name)
 	if len(runs) == 0 {
@@ -192,7 +191,7 @@ func (v *verdict) wasMadeToDie() bool {
 	})
 }
 
-// answerFindings judges what was answered, and what ran.
+// answerFindings checks the answer of the invocation, and then its runs.
 func (v *verdict) answerFindings() {
 	if v.Odd != "" {
 		v.find("there was no answer but %s", v.Odd)
@@ -220,9 +219,9 @@ func (v *verdict) answerFindings() {
 	v.runFindings()
 }
 
-// runFindings judges what ran in this invocation.
+// runFindings checks which messages ran in this invocation.
 func (v *verdict) runFindings() {
-	failed := map[string]string{} // by group, its first failure
+	failed := map[string]string{} // first reported message of each group
 	for _, name := range distinct(v.Batch) {
 		m, sent := v.message(name)
 		runs := v.runs(name)
@@ -242,10 +241,11 @@ func (v *verdict) runFindings() {
 	}
 }
 
-// unjust says why a message should not have been reported; empty: it should.
+// unjust returns why a message should not have been reported as failed, or "" if the report is
+// right.
 func (v *verdict) unjust(name string) string {
 	if deed, ran := v.deed(name); ran {
-		if deed.fails() || v.Left < v.MinRunTime { // its commit had no time
+		if deed.fails() || v.Left < v.MinRunTime { // without time, even a successful handler's commit can fail
 			return ""
 		}
 		return fmt.Sprintf("and its handler did %s", deed)
@@ -259,7 +259,8 @@ func (v *verdict) unjust(name string) string {
 	return "and nothing was in its way"
 }
 
-// heldBack tells whether an earlier message of the group is reported.
+// heldBack reports whether the source is ordered and an earlier message of the same group is
+// reported.
 func (v *verdict) heldBack(name string) bool {
 	m, _ := v.message(name)
 	for _, earlier := range v.Batch[:slices.Index(v.Batch, name)] {
@@ -270,9 +271,10 @@ func (v *verdict) heldBack(name string) bool {
 	return false
 }
 
-// inProgress tells whether another invocation had an attempt at the message that was
-// under way with this one, or that died and whose lease may have held. One that died
-// may have done so before its handler began.
+// inProgress reports whether another invocation may have held the message's lease during this
+// one. That is an invocation that ran the message at the same time, or one that died with the
+// message in its batch and whose lease may have lasted until then. The process may have died
+// before the handler began, so a run is not required.
 func (v *verdict) inProgress(name string) bool {
 	return slices.ContainsFunc(v.Deliveries, func(o Delivery) bool {
 		over, had := o.Ended, slices.Contains(v.Counts[name].Runs, o.Request)
@@ -283,7 +285,8 @@ func (v *verdict) inProgress(name string) bool {
 	})
 }
 
-// distinct are the names of a batch, each where it stands first.
+// distinct returns the names in a batch without repetitions, in the order of their first
+// positions.
 func distinct(batch []string) []string {
 	var names []string
 	for _, name := range batch {
@@ -294,7 +297,7 @@ func distinct(batch []string) []string {
 	return names
 }
 
-// String is the report for a reader: the counts, then the findings.
+// String returns the counts in one line, followed by a line for each finding.
 func (r Report) String() string {
 	s := fmt.Sprintf("%d messages, %d effects, %d runs; %d deliveries of %d messages, %d of them reported, %d deliveries without an answer, %d of them timed out",
 		r.Messages, r.Effects, r.Runs, r.Deliveries, r.Messengers, r.Reported, r.Lost, r.TimedOut)

@@ -10,7 +10,7 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func at(seconds int) time.Time { return epoch.Add(time.Duration(seconds) * time.Second) }
 
-// counts are of messages whose effects are there.
+// done returns counts in which each of these messages has one effect.
 func done(names ...string) map[string]Count {
 	all := map[string]Count{}
 	for _, name := range names {
@@ -19,8 +19,9 @@ func done(names ...string) map[string]Count {
 	return all
 }
 
-// goodBooks are of a group a1, a2, of which a1 fails once, of b1, which crashes
-// once, of p, which always fails, and of c1, which two invocations have at a time.
+// goodBooks returns books without a breach: a1, which fails once, and a2 of the same group; b1,
+// which crashes once; p, which always fails; and c1 and c2, which two invocations receive at the
+// same time.
 func goodBooks() Books {
 	progress := done("a1", "a2")
 	progress["b1"] = Count{Runs: []string{"r1", "r2"}}
@@ -59,12 +60,12 @@ func TestAuditFindsNothingInGoodBooks(t *testing.T) {
 	}
 }
 
-// set changes one delivery of the good books.
+// set returns a function that changes one delivery of the books.
 func set(i int, change func(*Delivery)) func(*Books) {
 	return func(b *Books) { change(&b.Deliveries[i]) }
 }
 
-// runs says in which invocations a message ran.
+// runs returns a function that sets the invocations in which a message ran.
 func runs(name string, requests ...string) func(*Books) {
 	return func(b *Books) { b.Counts[name] = Count{b.Counts[name].Effects, requests} }
 }
@@ -171,7 +172,7 @@ func TestMessage_DeedsGoOnForEver(t *testing.T) {
 }
 
 func TestDeed_SaysWhatTheSourceSees(t *testing.T) {
-	for deed, want := range map[Deed][2]bool{ // whether it fails, and whether it kills
+	for deed, want := range map[Deed][2]bool{ // results of fails and kills
 		Succeed: {false, false}, Fail: {true, false}, Refuse: {true, false}, Panic: {true, false}, Wait: {true, false},
 		Crash: {false, true}, Hang: {false, true}, Vanish: {false, true},
 	} {

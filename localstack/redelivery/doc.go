@@ -1,15 +1,14 @@
-// Package redelivery proves on whole processes what simulator/deliveries
-// proves in virtual time: consumers of SQS, SNS, EventBridge, Kinesis, DynamoDB
-// Streams and Kafka do each message once, however it is delivered.
+// Package redelivery tests with real processes what package simulator/deliveries tests in virtual
+// time: consumers of SQS, SNS, EventBridge, Kinesis, DynamoDB Streams and Kafka process each
+// message once, however it is delivered.
 //
-// The tests play the event source. They invoke one small function, package
-// redelivery/consumer, in the Lambda emulator, and deliver again what its source
-// would: whole batches, parts of them, out of order, twice in one batch, to two
-// processes at a time, and after a process was killed. Each [Message] says what its
-// handler is to do in each run; a [Ledger] in DynamoDB Local keeps what it did. At
-// the end [Books.Audit] holds one against the other: one effect for each
-// message, failures reported where there was one and nowhere else, each group in the
-// order of its sending. A random round at the end is drawn from -seed:
+// The tests act as the event source. They invoke one small function, redelivery/consumer, in the
+// Lambda emulator. They redeliver messages as its source could: whole batches, parts of batches,
+// out of order, twice in one batch, to two processes at the same time, and after a process was
+// killed. Each [Message] says what its handler must do in each run, and a [Ledger] in DynamoDB
+// Local records what the handler did. At the end, [Books.Audit] compares the two: each message
+// has one effect, an answer reports exactly the messages that failed, and each group is in the
+// order of sending. The last test is a random round that depends on the flag -seed:
 //
 //	go run ./localstack/cmd/with-dynamodb -- go test ./localstack/redelivery -run RandomRound -v -args -seed=7
 package redelivery

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// plain are messages that succeed. The first letter of a name is its group.
+// plain returns messages that succeed in their first run. The first letter of a name is the
+// group.
 func plain(names ...string) []Message {
 	var all []Message
 	for _, name := range names {
@@ -16,7 +17,7 @@ func plain(names ...string) []Message {
 	return all
 }
 
-// with gives one of the messages something to do.
+// with sets the deeds of the message with this name.
 func with(all []Message, name string, deeds ...Deed) []Message {
 	for i := range all {
 		if all[i].Name == name {
@@ -42,7 +43,7 @@ func wantFindings(t *testing.T, r Report, want ...string) {
 	}
 }
 
-// twice delivers a batch to two processes at a time.
+// twice delivers a batch to two processes at the same time.
 func (w *world) twice(t *testing.T, names ...string) {
 	t.Helper()
 	var both sync.WaitGroup
@@ -52,7 +53,7 @@ func (w *world) twice(t *testing.T, names ...string) {
 	both.Wait()
 }
 
-// answered is how many deliveries have ended.
+// answered returns the number of deliveries that have ended.
 func (w *world) answered() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,14 +15,16 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// Ledger is the table that a consumer writes what it does to. What it enlists
-// happens with a message's record; everything else happens at once, by itself.
+// Ledger is the table in which a consumer records what it does. The writes of [Ledger.Enlist] are
+// committed in one transaction with the message's record. All other methods that write take
+// effect at once.
 //
-//	effect#NAME     effects    N  how often the message's effect was committed
-//	group#GROUP     committed  L  the names of messages, in the order of their commits
-//	runs#NAME       requests   L  the invocation of each run, in the order of their beginnings
-//	gate#NAME                     is there once the gate is open
-//	invocation#ID   time_left  N  milliseconds until the deadline when it answered; absent before
+//	effect#NAME     effects    N     number of commits of the message's effect
+//	group#GROUP     committed  L     names of messages, in the order of their commits
+//	runs#NAME       requests   L     request ID of each run, in the order in which the runs began
+//	gate#NAME       isopen     BOOL  always true; the item exists once the gate is open
+//	invocation#ID   arrived    BOOL  always true
+//	                time_left  N     milliseconds until the deadline when it answered; absent before
 type Ledger struct {
 	Client *dynamodb.Client
 	Table  string
@@ -32,15 +34,16 @@ type itemID struct {
 	ID string `dynamodbav:"id"`
 }
 
-// Enlist enlists the effect of a message: its count, and its place in its group.
+// Enlist enlists the effect of a message: it increments the count of effects and appends the
+// message to its group.
 func (l Ledger) Enlist(tx *dynamostore.Tx, m Message) {
 	tx.UpdateValue("effect", l.Table, itemID{"effect#" + m.Name}, "ADD effects :one", dynamostore.Args{":one": 1})
 	tx.UpdateValue("order", l.Table, itemID{"group#" + m.Group}, "SET committed = list_append(if_not_exists(committed, :none), :this)",
 		dynamostore.Args{":none": []string{}, ":this": []string{m.Name}})
 }
 
-// Begin writes down that a run at a message begins, and returns the run's number,
-// from 1 on.
+// Begin records the beginning of a run of a message, and returns the number of the run, counted
+// from 1.
 func (l Ledger) Begin(ctx context.Context, message, request string) (run int, err error) {
 	out, err := l.update(ctx, "runs#"+message, "SET requests = list_append(if_not_exists(requests, :none), :this)",
 		dynamostore.Args{":none": []string{}, ":this": []string{request}})
@@ -54,38 +57,37 @@ func (l Ledger) Begin(ctx context.Context, message, request string) (run int, er
 	return len(item.Requests), nil
 }
 
-// Arrive writes down that an invocation has begun.
+// Arrive records that an invocation has begun.
 func (l Ledger) Arrive(ctx context.Context, request string) error {
 	_, err := l.update(ctx, "invocation#"+request, "SET arrived = :yes", dynamostore.Args{":yes": true})
 	return err
 }
 
-// Leave writes down that an invocation is about to answer, and how much of its time
-// is left.
+// Leave records that an invocation is about to answer, and the time until its deadline.
 func (l Ledger) Leave(ctx context.Context, request string, left time.Duration) error {
 	_, err := l.update(ctx, "invocation#"+request, "SET time_left = :left", dynamostore.Args{":left": left.Milliseconds()})
 	return err
 }
 
-// Open opens a message's gate, for good.
+// Open opens the gate of a message. A gate is never closed again.
 func (l Ledger) Open(ctx context.Context, message string) error {
 	_, err := l.update(ctx, "gate#"+message, "SET isopen = :yes", dynamostore.Args{":yes": true})
 	return err
 }
 
-// IsOpen tells whether a message's gate is open.
+// IsOpen reports whether the gate of a message is open.
 func (l Ledger) IsOpen(ctx context.Context, message string) (bool, error) {
 	rows, err := l.rows(ctx, "gate#"+message)
 	return len(rows) > 0, err
 }
 
-// Count is what the ledger has of one message.
+// Count is what the ledger has recorded about one message.
 type Count struct {
-	Effects int      // committed
-	Runs    []string // the invocation of each run, in the order of their beginnings
+	Effects int      // number of committed effects
+	Runs    []string // request ID of each run, in the order in which the runs began
 }
 
-// Counts are those of some messages, at most 50, by their names.
+// Counts returns the counts of the given messages by name. There may be at most 50 messages.
 func (l Ledger) Counts(ctx context.Context, messages ...string) (map[string]Count, error) {
 	ids, counts := make([]string, 0, 2*len(messages)), map[string]Count{}
 	for _, name := range messages {
@@ -111,7 +113,7 @@ func (l Ledger) Counts(ctx context.Context, messages ...string) (map[string]Coun
 	return counts, nil
 }
 
-// Committed are the messages of a group in the order of their commits.
+// Committed returns the messages of a group in the order of their commits.
 func (l Ledger) Committed(ctx context.Context, group string) ([]string, error) {
 	rows, err := l.rows(ctx, "group#"+group)
 	if err != nil || len(rows) == 0 {
@@ -120,8 +122,8 @@ func (l Ledger) Committed(ctx context.Context, group string) ([]string, error) {
 	return rows[0].Committed, nil
 }
 
-// Arrived tells whether an invocation has begun, and Left how much of its time it
-// had left when it answered; 0 if it did not.
+// Arrived reports whether an invocation has begun. left is the time until its deadline when it
+// answered, or 0 if it has not answered.
 func (l Ledger) Arrived(ctx context.Context, request string) (arrived bool, left time.Duration, err error) {
 	rows, err := l.rows(ctx, "invocation#"+request)
 	if err != nil || len(rows) == 0 {
@@ -130,8 +132,8 @@ func (l Ledger) Arrived(ctx context.Context, request string) (arrived bool, left
 	return true, time.Duration(rows[0].Left) * time.Millisecond, nil
 }
 
-// Everything is the whole ledger: the count of each message and the order of each
-// group that is in it, asked for or not.
+// Everything scans the whole ledger. It returns the counts of all messages, and the messages of
+// each group in the order of their commits.
 func (l Ledger) Everything(ctx context.Context) (map[string]Count, map[string][]string, error) {
 	counts, order := map[string]Count{}, map[string][]string{}
 	pages := dynamodb.NewScanPaginator(l.Client, &dynamodb.ScanInput{TableName: &l.Table, ConsistentRead: aws.Bool(true)})
@@ -162,7 +164,7 @@ func (l Ledger) Everything(ctx context.Context) (map[string]Count, map[string][]
 	return counts, order, nil
 }
 
-// row is any item of the ledger.
+// row is an item of any kind.
 type row struct {
 	ID        string   `dynamodbav:"id"`
 	Effects   int      `dynamodbav:"effects"`
@@ -184,7 +186,7 @@ func (l Ledger) update(ctx context.Context, id, expression string, args dynamost
 	return out, nil
 }
 
-// rows are the items with these ids that are there.
+// rows returns the existing items with these IDs.
 func (l Ledger) rows(ctx context.Context, ids ...string) ([]row, error) {
 	keys := make([]map[string]types.AttributeValue, len(ids))
 	for i, id := range ids {

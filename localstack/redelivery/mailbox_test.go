@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// mailbox is a queue, a topic or a bus as far as deliveries go. What was delivered
-// is invisible for a while, and comes back unless it was done. Of a FIFO group
-// nothing more is delivered while one of it is invisible.
+// mailbox is a queue, a topic or a bus. A delivered message is invisible for a while, and is
+// delivered again unless it was done. While a message of a FIFO group is invisible, no other
+// message of the group is delivered.
 type mailbox struct {
 	w     *world
 	dice  *dice
-	batch int // at most
+	batch int // maximum number of messages in a batch
 	mu    sync.Mutex
 	all   []*letter // in the order of sending
 }
@@ -22,18 +22,19 @@ type mailbox struct {
 type letter struct {
 	Message
 
-	visible  time.Time // from when on it may be delivered
-	receipt  int       // of its last delivery: a FIFO queue takes no older one
+	visible  time.Time // when the message may be delivered next
+	receipt  int       // number of the last delivery; a FIFO queue deletes a message only by its last receipt
 	reported int
-	over     bool // done, or given up
+	over     bool // the message was done or given up
 }
 
 const (
-	// comesBack is after how long what was not done is visible again.
+	// comesBack is how long a message that was not done stays invisible after the answer.
 	comesBack = 300 * time.Millisecond
-	// tooEarly is after how long some are, done or not: while their handlers run.
+	// tooEarly is the maximum time after which some messages become visible while their handlers
+	// may still run.
 	tooEarly = 30 * time.Millisecond
-	// receives is after how many failures a message that always fails is given up.
+	// receives is the number of failures after which a message that always fails is given up.
 	receives = 3
 )
 
@@ -48,7 +49,7 @@ func newMailbox(w *world, d *dice) *mailbox {
 	return m
 }
 
-// consume delivers until everything is over, by some pollers at a time.
+// consume delivers messages with three concurrent pollers until all are done or given up.
 func (m *mailbox) consume(t *testing.T) {
 	var pollers sync.WaitGroup
 	for range 3 {
@@ -74,7 +75,7 @@ func (m *mailbox) empty() bool {
 	return !slices.ContainsFunc(m.all, func(l *letter) bool { return !l.over })
 }
 
-// receive takes a batch, and says by which receipt it has each of it.
+// receive returns a batch of visible messages, and the receipt of each message.
 func (m *mailbox) receive() (batch []string, receipts map[string]int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,8 +99,8 @@ func (m *mailbox) receive() (batch []string, receipts map[string]int) {
 	return batch, receipts
 }
 
-// order is what may be delivered now, in an order that may be: any, or that of each
-// group.
+// order returns the messages that may be delivered now, in a random order. In an ordered source,
+// the messages of each group keep their order.
 func (m *mailbox) order(now time.Time) []*letter {
 	blocked := map[string]bool{}
 	for _, l := range m.all {
@@ -108,7 +109,7 @@ func (m *mailbox) order(now time.Time) []*letter {
 		}
 	}
 	lines := map[string][]*letter{}
-	var turns []string // a group for each letter
+	var turns []string // the group of each letter, in the order of delivery
 	for _, l := range m.all {
 		if !l.over && !l.visible.After(now) && !blocked[l.Group] {
 			lines[l.Group] = append(lines[l.Group], l)
@@ -128,7 +129,7 @@ func (m *mailbox) order(now time.Time) []*letter {
 	return all
 }
 
-// settle deletes what was done, and has the rest come back.
+// settle deletes the messages that were done, and makes the others visible again later.
 func (m *mailbox) settle(d Delivery, receipts map[string]int) {
 	again := m.w.source.again(d)
 	m.mu.Lock()

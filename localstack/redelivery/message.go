@@ -2,13 +2,13 @@ package redelivery
 
 import "fmt"
 
-// Source is a kind of event source. Its value is what the consumer's environment
-// variable [SourceVariable] says.
+// Source is a kind of event source. The environment variable [SourceVariable] of the consumer
+// contains it.
 type Source string
 
 // The sources that the consumer knows.
 const (
-	SQS            Source = "sqs" // standard and FIFO, told apart by the queue's ARN
+	SQS            Source = "sqs" // standard and FIFO; the queue's ARN tells which
 	SNS            Source = "sns"
 	EventBridge    Source = "eventbridge"
 	Kinesis        Source = "kinesis"
@@ -16,7 +16,7 @@ const (
 	Kafka          Source = "kafka"
 )
 
-// The consumer's environment, all required but the last two.
+// The consumer's environment variables. All but the last two are required.
 const (
 	SourceVariable      = "REDELIVERY_SOURCE"      // a Source
 	RecordsVariable     = "REDELIVERY_RECORDS"     // the table of idempotency records
@@ -25,8 +25,7 @@ const (
 	ConcurrencyVariable = "REDELIVERY_CONCURRENCY" // BatchOptions.Concurrency; default: the guard's
 )
 
-// Deed is what a handler does in one run at a message, after it has enlisted its
-// effect.
+// Deed is what a handler does in one run of a message, after it has enlisted the effect.
 type Deed string
 
 // The deeds.
@@ -35,25 +34,25 @@ const (
 	Fail    Deed = "fail"    // returns an error
 	Refuse  Deed = "refuse"  // returns an error that is marked as permanent
 	Panic   Deed = "panic"   // panics
-	Crash   Deed = "crash"   // kills its own process by SIGKILL, before the commit
-	Hang    Deed = "hang"    // never returns, whatever its context says
-	Vanish  Deed = "vanish"  // returns nil; its process kills itself before it answers
-	Wait    Deed = "wait"    // returns nil when the message's gate is open; an error when its context ends
+	Crash   Deed = "crash"   // kills its own process with SIGKILL, before the commit
+	Hang    Deed = "hang"    // never returns, even after its context ends
+	Vanish  Deed = "vanish"  // returns nil, but the process kills itself before it answers
+	Wait    Deed = "wait"    // returns nil when the message's gate opens, or an error when the context ends
 )
 
-// Message is the body of every message: its name, and what to do.
+// Message is the body of every message. It tells the handler what to do.
 type Message struct {
-	// Name is the message's own, and its effect's.
+	// Name identifies the message and its effect.
 	Name string
-	// Group is what its effect is logged under, in the order of commits.
+	// Group is the group in which the ledger records the order of commits.
 	Group string
-	// Deeds are those of its first runs; each later run does Then.
+	// Deeds are the deeds of the first runs. All later runs do Then.
 	Deeds []Deed
-	// Then is what it does for ever after. Default: Succeed.
+	// Then is the deed of every run after those in Deeds. Default: Succeed.
 	Then Deed
 }
 
-// Deed is what the handler does in a run, counted from 1.
+// Deed returns what the handler does in a run. Runs are counted from 1.
 func (m Message) Deed(run int) Deed {
 	switch {
 	case run <= len(m.Deeds):
@@ -64,17 +63,17 @@ func (m Message) Deed(run int) Deed {
 	return m.Then
 }
 
-// Poison tells whether the message never succeeds.
+// Poison reports whether the message never succeeds.
 func (m Message) Poison() bool { return m.Then != "" && m.Then != Succeed }
 
-// fails tells whether a deed is reported as a failure, where its process lives on.
-// To wait may fail, and may not.
+// fails reports whether a message with this deed may be reported as failed by a process that
+// survives. For Wait, both success and failure are possible.
 func (d Deed) fails() bool { return d == Fail || d == Refuse || d == Panic || d == Wait }
 
-// kills tells whether a deed takes the answer of its whole batch with it.
+// kills reports whether a deed makes the whole batch lose its answer.
 func (d Deed) kills() bool { return d == Crash || d == Hang || d == Vanish }
 
-// Valid says what is wrong with a message that a consumer was sent.
+// Valid returns an error if the name or the group is empty, or if a deed is unknown.
 func (m Message) Valid() error {
 	for _, d := range append([]Deed{m.Deed(len(m.Deeds) + 1)}, m.Deeds...) {
 		switch d {

@@ -12,7 +12,7 @@ import (
 
 var seed = flag.Uint64("seed", 1, "what the random round's plan is drawn from")
 
-// dice are drawn by several goroutines.
+// dice is a source of random numbers that several goroutines may use.
 type dice struct {
 	mu sync.Mutex
 	r  *rand.Rand
@@ -36,7 +36,7 @@ func (d *dice) shuffle(n int, swap func(i, j int)) {
 	d.r.Shuffle(n, swap)
 }
 
-// plan draws some dozen messages of six groups, and what their handlers do.
+// plan returns 42 messages in six groups, some of whose handlers fail or kill their process.
 func plan(d *dice) []Message {
 	const count, groups = 42, 6
 	troubles := []Message{
@@ -54,8 +54,8 @@ func plan(d *dice) []Message {
 	return all
 }
 
-// TestV2_RandomRound delivers some dozen messages in any way that their source may,
-// while handlers fail and processes die, until everything is done.
+// TestV2_RandomRound delivers 42 messages in random ways that their source allows, while handlers
+// fail and processes die, until all messages are done or given up.
 func TestV2_RandomRound(t *testing.T) {
 	t.Parallel()
 	for i, s := range sources {
@@ -93,8 +93,8 @@ func randomRound(t *testing.T, s source, stream uint64, env map[string]string) {
 	}
 }
 
-// killNowAndThen kills a busy process by SIGKILL after every few deliveries, wherever
-// it happens to be.
+// killNowAndThen kills a busy process with SIGKILL after every few deliveries, at any point of
+// its work, three times at most.
 func (w *world) killNowAndThen(t *testing.T, over <-chan struct{}) {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()

@@ -8,13 +8,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// scenario is one way of delivering again.
+// scenario is one way of redelivering messages.
 type scenario struct {
 	name    string
-	batches bool // it needs a source with batches of several messages
+	batches bool // the source must deliver batches of several messages
 	sent    []Message
 	play    func(t *testing.T, w *world)
-	runs    map[string]int // how often handlers begin
+	runs    map[string]int // expected number of runs of each message
 }
 
 var scenarios = []scenario{
@@ -32,9 +32,9 @@ var scenarios = []scenario{
 		play: func(t *testing.T, w *world) {
 			again := w.deliverAll(t, "a1", "b1", "b2", "c1")
 			switch {
-			case w.source.stream: // from the lowest failure on
+			case w.source.stream: // everything from the first failure on
 				wantNames(t, again, []string{"b1", "b2", "c1"})
-			case w.source.ordered: // b2 is held back by its group
+			case w.source.ordered: // b2 may not run before b1
 				wantNames(t, again, []string{"b1", "b2"})
 			default:
 				wantNames(t, again, []string{"b1"})
@@ -51,7 +51,7 @@ var scenarios = []scenario{
 				first = []string{"b2", "a2", "a1", "b1"}
 			}
 			wantNames(t, w.deliverAll(t, first...), nil)
-			wantNames(t, w.deliverAll(t, "a2", "b2", "a3", "a1", "b1"), nil) // what is done comes after its followers
+			wantNames(t, w.deliverAll(t, "a2", "b2", "a3", "a1", "b1"), nil) // b1 and a1 are already done, so their late positions don't matter
 			wantNames(t, w.deliverAll(t, "a3", "a2", "a1"), nil)
 		},
 		runs: map[string]int{"a1": 1, "a2": 1, "b1": 1, "b2": 1, "a3": 1},
@@ -81,7 +81,7 @@ var scenarios = []scenario{
 				second = w.deliverAll(t, "a1", "a2")
 				w.open(t, "a1")
 			})
-			if w.source.kind != SQS { // a queue's is refused at once, the others wait for the gate
+			if w.source.kind != SQS { // the guard reports a queue's message at once; for other sources, it waits until the first attempt ends
 				eventually(t, "two processes have it", func() bool { return len(w.busy(t)) == 2 })
 				w.open(t, "a1")
 			}
@@ -143,7 +143,7 @@ var scenarios = []scenario{
 			} else {
 				wantNames(t, again, []string{"a1", "a2", "b1"})
 			}
-			wantNames(t, w.deliverAll(t, again...), nil) // done, each of them
+			wantNames(t, w.deliverAll(t, again...), nil) // all of them were done
 		},
 		runs: map[string]int{"a1": 1, "a2": 1, "b1": 1},
 	},
@@ -182,7 +182,7 @@ var scenarios = []scenario{
 		play: func(t *testing.T, w *world) {
 			w.deliverAll(t, "a1", "a2")
 			for range 2 {
-				w.awaitLeases(t) // both find it dead
+				w.awaitLeases(t) // so that both processes find a dead attempt
 				w.twice(t, "a1", "a2")
 			}
 			w.settle(t, "a1", "a2")
@@ -197,7 +197,7 @@ func TestV2_Redelivery(t *testing.T) {
 	for _, s := range sources {
 		for _, sc := range scenarios {
 			if sc.batches && s.single {
-				continue // its events have one message each
+				continue // each event of this source has one message
 			}
 			t.Run(s.name+"/"+sc.name, func(t *testing.T) {
 				t.Parallel()
@@ -210,8 +210,8 @@ func TestV2_Redelivery(t *testing.T) {
 	}
 }
 
-// TestV2_SomeAtATime has messages of other groups pass one that waits, and its own
-// group wait.
+// TestV2_SomeAtATime checks that messages of other groups run while a message waits, and that in
+// an ordered source later messages of its own group don't.
 func TestV2_SomeAtATime(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources {
@@ -239,8 +239,8 @@ func TestV2_SomeAtATime(t *testing.T) {
 	}
 }
 
-// TestV2_AuditFindsAnUnguardedConsumer takes the guard away: then the same
-// deliveries have their effects twice, and the audit must say so.
+// TestV2_AuditFindsAnUnguardedConsumer switches the guard off. Two deliveries then have two
+// effects, and the audit must report them.
 func TestV2_AuditFindsAnUnguardedConsumer(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// shard is one of a stream, with the event source mapping's place in it. A batch
-// that had no answer comes again, whole or halved; after an answer it goes on from
+// shard is a shard of a stream, read as by an event source mapping. After a lost answer, the
+// batch size is halved and the records are delivered again. After an answer, reading continues at
 // the lowest failure.
 type shard struct {
 	w        *world
@@ -17,7 +17,7 @@ type shard struct {
 	givenUp  map[string]bool
 }
 
-// consumeStream reads two shards at a time, each group in one of them.
+// consumeStream reads two shards concurrently. Each group is in one of them.
 func consumeStream(t *testing.T, w *world, d *dice) {
 	t.Helper()
 	shards := make([]*shard, 2)
@@ -41,10 +41,10 @@ func (s *shard) consume(t *testing.T) {
 	for at := 0; at < len(s.records) && t.Context().Err() == nil; {
 		batch := s.batch(at, size)
 		if len(batch) == 0 {
-			return // what is left was given up
+			return // all remaining records were given up
 		}
 		var other sync.WaitGroup
-		if s.dice.chance(20) { // at least once: two processes have it at a time
+		if s.dice.chance(20) { // delivery is at least once, so two processes may receive the batch at the same time
 			other.Go(func() { s.w.deliver(t, batch...) })
 		}
 		d := s.w.deliver(t, batch...)
@@ -65,7 +65,7 @@ func (s *shard) consume(t *testing.T) {
 	}
 }
 
-// batch is the next one, without what was given up.
+// batch returns up to size records from position at on, without those that were given up.
 func (s *shard) batch(at, size int) []string {
 	var names []string
 	for _, m := range s.records[at:] {
@@ -80,7 +80,8 @@ func (s *shard) place(name string) int {
 	return slices.IndexFunc(s.records, func(m Message) bool { return m.Name == name })
 }
 
-// failed counts a record's failures, and gives it up where it always fails.
+// failed counts a failure of a record, and gives the record up after several failures if it can
+// never succeed.
 func (s *shard) failed(name string) {
 	if s.reported[name]++; s.reported[name] >= receives && s.records[s.place(name)].Poison() {
 		s.givenUp[name] = true

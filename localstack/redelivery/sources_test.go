@@ -19,11 +19,12 @@ type source struct {
 	name    string
 	kind    Source
 	ordered bool // within a group
-	stream  bool // delivers again everything from the first failure on
-	single  bool // one message in each event, whose failure is the invocation's error
-	// event returns an event with messages, given their places in the order of sending.
+	stream  bool // redelivers everything from the first failure on
+	single  bool // each event has one message, and an error of the invocation reports its failure
+	// event returns an event with these messages. places has the position of each message in the
+	// order of sending.
 	event func(batch []idemtest.Message, places []int) any
-	// itemIdentifier returns what an answer names a message by, as JSON. Default: the
+	// itemIdentifier returns the JSON by which an answer identifies a message. Default: the
 	// sequence number for a stream, otherwise the message's name.
 	itemIdentifier func(m idemtest.Message, place int) string
 }
@@ -62,8 +63,8 @@ var sources = []source{
 	}},
 }
 
-// kafkaRecord returns a message as a record, with its partition. The offset of the record is the
-// message's place in the order of sending.
+// kafkaRecord returns a message as a Kafka record, with its partition. The offset of the record
+// is place, the message's position in the order of sending.
 func kafkaRecord(m idemtest.Message, place int) (partition string, r events.KafkaRecord) {
 	for partition, records := range idemtest.Kafka("orders", m).Records {
 		r := records[0]
@@ -85,10 +86,11 @@ func queueEvent(name string) func([]idemtest.Message, []int) any {
 	}
 }
 
-// sequenceNumber returns the sequence number of a record, which is the same in every batch.
+// sequenceNumber returns the sequence number of the record at this position in the order of
+// sending.
 func sequenceNumber(place int) string { return fmt.Sprintf("49590338271490256608559%012d", place) }
 
-// identifier returns what an answer names a message by, as JSON.
+// identifier returns the JSON by which an answer identifies a message.
 func (s source) identifier(m idemtest.Message, place int) string {
 	switch {
 	case s.itemIdentifier != nil:
@@ -99,7 +101,7 @@ func (s source) identifier(m idemtest.Message, place int) string {
 	return strconv.Quote(m.ID)
 }
 
-// errorType returns the error type of a failed invocation, or "".
+// errorType returns the error type of a failed invocation, or "" if the invocation did not fail.
 func errorType(r emulator.Result) string {
 	var e struct{ ErrorType string }
 	if r.FunctionError == "" || json.Unmarshal(r.Payload, &e) != nil {
@@ -108,8 +110,8 @@ func errorType(r emulator.Result) string {
 	return e.ErrorType
 }
 
-// read sets what the result of an invocation tells the source. nameOf maps the identifiers in the
-// answer to the names of messages.
+// read sets the fields of d that follow from the result of the invocation. nameOf maps the
+// identifiers in the answer to the names of messages.
 func (s source) read(d *Delivery, r emulator.Result, nameOf map[string]string) {
 	kind := errorType(r)
 	d.TimedOut = kind == "Sandbox.Timedout"
@@ -169,7 +171,7 @@ func TestSource_ReadsAnswersAsTheSourceDoes(t *testing.T) {
 		name   string
 		source source
 		result emulator.Result
-		want   string // reported, whether it is lost, timed out, odd, what comes again
+		want   string // reported messages, Lost, TimedOut, whether Odd is set, redelivered messages
 	}{
 		{"queue, all done", sources[0], answer(`{"batchItemFailures":[]}`), "[] false false false []"},
 		{"queue, a part", sources[1], answer(`{"batchItemFailures":[{"itemIdentifier":"id-b"}]}`), "[b] false false false [b]"},

@@ -174,8 +174,8 @@ func guarded(t *testing.T, sam *template.Template, endpoint string, log *logbook
 	return proxy.URL()
 }
 
-// deliver invokes the function with one event of these messages, and takes its answer
-// to the books. It may be called by several goroutines at a time.
+// deliver invokes the function with one event that has these messages, and adds the delivery to
+// the books. It is safe for concurrent use.
 func (w *world) deliver(t *testing.T, names ...string) Delivery {
 	t.Helper()
 	batch, places, nameOf := make([]idemtest.Message, len(names)), make([]int, len(names)), map[string]string{}
@@ -206,8 +206,8 @@ func (w *world) deliver(t *testing.T, names ...string) Delivery {
 	return d
 }
 
-// deliverAll delivers a batch: of a source of single messages an event for each. It
-// returns what the source has to deliver again.
+// deliverAll delivers a batch. If the source is single, it delivers one event for each message.
+// It returns the messages that the source must redeliver.
 func (w *world) deliverAll(t *testing.T, names ...string) (again []string) {
 	t.Helper()
 	if !w.source.single {
@@ -219,9 +219,9 @@ func (w *world) deliverAll(t *testing.T, names ...string) (again []string) {
 	return again
 }
 
-// settle delivers again what the source would, until nothing is left. A queue keeps
-// a message back until no lease of a dead attempt is in its way; a stream, a topic
-// and a bus don't.
+// settle redelivers messages as the source would, until none is left. A queue makes a message
+// visible only after the lease of a dead attempt has ended. Streams, topics and buses redeliver
+// at once.
 func (w *world) settle(t *testing.T, names ...string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); len(names) > 0; {
@@ -281,7 +281,7 @@ func (w *world) books(t *testing.T) Books {
 		Kills: w.kills, Lease: timeout + maxSkew, MinRunTime: minRunTime}
 }
 
-// audit fails the test if anything is wrong.
+// audit fails the test if the audit finds a breach.
 func (w *world) audit(t *testing.T) {
 	t.Helper()
 	r := w.books(t).Audit()
@@ -291,7 +291,7 @@ func (w *world) audit(t *testing.T) {
 	}
 }
 
-// wantRuns checks how often handlers began.
+// wantRuns checks how often the handler of each message began.
 func (w *world) wantRuns(t *testing.T, want map[string]int) {
 	t.Helper()
 	counts, _, err := w.ledger.Everything(t.Context())
@@ -324,7 +324,7 @@ func (w *world) busy(t *testing.T) []emulator.Process {
 	return all
 }
 
-// awaitRun waits until a handler of a message has begun for the nth time.
+// awaitRun waits until the handler of a message has begun at least n times.
 func (w *world) awaitRun(t *testing.T, name string, n int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s runs for the %dth time", name, n), func() bool { return len(w.counts(t, []string{name})[name].Runs) >= n })
@@ -346,7 +346,7 @@ func text(t *testing.T, v any) string {
 	return string(b)
 }
 
-// eventually waits until something holds.
+// eventually waits until holds returns true. It fails the test if patience runs out.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(50 * time.Millisecond)

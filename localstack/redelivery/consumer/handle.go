@@ -14,8 +14,8 @@ import (
 
 var errAsked = errors.New("it was told to fail")
 
-// handle is the handler of one message, whatever it came by. What it enlists first
-// must be dropped by every deed that does not succeed.
+// handle handles a message of any source. It enlists the message's effect before it follows the
+// deed, so the effect must be dropped if the deed does not succeed.
 func (c *consumer) handle(ctx context.Context, body string) error {
 	var m redelivery.Message
 	if err := json.Unmarshal([]byte(body), &m); err != nil {
@@ -49,7 +49,7 @@ func (c *consumer) handle(ctx context.Context, body string) error {
 	return nil
 }
 
-// gate waits until a message's gate is open.
+// gate waits until the gate of a message is open. It returns an error if ctx ends first.
 func (c *consumer) gate(ctx context.Context, message string) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

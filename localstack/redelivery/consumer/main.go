@@ -1,6 +1,6 @@
-// Command consumer is a Lambda function that handles the messages of any event
-// source, guarded, and does what each [redelivery.Message] tells it to do. It keeps
-// what it does in a [redelivery.Ledger].
+// Command consumer is a Lambda function that handles messages of any event source with a guard.
+// For each [redelivery.Message], it does what the message tells it to do, and records its runs
+// and effects in a [redelivery.Ledger].
 package main
 
 import (
@@ -31,9 +31,9 @@ func main() {
 		fatal("load the AWS configuration", err)
 	}
 	client := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-		o.RetryMaxAttempts = 1 // a run that is written down twice would be another one
-		// DynamoDB Local sends no checksum with an error answer; the SDK takes that
-		// for 0 and would log a warning for each.
+		o.RetryMaxAttempts = 1 // a retry could record the same run twice
+		// DynamoDB Local sends no checksum with an error reply. The SDK would take the missing
+		// checksum for 0 and log a warning for each error.
 		o.DisableValidateResponseChecksum = true
 	})
 	guard := lambdaidem.New(dynamostore.New(client, os.Getenv(redelivery.RecordsVariable)), func(o *lambdaidem.Options) {
@@ -88,8 +88,8 @@ type consumer struct {
 	doomed atomic.Bool // a message of this invocation had the deed Vanish
 }
 
-// watched writes down when an invocation begins and what time it has left at its
-// end, and keeps its answer back for ever where a message says so.
+// watched returns a handler that records the beginning of each invocation, and the time left at
+// its end. If a message had the deed Vanish, the handler kills the process before it answers.
 func watched[E, R any](c *consumer, h func(context.Context, E) (R, error)) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, event E) (R, error) {
 		request := requestOf(ctx)
@@ -109,17 +109,18 @@ func watched[E, R any](c *consumer, h func(context.Context, E) (R, error)) func(
 	}
 }
 
-// handler is the handler of any source, told where the message is.
+// handler returns a handler for the messages of a source. body returns the body of such a
+// message.
 func handler[M any](c *consumer, body func(M) string) func(context.Context, M) error {
 	return func(ctx context.Context, m M) error { return c.handle(ctx, body(m)) }
 }
 
-// some lets so many messages run at a time.
+// some sets the number of messages of a batch that may run at the same time.
 func some[M any](together int) func(*lambdaidem.BatchOptions[M]) {
 	return func(o *lambdaidem.BatchOptions[M]) { o.Concurrency = together }
 }
 
-// silent gives a handler without an answer an empty one.
+// silent converts a handler without an answer into one with an empty answer.
 func silent[E any](h func(context.Context, E) error) func(context.Context, E) (struct{}, error) {
 	return func(ctx context.Context, event E) (struct{}, error) { return struct{}{}, h(ctx, event) }
 }
@@ -132,8 +133,8 @@ func requestOf(ctx context.Context) string {
 	return about.AwsRequestID
 }
 
-// die ends the process as a crash does: nothing runs after it.
+// die kills the process with SIGKILL, as in a crash. It never returns.
 func die() {
-	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // never fails, for one's own process
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // a process may always signal itself
 	select {}
 }
