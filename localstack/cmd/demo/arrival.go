@@ -8,8 +8,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/mailer"
 )
 
-// arrived waits until the payments have a receipt and a mail each, every queue is
-// empty, and no attempt is in progress: what could still happen has happened.
+// arrived waits until each of the payments has a receipt and a mail, all queues are empty, and no
+// attempt is in progress. From then on, nothing more can happen.
 func (d *demo) arrived(ctx context.Context, payments ...string) error {
 	return d.await(ctx, func(ctx context.Context) (string, error) {
 		missing, err := d.missing(ctx, payments)
@@ -20,8 +20,8 @@ func (d *demo) arrived(ctx context.Context, payments ...string) error {
 	})
 }
 
-// await waits until nothing is missing any more; what is after a while is a wrong
-// answer.
+// await calls missing until it returns "". If it still returns something after outboxTime, await
+// reports a failed check and returns nil.
 func (d *demo) await(ctx context.Context, missing func(context.Context) (string, error)) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -43,8 +43,8 @@ func (d *demo) await(ctx context.Context, missing func(context.Context) (string,
 	}
 }
 
-// missing names a receipt or a mail that the payments do not have yet; empty: they
-// have all.
+// missing returns a description of a receipt or mail that one of the payments lacks, or "" if
+// none is missing.
 func (d *demo) missing(ctx context.Context, payments []string) (string, error) {
 	receipts, err := d.receiptsOf(ctx)
 	if err != nil {
@@ -62,7 +62,8 @@ func (d *demo) missing(ctx context.Context, payments []string) (string, error) {
 	return "", nil
 }
 
-// underWay names something that goes on still; empty: nothing does.
+// underWay returns a description of something that is not finished yet: a queue with messages, or
+// an attempt in progress. It returns "" if there is nothing.
 func (d *demo) underWay(ctx context.Context) (string, error) {
 	for _, name := range d.outbox.queues {
 		waiting, hidden, err := d.outbox.depth(ctx, name)
@@ -82,7 +83,7 @@ func (d *demo) underWay(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// receiptsOf counts the receipts of each payment.
+// receiptsOf returns the number of receipts by payment.
 func (d *demo) receiptsOf(ctx context.Context) (map[string]int, error) {
 	all, err := d.tables.allReceipts(ctx)
 	count := map[string]int{}
@@ -92,7 +93,7 @@ func (d *demo) receiptsOf(ctx context.Context) (map[string]int, error) {
 	return count, err
 }
 
-// mailsOf finds the mails about each payment.
+// mailsOf returns the mails by payment.
 func (d *demo) mailsOf() map[string][]mailer.Effect {
 	of := map[string][]mailer.Effect{}
 	for _, e := range d.outbox.mailer.Effects() {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// audit compares the tables with what clients were told.
+// audit compares the tables with the answers that clients received.
 func (d *demo) audit(ctx context.Context) error {
 	payments, err := d.tables.allPayments(ctx)
 	if err != nil {
@@ -33,7 +33,8 @@ func (d *demo) audit(ctx context.Context) error {
 	return d.expectMoney(ctx, payments)
 }
 
-// expectMoney compares the money that is there with what there was.
+// expectMoney checks that the money in accounts, payments and reserved transfers is the money
+// that the accounts had at the beginning.
 func (d *demo) expectMoney(ctx context.Context, payments []payment) error {
 	money := int64(0)
 	for _, p := range payments {

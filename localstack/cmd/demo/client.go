@@ -14,11 +14,11 @@ import (
 
 // request is one HTTP request of the demo.
 type request struct {
-	path    string // of a POST
+	path    string // path of the POST
 	user    string
 	key     string // empty: no Idempotency-Key header
 	body    string
-	headers map[string]string // further ones
+	headers map[string]string // additional headers
 }
 
 // with returns the request with another header.
@@ -31,7 +31,7 @@ func (r request) with(name, value string) request {
 	return r
 }
 
-// answer is what came back.
+// answer is the response to a request.
 type answer struct {
 	status int
 	header http.Header
@@ -40,11 +40,11 @@ type answer struct {
 
 const replayMark = "X-Idempotency-Replayed"
 
-// replayed tells whether the guard marked the answer as a replay.
+// replayed reports whether the guard marked the answer as a replay.
 func (a answer) replayed() bool { return a.header.Get(replayMark) == "true" }
 
-// gist returns what a person wants to read of the body: of a problem document
-// (RFC 9457) its code and detail.
+// gist returns the part of the body to print: the code and detail of a problem document (RFC
+// 9457), or the whole body otherwise.
 func (a answer) gist() string {
 	var doc struct{ Code, Detail string }
 	if a.header.Get("Content-Type") != "application/problem+json" || json.Unmarshal([]byte(a.body), &doc) != nil {
@@ -53,7 +53,7 @@ func (a answer) gist() string {
 	return doc.Code + ": " + doc.Detail
 }
 
-// code returns that of a problem document; empty: it is none.
+// code returns the code of a problem document, or "" if the body is none.
 func (a answer) code() string {
 	var doc struct{ Code string }
 	if json.Unmarshal([]byte(a.body), &doc) != nil {
@@ -75,7 +75,7 @@ func newClient(base string) *client {
 	return &client{&http.Client{Transport: transport}, base}
 }
 
-// request returns a request as it is sent.
+// request converts r into the HTTP request to send.
 func (c *client) request(ctx context.Context, r request) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+r.path, strings.NewReader(r.body))
 	if err != nil {

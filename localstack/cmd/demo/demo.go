@@ -12,7 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
-// demo plays the steps in turn.
+// demo plays the steps of the story in order.
 type demo struct {
 	client   *client
 	tables   tables
@@ -20,21 +20,21 @@ type demo struct {
 	outbox   outbox
 	watch    watch
 	iam      *iam.Checker
-	operator operator // set for the story alone
+	operator operator // not set in a soak
 	out      *printer
 
 	records map[string]bool // IDs of the records seen so far
 
-	// Of the first request, which later steps repeat.
+	// The results of the first request, which later steps repeat.
 	first       answer
-	firstID     string // of its payment
+	firstID     string // ID of its payment
 	firstRecord record
 
-	night night // of the third act
+	night night // state of the third act
 
-	opened int64 // in all accounts, at first
+	opened int64 // sum of all accounts at the beginning
 
-	owed []string // payments that clients were told of: what the table must hold
+	owed []string // IDs of the payments that clients were told of; the table must contain exactly these
 }
 
 func newDemo(s *stack.Stack, counted *sends, out *os.File) *demo {
@@ -51,8 +51,8 @@ func newDemo(s *stack.Stack, counted *sends, out *os.File) *demo {
 	}
 }
 
-// play plays every step. An error says that a step could not be played; a wrong
-// answer is no error, it is counted by the printer.
+// play plays every step. It returns an error if a step could not be played. A wrong answer is not
+// an error; the printer counts it.
 func (d *demo) play(ctx context.Context) error {
 	for _, s := range story {
 		d.out.begin(s.title)
@@ -63,7 +63,7 @@ func (d *demo) play(ctx context.Context) error {
 	return nil
 }
 
-// send sends a request, and prints it with its answer.
+// send sends a request. It prints the request and the answer.
 func (d *demo) send(ctx context.Context, r request) (answer, error) {
 	d.out.request(r)
 	a, err := d.client.send(ctx, r)
@@ -73,8 +73,8 @@ func (d *demo) send(ctx context.Context, r request) (answer, error) {
 	return a, err
 }
 
-// newRecords finds the records of clients' requests that no earlier look found. A
-// record's ID is a hash, so this is how a request's record is told from the others'.
+// newRecords returns the records of clients' requests that no earlier call has returned. The ID
+// of a record is a hash, so this is how the demo finds the record of a request.
 func (d *demo) newRecords(ctx context.Context) ([]record, error) {
 	all, err := d.tables.allRecords(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *demo) newRecords(ctx context.Context) ([]record, error) {
 	return fresh, nil
 }
 
-// expectNewRecord looks for exactly one new record, prints it and returns it.
+// expectNewRecord checks that there is exactly one new record. It prints and returns the record.
 func (d *demo) expectNewRecord(ctx context.Context) (record, error) {
 	fresh, err := d.newRecords(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (d *demo) expectNewRecord(ctx context.Context) (record, error) {
 	return fresh[0], nil
 }
 
-// expectNoRecord checks that nothing new was stored.
+// expectNoRecord checks that there is no new record.
 func (d *demo) expectNoRecord(ctx context.Context) error {
 	fresh, err := d.newRecords(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (d *demo) expectNoRecord(ctx context.Context) error {
 	return nil
 }
 
-// again reads a record that is known, prints it and returns it.
+// again reads a known record again. It prints and returns the record.
 func (d *demo) again(ctx context.Context, known record) (record, error) {
 	all, err := d.tables.allRecords(ctx)
 	if err != nil {
@@ -133,8 +133,8 @@ func (d *demo) again(ctx context.Context, known record) (record, error) {
 	return record{}, nil
 }
 
-// awaitRecord waits until a request in progress has its record; if it has none
-// after ten seconds, that is a wrong answer.
+// awaitRecord waits until a request in progress has a record. If there is none after ten seconds,
+// awaitRecord reports a failed check.
 func (d *demo) awaitRecord(ctx context.Context) (record, error) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -160,25 +160,26 @@ func (d *demo) awaitRecord(ctx context.Context) (record, error) {
 	}
 }
 
-// expectStatus checks an answer's status.
+// expectStatus checks the status of an answer.
 func (d *demo) expectStatus(a answer, status int) {
 	d.out.check(a.status == status, fmt.Sprint(status), a.status)
 }
 
-// expectRefusal checks an answer that the guard or a function made of a
-// refusal.
+// expectRefusal checks the status and the code of an answer with which the guard or a function
+// refuses a request.
 func (d *demo) expectRefusal(a answer, status int, code string) {
 	d.out.check(a.status == status && a.code() == code, fmt.Sprintf("%d %s", status, code), fmt.Sprintf("%d %s", a.status, a.body))
 }
 
-// expectReplay checks that an answer is the first one again.
+// expectReplay checks that an answer is a replay of the first one.
 func (d *demo) expectReplay(first, again answer) {
 	d.out.check(again.status == first.status && again.body == first.body && again.replayed() && !first.replayed(),
 		fmt.Sprintf("%d again, the same bytes, marked by %s: true", first.status, replayMark),
 		fmt.Sprintf("%d %s: %q %s", again.status, replayMark, again.header.Get(replayMark), again.body))
 }
 
-// expectPayment checks a 201 and takes note of its payment.
+// expectPayment checks that the answer is a 201 with a new payment, records the payment in
+// d.owed, and returns its ID.
 func (d *demo) expectPayment(a answer) string {
 	var p struct{ ID string }
 	err := json.Unmarshal([]byte(a.body), &p)

@@ -13,7 +13,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
-// journey is the way that one payment took, in facts.
+// journey records what happened to one payment.
 type journey struct {
 	trouble trouble
 	request request
@@ -22,7 +22,7 @@ type journey struct {
 	answer  answer
 }
 
-// pay sends a request by the client that retries, until it has an answer that stands.
+// pay sends a request with the client that retries, until the answer is final.
 func (d *demo) pay(ctx context.Context, t trouble, r request) (journey, error) {
 	j := journey{trouble: t, request: r}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, attemptsKey{}, &j.posts), outboxTime)
@@ -48,8 +48,9 @@ func (d *demo) pay(ctx context.Context, t trouble, r request) (journey, error) {
 	return j, nil
 }
 
-// expectJourney checks that a payment had each effect once, and met its trouble, of
-// which the mailer must have seen so many calls: else the former would say little.
+// expectJourney checks that a payment had each effect exactly once, and that its trouble really
+// happened, because otherwise the first check would prove little. mailCalls is the minimum number
+// of calls that the mailer must have received.
 func (d *demo) expectJourney(ctx context.Context, j journey, mailCalls int) error {
 	receipts, err := d.receiptsOf(ctx)
 	if err != nil {
@@ -77,8 +78,8 @@ func (d *demo) expectJourney(ctx context.Context, j journey, mailCalls int) erro
 	return nil
 }
 
-// papersOf finds a journey's payment and its receipt, and counts the payments of its
-// request: an attempt that nobody was told of would be one more.
+// papersOf returns a journey's payment and receipt, and the number of payments for its request. A
+// payment by an attempt whose answer was lost would count too.
 func (d *demo) papersOf(ctx context.Context, j journey) (paid payment, its receipt, made int, err error) {
 	payments, err := d.tables.allPayments(ctx)
 	if err != nil {
@@ -99,13 +100,14 @@ func (d *demo) papersOf(ctx context.Context, j journey) (paid payment, its recei
 	return paid, its, made, err
 }
 
-// isAbout tells whether a payment is what the request asked for: the reference begins
-// with the request's key, which no other has.
+// isAbout reports whether a payment was made for the journey's request. The reference begins with
+// the key of the request, which no other request has.
 func (j journey) isAbout(p payment) bool {
 	return p.Reference == j.request.key || strings.HasPrefix(p.Reference, j.request.key+" ")
 }
 
-// isThroughout tells whether what came of a request is what it asked for.
+// isThroughout reports whether the payment, the receipt and the mail agree with the request: all
+// have its owner and amount, and the receipt has its currency.
 func (j journey) isThroughout(p payment, r receipt, mails []mailer.Effect) bool {
 	var asked struct {
 		Amount   int64
@@ -120,7 +122,7 @@ func (j journey) isThroughout(p payment, r receipt, mails []mailer.Effect) bool 
 		mails[0].To == owner && mails[0].Amount == asked.Amount
 }
 
-// pathOf returns the way of a payment, from place to place.
+// pathOf returns what happened to a payment at each place on its way.
 func (d *demo) pathOf(j journey) []stop {
 	var answers []string
 	for _, p := range j.posts {
@@ -149,7 +151,8 @@ func (d *demo) pathOf(j journey) []stop {
 	}
 }
 
-// madeToFail begins what happened at a place where so many attempts were lost first.
+// madeToFail returns the beginning of the text for a place where this number of attempts was made
+// to fail.
 func madeToFail(attempts int) string {
 	switch attempts {
 	case 0:
@@ -160,7 +163,7 @@ func madeToFail(attempts int) string {
 	return fmt.Sprintf("%d attempts made to fail → ", attempts)
 }
 
-// inRuns writes equal neighbours once, with their number.
+// inRuns joins the texts with commas. It writes equal neighbors once, with their number.
 func inRuns(texts []string) string {
 	var out []string
 	for i := 0; i < len(texts); {

@@ -1,8 +1,7 @@
-// Command demo shows the toolkit at work: it starts the functions as the
-// binaries that deploy, a DynamoDB Local and the Lambda emulator, sends real
-// requests over HTTP, prints each answer with the DynamoDB item behind it, and
-// checks all of them. It ends with status 1 if any is wrong, and says what was
-// expected; with status 2 for wrong arguments.
+// Command demo shows the toolkit at work. It starts DynamoDB Local, the Lambda emulator and the
+// functions, as the same binaries that are deployed. It sends real requests over HTTP, prints
+// each answer with the DynamoDB item behind it, and checks all of them. If an answer is wrong, it
+// prints what was expected and exits with status 1. For wrong arguments, the status is 2.
 package main
 
 import (
@@ -41,7 +40,7 @@ func main() {
 		flags.Usage()
 		os.Exit(2)
 	}
-	// A closed terminal or pipe is a reason to stop in order too.
+	// If the terminal or pipe is closed, stop everything properly too.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	play := func() error { return run(ctx, *logs) }
 	if *times > 0 {
@@ -55,11 +54,11 @@ func main() {
 	}
 }
 
-// patience bounds the whole demo once everything runs.
+// patience is the time limit for the whole story after everything was started.
 const patience = 4 * time.Minute
 
 func run(ctx context.Context, logs bool) error {
-	var log bytes.Buffer // written by the emulator alone, read after it has stopped
+	var log bytes.Buffer // the stack serializes writes; read only after the stack has stopped
 	counted := newSends()
 	s, err := stack.Start(ctx, stack.Options{FunctionLog: &log, QueueEndpoint: counted.between, Change: hurried})
 	if err != nil {
@@ -72,7 +71,7 @@ func run(ctx context.Context, logs bool) error {
 	return err
 }
 
-// tell plays the story on a stack that runs.
+// tell plays the story on a running stack.
 func tell(ctx context.Context, s *stack.Stack, counted *sends) (err error) {
 	d := newDemo(s, counted, os.Stdout)
 	folder, err := os.MkdirTemp("", "lambdaidem-demo-")

@@ -8,25 +8,26 @@ import (
 	"time"
 )
 
-// The third act: a crash under policy Hold, which no retry takes over, and the operator
-// who ends it. docs/idem.md has the operator's part in words.
+// This file has the third act: a crash under policy Hold, after which no retry takes the record
+// over, and the operator who settles the record. docs/idem.md describes the operator's part.
 
-// night is what the third act remembers from scene to scene.
+// night is the state that the scenes of the third act share.
 type night struct {
 	request request
-	record  record // as the dead attempt left it
+	record  record // the record that the dead attempt has left
 	shown   shown
-	moved   transfer // as the record's step has it
+	moved   transfer // the transfer, as stored in the record's step
 }
 
-// shown is what an operator reads in `idem show`.
+// shown is the output of `idem show -o json`.
 type shown struct {
 	State, Token   string
 	Steps          map[string]json.RawMessage
 	DownstreamKeys []struct{ Name, Key string }
 }
 
-// held plays a transfer that dies when the clearing house has been told, under Hold.
+// held plays a transfer under policy Hold whose attempt dies after it has called the clearing
+// house.
 func (d *demo) held(ctx context.Context) error {
 	if err := d.expectDead(ctx, 0); err != nil {
 		return err
@@ -37,7 +38,7 @@ func (d *demo) held(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, left := range fresh { // the request's, and that of its reservation
+	for _, left := range fresh { // the records of the request and of its reservation
 		if left.Status == "INPROGRESS" {
 			d.out.record(left)
 			d.night.record = left
@@ -53,7 +54,7 @@ func (d *demo) held(ctx context.Context) error {
 	return nil
 }
 
-// found shows how the operator learns of it, and what of it.
+// found shows how the operator finds the held record, and what its details are.
 func (d *demo) found(ctx context.Context) error {
 	id := d.night.record.ID
 	if err := d.expectDead(ctx, 1); err != nil {
@@ -63,7 +64,7 @@ func (d *demo) found(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rows := strings.Count(strings.TrimSpace(leases.out), "\n") // below the heading
+	rows := strings.Count(strings.TrimSpace(leases.out), "\n") // the first line is a heading
 	d.out.check(leases.code == 0 && rows == 1 && strings.Contains(leases.out, "  held  ") && strings.Contains(leases.out, id),
 		"one lease, held", fmt.Sprintf("%d: %s%s", leases.code, leases.out, leases.errs))
 	show := []string{"show", id, "--downstream", "clear"}
@@ -71,7 +72,7 @@ func (d *demo) found(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	data, err := d.operator.run(ctx, append(show, "-o", "json")...) // the same, for programs
+	data, err := d.operator.run(ctx, append(show, "-o", "json")...) // the same output in JSON
 	if err != nil {
 		return err
 	}
@@ -94,21 +95,21 @@ func (d *demo) found(ctx context.Context) error {
 	return nil
 }
 
-// settled shows how the operator ends it, and what the client gets.
+// settled shows how the operator settles the record, and which answer the client then gets.
 func (d *demo) settled(ctx context.Context) error {
 	n := d.night
-	if n.moved.ID == "" { // an earlier scene went wrong, and said so
+	if n.moved.ID == "" { // an earlier scene failed and reported it
 		d.out.check(false, "a transfer to settle", "none")
 		return nil
 	}
-	// As the function would have answered.
+	// This is the answer that the function would have given.
 	answered := fmt.Sprintf(`{"id":%q,"amount":700,"currency":"EUR","reference":"deposit","to":"bob","createdAt":%q}`, n.moved.ID, n.moved.CreatedAt)
 	settle := func(body string) []string {
 		return []string{"settle", n.record.ID, "--token", n.shown.Token, "--by", "olga", "--reason", "TICKET-1: cleared, and credited by hand", "--yes",
 			"--status", "201", "--header", "Content-Type: application/json", "--body", body}
 	}
-	// What the dead attempt had still to do. It is dead, so nobody else does it; were
-	// it not, the condition would let one of the two.
+	// Do by hand what was left to do. If the attempt were still alive, the condition of the
+	// transaction would let only one of the two succeed.
 	if err := d.tables.endTransfer(ctx, n.moved); err != nil {
 		return err
 	}
@@ -152,7 +153,7 @@ func (d *demo) settled(ctx context.Context) error {
 	return d.expectDead(ctx, 0)
 }
 
-// idem runs the operator's command, and prints it with what it said.
+// idem runs the operator's command. It prints the command and its output.
 func (d *demo) idem(ctx context.Context, args ...string) (said, error) {
 	d.out.command("idem " + quoted(args))
 	s, err := d.operator.run(ctx, args...)
@@ -162,9 +163,9 @@ func (d *demo) idem(ctx context.Context, args ...string) (said, error) {
 	return s, err
 }
 
-// idemUntil runs the operator's command until it says a word, and prints the last run.
-// DynamoDB's clock, which idem goes by, is told in whole seconds: idem may find a lease
-// a second later than the watch, which goes by its own.
+// idemUntil runs the operator's command until the output contains word, for 10 seconds at most.
+// It prints only the last run. idem uses DynamoDB's clock, which has whole seconds, and the watch
+// uses its own clock. So idem may find a dead lease up to a second later than the watch.
 func (d *demo) idemUntil(ctx context.Context, word string, args ...string) (said, error) {
 	for late := time.Now().Add(10 * time.Second); ; {
 		s, err := d.operator.run(ctx, args...)
@@ -184,8 +185,9 @@ func (d *demo) idemUntil(ctx context.Context, word string, args ...string) (said
 	}
 }
 
-// expectDead has the watch look, and checks how many dead leases it finds; the one
-// there may be is the third act's. A lease counts as dead some seconds after its end.
+// expectDead invokes the watch and checks that it finds n dead leases, 0 or 1. The one is that of
+// the third act. A lease counts as dead only some seconds after its end, so expectDead invokes
+// the watch for up to 10 seconds until it finds n.
 func (d *demo) expectDead(ctx context.Context, n int) error {
 	var s sighting
 	for late := time.Now().Add(10 * time.Second); ; {

@@ -18,7 +18,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 )
 
-// What functions/watch writes.
+// These are lines that functions/watch writes.
 const (
 	noneDead = `{"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"Lambdaidem","Dimensions":[["service","function"]],"Metrics":[{"Name":"DeadLeases","Unit":"Count"},{"Name":"OldestDeadLease","Unit":"Milliseconds"}]}]},"service":"local","function":"WatchFunction","DeadLeases":0,"OldestDeadLease":2100}` + "\n"
 	noRoute  = `{"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"Lambdaidem","Dimensions":[["service","function","route"]],"Metrics":[{"Name":"DeadLeases","Unit":"Count"}]}]},"service":"local","function":"WatchFunction","route":"POST /transfers","DeadLeases":0}` + "\n"
@@ -56,8 +56,8 @@ func TestO2_SightingIsWhatTheWatchWrote(t *testing.T) {
 	}
 }
 
-// watching is a demo whose watch writes these logs, one after the other, and the last
-// one from then on.
+// watching returns a demo whose watch writes one of these logs in each run, in order, and repeats
+// the last one. It also returns a pointer to the number of runs.
 func watching(logs ...string) (*demo, *int) {
 	p, _ := newTestPrinter(false)
 	looks := 0
@@ -77,7 +77,7 @@ func TestO2_TheDemoWaitsForADeadLeaseAndChecksWhichItIs(t *testing.T) {
 	for name, test := range map[string]struct {
 		dead  int
 		logs  []string
-		looks int // 0: until it gives up
+		looks int // 0: not checked, because the demo gives up only after its time limit
 		wrong int
 	}{
 		"none":                {0, []string{allQuiet}, 1, 0},
@@ -125,7 +125,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Every 409 that is not about an attempt under way is the end of the wait.
+// The wait ends with any answer except that an attempt is in progress.
 func TestL6_ALeaseIsOverWhenNoAttemptIsSaidToBeUnderWay(t *testing.T) {
 	for end, status := range map[string]int{`{"code":"idempotency_attempt_abandoned"}`: 409, `{"id":"tra_1"}`: 201, "": 500} {
 		synctest.Test(t, func(t *testing.T) {
@@ -215,7 +215,8 @@ func TestWithNothingFoundNothingIsSettled(t *testing.T) {
 	}
 }
 
-// The operator looks again until the database's clock is as far, and shows the last look.
+// The demo repeats the command until the database's clock has reached the lease's end, and prints
+// only the last output.
 func TestO2_TheOperatorLooksAgainUntilTheLeaseIsThere(t *testing.T) {
 	seen := filepath.Join(t.TempDir(), "seen")
 	p, text := newTestPrinter(false)

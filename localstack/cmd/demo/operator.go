@@ -14,23 +14,23 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
-// operatorCommand is what an operator has installed.
+// operatorCommand is the command that an operator uses.
 const operatorCommand = "github.com/lambdaidem/toolkit/cmd/idem"
 
-// operator is the person who is called at night: has cmd/idem as a binary, and the
-// environment that leads it to the stack's table.
+// operator is the person who is called at night. The operator has cmd/idem as a binary, and an
+// environment that points it to the stack's table.
 type operator struct {
 	binary string
 	env    []string
 }
 
-// said is what a command printed, and how it ended.
+// said is the output and exit code of a command.
 type said struct {
 	out, errs string
 	code      int
 }
 
-// buildOperator builds the command into a folder.
+// buildOperator builds operatorCommand into a folder.
 func buildOperator(ctx context.Context, s *stack.Stack, folder string) (operator, error) {
 	o := operator{binary: filepath.Join(folder, "idem"), env: os.Environ()}
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", o.binary, operatorCommand).CombinedOutput(); err != nil {
@@ -44,7 +44,7 @@ func buildOperator(ctx context.Context, s *stack.Stack, folder string) (operator
 	for name, value := range map[string]string{
 		"AWS_ENDPOINT_URL_DYNAMODB": s.Database().Endpoint(), "AWS_REGION": database.Region,
 		"AWS_ACCESS_KEY_ID": keys.AccessKeyID, "AWS_SECRET_ACCESS_KEY": keys.SecretAccessKey, "AWS_SESSION_TOKEN": "",
-		// A profile of the user's own must not lead to a real account.
+		// Ignore the user's AWS profile, so that no command can reach a real account.
 		"AWS_PROFILE": "", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
 		"IDEM_TABLE": s.Table("IdempotencyTable"), "IDEM_LEASE_INDEX": s.Template().Function(watchFunction).Environment["IDEMPOTENCY_LEASE_INDEX"],
 	} {
@@ -53,8 +53,8 @@ func buildOperator(ctx context.Context, s *stack.Stack, folder string) (operator
 	return o, nil
 }
 
-// run runs the command to its end. The error says that it could not be run; a code
-// that is not 0 is no error.
+// run runs the command until it ends. It returns an error if the command could not be run or ctx
+// has ended. An exit code other than 0 is not an error.
 func (o operator) run(ctx context.Context, args ...string) (said, error) {
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, o.binary, args...)
@@ -67,7 +67,7 @@ func (o operator) run(ctx context.Context, args ...string) (said, error) {
 	return said{out.String(), errs.String(), cmd.ProcessState.ExitCode()}, nil
 }
 
-// quoted returns a command line as one would type it.
+// quoted returns a command line as a user would type it in a shell.
 func quoted(args []string) string {
 	words := make([]string, len(args))
 	for i, arg := range args {

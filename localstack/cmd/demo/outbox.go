@@ -18,16 +18,18 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// The second act: what follows from a payment, by way of the payments table's stream
-// and a queue. What it is made of is in functions/receipts and functions/notifications.
+// This file has the second act: the consequences of a payment, which pass through the stream of
+// the payments table and a queue. The functions are functions/receipts and
+// functions/notifications.
 
-// outboxTime bounds a payment's way to its mail.
+// outboxTime is the time limit for a payment until its mail is sent.
 const outboxTime = 90 * time.Second
 
-// hurried shortens the timeouts behind the payments function, and the queue's with
-// them, so that what died is tried again soon: as in the template the visibility
-// timeout outlasts a lease, which is a timeout and two seconds. So it does the transfers
-// function's, whose leases the story waits for.
+// hurried shortens the timeouts of the functions that read the stream and the queue, and the
+// visibility timeouts of queues, so that a dead attempt is soon retried. As in the template, the
+// visibility timeout is longer than a lease, which is the function's timeout plus two seconds.
+// hurried also shortens the timeout of the transfers function, because the story waits for its
+// leases.
 func hurried(t *template.Template) {
 	const timeout = 4 * time.Second
 	const visibility = timeout + 3*time.Second
@@ -41,13 +43,13 @@ func hurried(t *template.Template) {
 	}
 }
 
-// outbox is what the second act looks at, and by what it sends.
+// outbox has the client with which the second act sends requests, and what it observes.
 type outbox struct {
 	retrying *http.Client
 	sends    *sends
 	mailer   *mailer.Service
 	sqs      *sqs.Client
-	queues   []string // names of all of them: nothing may be left anywhere
+	queues   []string // names of all queues, which must be empty at the end
 	dead     []string
 }
 
@@ -55,9 +57,9 @@ type attemptsKey struct{}
 
 func newOutbox(s *stack.Stack, counted *sends, base http.RoundTripper) outbox {
 	patient := base.(*http.Transport).Clone()
-	patient.ResponseHeaderTimeout = time.Second // a client that times out
+	patient.ResponseHeaderTimeout = time.Second // the demo's client gives up early, and retries
 	retrying := idemclient.New(patient, []string{s.URL()}, func(o *idemclient.Options) {
-		o.MaxAttempts = 100 // the context's end is what counts
+		o.MaxAttempts = 100 // only the end of the context stops retries
 		o.MaxWait = time.Second
 		o.Observe = func(ctx context.Context, a idemclient.Attempt) {
 			if all, ok := ctx.Value(attemptsKey{}).(*[]idemclient.Attempt); ok {
@@ -75,7 +77,8 @@ func newOutbox(s *stack.Stack, counted *sends, base http.RoundTripper) outbox {
 	return o
 }
 
-// depth counts the messages of a queue: those that wait, and those in flight or delayed.
+// depth returns the number of messages that a queue can deliver now, and the number of those in
+// flight or delayed.
 func (o *outbox) depth(ctx context.Context, name string) (waiting, hidden int, err error) {
 	found, err := o.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
 	if err != nil {
@@ -93,17 +96,18 @@ func (o *outbox) depth(ctx context.Context, name string) (waiting, hidden int, e
 		count(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible) + count(types.QueueAttributeNameApproximateNumberOfMessagesDelayed), nil
 }
 
-// isSource tells whether a function reads the queue.
+// isSource reports whether a function reads the queue.
 func isSource(t *template.Template, q template.Queue) bool {
 	return slices.ContainsFunc(t.Functions, func(f *template.Function) bool {
 		return slices.ContainsFunc(f.Sources, func(s template.Source) bool { return strings.HasSuffix(s.ARN, ":"+q.Name) })
 	})
 }
 
-// underFaults plays one payment that meets trouble everywhere.
+// underFaults plays one payment that is hit by faults everywhere.
 func (d *demo) underFaults(ctx context.Context) error {
-	// The mailer fails for longer than the three calls of one attempt: the first one
-	// calls three times, the second too and dies, the third and the fourth once.
+	// The mailer refuses more than the three calls that one attempt makes. The first attempt
+	// calls it three times. The second attempt calls it three times and dies. The third and
+	// fourth attempts call it once each.
 	t := trouble{fails: 1, dies: 2, receiptDies: 1, receiptFails: 2, notificationDies: 2, notificationFails: 3, mailFails: 4, mailLoses: 5}
 	const mailCalls = 8
 	r := t.order("alice", "order-8", 10)
@@ -121,8 +125,8 @@ func (d *demo) underFaults(ctx context.Context) error {
 	return d.expectJourney(ctx, j, mailCalls)
 }
 
-// everyOne checks that what the payments led to is there once for each of them, and
-// that nothing else is.
+// everyOne checks that each payment has exactly one receipt and one mail, that there are no
+// others, that the dead-letter queues are empty, and that no message or call was invalid.
 func (d *demo) everyOne(ctx context.Context, payments []string) error {
 	if err := d.arrived(ctx, payments...); err != nil {
 		return err

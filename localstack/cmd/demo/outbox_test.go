@@ -7,7 +7,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// L5: what the story waits for is a lease, which is a timeout and two seconds.
+// The story waits for leases, which last for a function's timeout plus two seconds.
 func TestL5_HurriedShortensWhatTheStoryWaitsFor(t *testing.T) {
 	own := &template.Template{
 		Functions: []*template.Function{

@@ -17,7 +17,7 @@ type printer struct {
 	colour bool
 	steps  int
 	checks int
-	wrong  []string // what was expected and did not come, with its step
+	wrong  []string // failed checks, each with its step
 	step   string
 }
 
@@ -25,14 +25,14 @@ func newPrinter(w *os.File) *printer {
 	return &printer{w: w, colour: wantsColour(w)}
 }
 
-// wantsColour is true on a terminal, unless NO_COLOR (no-color.org) or a dumb
-// terminal says otherwise.
+// wantsColour reports whether w is a terminal and neither NO_COLOR (no-color.org) nor TERM=dumb
+// asks for plain text.
 func wantsColour(w *os.File) bool {
 	info, err := w.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// style is an SGR parameter of ECMA-48.
+// style is a parameter of the control sequence SGR, Select Graphic Rendition (ECMA-48).
 type style string
 
 const (
@@ -52,7 +52,7 @@ func (p *printer) in(s style, text string) string {
 }
 
 func (p *printer) printf(format string, args ...any) {
-	// A report that can't be written has no other place to say so.
+	// Ignore the error: there is no other place to report it.
 	_, _ = fmt.Fprintf(p.w, format, args...)
 }
 
@@ -61,17 +61,17 @@ func (p *printer) title(url string) {
 		p.in(dim, "real requests → the binaries that deploy → a real DynamoDB Local; record = the item that guards a key"))
 }
 
-// begin opens a step.
+// begin prints the title of the next step.
 func (p *printer) begin(what string) {
 	p.steps++
 	p.step = fmt.Sprintf("%d. %s", p.steps, what)
 	p.printf("\n%s\n", p.in(bold, p.step))
 }
 
-// bodyWidth is how many characters of a body are shown.
+// bodyWidth is the maximum number of characters to print of a body.
 const bodyWidth = 80
 
-// outputWidth is how many characters of a command's line are shown.
+// outputWidth is the maximum number of characters to print of a line of a command's output.
 const outputWidth = 160
 
 func (p *printer) request(r request) {
@@ -116,7 +116,7 @@ func (p *printer) record(r record) {
 	if r.Status == "INPROGRESS" {
 		line += "  lease until " + time.UnixMilli(r.LeaseEnd).Format("15:04:05.000")
 	}
-	if r.Expiration == 0 { // held
+	if r.Expiration == 0 { // a held record
 		line += "  does not expire"
 	} else {
 		line += "  expires " + time.Unix(r.Expiration, 0).Format("Jan 2 15:04")
@@ -133,12 +133,12 @@ func (p *printer) note(format string, args ...any) {
 	p.printf("   %s\n", fmt.Sprintf(format, args...))
 }
 
-// command shows a command line.
+// command prints a command line.
 func (p *printer) command(line string) {
 	p.printf("   %s %s\n", p.in(dim, "$"), p.in(cyan, line))
 }
 
-// output shows what a command said, and how it ended if not well.
+// output prints the output of a command, and its exit code unless it is 0.
 func (p *printer) output(s said) {
 	for line := range strings.Lines(s.out + s.errs) {
 		p.printf("     %s\n", shorten(strings.TrimRight(line, "\n"), outputWidth))
@@ -151,7 +151,7 @@ func (p *printer) output(s said) {
 // stop is a place on a payment's way, and what happened there.
 type stop struct{ place, happened string }
 
-// picture draws a way from place to place.
+// picture prints a payment's way, with one line for each place.
 func (p *printer) picture(way []stop) {
 	for i, s := range way {
 		if i > 0 {
@@ -161,7 +161,7 @@ func (p *printer) picture(way []stop) {
 	}
 }
 
-// check reports one expectation, by the name of what is expected.
+// check prints and counts the result of one check. expected describes what is checked.
 func (p *printer) check(ok bool, expected string, got any) {
 	p.checks++
 	if ok {
@@ -172,7 +172,7 @@ func (p *printer) check(ok bool, expected string, got any) {
 	p.wrong = append(p.wrong, fmt.Sprintf("%s: expected: %s; got: %v", p.step, expected, got))
 }
 
-// summary says how it went. Its error is there if anything was wrong.
+// summary prints the result of all checks. It returns an error if a check failed.
 func (p *printer) summary() error {
 	if len(p.wrong) == 0 {
 		p.printf("\n%s %d steps, %d checks\n", p.in(green, "All as expected:"), p.steps, p.checks)
@@ -184,7 +184,7 @@ func (p *printer) summary() error {
 	return fmt.Errorf("%d of %d checks failed", len(p.wrong), p.checks)
 }
 
-// shorten keeps a text to one line of at most n characters.
+// shorten returns s as one line of at most n characters.
 func shorten(s string, n int) string {
 	s = strings.ReplaceAll(s, "\n", "␤")
 	if utf8.RuneCountInString(s) <= n {

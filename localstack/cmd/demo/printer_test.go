@@ -52,7 +52,7 @@ func TestColourIsForTerminalsThatWantIt(t *testing.T) {
 	if wantsColour(file) {
 		t.Error("a file gets colour")
 	}
-	terminal, err := os.Open(os.DevNull) // a character device, as a terminal is
+	terminal, err := os.Open(os.DevNull) // a character device, like a terminal
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestTallyTellsTheOutcomesApart(t *testing.T) {
 		{status: 201, header: http.Header{}},
 		{status: 201, header: http.Header{replayMark: {"true"}}},
 		{status: 409, header: http.Header{"Retry-After": {"1"}}},
-		{status: 409, header: http.Header{}}, // without Retry-After it is none of the guard's
+		{status: 409, header: http.Header{}}, // without Retry-After, the answer is not from the guard
 		{status: 500, header: http.Header{}},
 	} {
 		c.add(a)
@@ -105,7 +105,7 @@ func TestTallyTellsTheOutcomesApart(t *testing.T) {
 	}
 }
 
-// L6: what is held for an operator doesn't expire.
+// A record that is held for an operator does not expire.
 func TestL6_HeldRecordIsShownWithoutAnEnd(t *testing.T) {
 	for expiration, want := range map[int64]string{0: "  does not expire\n", 1_800_000_000: "  expires Jan 1"} {
 		p, text := newTestPrinter(false)

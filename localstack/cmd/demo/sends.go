@@ -18,12 +18,12 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// sends counts the messages that the queue accepted about each payment.
+// sends counts, for each payment, the messages that the queue accepted.
 type sends struct {
 	mu   sync.Mutex
-	of   map[string]sent // by payment
-	ids  map[string]bool // of the messages
-	more error           // what no send of this demo may be
+	of   map[string]sent // counts by payment
+	ids  map[string]bool // IDs of the messages
+	more error           // an invalid message, or a failure of the proxy
 }
 
 type sent struct {
@@ -33,12 +33,12 @@ type sent struct {
 
 func newSends() *sends { return &sends{of: map[string]sent{}, ids: map[string]bool{}} }
 
-// between is for [stack.Options].QueueEndpoint: it starts a proxy that sees what the functions
-// send to SQS. The proxy ends with the process.
+// between starts a proxy that observes what the functions send to SQS, and returns its endpoint.
+// It is used as [stack.Options].QueueEndpoint. The proxy ends with the process.
 func (s *sends) between(endpoint string) string {
 	target, err := url.Parse(endpoint)
 	if err != nil {
-		panic(err) // the stack reached SQS by it
+		panic(err) // can't happen: the stack has used this URL
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *sends) between(endpoint string) string {
 				s.failed(err)
 			}
 			r.Out.Body = io.NopCloser(bytes.NewReader(body))
-			// A message counts even if its sender is killed before it has the answer.
+			// A message counts even if its sender is killed before it receives the reply.
 			r.Out = r.Out.WithContext(context.WithValue(context.WithoutCancel(r.Out.Context()), messageKey{}, body))
 		},
 		ModifyResponse: func(resp *http.Response) error {
@@ -65,13 +65,13 @@ func (s *sends) between(endpoint string) string {
 			}
 			return nil
 		},
-		ErrorLog: log.New(io.Discard, "", 0), // functions that are killed close their connections
+		ErrorLog: log.New(io.Discard, "", 0), // killed functions close their connections, which would be logged
 	}}
 	go func() { s.failed(server.Serve(listener)) }()
 	return "http://" + listener.Addr().String()
 }
 
-// messageKey is the key of a request's context for the message that it sends.
+// messageKey is the context key under which a request carries the message that it sends.
 type messageKey struct{}
 
 func (s *sends) failed(err error) {
@@ -80,8 +80,8 @@ func (s *sends) failed(err error) {
 	s.more = err
 }
 
-// accepted counts a message that the queue took. SQS answers a duplicate with the message id
-// of the first one.
+// accepted counts a message that the queue has accepted. For a duplicate, SQS returns the message
+// ID of the first message.
 func (s *sends) accepted(message []byte, resp *http.Response) error {
 	answer, err := io.ReadAll(resp.Body)
 	resp.Body = io.NopCloser(bytes.NewReader(answer))

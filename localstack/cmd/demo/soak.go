@@ -15,20 +15,20 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// The soak plays the second act again and again, some payments at a time, each with
-// trouble of its own, drawn by chance.
+// The soak plays the second act many times, with several payments at the same time, each of them
+// with random trouble.
 
-// soakAtOnce is how many payments are on their way at a time.
+// soakAtOnce is the maximum number of payments in progress at the same time.
 const soakAtOnce = 8
 
 // soakMost is the largest amount of a payment, in cents.
 const soakMost = 50
 
-// soakTime bounds a soak, for each payment of it.
+// soakTime is the time limit of a soak for each of its payments.
 const soakTime = 30 * time.Second
 
 func soak(ctx context.Context, times int, seed uint64, logs bool) error {
-	var log bytes.Buffer // written by the emulator alone, read after it has stopped
+	var log bytes.Buffer // the stack serializes writes; read only after the stack has stopped
 	counted := newSends()
 	s, err := stack.Start(ctx, stack.Options{FunctionLog: &log, QueueEndpoint: counted.between, Change: func(t *template.Template) {
 		hurried(t)

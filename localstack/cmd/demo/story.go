@@ -20,7 +20,7 @@ type step struct {
 	play  func(*demo, context.Context) error
 }
 
-// story is what is shown, in this order: later steps use what earlier ones did.
+// story has the steps in order. Later steps use the results of earlier steps.
 var story = []step{
 	{"A new key: the handler runs", (*demo).firstRequest},
 	{"The same again: the first answer is replayed, nothing runs", (*demo).sameAgain},
@@ -45,10 +45,10 @@ var story = []step{
 }
 
 const (
-	// crowd is how many requests are sent at once.
+	// crowd is the number of requests that are sent at the same time.
 	crowd = 200
-	// slow is how long the slow handler takes: long enough for a second request
-	// to meet it, on a busy machine too.
+	// slow is how long the slow handler takes. A second request must arrive in this time even on
+	// a busy machine.
 	slow = 1500 * time.Millisecond
 )
 
@@ -84,7 +84,7 @@ func (d *demo) reordered(ctx context.Context) error {
 	return d.replayOf(ctx, order("alice", "order-1", "{ \"reference\": \"dinner\",\n  \"currency\": \"EUR\",  \"amount\": 1250 }"))
 }
 
-// replayOf sends what must be answered as the first request was.
+// replayOf sends a request and checks that its answer is a replay of the first answer.
 func (d *demo) replayOf(ctx context.Context, r request) error {
 	a, err := d.send(ctx, r)
 	if err != nil {
@@ -263,7 +263,7 @@ func (d *demo) crowd(ctx context.Context) error {
 	return nil
 }
 
-// sendAtOnce sends every request on a goroutine of its own.
+// sendAtOnce sends all requests at the same time and returns their answers in the same order.
 func (d *demo) sendAtOnce(ctx context.Context, requests []request) ([]answer, error) {
 	answers := make([]answer, len(requests))
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -277,8 +277,8 @@ func (d *demo) sendAtOnce(ctx context.Context, requests []request) ([]answer, er
 	return answers, group.Wait()
 }
 
-// comeBack repeats the request for each answer that said to, as a client does,
-// until none does any more.
+// comeBack repeats the request for each answer that is a 409 with Retry-After, as a client does,
+// until no such answer is left. It returns the final answers.
 func (d *demo) comeBack(ctx context.Context, r request, answers []answer) ([]answer, error) {
 	answers = slices.Clone(answers)
 	for {
@@ -339,7 +339,8 @@ func (d *demo) insufficient(ctx context.Context) error {
 	return d.keptRefusal(ctx, order("alice", "order-7", strings.Replace(dinner, "1250", "1000000", 1)), 402, "insufficient_funds")
 }
 
-// keptRefusal sends twice what the function refuses for good.
+// keptRefusal sends a request that the function refuses for good, twice, and checks that the
+// refusal is stored and replayed.
 func (d *demo) keptRefusal(ctx context.Context, r request, status int, code string) error {
 	first, err := d.send(ctx, r)
 	if err != nil {
@@ -360,10 +361,10 @@ func (d *demo) keptRefusal(ctx context.Context, r request, status int, code stri
 	return nil
 }
 
-// opening is what the accounts of the demo's users have at first, in cents.
+// opening is the initial balance of each account, in cents.
 const opening = 10_000
 
-// openAccounts gives the demo's users their money.
+// openAccounts opens the accounts of the demo's users.
 func (d *demo) openAccounts(ctx context.Context, s *stack.Stack) error {
 	for _, user := range []string{"alice", "bob"} {
 		if err := s.OpenAccount(ctx, user, "EUR", opening); err != nil {

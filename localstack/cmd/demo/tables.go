@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// tables looks into DynamoDB, past the functions.
+// tables reads the tables directly, without the functions.
 type tables struct {
 	client    *dynamodb.Client
 	records   string
@@ -36,7 +36,7 @@ type record struct {
 	Data       string `dynamodbav:"data"`
 }
 
-// behindQueues tells whether the record is of a function that no client calls.
+// behindQueues reports whether the record belongs to a function that no client calls.
 func (r record) behindQueues() bool {
 	return strings.HasPrefix(r.Scope, "receipts ") || strings.HasPrefix(r.Scope, "notifications ")
 }
@@ -46,7 +46,7 @@ type payment struct {
 	ID         string `dynamodbav:"id"`
 	Amount     int64  `dynamodbav:"amount"`
 	Refundable int64  `dynamodbav:"refundable"`
-	PaymentID  string `dynamodbav:"payment_id"` // of a refund
+	PaymentID  string `dynamodbav:"payment_id"` // the refunded payment; empty for a payment
 	Owner      string `dynamodbav:"owner"`
 	Reference  string `dynamodbav:"reference"`
 }
@@ -68,7 +68,7 @@ func (t tables) allPayments(ctx context.Context) ([]payment, error) {
 // transfer is an item of the transfers table.
 type transfer struct {
 	ID        string `dynamodbav:"id"`
-	To        string `dynamodbav:"to"` // the owner of the account that it goes to
+	To        string `dynamodbav:"to"` // owner of the recipient's account
 	Amount    int64  `dynamodbav:"amount"`
 	Currency  string `dynamodbav:"currency"`
 	CreatedAt string `dynamodbav:"created_at"`
@@ -79,8 +79,8 @@ func (t tables) allTransfers(ctx context.Context) ([]transfer, error) {
 	return scan[transfer](ctx, t.client, t.transfers)
 }
 
-// endTransfer does by hand what the transfers function does at its end: a reserved
-// transfer is done, and its money in the account, in one transaction.
+// endTransfer does what the transfers function does at its end: in one transaction, it changes
+// the transfer from reserved to done, and adds the amount to the recipient's account.
 func (t tables) endTransfer(ctx context.Context, end transfer) error {
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 	_, err := t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
@@ -118,7 +118,7 @@ func (t tables) allAccounts(ctx context.Context) ([]account, error) {
 	return scan[account](ctx, t.client, t.accounts)
 }
 
-// scan reads a whole table, consistently: a demo's is small.
+// scan reads a whole table with consistent reads. The tables of the demo are small.
 func scan[T any](ctx context.Context, client *dynamodb.Client, table string) ([]T, error) {
 	var all []T
 	pages := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// dies sends a request whose attempt kills itself, and is the records that it leaves.
+// dies sends a request whose attempt kills its own process. It returns the records that the
+// attempt has left.
 func (d *demo) dies(ctx context.Context, r request) ([]record, error) {
 	died, err := d.send(ctx, r)
 	if err != nil {
@@ -16,8 +17,8 @@ func (d *demo) dies(ctx context.Context, r request) ([]record, error) {
 	return d.newRecords(ctx)
 }
 
-// transfer has the first attempt kill itself after its call of the outside
-// service, and comes back when the lease is over.
+// transfer plays a transfer whose first attempt kills its process after it has called the
+// clearing house. It then retries until the lease has ended.
 func (d *demo) transfer(ctx context.Context) error {
 	r := request{path: "/transfers", user: "alice", key: "transfer-1", body: `{"to":"bob","amount":500,"currency":"EUR","reference":"rent"}`}.
 		with("X-Demo-Crash", "cleared")
@@ -25,7 +26,7 @@ func (d *demo) transfer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, left := range fresh { // the request's, and that of its reservation
+	for _, left := range fresh { // the records of the request and of its reservation
 		d.out.record(left)
 	}
 	d.out.check(len(fresh) == 2, "two records: the request's, and that of the reservation", len(fresh))
@@ -50,8 +51,8 @@ func (d *demo) transfer(ctx context.Context) error {
 	return nil
 }
 
-// whenLeaseIsOver repeats a request whose attempt died until it is not told any more
-// that one is in progress, and prints the last answer.
+// whenLeaseIsOver repeats a request whose attempt died, until the answer is no longer that an
+// attempt is in progress. It prints and returns the last answer.
 func (d *demo) whenLeaseIsOver(ctx context.Context, r request) (answer, error) {
 	d.out.note("… until the dead attempt's lease is over")
 	for {
@@ -72,7 +73,7 @@ func (d *demo) whenLeaseIsOver(ctx context.Context, r request) (answer, error) {
 	}
 }
 
-// expectTransfer checks how far the demo's one transfer is.
+// expectTransfer checks the status of the demo's only transfer.
 func (d *demo) expectTransfer(ctx context.Context, status string) error {
 	all, err := d.tables.allTransfers(ctx)
 	if err != nil {

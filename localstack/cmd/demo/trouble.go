@@ -7,28 +7,29 @@ import (
 	"strings"
 )
 
-// trouble is what goes wrong on a payment's way, and how often: in its first attempts
-// at each place, one kind after the other.
+// trouble says what goes wrong with a payment: for each place and kind of fault, the number of
+// first attempts or calls that it hits.
 type trouble struct {
-	fails, hangs, dies                  int // of the payments function: 500, its timeout, SIGKILL before it commits
-	receiptFails, receiptDies           int // of the receipts function, when its message is sent and nothing committed
-	notificationFails, notificationDies int // of the notifications function, when the mailer was told and nothing knows
-	mailFails, mailLoses                int // of the mailer: 503; a mail, and then no answer
+	fails, hangs, dies                  int // payments function: answers 500, runs into its timeout, or kills itself before the commit
+	receiptFails, receiptDies           int // receipts function, after its message was sent and before anything is committed
+	notificationFails, notificationDies int // notifications function, after the mailer was called and before that is recorded
+	mailFails, mailLoses                int // mailer: answers 503, or sends the mail and no answer
 }
 
-// attempts returns how many attempts at a payment fail.
+// attempts returns how many attempts of the payments function fail.
 func (t trouble) attempts() int { return max(t.fails, t.hangs, t.dies) }
 
-// receiptAttempts returns how many attempts at a receipt fail. Each has sent its message.
+// receiptAttempts returns how many attempts of the receipts function fail. Each of them has sent
+// its message.
 func (t trouble) receiptAttempts() int { return max(t.receiptFails, t.receiptDies) }
 
-// notificationAttempts returns how many attempts at a notification fail at least. Each has
-// called the mailer.
+// notificationAttempts returns the minimum number of attempts of the notifications function that
+// fail. Each of them has called the mailer.
 func (t trouble) notificationAttempts() int { return max(t.notificationFails, t.notificationDies) }
 
-// mailCalls returns how often the mailer is called at least, where no more than one attempt
-// at a notification is to fail: three times in an attempt (mailerCalls, in
-// functions/notifications), which fails as asked where the mailer was told.
+// mailCalls returns the minimum number of calls to the mailer, if at most one attempt of the
+// notifications function is made to fail. One attempt calls the mailer up to three times
+// (mailerCalls in functions/notifications), and is made to fail only after a call has succeeded.
 func (t trouble) mailCalls() int {
 	calls := 1 + max(t.mailFails, t.mailLoses)
 	if calls <= 3 {
@@ -37,7 +38,8 @@ func (t trouble) mailCalls() int {
 	return calls
 }
 
-// order returns a request for a payment of so many cents that meets the trouble.
+// order returns a request for a payment of this amount, with the headers and the reference that
+// cause the trouble.
 func (t trouble) order(user, key string, cents int) request {
 	words := []string{key}
 	for _, w := range []struct {
@@ -61,7 +63,8 @@ func (t trouble) order(user, key string, cents int) request {
 	return r
 }
 
-// anyTrouble draws one: at each place it is as likely that nothing is wrong.
+// anyTrouble returns a random trouble. At each place, it chooses no fault with a probability of
+// one half.
 func anyTrouble(random *rand.Rand) trouble {
 	var t trouble
 	one := func(kinds ...*int) {
@@ -74,7 +77,7 @@ func anyTrouble(random *rand.Rand) trouble {
 	one(&t.notificationFails, &t.notificationDies)
 	one(&t.mailFails, &t.mailLoses)
 	if t.mailFails > 0 && random.IntN(2) == 0 {
-		t.mailFails = 4 // for longer than an attempt's own calls last
+		t.mailFails = 4 // more failures than one attempt makes calls
 	}
 	return t
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// mainVariable makes the test binary play demo.
+// mainVariable is the environment variable that makes the test binary run as demo.
 const mainVariable = "DEMO_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestDemoStartsNothingWhenItIsAskedForHelpOrMisspelt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var stderr strings.Builder
 			cmd := exec.Command(os.Args[0], test.args...)
-			cmd.Dir = t.TempDir() // where it could not start anything
+			cmd.Dir = t.TempDir() // outside the checkout, where the demo could not start anything
 			cmd.Env = append(os.Environ(), mainVariable+"=1")
 			cmd.Stderr = &stderr
 			err := cmd.Run()

@@ -16,20 +16,20 @@ import (
 // watchFunction is the logical ID of functions/watch in template.yaml.
 const watchFunction = "WatchFunction"
 
-// watch invokes functions/watch as its schedule would, which nothing here runs.
+// watch invokes functions/watch in place of its schedule, which the emulator does not run.
 type watch struct {
 	invoke func(ctx context.Context, function string, payload []byte) (emulator.Result, error)
 }
 
-// sighting is what one look found.
+// sighting is what one run of functions/watch found.
 type sighting struct {
-	told    bool               // it wrote how many there are
-	dead    float64            // dead leases and held records, as the metrics have them
-	byRoute map[string]float64 // the routes that have any
+	told    bool               // the metrics had a number of dead leases or held records
+	dead    float64            // number of dead leases and held records in the metrics
+	byRoute map[string]float64 // the same by route, without zeros
 	named   []named
 }
 
-// named is what the log says of one lease.
+// named is a lease that the log names.
 type named struct {
 	Record, Route string
 	Attempt       int
@@ -47,7 +47,7 @@ func (w watch) look(ctx context.Context) (sighting, error) {
 	return sightingIn(got.LogTail)
 }
 
-// sightingIn reads the log of one look.
+// sightingIn parses the log of one run. It returns an error if the metrics are invalid.
 func sightingIn(log []byte) (sighting, error) {
 	s := sighting{byRoute: map[string]float64{}}
 	for line := range bytes.Lines(log) {
@@ -76,7 +76,7 @@ func sightingIn(log []byte) (sighting, error) {
 	return s, nil
 }
 
-// String returns what the metrics say, and whom the log names.
+// String returns the numbers from the metrics and the leases from the log.
 func (s sighting) String() string {
 	if !s.told {
 		return "no metrics"

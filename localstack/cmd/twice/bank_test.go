@@ -19,18 +19,19 @@ import (
 
 const token = "the-caller"
 
-// bank is an API that behaves: the routes of template.yaml behind a real guard.
+// bank is a correct API: the routes of template.yaml behind a real guard.
 type bank struct {
 	guard *lambdaidem.Guard
 	made  atomic.Int64
 	spent atomic.Int64
 
-	// A payment of the crowd ends when all others of the crowd have their 409, so that
-	// conflicts are sure to be there. Without it none are.
+	// If meeting is set, the payment of the crowd ends only after all other requests of the crowd
+	// have received a 409, so that conflicts are certain. If it is nil, conflicts may or may not
+	// occur.
 	meeting *meeting
 }
 
-// meeting lets the handler that runs wait for the others.
+// meeting lets the running handler wait for the other requests.
 type meeting struct {
 	others sync.WaitGroup
 }
@@ -67,7 +68,7 @@ func (b *bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		b.create(w, "transfers", 500)
 	})
-	w.Header().Set("Apigw-Requestid", fmt.Sprint("request-", b.made.Add(1))) // another for each
+	w.Header().Set("Apigw-Requestid", fmt.Sprint("request-", b.made.Add(1))) // different in each answer
 	if r.Header.Get("Authorization") != "Bearer "+token {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -78,7 +79,7 @@ func (b *bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// leave counts whoever was told to come back.
+// leave counts a request of the crowd that received a 409.
 func (b *bank) leave(w http.ResponseWriter) {
 	if seen, ok := w.(*seenWriter); ok && seen.status == http.StatusConflict {
 		b.meeting.others.Done()
@@ -116,7 +117,7 @@ func problem(w http.ResponseWriter, status int, code string) {
 	_, _ = fmt.Fprintf(w, `{"status":%d,"code":%q}`, status, code)
 }
 
-// seenWriter remembers the status.
+// seenWriter records the status of the response.
 type seenWriter struct {
 	http.ResponseWriter
 
@@ -128,7 +129,8 @@ func (w *seenWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// runOver runs the suite over an API, and returns it with its report.
+// runOver runs the suite against an API. It returns the suite, its report, and the error of the
+// report.
 func runOver(t *testing.T, api http.Handler, transferTo string) (s *suite, told string, err error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -142,10 +144,10 @@ func runOver(t *testing.T, api http.Handler, transferTo string) (s *suite, told 
 	return s, out.String(), err
 }
 
-// change answers as the bank does, but for what it changes.
+// change modifies an answer of the bank.
 type change func(r *http.Request, a *httptest.ResponseRecorder)
 
-// changed is the bank with a fault.
+// changed returns a handler that answers as b does, with a fault.
 func changed(b http.Handler, fault change) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

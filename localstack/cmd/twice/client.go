@@ -20,7 +20,7 @@ type request struct {
 	noToken bool
 }
 
-// answer is what came back, or why nothing did.
+// answer is the response to a request, or the error if there was none.
 type answer struct {
 	status int
 	header http.Header
@@ -30,10 +30,10 @@ type answer struct {
 
 const replayMark = "X-Idempotency-Replayed"
 
-// replayed tells whether the guard marked the answer as a replay.
+// replayed reports whether the guard marked the answer as a replay.
 func (a answer) replayed() bool { return a.header.Get(replayMark) == "true" }
 
-// code returns that of a problem document (RFC 9457), or "".
+// code returns the code of a problem document (RFC 9457), or "" if the body is none.
 func (a answer) code() string {
 	var doc struct{ Code string }
 	if a.header.Get("Content-Type") != "application/problem+json" || json.Unmarshal([]byte(a.body), &doc) != nil {
@@ -42,7 +42,8 @@ func (a answer) code() string {
 	return doc.Code
 }
 
-// String returns what a table has room for.
+// String returns the text for the table: the status with the code and whether the answer is a
+// replay, or the error.
 func (a answer) String() string {
 	if a.err != nil {
 		return a.err.Error()
@@ -57,20 +58,20 @@ func (a answer) String() string {
 	return text
 }
 
-// client sends requests, and counts them.
+// client sends requests and counts them.
 type client struct {
 	http        *http.Client
 	base, token string
 	sent        atomic.Int64
 }
 
-// answerTimeout is the longest that an answer may take: more than the 30 s after which
-// an HTTP API gives up on its function ("Quotas for configuring and running an HTTP API").
+// answerTimeout is the time limit for an answer. It exceeds the 30 s after which an HTTP API
+// stops waiting for its function ("Quotas for configuring and running an HTTP API").
 const answerTimeout = 35 * time.Second
 
 func newClient(base, token string) *client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DisableCompression = true // bodies are compared as they are sent
+	transport.DisableCompression = true // compare the bodies as they are sent
 	transport.MaxIdleConnsPerHost = crowd
 	return &client{http: &http.Client{Transport: transport, Timeout: answerTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, base: base, token: token}
@@ -94,8 +95,9 @@ func (c *client) send(ctx context.Context, r request) answer {
 	if r.key != "" {
 		req.Header.Set("Idempotency-Key", r.key)
 	}
-	// The transport sends a request again by itself, over a new connection, if it takes the
-	// request for idempotent: here every repetition has to be one that the suite knows of.
+	// Without GetBody, the transport can't send a request with a body again by itself, over a new
+	// connection. Otherwise it could, because it takes a request with an Idempotency-Key for
+	// idempotent. The suite must know of every repetition.
 	req.GetBody = nil
 	c.sent.Add(1)
 	resp, err := c.http.Do(req)
@@ -110,8 +112,9 @@ func (c *client) send(ctx context.Context, r request) answer {
 	return answer{status: resp.StatusCode, header: resp.Header, body: string(body)}
 }
 
-// awaitHealth waits until the API answers: a deployment that has just ended may not be
-// known everywhere yet.
+// awaitHealth waits until GET /health answers 200, because a deployment that has just finished
+// may not be available everywhere yet. pause is the time between requests. After wait,
+// awaitHealth returns an error with the last answer.
 func (c *client) awaitHealth(ctx context.Context, wait, pause time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -124,7 +127,7 @@ func (c *client) awaitHealth(ctx context.Context, wait, pause time.Duration) err
 			return nil
 		}
 		if ctx.Err() == nil {
-			last = a // what the API said, not that the time is over
+			last = a // keep the last real answer, not the error of the ended context
 		}
 		select {
 		case <-ticker.C:

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// ofGateway are the headers that a gateway writes, not the function, so that they differ
-// from answer to answer. Every other header belongs to the answer, and replays.
+// ofGateway has the headers that the gateway sets, not the function. They differ from answer to
+// answer. Every other header belongs to the answer and must be replayed.
 var ofGateway = map[string]bool{
 	"Apigw-Requestid":  true, // an HTTP API
 	"Connection":       true,
@@ -21,8 +21,8 @@ var ofGateway = map[string]bool{
 	"X-Amzn-Trace-Id":  true,
 }
 
-// notReplay says what keeps again from being a replay of first: another status, body or
-// header, or a mark that is missing, or where it must not be.
+// notReplay returns why again is not a replay of first: a different status, body or header, or a
+// wrong or missing replay header. It returns none if again is a replay.
 func notReplay(first, again answer) []string {
 	if again.err != nil {
 		return []string{again.err.Error()}
@@ -51,7 +51,8 @@ func notReplay(first, again answer) []string {
 	return wrong
 }
 
-// notFirst says what keeps an answer from being one of a handler that ran now.
+// notFirst returns why an answer is not that of a handler that has just run: a wrong status or
+// code, or a replay header.
 func notFirst(a answer, status int, code string) []string {
 	wrong := notAnswer(a, status, code)
 	if got := a.header.Values(replayMark); len(got) != 0 {
@@ -60,8 +61,8 @@ func notFirst(a answer, status int, code string) []string {
 	return wrong
 }
 
-// notAnswer says what keeps an answer from having a status, and the code of a problem
-// document where there is to be one.
+// notAnswer returns why an answer does not have the status, and the code of a problem document.
+// An empty code means that the answer must have none.
 func notAnswer(a answer, status int, code string) []string {
 	switch {
 	case a.err != nil:

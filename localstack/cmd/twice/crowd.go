@@ -7,13 +7,14 @@ import (
 	"sync"
 )
 
-// crowd is how many requests are sent at once: so few that an account's first quota of
-// 10 concurrent executions ("Lambda quotas") leaves room for the functions behind.
+// crowd is the number of requests that are sent at the same time. It is small, because a new
+// account's quota of 10 concurrent executions ("Lambda quotas") must also suffice for the
+// functions that the payments trigger.
 const crowd = 5
 
-// atOnce sends one payment several times at the same time. Exactly one answer is
-// a handler's own. Each of the others is its replay, or 409 with Retry-After if it came
-// while the handler ran. Whether any comes so early can't be told from here.
+// atOnce sends one payment several times at the same time. Exactly one answer must come from a
+// handler. Each other answer must be a replay, or a 409 with Retry-After if the request arrived
+// while the handler ran. The suite can't control whether that happens.
 func (s *suite) atOnce(ctx context.Context) {
 	r := request{path: payment.path, key: s.keys + "-at-once", body: payment.body}
 	answers := make([]answer, crowd)
@@ -55,7 +56,7 @@ func (s *suite) atOnce(ctx context.Context) {
 	s.add(fmt.Sprintf("payment, %d times at once", crowd), "1 ran, else replay or 409", got, wrong)
 }
 
-// fresh returns the answer of the one that ran.
+// fresh returns the answer of the handler that ran, or an empty answer if there is none.
 func fresh(answers []answer) answer {
 	for _, a := range answers {
 		if a.status == http.StatusCreated && !a.replayed() {

@@ -1,12 +1,12 @@
-// Command twice sends each kind of request that the sample functions serve twice, with
-// one Idempotency-Key, to a deployment of template.yaml anywhere: on AWS, on LocalStack,
-// or to `make up`. It compares the answers, and prints a table of what was expected and
-// what came. It ends with status 0 if all is as the contract says, with 1 if anything is
-// not, and with 2 for wrong arguments.
+// Command twice tests a deployment of template.yaml anywhere: on AWS, on LocalStack, or started
+// by `make up`. It sends each kind of request of the sample functions twice with one
+// Idempotency-Key, compares the answers, and prints a table of the expected and the actual
+// answers. It exits with status 0 if all answers are as the contract says, with 1 if not, and
+// with 2 for wrong arguments.
 //
-// It needs the API alone, no access to the tables, so it cannot look whether a payment
-// was made once. Its last line, for whoever can look, says by how much the caller's
-// account has to be smaller now.
+// The command uses only the API and has no access to the tables, so it can't check that a payment
+// was made only once. Its last line has the amount by which the caller's account must have
+// decreased, for a script that can read the account.
 package main
 
 import (
@@ -37,14 +37,14 @@ account in EUR with 100.00 or more, and none in XTS.
 It ends with status 0 if all is as expected, with 1 if not, and with 2 for wrong arguments.
 `
 
-// asked is what the command line asks for.
+// asked has the arguments of the command.
 type asked struct {
 	base, token, transferTo string
 	wait                    time.Duration
 }
 
 func main() {
-	a := asked{token: os.Getenv("TOKEN")} // not a flag: ps shows those to everybody
+	a := asked{token: os.Getenv("TOKEN")} // not a flag, because other users can see flags with ps
 	flags := flag.NewFlagSet("twice", flag.ExitOnError)
 	flags.Usage = func() { _, _ = fmt.Fprint(flags.Output(), usage) }
 	flags.StringVar(&a.base, "url", "", "")
@@ -65,7 +65,7 @@ func main() {
 	}
 }
 
-// wrong returns what is wrong with the arguments, or "".
+// wrong returns what is wrong with the arguments, or "". It removes a final slash from the URL.
 func (a *asked) wrong(rest []string) string {
 	u, err := url.Parse(a.base)
 	switch {
@@ -85,7 +85,7 @@ func run(ctx context.Context, a asked) error {
 	if err := c.awaitHealth(ctx, a.wait, time.Second); err != nil {
 		return err
 	}
-	// Keys of its own, so that a second run finds no records of the first.
+	// The keys differ from run to run, so that a run finds no records of an earlier one.
 	s := suite{client: c, keys: strings.ToLower(rand.Text()[:10]), transferTo: a.transferTo}
 	s.run(ctx)
 	return report(os.Stdout, &s)

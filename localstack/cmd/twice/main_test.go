@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// mainVariable makes the test binary play twice.
+// mainVariable is the environment variable that makes the test binary run as twice.
 const mainVariable = "TWICE_TEST_MAIN"
 
 func TestMain(m *testing.M) {

@@ -6,11 +6,11 @@ import (
 	"text/tabwriter"
 )
 
-// report writes the table, then what is wrong, then a line that a script can read:
+// report writes the table, the reasons why rows are wrong, and a line for scripts:
 //
 //	requests=36 paid=4150
 //
-// Its error says how many rows are wrong.
+// It returns an error if a row is wrong or if the report can't be written.
 func report(w io.Writer, s *suite) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "\trequest\texpected\tanswer")
@@ -23,7 +23,7 @@ func report(w io.Writer, s *suite) error {
 		}
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", mark, r.what, r.expected, r.got)
 	}
-	// Without its table it has told nothing, whatever it found.
+	// If the table can't be written, the command must not succeed.
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("write the table: %w", err)
 	}

@@ -7,40 +7,41 @@ import (
 	"strings"
 )
 
-// row is one line of the table: a request, and what is to be said of its answer.
+// row is one line of the table: a request, the expected and the actual answer, and what is wrong
+// with the answer.
 type row struct {
 	what, expected string
 	got            string
 	wrong          []string
 }
 
-// suite is one run over an API.
+// suite is one run against an API.
 type suite struct {
 	client     *client
-	keys       string // what all keys of this run begin with
-	transferTo string // the sub of a recipient, or "": nobody's
+	keys       string // prefix of all keys of this run
+	transferTo string // the recipient's sub; if empty, transfers go to nobody and are refused
 
 	rows []row
-	paid int64 // what the account has less by now, in minor units
+	paid int64 // the amount taken from the account so far, in minor units
 }
 
-// kind is a kind of request, with what makes it another one.
+// kind is a kind of request, with its variants.
 type kind struct {
 	name    string
 	path    string
 	body    string
-	same    string // the body in other words: equal by value
+	same    string // another JSON text of the same value as body
 	other   string // a body that asks for something else
 	status  int
-	code    string // of the problem document, where the request is refused
-	amount  int64  // what a success takes from the account, in minor units
-	another bool   // whether it may be done again under another key
+	code    string // code of the problem document; empty for a success
+	amount  int64  // amount that a success takes from the account
+	another bool   // whether the suite repeats it with another key
 }
 
-// nobody could be a sub, and has no account.
+// nobody has the form of a sub, but has no account.
 const nobody = "00000000-nobody"
 
-// XTS is the code that ISO 4217 reserves for tests.
+// ISO 4217 reserves the currency code XTS for tests.
 var (
 	payment = kind{name: "payment", path: "/payments", status: http.StatusCreated, amount: 1250, another: true,
 		body:  `{"amount":1250,"currency":"EUR","reference":"twice"}`,
@@ -74,8 +75,8 @@ func (s *suite) add(what, expected string, got any, wrong []string) {
 	s.rows = append(s.rows, row{what, expected, fmt.Sprint(got), wrong})
 }
 
-// run sends everything. What goes wrong is in the rows, and ends nothing: a table with
-// all that is wrong says more than its first line.
+// run sends all requests. A wrong answer is recorded in its row, and the suite continues, because
+// a complete table says more than the first error.
 func (s *suite) run(ctx context.Context) {
 	first := s.kind(ctx, payment)
 	s.kind(ctx, refusedPayment)
@@ -90,7 +91,7 @@ func (s *suite) run(ctx context.Context) {
 	s.stranger(ctx)
 }
 
-// kind sends all that is to be known of a kind of request, and returns its first answer.
+// kind sends all variants of a kind of request, and returns the first answer.
 func (s *suite) kind(ctx context.Context, k kind) answer {
 	send := func(key, body string) answer {
 		return s.client.send(ctx, request{path: k.path, key: key, body: body})
@@ -127,14 +128,16 @@ func (s *suite) kind(ctx context.Context, k kind) answer {
 	return first
 }
 
-// count keeps the account's books: only a success that is no replay moved money.
+// count adds the amount of a success to s.paid. A replay does not count, because it moves no
+// money.
 func (s *suite) count(a answer, k kind) {
 	if a.status == http.StatusCreated && !a.replayed() {
 		s.paid += k.amount
 	}
 }
 
-// unguarded sends a GET twice, with a key: it passes, and is no replay.
+// unguarded sends a GET twice with a key. The guard ignores GET requests, so neither answer may
+// be a replay.
 func (s *suite) unguarded(ctx context.Context, path string) {
 	for _, what := range []string{"GET of the payment", "GET of the payment, again"} {
 		a := s.client.send(ctx, request{method: http.MethodGet, path: path, key: s.keys + "-payment"})
@@ -142,7 +145,7 @@ func (s *suite) unguarded(ctx context.Context, path string) {
 	}
 }
 
-// stranger sends a request without a token: the authorizer has to stop it.
+// stranger sends a request without a token, which the authorizer must refuse.
 func (s *suite) stranger(ctx context.Context) {
 	a := s.client.send(ctx, request{path: payment.path, key: s.keys + "-stranger", body: payment.body, noToken: true})
 	s.add("payment, no token", "401", a, notFirst(a, http.StatusUnauthorized, ""))

@@ -31,13 +31,13 @@ func TestAnAPIThatBehavesPasses(t *testing.T) {
 	}
 }
 
-// Every kind of the samples is sent, so that a route that is left out is seen here.
+// The suite sends each kind of request of the samples at least twice with one key.
 func TestEveryKindIsSentTwice(t *testing.T) {
 	type sent struct{ route, key string }
 	times := map[sent]int{}
 	b := newBank()
 	_, _, err := runOver(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !atOnce(r) { // those come at the same time
+		if !atOnce(r) { // the crowd's requests are not counted here
 			times[sent{r.Method + " " + strings.Split(r.URL.Path, "/")[1] + " " + r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:], r.Header.Get("Idempotency-Key")}]++
 		}
 		b.ServeHTTP(w, r)
@@ -69,7 +69,7 @@ func TestL8_ConflictsThatAreProvokedAreCounted(t *testing.T) {
 	}
 }
 
-// rowOf is the row of that name.
+// rowOf returns the row with this name.
 func rowOf(t *testing.T, s *suite, what string) row {
 	t.Helper()
 	for _, r := range s.rows {
@@ -85,7 +85,8 @@ func setBody(a *httptest.ResponseRecorder, body string) { a.Body = bytes.NewBuff
 
 func isReplay(a *httptest.ResponseRecorder) bool { return a.Header().Get(replayMark) != "" }
 
-// Each fault is one that an API may have, and names the row that has to tell of it.
+// faults has faults that an API could have, and for each the row that must report it and a part
+// of the report.
 var faults = map[string]struct {
 	fault change
 	row   string
@@ -218,7 +219,7 @@ func TestEachFaultIsNoticedInItsRow(t *testing.T) {
 	}
 }
 
-// Without Retry-After a client does not know when to come back.
+// A 409 without Retry-After is wrong, because the client does not learn when to retry.
 func TestL8_ConflictWithoutRetryAfterIsWrong(t *testing.T) {
 	b := newBank()
 	b.meeting = newMeeting()
@@ -232,7 +233,8 @@ func TestL8_ConflictWithoutRetryAfterIsWrong(t *testing.T) {
 	}
 }
 
-// Of the crowd one by one, all but the first are replays.
+// If the requests of the crowd are handled one after the other, all but the first are replays,
+// and each replay is compared.
 func TestG3_EachReplayOfTheCrowdIsCompared(t *testing.T) {
 	var one sync.Mutex
 	replays := 0
@@ -257,8 +259,8 @@ func TestG3_EachReplayOfTheCrowdIsCompared(t *testing.T) {
 	}
 }
 
-// An API that does each thing twice may still mark what it answers as replays. It moves
-// money that the report does not count, which the script finds in the account.
+// A faulty API may handle a request twice but mark the second answer as a replay. It then moves
+// money that the report does not count. The script detects that by the balance of the account.
 func TestPaidCountsWhatTheAnswersSay(t *testing.T) {
 	b := newBank()
 	s, _, err := runOver(t, changed(b, func(r *http.Request, a *httptest.ResponseRecorder) {
@@ -292,13 +294,14 @@ func TestAnAPIThatIsGoneIsWrongInEveryRow(t *testing.T) {
 	}
 }
 
-// A repetition that the suite does not know of would hide that the first answer was lost.
+// If the transport repeated a request by itself, the suite would not notice that the first answer
+// was lost.
 func TestTheTransportRepeatsNothingByItself(t *testing.T) {
 	var arrived atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)
 		if arrived.Add(1) > 1 {
-			panic(http.ErrAbortHandler) // on a connection that was used before
+			panic(http.ErrAbortHandler) // close a connection that was used before
 		}
 	}))
 	t.Cleanup(server.Close)

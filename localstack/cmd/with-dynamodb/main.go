@@ -1,15 +1,17 @@
-// Command with-dynamodb runs a command with a DynamoDB Local beside it:
+// Command with-dynamodb runs a command with a DynamoDB Local:
 //
 //	with-dynamodb [-port N] [-data DIR] -- CMD ARGS…
 //
-// CMD finds it by AWS_ENDPOINT_URL_DYNAMODB, which the AWS SDKs and the AWS CLI read. If that is set already, CMD gets the
-// server named there. AWS_REGION and AWS_DEFAULT_REGION are set where they are absent, to each other or to us-east-1, and
-// unless AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are both there, made-up credentials take their place: CMD needs no
-// configuration for AWS.
+// CMD finds the server by the environment variable AWS_ENDPOINT_URL_DYNAMODB, which the AWS SDKs
+// and the AWS CLI read. If the variable is already set, no server is started, and CMD uses the
+// one that the variable names. CMD needs no other configuration for AWS. If AWS_REGION or
+// AWS_DEFAULT_REGION is not set, it gets the value of the other one, or us-east-1. Unless
+// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are both set, they get made-up values.
 //
-// SIGINT, SIGTERM and SIGHUP go on to CMD. (On a terminal, Ctrl-C reaches CMD by itself, so SIGINT isn't sent twice.)
-// The server ends after CMD. The exit status is CMD's, 128 plus the signal's number if one killed it, 126 if it can't be
-// run, 127 if it isn't there, 125 if there is no server, and 2 for wrong arguments.
+// SIGINT, SIGTERM and SIGHUP are forwarded to CMD. (On a terminal, Ctrl-C already sends SIGINT to
+// CMD, so it is not forwarded.) The server ends after CMD. The exit status is that of CMD, or 128
+// plus the number of the signal that killed CMD. It is 126 if CMD can't be run, 127 if CMD is not
+// found, 125 if there is no server, and 2 for wrong arguments.
 package main
 
 import (
@@ -57,7 +59,8 @@ func main() {
 }
 
 func run(command []string, options func(*ddblocal.Options)) (status int, err error) {
-	// From here on, so that a signal during the start is not lost: it waits for CMD, or ends the start.
+	// Receive signals from here on, so that a signal during the start is not lost. It ends the
+	// start, or is forwarded to CMD.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 
@@ -84,7 +87,7 @@ func run(command []string, options func(*ddblocal.Options)) (status int, err err
 			if sig == os.Interrupt && onTerminal() {
 				continue
 			}
-			// It fails only if CMD has ended, which the other case is about to see.
+			// Signal fails only if CMD has ended, which the other case will notice.
 			_ = cmd.Process.Signal(sig)
 		case err := <-ended:
 			return exitStatus(cmd.ProcessState, err)
@@ -92,7 +95,8 @@ func run(command []string, options func(*ddblocal.Options)) (status int, err err
 	}
 }
 
-// startUnlessSignalled starts the server, and gives up when a signal comes first.
+// startUnlessSignalled starts the server. If a signal arrives first, it stops the start and
+// returns an error and the exit status for the signal.
 func startUnlessSignalled(signals <-chan os.Signal, options func(*ddblocal.Options)) (*ddblocal.Server, int, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -122,10 +126,11 @@ func startUnlessSignalled(signals <-chan os.Signal, options func(*ddblocal.Optio
 	}
 }
 
-// environment adds to env what the AWS SDKs need to find the server.
+// environment adds to env the variables that the AWS SDKs need to use the server.
 func environment(lookup func(string) (string, bool), env []string, server *ddblocal.Server) []string {
 	env = append(env, ddblocal.EndpointVariable+"="+server.Endpoint())
-	// The AWS CLI and the SDK for Python read AWS_DEFAULT_REGION alone, the others AWS_REGION, at least.
+	// The AWS CLI and the SDK for Python read only AWS_DEFAULT_REGION. The other SDKs read
+	// AWS_REGION.
 	region, _ := lookup("AWS_REGION")
 	other, _ := lookup("AWS_DEFAULT_REGION")
 	if region == "" {
@@ -137,13 +142,14 @@ func environment(lookup func(string) (string, bool), env []string, server *ddblo
 	id, _ := lookup("AWS_ACCESS_KEY_ID")
 	secret, _ := lookup("AWS_SECRET_ACCESS_KEY")
 	if id == "" || secret == "" {
-		// A session token belongs to the credentials that it came with.
+		// Remove a session token too, because it belongs to the credentials that are replaced.
 		env = append(env, "AWS_ACCESS_KEY_ID="+ddblocal.DummyCredential, "AWS_SECRET_ACCESS_KEY="+ddblocal.DummyCredential, "AWS_SESSION_TOKEN=")
 	}
 	return env
 }
 
-// onTerminal reports whether there is a controlling terminal. It sends Ctrl-C to the whole foreground process group.
+// onTerminal reports whether there is a controlling terminal. The terminal sends SIGINT for
+// Ctrl-C to the whole foreground process group.
 func onTerminal() bool {
 	tty, err := os.Open("/dev/tty")
 	if err != nil {
@@ -153,7 +159,9 @@ func onTerminal() bool {
 	return true
 }
 
-// exitStatus says how a command ended as a shell would. Its own failure is its own to report.
+// exitStatus returns the exit status of a command as a shell would. A status other than 0 is not
+// an error, because the command itself reports what failed. It returns an error only if the
+// command could not be waited for.
 func exitStatus(state *os.ProcessState, err error) (int, error) {
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -16,7 +16,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// mainVariable makes the test binary play with-dynamodb.
+// mainVariable is the environment variable that makes the test binary run as with-dynamodb.
 const mainVariable = "WITH_DYNAMODB_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -27,13 +27,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// withDynamoDB is the command, in an environment without AWS settings but for extra.
+// withDynamoDB returns the command, with no AWS variables in its environment except those in
+// extra.
 func withDynamoDB(extra []string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") })
 	cmd.Env = append(append(cmd.Env, mainVariable+"=1"), extra...)
 	cmd.Stderr = os.Stderr
-	// Without a controlling terminal, so that SIGINT is passed on wherever the tests run.
+	// Start a new session without a controlling terminal, so that SIGINT is forwarded even if the
+	// tests run on a terminal.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
 }
@@ -83,7 +85,7 @@ func TestRun_KeepsWhatIsSet(t *testing.T) {
 	}
 }
 
-// The AWS CLI and the SDK for Python know AWS_DEFAULT_REGION alone, the other SDKs AWS_REGION.
+// The AWS CLI and the SDK for Python read only AWS_DEFAULT_REGION, and the other SDKs AWS_REGION.
 func TestRun_OneRegionIsEnough(t *testing.T) {
 	endpoint := "AWS_ENDPOINT_URL_DYNAMODB=" + ddblocal.ForTest(t).Endpoint()
 	for _, variable := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
