@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// scope is what a request's expressions may refer to, and what they did refer
-// to: DynamoDB refuses a request that defines a name or value and uses it
-// nowhere.
+// scope has the names and values that a request defines for its expressions. It records which of
+// them the expressions use, because DynamoDB refuses a request that defines a name or value and
+// doesn't use it.
 type scope struct {
 	names      map[string]string
 	values     map[string]Value
@@ -18,9 +18,9 @@ type scope struct {
 	usedValues map[string]bool
 }
 
-// newScope checks what a request defines; the maps are nil where the request
-// has none. Names may serve every expression, values those in valued (and not
-// a projection).
+// newScope checks the names and values that a request defines. names and values are nil if the
+// request has none. All expressions may use names, but only those in valued may use values; a
+// projection may not.
 func newScope(names map[string]string, values map[string]Value, projection *string, valued ...expression) (*scope, error) {
 	s := &scope{
 		names: names, values: make(map[string]Value, len(values)),
@@ -67,14 +67,14 @@ func newScope(names map[string]string, values map[string]Value, projection *stri
 	return s, nil
 }
 
-// expression is one expression parameter of a request; source is nil where it
-// is absent.
+// expression is one expression parameter of a request. source is nil if the request doesn't have
+// the parameter.
 type expression struct {
 	kind   string // the parameter's name
 	source *string
 }
 
-// refuse returns the error as DynamoDB words it: which expression, and why.
+// refuse returns err with the name of the expression, in DynamoDB's wording.
 func (e expression) refuse(err error) error {
 	return invalidf("Invalid %s: %v", e.kind, err)
 }
@@ -91,7 +91,7 @@ func isPlaceholder(s string, sigil byte) bool {
 	return true
 }
 
-// checkUsed refuses what no expression referred to.
+// checkUsed returns an error if a name or value is not used by any expression.
 func (s *scope) checkUsed() error {
 	unused := func(all []string, used map[string]bool) string {
 		return strings.Join(slices.DeleteFunc(all, func(a string) bool { return used[a] }), ", ")
@@ -105,15 +105,15 @@ func (s *scope) checkUsed() error {
 	return nil
 }
 
-// binder turns a tree into something that can be evaluated. Like the parser's,
-// its methods panic with a validationError.
+// binder converts a syntax tree into a form that can be evaluated. Like those of the parser, its
+// methods panic with a validationError.
 type binder struct {
 	*scope
-	update bool // in an update expression; else in a condition
+	update bool // set for an update expression, but not for a condition
 }
 
-// precheck refuses what DynamoDB refuses before it looks at names and values:
-// doubled parentheses, unknown functions, reserved words.
+// precheck refuses what DynamoDB refuses before it looks at names and values: doubled
+// parentheses, unknown functions and reserved words.
 func (b binder) precheck(n *node) {
 	switch n.kind {
 	case parenNode:
@@ -148,7 +148,7 @@ func (b binder) precheck(n *node) {
 // step is one step of a resolved document path.
 type step struct {
 	name  string
-	index int // when name is empty
+	index int // list index; used if name is empty
 }
 
 // path is a resolved document path.
@@ -190,7 +190,7 @@ func (b binder) value(alias string) Value {
 	return v
 }
 
-// String returns the path as DynamoDB's messages show it: [a, b, [0]].
+// String returns the path as in DynamoDB's messages: [a, b, [0]].
 func (p path) String() string {
 	steps := make([]string, len(p))
 	for i, s := range p {
@@ -202,7 +202,7 @@ func (p path) String() string {
 	return "[" + strings.Join(steps, ", ") + "]"
 }
 
-// find returns the value at the path.
+// find returns the value at the path. It returns false if the item has no such value.
 func (p path) find(item Item) (Value, bool) {
 	v := Value{Type: TypeMap, Map: item}
 	for _, s := range p {
@@ -222,8 +222,8 @@ func (p path) find(item Item) (Value, bool) {
 	return v, true
 }
 
-// checkApart refuses paths that can't be used side by side: one within the
-// other, or one that takes for a map what the other takes for a list.
+// checkApart refuses paths that can't be used together, because one is a part of the other, or
+// because they use the same value as a map and as a list.
 func checkApart(paths []path) {
 	for j, two := range paths {
 		for _, one := range paths[:j] {
@@ -241,7 +241,7 @@ func checkApart(paths []path) {
 	}
 }
 
-// projection is the part of an item that a projection, or UPDATED_OLD and
+// projection is the list of paths whose values a ProjectionExpression, or UPDATED_OLD and
 // UPDATED_NEW, return.
 type projection []path
 
@@ -263,8 +263,8 @@ func bindProjection(source string, s *scope) (p projection, err error) {
 	return p, nil
 }
 
-// of returns the part of the item at the projection's paths: maps keep their
-// shape, lists close up.
+// of returns the part of the item at the projection's paths. Maps keep their structure, and lists
+// have no gaps.
 func (p projection) of(item Item) Item {
 	out := projectMap(item, p)
 	if out == nil {
@@ -314,7 +314,7 @@ func project(v Value, paths projection) (Value, bool) {
 	return Value{}, false
 }
 
-// firstSteps returns each first step of the paths, once, in their order.
+// firstSteps returns the first steps of the paths without repetitions, in the order of the paths.
 func firstSteps(paths projection) []step {
 	var steps []step
 	for _, p := range paths {
@@ -325,7 +325,7 @@ func firstSteps(paths projection) []step {
 	return steps
 }
 
-// below returns what remains of the paths that begin with the step.
+// below returns the remainders of the paths that begin with the step.
 func (p projection) below(first step) projection {
 	var out projection
 	for _, one := range p {

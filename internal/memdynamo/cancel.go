@@ -17,8 +17,8 @@ const (
 	ReasonValidation                      = "ValidationError"
 )
 
-// reasonMessages is what stands beside a code that a simulator chose (API
-// reference, TransactWriteItems, TransactionCanceledException).
+// reasonMessages has the message for each code that a simulator may choose (API reference,
+// TransactWriteItems, TransactionCanceledException).
 var reasonMessages = map[string]string{
 	ReasonNone:                            "",
 	ReasonConditionalCheckFailed:          conditionFailed,
@@ -29,17 +29,18 @@ var reasonMessages = map[string]string{
 	ReasonValidation:                      "One or more parameter values were invalid.",
 }
 
-// reason is why one action of a transaction can't be done, or ReasonNone.
+// reason is why one action of a transaction can't be done. Its code is ReasonNone if the action
+// can be done.
 type reason struct {
 	Code    string
 	Item    Item   `json:",omitempty"`
 	Message string `json:",omitempty"`
 }
 
-// Canceled returns the answer of a TransactionCanceledException, for a simulator that
-// cancels a transaction instead of serving it: one code for each action, in the
-// order of the request, each one of the Reason constants; it panics on another.
-// The messages are DynamoDB's; no reason has an Item.
+// Canceled returns the reply with a TransactionCanceledException, for a simulator that cancels a
+// transaction instead of serving it. codes has one of the Reason constants for each action, in
+// the order of the request. Canceled panics if a code is none of these constants. The messages
+// are those of DynamoDB. No reason has an Item.
 func Canceled(codes ...string) (status int, header http.Header, out []byte) {
 	reasons := make([]reason, len(codes))
 	for i, code := range codes {

@@ -13,14 +13,14 @@ type tableCapacity struct {
 	splitUnits
 }
 
-// splitUnits is the units by kind, which transactions alone report.
+// splitUnits has the units by kind. Only transactions report them.
 type splitUnits struct {
 	ReadCapacityUnits  float64 `json:",omitempty"`
 	WriteCapacityUnits float64 `json:",omitempty"`
 }
 
-// consumed returns the report that the request asked for; nil where it asked for
-// none.
+// consumed returns the report that the request asked for with ReturnConsumedCapacity, or nil if
+// it asked for none.
 func consumed(t *table, choice string, units float64) *capacity {
 	switch choice {
 	case "TOTAL":
@@ -31,15 +31,15 @@ func consumed(t *table, choice string, units float64) *capacity {
 	return nil
 }
 
-// writeUnits returns what a write consumes: one unit for each 1 KB, or part of it,
-// of the larger of the item before and after; at least one ("DynamoDB read and
-// write operations").
+// writeUnits returns the write capacity units of a write: one unit for each 1 KB, rounded up, of
+// the larger of the item before and the item after, and at least one ("DynamoDB read and write
+// operations").
 func writeUnits(before, after Item) float64 {
 	return units(max(before.Size(), after.Size()), 1<<10)
 }
 
-// readUnits returns what a read consumes: one unit for each 4 KB, or part of it, or
-// half of that where it need not be consistent; an absent item counts as one.
+// readUnits returns the read capacity units of a consistent read: one unit for each 4 KB, rounded
+// up, and at least one. An eventually consistent read consumes half of that.
 func readUnits(size int, consistent bool) float64 {
 	u := units(size, 4<<10)
 	if !consistent {

@@ -11,14 +11,14 @@ import (
 // targetPrefix comes before the operation's name in the X-Amz-Target header.
 const targetPrefix = "DynamoDB_20120810."
 
-// Client answers the SDK's HTTP requests from a DB. It implements
-// aws.HTTPClient: put it into dynamodb.Options.HTTPClient.
+// Client answers the SDK's HTTP requests from a DB. It implements aws.HTTPClient, for
+// dynamodb.Options.HTTPClient.
 type Client struct {
 	DB *DB
 }
 
-// Do serves the request. Its error is the request's context's, or says that the
-// request is not one to DynamoDB.
+// Do serves the request. It returns the error of the request's context, or an error if the
+// request is not one to DynamoDB or its body can't be read.
 func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err
@@ -31,8 +31,8 @@ func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	return Response(req, status, header, out), nil
 }
 
-// Request reads the operation's name and the body of a request to DynamoDB, and
-// closes the body.
+// Request returns the name of the operation and the body of a request to DynamoDB. It closes the
+// body.
 func Request(req *http.Request) (op string, body []byte, err error) {
 	op, ok := strings.CutPrefix(req.Header.Get("X-Amz-Target"), targetPrefix)
 	if !ok {
@@ -48,7 +48,7 @@ func Request(req *http.Request) (op string, body []byte, err error) {
 	return op, body, err
 }
 
-// Response returns what Serve or Error returned as an HTTP response to req.
+// Response returns the results of Serve or Error as an HTTP response to req.
 func Response(req *http.Request, status int, header http.Header, body []byte) *http.Response {
 	return &http.Response{
 		Status:     fmt.Sprintf("%d %s", status, http.StatusText(status)),

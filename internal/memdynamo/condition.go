@@ -6,19 +6,20 @@ import (
 	"strings"
 )
 
-// condition is a bound condition: whether it holds for an item. An absent item
-// is one without attributes.
+// condition reports whether a condition holds for an item. An absent item is an item without
+// attributes.
 type condition func(item Item) bool
 
-// operand is a bound operand; ok is false where the item has no such value.
+// operand is a bound operand. value returns false if the item has no such value.
 type operand struct {
 	value   func(item Item) (v Value, ok bool)
-	path    path   // when it is a path
-	literal *Value // when it is a literal value
-	typ     string // when its type is known beforehand
+	path    path   // set if the operand is a path
+	literal *Value // set if the operand is a literal
+	typ     string // set if the type is known without an item
 }
 
-// bindCondition resolves a ConditionExpression or FilterExpression.
+// bindCondition parses and binds a ConditionExpression or FilterExpression. paths are the
+// document paths in it.
 func bindCondition(source string, s *scope) (c condition, paths []path, err error) {
 	defer catch(&err)
 	n, err := parseCondition(source)
@@ -32,7 +33,7 @@ func bindCondition(source string, s *scope) (c condition, paths []path, err erro
 
 type conditionBinder struct {
 	binder
-	paths []path // every path met
+	paths []path // all paths found so far
 }
 
 func (b *conditionBinder) condition(n *node) condition {
@@ -102,7 +103,7 @@ func checkCount(n *node, got, want int) {
 	}
 }
 
-// checkTypes refuses an operand whose type is known and can't do.
+// checkTypes refuses an operand whose type is known and is not allowed.
 func checkTypes(operator string, operands []operand, allowed ...string) {
 	for _, o := range operands {
 		if o.typ != "" && !slices.Contains(allowed, o.typ) {
@@ -111,7 +112,8 @@ func checkTypes(operator string, operands []operand, allowed ...string) {
 	}
 }
 
-// checkDistinct refuses a first operand that is compared with itself.
+// checkDistinct refuses a call whose first operand is a path that occurs again as another
+// operand.
 func checkDistinct(operator string, operands []operand) {
 	first := operands[0].path
 	if first == nil {
@@ -124,7 +126,7 @@ func checkDistinct(operator string, operands []operand) {
 	}
 }
 
-// both returns the values of two operands, if the item has them.
+// both returns the values of two operands. ok is false if the item lacks one of them.
 func both(item Item, l, r operand) (v, w Value, ok bool) {
 	v, hasV := l.value(item)
 	w, hasW := r.value(item)
@@ -155,7 +157,7 @@ func (b *conditionBinder) compare(n *node) condition {
 	switch n.text {
 	case "=":
 		return equal
-	case "<>": // true for what is missing and for other types, as NOT a = b is
+	case "<>": // like NOT a = b, true if a value is missing or the types differ
 		return func(item Item) bool { return !equal(item) }
 	case "<":
 		return ordered(func(c int) bool { return c < 0 })
@@ -235,7 +237,7 @@ func (b *conditionBinder) call(n *node) condition {
 			v, w, ok := both(item, args[0], args[1])
 			return ok && v.Type == w.Type && (v.Type == TypeString || v.Type == TypeBinary) && strings.HasPrefix(v.Text, w.Text)
 		}
-	default: // contains: precheck let nothing else through
+	default: // contains, because precheck has refused all other names
 		checkCount(n, len(args), 2)
 		checkDistinct(n.text, args)
 		return func(item Item) bool {
@@ -245,7 +247,8 @@ func (b *conditionBinder) call(n *node) condition {
 	}
 }
 
-// attributeType wants the name of the type as a literal.
+// attributeType returns the condition for attribute_type. The second argument must be a literal
+// with the name of a type.
 func attributeType(args []operand) condition {
 	name := args[1].literal
 	if name == nil || name.Type != TypeString {
@@ -264,11 +267,11 @@ func attributeType(args []operand) condition {
 	}
 }
 
-// integer returns a small whole number, exactly.
+// integer returns i as a number.
 func integer(i int) number {
 	n, err := parseNumber(strconv.Itoa(i))
 	if err != nil {
-		panic(err) // no int is beyond 38 digits
+		panic(err) // can't happen: an int has less than 38 digits
 	}
 	return n
 }

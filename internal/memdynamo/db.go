@@ -12,27 +12,26 @@ import (
 	"time"
 )
 
-// DB is a DynamoDB of one account and Region. Use [New].
+// DB is the DynamoDB of one account in one Region. Use [New].
 type DB struct {
 	clock func() time.Time
 
 	mu           sync.Mutex
 	tables       map[string]*table
 	requests     int
-	transactions int // applied
+	transactions int // number of transactions that were applied
 	tokens       map[string]finishedTransaction
-	tokensByAge  []string // of tokens, the oldest first
+	tokensByAge  []string // keys of tokens, the oldest first
 	onWrite      []func(Write)
 }
 
-// New returns an empty DB. The clock says when tables were created, what the Date of
-// an answer is, which items TTL may delete, and how long a transaction's token
-// is remembered.
+// New returns an empty DB. The clock determines the creation time of tables, the Date of replies,
+// the items that TTL may delete, and how long a transaction's token is remembered.
 func New(clock func() time.Time) *DB {
 	return &DB{clock: clock, tables: map[string]*table{}, tokens: map[string]finishedTransaction{}}
 }
 
-// Write is one item's change. An absent item is nil.
+// Write is the change of one item. Before or After is nil if the item was or is absent.
 type Write struct {
 	Table  string
 	Op     string // the operation, or "TTL" for a deletion by TTL
@@ -40,30 +39,28 @@ type Write struct {
 	Before Item
 	After  Item
 
-	// Transaction is the same number, from 1 on, for the writes that one
-	// TransactWriteItems applied, and another for another one's; 0 for a write
-	// outside a transaction. They are reported one after the other, in the order
-	// of the request, with no other write between. Condition checks, and deletes
-	// of what was not there, are not writes.
+	// Transaction is the number, counted from 1, of the TransactWriteItems request that applied
+	// this write, or 0 for a write outside a transaction. The writes of a transaction are
+	// reported in the order of the request, with no other write in between. Condition checks and
+	// deletes of absent items are not writes.
 	Transaction int
 }
 
-// OnWrite calls f after each write that was applied, an overwrite by equal
-// content included. It is called while the request is being served: it must
-// not call the DB.
+// OnWrite registers f to be called after each applied write, including one that doesn't change
+// the content. f is called while the request is being served, so it must not call the DB.
 func (db *DB) OnWrite(f func(Write)) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.onWrite = append(db.onWrite, f)
 }
 
-// Serve answers one request: op is what X-Amz-Target names after the version,
-// body is the JSON. It may be called from many goroutines.
+// Serve answers one request. op is the name of the operation, which follows the version in
+// X-Amz-Target, and body is the JSON body. Serve is safe for concurrent use.
 func (db *DB) Serve(op string, body []byte) (status int, header http.Header, out []byte) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.requests++
-	requestID := fmt.Sprintf("WIRE%048d", db.requests) // as long as AWS's
+	requestID := fmt.Sprintf("WIRE%048d", db.requests) // as long as a request ID of AWS
 
 	result, err := db.serve(op, body)
 	if err != nil {
@@ -108,7 +105,7 @@ func (db *DB) serve(op string, body []byte) (any, error) {
 	return nil, failf(UnknownOperation, "memdynamo does not speak the operation %q", op)
 }
 
-// serve decodes a request, strictly, and handles it.
+// serve decodes a request and handles it. An unknown field is an error.
 func serve[In any](body []byte, handle func(In) (any, error)) (any, error) {
 	var in In
 	dec := json.NewDecoder(bytes.NewReader(body))
@@ -119,7 +116,7 @@ func serve[In any](body []byte, handle func(In) (any, error)) (any, error) {
 	return handle(in)
 }
 
-// commit applies one write and tells who listens.
+// commit applies one write and calls the functions registered with OnWrite.
 func (db *DB) commit(w Write, t *table) {
 	k := t.encode(w.Key)
 	if w.After == nil {
@@ -132,7 +129,8 @@ func (db *DB) commit(w Write, t *table) {
 	}
 }
 
-// lookUp returns the table of that name, for an operation on items.
+// lookUp returns the table with this name, for an operation on items. It returns an error, worded
+// as for such operations, if the name is invalid or there is no such table.
 func (db *DB) lookUp(name string) (*table, error) {
 	if err := checkTableName(name); err != nil {
 		return nil, err
@@ -144,8 +142,8 @@ func (db *DB) lookUp(name string) (*table, error) {
 	return t, nil
 }
 
-// Item returns the item with that key, as it is now; ok is false where there is none
-// or no such table. The key may be a whole item.
+// Item returns the current item with this key. ok is false if there is no such item or table. key
+// may be a whole item.
 func (db *DB) Item(table string, key Item) (item Item, ok bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -157,8 +155,8 @@ func (db *DB) Item(table string, key Item) (item Item, ok bool) {
 	return maps.Clone(item), ok
 }
 
-// Items returns every item of the table in the order of its keys, TTL or not; none
-// where there is no such table.
+// Items returns all items of the table in the order of their keys, including those that TTL may
+// delete. It returns none if there is no such table.
 func (db *DB) Items(table string) []Item {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -173,9 +171,9 @@ func (db *DB) Items(table string) []Item {
 	return items
 }
 
-// Expired returns the keys of the items that TTL may delete at the clock's now, in
-// order. DynamoDB deletes some of them, at some time, days later or never; here
-// nothing is deleted but by [DB.DeleteExpired].
+// Expired returns the keys, in order, of the items that TTL may delete at the clock's current
+// time. DynamoDB deletes such items days later or never. A DB deletes them only when
+// [DB.DeleteExpired] is called.
 func (db *DB) Expired(table string) []Item {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -192,8 +190,8 @@ func (db *DB) Expired(table string) []Item {
 	return keys
 }
 
-// DeleteExpired deletes an item as TTL does, and reports whether it did: not
-// when TTL may not delete it (any more).
+// DeleteExpired deletes an item as TTL does. It returns false if TTL may not delete the item, or
+// if there is no such item.
 func (db *DB) DeleteExpired(table string, key Item) bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()

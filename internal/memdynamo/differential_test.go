@@ -32,8 +32,7 @@ var (
 	itemsFlag = flag.Int("memdynamo.items", 300, "items of the differential test, each put to a dozen requests")
 )
 
-// pair is the fake and the real DynamoDB, each behind the SDK's client, with
-// one table of the same name in both.
+// pair has clients for memdynamo and for DynamoDB Local, with one table of the same name in both.
 type pair struct {
 	fake, real *dynamodb.Client
 	table      string
@@ -69,9 +68,9 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// inMemory gives net/http the bodies of requests as what it knows to be in memory.
-// As the SDK gives them, now and then a connection is closed in the middle of a
-// longer answer (aws-sdk-go-v2, issue 2737), and nothing here is sent again.
+// inMemory is an HTTP client that gives net/http the bodies of requests in a form that net/http
+// recognizes as in memory. With the SDK's own bodies, a connection is sometimes closed in the
+// middle of a longer reply (aws-sdk-go-v2, issue 2737), and these tests don't retry.
 type inMemory struct{ dynamodb.HTTPClient }
 
 func (m inMemory) Do(r *http.Request) (*http.Response, error) {
@@ -86,7 +85,7 @@ func (m inMemory) Do(r *http.Request) (*http.Response, error) {
 
 type attributes = map[string]types.AttributeValue
 
-// request is one operation on the one item.
+// request is one operation on the test's only item.
 type request struct {
 	op           string // PutItem, UpdateItem, DeleteItem, GetItem
 	item         attributes
@@ -102,8 +101,8 @@ type clause struct{ section, path, rest string }
 
 func (c clause) String() string { return c.path + c.rest }
 
-// tree is a condition: a leaf of text, or kids under AND, OR, NOT or
-// parentheses.
+// tree is a condition: either text without operators, or an operator (AND, OR, NOT or
+// parentheses) with its operands kids.
 type tree struct {
 	op   string
 	text string
@@ -138,7 +137,7 @@ func (r request) updateExpression() string {
 	return strings.Join(parts, " ")
 }
 
-// String is the request as a person would type it.
+// String returns the request in a readable form.
 func (r request) String() string {
 	var b strings.Builder
 	b.WriteString(r.op)
@@ -174,8 +173,8 @@ func (r request) expressions() string {
 
 var placeholder = regexp.MustCompile(`[:#][a-z]\w*`)
 
-// names and values are the placeholders that the expressions use and the pool
-// has. One that the pool lacks stays undefined, on purpose.
+// names and values return definitions for the placeholders in the expressions. Placeholders that
+// are not in the pool stay undefined on purpose.
 func (r request) names() map[string]string {
 	var names map[string]string
 	for _, p := range placeholder.FindAllString(r.expressions(), -1) {
@@ -204,7 +203,7 @@ func (r request) values() attributes {
 
 var key = attributes{"id": s("k")}
 
-// outcome is what a request's answer says, in a form that can be compared.
+// outcome is the reply to a request, in a form that can be compared.
 type outcome struct {
 	code, message string
 	attributes    string // Attributes, or the Item of a get or a failed condition
@@ -282,9 +281,9 @@ func failure(err error) outcome {
 	return outcome{code: "not an answer", message: err.Error()}
 }
 
-// worded is one text for messages that may stand for each other: a random
-// request can be wrong in several places, and which of them is named first has
-// no rule that shows. The tables of observed answers hold the wording.
+// worded returns the same text for all messages that are considered equal. A random request can
+// be wrong in several places, and there is no known rule for which of them the message names. The
+// tables of observed replies check the exact wording.
 func worded(message string) string {
 	if kind, _, ok := strings.Cut(message, "Expression: "); ok && strings.HasPrefix(kind, "Invalid ") {
 		return kind + "Expression"
@@ -303,7 +302,7 @@ func worded(message string) string {
 	return message
 }
 
-// set makes the item what it should be before a request, in both.
+// set stores the item before in both databases, or deletes it if before is nil.
 func (p *pair) set(t *testing.T, before attributes) {
 	t.Helper()
 	r := request{op: "DeleteItem"}
@@ -317,8 +316,9 @@ func (p *pair) set(t *testing.T, before attributes) {
 	}
 }
 
-// compare sends the request to both and reports how they differ: in the answer,
-// or in the item afterwards. After is the item afterwards.
+// compare sends the request to both databases and describes how they differ, in the reply or in
+// the item afterwards. The result difference is empty if they agree. after is the item
+// afterwards.
 func (p *pair) compare(ctx context.Context, before attributes, r request) (answer outcome, after attributes, difference string) {
 	fake, local := p.do(ctx, p.fake, r), p.do(ctx, p.real, r)
 	answer = fake
@@ -334,7 +334,7 @@ func (p *pair) compare(ctx context.Context, before attributes, r request) (answe
 	if fake.code != "" && changed {
 		return answer, nil, "the item, which a refused request changed\n  memdynamo " + show(out.Item) + "\n  was   " + show(before)
 	}
-	if !changed { // if it did in DynamoDB Local, a later request shows it
+	if !changed { // a change in DynamoDB Local would show in a later request
 		return answer, before, ""
 	}
 	fake, local = p.do(ctx, p.fake, request{op: "GetItem"}), p.do(ctx, p.real, request{op: "GetItem"})
@@ -344,10 +344,10 @@ func (p *pair) compare(ctx context.Context, before attributes, r request) (answe
 	return answer, out.Item, ""
 }
 
-// TestDifferential puts random requests to random items, in memdynamo and in
-// DynamoDB Local: errors with their messages, returned attributes, consumed
-// capacity and the item afterwards have to agree. What is known to differ (see
-// the package's documentation) is not generated. Other seeds, more items:
+// TestDifferential sends random requests on random items to memdynamo and to DynamoDB Local.
+// Errors with their messages, returned attributes, consumed capacity and the item afterwards must
+// agree. Known differences (see the package documentation) are not generated. To test other seeds
+// or more items:
 //
 //	go test -run Differential ./internal/memdynamo -args -memdynamo.seed=2 -memdynamo.items=3000
 func TestDifferential(t *testing.T) {
@@ -386,7 +386,7 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// shrink looks for the smallest item and request that still differ.
+// shrink returns a smaller item and request that still differ, as small as it can find.
 func (p *pair) shrink(t *testing.T, before attributes, r request, difference string) (attributes, request, string) {
 	t.Helper()
 	differs := func(before attributes, r request) string {
@@ -458,7 +458,7 @@ func smallerRequests(r request) []request {
 	return out
 }
 
-// smaller is the trees with one node less.
+// smaller returns the trees that result if one operator is replaced by one of its operands.
 func (t *tree) smaller() []*tree {
 	out := slices.Clone(t.kids)
 	for i, kid := range t.kids {
@@ -471,8 +471,7 @@ func (t *tree) smaller() []*tree {
 	return out
 }
 
-// TestObservedHolds asks DynamoDB Local again for what the tables of the unit
-// tests say it answered.
+// TestObservedHolds checks that DynamoDB Local still replies as the tables of the unit tests say.
 func TestObservedHolds(t *testing.T) {
 	p := newPair(t)
 	var item memdynamo.Item
@@ -525,14 +524,15 @@ func TestObservedHolds(t *testing.T) {
 	}
 }
 
-// unsendable is what the SDK's types can't express: no type, or two.
+// unsendable reports whether the values can't be expressed with the SDK's types, because one has
+// no type or two.
 func unsendable(values string) bool {
 	return strings.Contains(values, "{}}") && !strings.Contains(values, `"M": {}}`) ||
 		strings.Contains(values, "[{}]") || strings.Contains(values, `"S": "a", "N"`)
 }
 
-// show is attributes as text in which only what differs differs: names in
-// order, numbers by value, sets in order.
+// show returns attributes as text that is equal for equal attributes: names and sets in order,
+// and numbers by value.
 func show(a attributes) string {
 	if a == nil {
 		return "nothing"
@@ -596,7 +596,8 @@ func valueFromSDK(v types.AttributeValue) memdynamo.Value {
 	panic(fmt.Sprintf("no such attribute value: %T", v))
 }
 
-// plain is a number's text in one form for one value, computed apart from memdynamo.
+// plain returns a number's text in a form that is the same for equal values. It doesn't use the
+// code of memdynamo.
 func plain(text string) string {
 	r, ok := new(big.Rat).SetString(text)
 	if !ok {

@@ -1,98 +1,94 @@
-// Package memdynamo is an in-process DynamoDB: the JSON protocol in, the JSON
-// protocol out, tables in memory between. It exists so that the real
-// aws-sdk-go-v2 client, retries and all, can run inside testing/synctest
-// against something that answers like DynamoDB, at once and always alike.
+// Package memdynamo implements DynamoDB's JSON protocol in the process, with tables in memory.
+// With it, the real client of aws-sdk-go-v2, including its retries, can run inside
+// testing/synctest against a database that replies like DynamoDB, at once and deterministically.
 //
-// It is deterministic and pure: no goroutines, no time but the clock that it is
-// given, no randomness, no global state, and no map order that shows. One
-// request is served at a time, in the order in which they arrive; a request
-// either happened as a whole or did not. Losing, delaying and failing requests
-// on purpose is the simulator's business; for answers it has [Error] and
-// [Canceled].
+// The package uses no goroutines, no time except the given clock, no randomness and no global
+// state, and its results don't depend on the order of maps. Requests are served one at a time, in
+// the order in which they arrive. A request is applied completely or not at all. Losing, delaying
+// and failing requests on purpose is the task of a simulator, which can use the replies of
+// [Error] and [Canceled].
 //
-// # What it speaks
+// # Supported operations
 //
-// CreateTable, DescribeTable, UpdateTimeToLive, DescribeTimeToLive, PutItem,
-// GetItem, UpdateItem, DeleteItem, Scan and TransactWriteItems, with every
-// expression that these take. A request that uses more than that (an index, a
-// legacy parameter such as Expected) is refused with a SerializationException
-// that names the field, never answered as if the field were not there.
+// The package supports CreateTable, DescribeTable, UpdateTimeToLive, DescribeTimeToLive, PutItem,
+// GetItem, UpdateItem, DeleteItem, Scan and TransactWriteItems, with all their kinds of
+// expressions. A request with an unsupported field (such as an index, or a legacy parameter such
+// as Expected) is refused with a SerializationException that names the field. The field is never
+// ignored.
 //
 // # Transactions
 //
-// A TransactWriteItems is looked at in this order, and fails at the first step
-// that finds a fault:
+// A TransactWriteItems request passes these checks in order, and fails at the first one that
+// finds an error:
 //
-//  1. What the request alone shows: members that lack or break a constraint
+//  1. What the request alone shows: members that are missing or break a constraint
 //     (reported together), values, expressions, a Put of more than 400 KB, more
-//     than 4 MB in all. This is a ValidationException.
-//  2. Its ClientRequestToken. For ten minutes from when a transaction was
-//     applied, the same bytes under its token are answered with success and
-//     write nothing, and any others with an IdempotentParameterMismatchException.
-//     A transaction that was refused or canceled leaves no token.
+//     than 4 MB in all. The error is a ValidationException.
+//  2. Its ClientRequestToken. For ten minutes after a transaction was applied, a
+//     request with its token and identical bytes succeeds without writing anything,
+//     and a request with its token and other bytes gets an
+//     IdempotentParameterMismatchException. A transaction that was refused or
+//     canceled leaves no token.
 //  3. Tables (ResourceNotFoundException) and empty keys (ValidationException).
-//  4. Keys that are not the table's: a TransactionCanceledException, whose only
-//     reason is the first action with such a key.
+//  4. Keys that don't match the table's key schema. The error is a
+//     TransactionCanceledException, whose only reason is the first action with such
+//     a key.
 //  5. Two actions on one item (ValidationException).
-//  6. Every condition and every update, each by the items as they were before:
-//     a TransactionCanceledException with the reasons of all that failed.
+//  6. Every condition and every update, evaluated on the items as they were before.
+//     The error is a TransactionCanceledException with the reasons of all actions
+//     that failed.
 //
-// Requests are served one at a time, so that no transaction meets another one:
-// TransactionConflict, TransactionInProgressException and throttling come from
-// the simulator alone.
+// Requests are served one at a time, so transactions never conflict: TransactionConflict,
+// TransactionInProgressException and throttling come only from the simulator.
 //
-// AWS documents that identical calls are one, and was seen to take a repeated
-// request whose members come in another order. To compare the bytes is stricter,
-// on purpose: the SDK for Go writes the members of a map in random order, so it
-// sends identical bytes when it retries by itself, but never surely in a second
-// call.
+// AWS documents that identical calls with one token count as one, and it was observed to accept a
+// repeated request whose members come in another order. Comparing the bytes is deliberately
+// stricter: the SDK for Go writes the members of a map in random order, so its own retries send
+// identical bytes, but a second call may not.
 //
-// AWS does not say how it counts the 4 MB, or whether a token is looked at before
-// or after the request's other faults; there this package does as DynamoDB Local.
+// AWS does not document how it counts the 4 MB, or whether it checks a token before or after
+// other errors of the request. In both cases this package does the same as DynamoDB Local.
 //
 // # Global tables
 //
-// A DB is of one Region. [DB.Global] has a table say that it is a replica, and
-// refuse what a replica does; [DB.Replicate] puts what another Region wrote.
+// A DB is in one Region. [DB.Global] makes a table describe itself as a replica and refuse what a
+// replica refuses. [DB.Replicate] applies a write of another Region.
 //
 // # Where DynamoDB Local differs from AWS
 //
-// A differential test holds this package against DynamoDB Local. Where the two
-// are known to differ, this package does what AWS does, and the test steps
-// around it:
+// A differential test compares this package with DynamoDB Local. Where DynamoDB Local is known to
+// differ from AWS, this package does what AWS does, and the test avoids the difference:
 //
-//   - An UpdateItem that only removes (REMOVE, DELETE) leaves an absent item
-//     absent; DynamoDB Local makes one of the key alone.
-//   - UPDATED_OLD and UPDATED_NEW return of a nested path only the part that
-//     was written; DynamoDB Local returns the whole top-level attribute.
-//   - A number is returned in its plain form, 1.50 as 1.5 and 1e3 as 1000;
-//     DynamoDB Local returns it as it was sent.
-//   - Strings are ordered by their UTF-8 bytes; DynamoDB Local orders them by
-//     UTF-16 code units.
-//   - A DeleteItem of an absent item returns ConsumedCapacity only when asked.
-//   - A body that is not the protocol's is a SerializationException; DynamoDB
-//     Local answers 500.
-//   - An update of a key attribute is refused before the condition is looked
-//     at; DynamoDB Local looks at the condition first.
-//   - What an action's update finds in its item (a wrong type, a missing
-//     attribute, a path that leads nowhere, more than 400 KB) cancels the
-//     transaction, as that action's reason, beside the other actions'; DynamoDB
-//     Local answers a ValidationException of the whole, as it does for a key
-//     that lacks an attribute or has one too many.
-//   - A key that is not the table's is the only reason, before conditions and
-//     before two actions on one item; DynamoDB Local looks at those too, and
-//     finds two actions on one item only where nothing else fails.
-//   - In a transaction each item's size is rounded up to units by itself, checks
-//     and deletes of nothing included, and units are told by kind; DynamoDB Local
-//     adds up the sizes first, counts checks and deletes of nothing less, and
-//     tells no kind.
-//   - DynamoDB Local compares what a request under a known token says, without
-//     its ReturnConsumedCapacity, takes an empty token, and answers a mismatch
-//     without a message.
-//   - DynamoDB Local takes a transaction's Update without an UpdateExpression,
-//     members that it does not know and words that are not in an enumeration,
-//     and never shows a conflict or a TransactionInProgressException.
-//   - Some messages are worded otherwise ("Requested resource not found" is
-//     "Cannot do operations on a non-existent table" there). Error types are
-//     the same.
+//   - An UpdateItem that only removes (REMOVE, DELETE) leaves an absent item absent. DynamoDB
+//     Local creates an item with only the key.
+//   - For a nested path, UPDATED_OLD and UPDATED_NEW return only the part that was written.
+//     DynamoDB Local returns the whole top-level attribute.
+//   - A number is returned in its plain form: 1.50 as 1.5, and 1e3 as 1000. DynamoDB Local
+//     returns it as it was sent.
+//   - Strings are ordered by their UTF-8 bytes. DynamoDB Local orders them by UTF-16 code units.
+//   - A DeleteItem of an absent item returns ConsumedCapacity only if the request asks for it.
+//   - A body that does not follow the protocol gets a SerializationException. DynamoDB Local
+//     returns status 500.
+//   - An update of a key attribute is refused before the condition is evaluated. DynamoDB Local
+//     evaluates the condition first.
+//   - If an action's update does not fit its item (a wrong type, a missing attribute, an invalid
+//     path, or more than 400 KB), the transaction is canceled, and the reason of that action says
+//     so, next to the reasons of the other actions. DynamoDB Local returns a ValidationException
+//     for the whole transaction. It does the same for a key that lacks an attribute or has one
+//     too many.
+//   - A key that does not match the table's key schema is the only reason, and is checked before
+//     conditions and before two actions on one item. DynamoDB Local reports the other reasons
+//     too, and detects two actions on one item only if nothing else fails.
+//   - In a transaction, each item's size is rounded up to units separately, including the items
+//     of condition checks and of deletes of absent items, and the units are reported by kind.
+//     DynamoDB Local adds up the sizes first, counts less for checks and for deletes of absent
+//     items, and does not report the kind.
+//   - For a request with a known token, DynamoDB Local compares the meaning of the request,
+//     without ReturnConsumedCapacity. It accepts an empty token, and its error for a mismatch has
+//     no message.
+//   - DynamoDB Local accepts an Update without an UpdateExpression in a transaction, unknown
+//     members, and invalid values of enumerations. It never returns a conflict or a
+//     TransactionInProgressException.
+//   - Some messages have other words. For example, "Requested resource not found" is "Cannot do
+//     operations on a non-existent table" in DynamoDB Local. The error types are the same.
 package memdynamo

@@ -8,15 +8,14 @@ import (
 	"strconv"
 )
 
-// The error types with which DynamoDB answers ("Error handling with DynamoDB",
-// "Common Errors").
+// The error types of DynamoDB's replies ("Error handling with DynamoDB", "Common Errors").
 const (
 	ConditionalCheckFailed        = "ConditionalCheckFailedException"
 	IdempotentParameterMismatch   = "IdempotentParameterMismatchException"
 	InternalServerError           = "InternalServerError"
-	InvalidSignature              = "InvalidSignatureException" // an old one too
+	InvalidSignature              = "InvalidSignatureException" // also for an expired signature
 	ProvisionedThroughputExceeded = "ProvisionedThroughputExceededException"
-	ReplicatedWriteConflict       = "ReplicatedWriteConflictException" // another Region of a [Strong] table writes the item
+	ReplicatedWriteConflict       = "ReplicatedWriteConflictException" // another Region of a [Strong] table is writing the item
 	RequestLimitExceeded          = "RequestLimitExceeded"
 	ResourceInUse                 = "ResourceInUseException"
 	ResourceNotFound              = "ResourceNotFoundException"
@@ -24,14 +23,14 @@ const (
 	ServiceUnavailable            = "ServiceUnavailable"
 	Throttling                    = "ThrottlingException"
 	TransactionCanceled           = "TransactionCanceledException" // see [Canceled]
-	TransactionConflict           = "TransactionConflictException" // of a single write or a read; in a transaction, see [ReasonTransactionConflict]
+	TransactionConflict           = "TransactionConflictException" // for a single write or a read; for a transaction, see [ReasonTransactionConflict]
 	TransactionInProgress         = "TransactionInProgressException"
 	UnknownOperation              = "UnknownOperationException"
 	Validation                    = "ValidationException"
 	AccessDenied                  = "AccessDeniedException"
 )
 
-// namespaces is what stands before the '#' in __type, where it is not
+// namespaces has the prefix before the '#' in __type for the errors whose prefix is not
 // DynamoDB's own.
 var namespaces = map[string]string{
 	Validation:    "com.amazon.coral.validate",
@@ -42,21 +41,21 @@ var namespaces = map[string]string{
 	Throttling:       "com.amazon.coral.availability",
 }
 
-// statuses is the HTTP status of the errors that are not 400.
+// statuses has the HTTP status of each error whose status is not 400.
 var statuses = map[string]int{
 	InternalServerError: http.StatusInternalServerError,
 	ServiceUnavailable:  http.StatusServiceUnavailable,
 }
 
-// conditionFailed is the message of a condition that does not hold.
+// conditionFailed is the message for a condition that does not hold.
 const conditionFailed = "The conditional request failed"
 
-// apiError is an error that is answered as an error.
+// apiError is an error that is sent as a reply.
 type apiError struct {
 	typ     string
 	message string
-	item    Item     // of a failed condition that asked for ALL_OLD
-	reasons []reason // of a canceled transaction
+	item    Item     // the item, if a condition failed and ALL_OLD was requested
+	reasons []reason // reasons of a canceled transaction
 }
 
 func (e *apiError) Error() string { return e.typ + ": " + e.message }
@@ -65,9 +64,9 @@ func failf(typ, format string, args ...any) *apiError {
 	return &apiError{typ: typ, message: fmt.Sprintf(format, args...)}
 }
 
-// Error returns the answer of the given error type, for a simulator that fails a
-// request instead of serving it: 500 for [InternalServerError], 503 for
-// [ServiceUnavailable], else 400.
+// Error returns the reply with an error of this type, for a simulator that fails a request
+// instead of serving it. The status is 500 for [InternalServerError], 503 for
+// [ServiceUnavailable], and 400 for all other types.
 func Error(typ, message string) (status int, header http.Header, out []byte) {
 	return errorReply(failf(typ, "%s", message), "SIMULATED")
 }
@@ -83,7 +82,7 @@ func errorReply(e *apiError, requestID string) (int, http.Header, []byte) {
 	}
 	typ := namespace + "#" + e.typ
 	switch e.typ {
-	case TransactionCanceled, TransactionInProgress, IdempotentParameterMismatch: // these have a capital M
+	case TransactionCanceled, TransactionInProgress, IdempotentParameterMismatch: // in these types, Message has a capital M
 		return reply(status, struct {
 			Type                string   `json:"__type"`
 			CancellationReasons []reason `json:",omitempty"`
@@ -97,11 +96,11 @@ func errorReply(e *apiError, requestID string) (int, http.Header, []byte) {
 	}{typ, e.message, e.item}, requestID)
 }
 
-// reply returns an answer with the headers that DynamoDB sends.
+// reply returns a reply with the headers that DynamoDB sends.
 func reply(status int, content any, requestID string) (int, http.Header, []byte) {
 	body, err := json.Marshal(content)
 	if err != nil {
-		panic(fmt.Sprintf("memdynamo: an answer can't be written: %v", err)) // stored values were checked
+		panic(fmt.Sprintf("memdynamo: an answer can't be written: %v", err)) // can't happen: stored values were checked
 	}
 	header := http.Header{}
 	header.Set("Content-Type", "application/x-amz-json-1.0")

@@ -13,8 +13,8 @@ import (
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// newDB is a DB with one table, "records", keyed by the string id, at a clock
-// that stands still.
+// newDB returns a DB with one table, "records", whose key is the string id. Its clock stands
+// still.
 func newDB(t *testing.T) *memdynamo.DB {
 	t.Helper()
 	db := memdynamo.New(func() time.Time { return time.Unix(1_800_000_000, 0) })
@@ -24,7 +24,7 @@ func newDB(t *testing.T) *memdynamo.DB {
 	return db
 }
 
-// mustServe is the answer to a request that has to succeed.
+// mustServe returns the reply to a request that must succeed.
 func mustServe(t *testing.T, db *memdynamo.DB, op, body string) string {
 	t.Helper()
 	status, _, out := db.Serve(op, []byte(body))
@@ -34,8 +34,8 @@ func mustServe(t *testing.T, db *memdynamo.DB, op, body string) string {
 	return string(out)
 }
 
-// refusal is the type (without namespace) and the message of the error with
-// which a request is answered, and its status; empty on success.
+// refusal returns the type (without namespace) and the message of the error for a request, and
+// the status. Type and message are empty if the request succeeds.
 func refusal(db *memdynamo.DB, op, body string) (typ, message string, status int) {
 	status, _, out := db.Serve(op, []byte(body))
 	if status == http.StatusOK {
@@ -55,7 +55,7 @@ func refusal(db *memdynamo.DB, op, body string) (typ, message string, status int
 func observedRequest(o observed, parameter, rest string) string {
 	expression, err := json.Marshal(o.expression)
 	if err != nil {
-		panic(err) // a string always marshals
+		panic(err) // can't happen: a string can always be encoded
 	}
 	body := fmt.Sprintf(`{"TableName":"records","Key":{"id":{"S":"a"}},%q:%s%s`, parameter, expression, rest)
 	if o.values != "" {
@@ -101,8 +101,8 @@ func TestObservedUpdates(t *testing.T) {
 	}
 }
 
-// difference is the attributes that are not as before, null where there is none
-// any more, written as observedUpdates writes them.
+// difference returns the attributes that differ after an update, in the form of observedUpdates.
+// The value is null for an attribute that was removed.
 func difference(before, after memdynamo.Item) string {
 	all := maps.Clone(before)
 	maps.Copy(all, after)

@@ -16,8 +16,8 @@ func list(e ...types.AttributeValue) types.AttributeValue {
 	return &types.AttributeValueMemberL{Value: append([]types.AttributeValue{}, e...)}
 }
 
-// pool is values of every type that are near each other, so that comparing any
-// two of them decides something.
+// pool has values of every type that are close to each other, so that comparisons of any two of
+// them are useful tests.
 var pool = []types.AttributeValue{
 	s(""), s("a"), s("ab"), s("b"), s("é"), s("2"),
 	n("0"), n("1"), n("2"), n("-1"), n("1.0"), n("10"), n("1e1"), n("0.1"),
@@ -35,8 +35,8 @@ var pool = []types.AttributeValue{
 	&types.AttributeValueMemberBS{Value: [][]byte{[]byte("a")}}, &types.AttributeValueMemberBS{Value: [][]byte{{0xFF}, []byte("a")}},
 }
 
-// The places of the pool that an operator takes; everything else is a mistake
-// there, which the generator makes now and then.
+// These are the positions in pool of the values that an operator accepts. Now and then, the
+// generator uses another value by mistake, on purpose.
 var (
 	ordered = places(0, 19)
 	numbers = places(6, 16)
@@ -53,7 +53,7 @@ func places(first, last int) []int {
 	return out
 }
 
-// valuePool is the pool by placeholder, and the type names.
+// valuePool has the values of pool and the names of types, by placeholder.
 var valuePool = func() attributes {
 	out := attributes{}
 	for i, v := range pool {
@@ -76,7 +76,8 @@ func (g generator) chance(percent int) bool { return g.IntN(100) < percent }
 
 func (g generator) value() types.AttributeValue { return pool[g.IntN(len(pool))] }
 
-// placeholder is of a value at one of the places, or of any.
+// placeholder returns the placeholder of a random value at one of the positions in of. If of is
+// empty, and in 3 % of all cases, it returns that of any value in pool.
 func (g generator) placeholder(of ...int) string {
 	if of == nil || g.chance(3) {
 		return fmt.Sprintf(":v%d", g.IntN(len(pool)))
@@ -84,7 +85,7 @@ func (g generator) placeholder(of ...int) string {
 	return fmt.Sprintf(":v%d", of[g.IntN(len(of))])
 }
 
-// item has some of the attributes, each of any type; sometimes there is none.
+// item returns an item with some attributes of random types, or nil in some cases.
 func (g generator) item() attributes {
 	if g.chance(10) {
 		return nil
@@ -95,7 +96,7 @@ func (g generator) item() attributes {
 			item[name] = g.value()
 		}
 	}
-	if g.chance(3) { // some are worth more than one capacity unit
+	if g.chance(3) { // some items need more than one capacity unit
 		item["big"] = s(strings.Repeat("x", g.IntN(9000)))
 	}
 	return item
@@ -129,12 +130,12 @@ func (g generator) condition(depth int) *tree {
 			return &tree{op: "NOT", kids: []*tree{g.condition(depth - 1)}}
 		case 1:
 			inner := g.condition(depth - 1)
-			if inner.op == "()" { // doubled parentheses are refused
+			if inner.op == "()" { // DynamoDB refuses doubled parentheses
 				return inner
 			}
 			return &tree{op: "()", kids: []*tree{inner}}
 		default:
-			// NOT, AND and OR without parentheses: precedence is under test.
+			// AND and OR without parentheses, to test their precedence.
 			return &tree{op: g.one("AND", "OR"), kids: []*tree{g.condition(depth - 1), g.condition(depth - 1)}}
 		}
 	}
@@ -163,7 +164,7 @@ func (g generator) leaf() string {
 		}
 		return in + ")"
 	case 7:
-		if g.chance(5) { // what every expression may get wrong
+		if g.chance(5) { // errors that any expression may have
 			return g.one("status = :v1", ":undefined = a", "a = #undefined", "a = ", "foo(a)", "a = b c = d", "((a = b))")
 		}
 		fallthrough
@@ -244,8 +245,8 @@ func (g generator) request(before attributes) request {
 	}
 }
 
-// knownToDiffer is where DynamoDB Local does not do as AWS does; see the
-// package's documentation.
+// knownToDiffer reports whether DynamoDB Local is known to differ from AWS for this request. See
+// the package documentation.
 func knownToDiffer(before attributes, r request) bool {
 	takesOnly, nested := r.update != nil, false
 	for _, c := range r.update {

@@ -7,8 +7,8 @@ import (
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// What is refused of a replica with strong consistency is what the developer guide
-// lists ("How DynamoDB global tables work").
+// A replica with strong consistency refuses what the developer guide lists ("How DynamoDB global
+// tables work").
 func TestD3_AStronglyConsistentReplicaHasNeitherTransactionsNorTTL(t *testing.T) {
 	const transact = `{"TransactItems":[{"Put":{"TableName":"records","Item":{"id":{"S":"a"}}}}]}`
 	const ttl = `{"TableName":"records","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expiration"}}`

@@ -9,20 +9,20 @@ const (
 	maxPageSize = 1 << 20   // bytes of items that one Scan reads
 )
 
-// expressionParameters is what the operations on items share.
+// expressionParameters has the parameters that all operations on items share.
 type expressionParameters struct {
 	ExpressionAttributeNames  map[string]string
 	ExpressionAttributeValues map[string]Value
 	ReturnConsumedCapacity    string
 }
 
-// writeParameters is what the writes share.
+// writeParameters has the parameters that all writes share.
 type writeParameters struct {
 	expressionParameters
 	ConditionExpression                 *string
 	ReturnValues                        string
 	ReturnValuesOnConditionCheckFailure string
-	ReturnItemCollectionMetrics         string // answered for tables with local indexes only
+	ReturnItemCollectionMetrics         string // AWS returns metrics only for tables with local secondary indexes
 }
 
 type putItemRequest struct {
@@ -34,7 +34,7 @@ type putItemRequest struct {
 type getItemRequest struct {
 	TableName            string
 	Key                  Item
-	ConsistentRead       bool // every read is
+	ConsistentRead       bool // ignored, except for the capacity: every read is consistent
 	ProjectionExpression *string
 	expressionParameters
 }
@@ -57,16 +57,16 @@ type writeResult struct {
 	ConsumedCapacity *capacity `json:",omitempty"`
 }
 
-// bound is the expressions of a write, ready to be evaluated.
+// bound has the expressions of a write, ready to be evaluated.
 type bound struct {
 	condition condition // nil where there is none
 	update    *update   // nil where there is none
-	paths     []path    // of the condition
+	paths     []path    // paths in the condition
 	values    map[string]Value
 }
 
-// bind checks a write's parameters and resolves its expressions. What DynamoDB
-// would refuse whatever the table holds, it refuses here.
+// bind checks the parameters of a write and binds its expressions. It returns an error for
+// everything that DynamoDB refuses regardless of the table's content.
 func (w writeParameters) bind(update expression) (b bound, err error) {
 	condition := expression{"ConditionExpression", w.ConditionExpression}
 	valued := []expression{condition}
@@ -96,8 +96,8 @@ func (w writeParameters) bind(update expression) (b bound, err error) {
 	return b, s.checkUsed()
 }
 
-// checkChoices refuses a parameter that is not one of its words. Each may be
-// absent.
+// checkChoices returns an error if a parameter with fixed values is present and has another
+// value.
 func (w writeParameters) checkChoices(returnValues []string) error {
 	if w.ReturnValues != "" && !slices.Contains(returnValues, w.ReturnValues) {
 		return invalidf("Return values set to invalid value")
@@ -115,7 +115,8 @@ func (e expressionParameters) checkCapacity() error {
 	return checkChoice("returnConsumedCapacity", e.ReturnConsumedCapacity, "INDEXES", "TOTAL", "NONE")
 }
 
-// meets evaluates a write's condition on the item as it is.
+// meets evaluates the condition of a write on the current item. It returns a
+// ConditionalCheckFailedException if the condition does not hold.
 func (b bound) meets(before Item, w writeParameters) error {
 	if b.condition == nil || b.condition(before) {
 		return nil
@@ -127,8 +128,7 @@ func (b bound) meets(before Item, w writeParameters) error {
 	return e
 }
 
-// written commits a write and makes its answer, with whatever of the attributes
-// was asked for.
+// written commits a write and returns its reply, with the given attributes.
 func (db *DB) written(t *table, w Write, attributes Item, p writeParameters) (any, error) {
 	if w.Before != nil || w.After != nil {
 		db.commit(w, t)
@@ -228,7 +228,7 @@ func (db *DB) updateItem(in updateItemRequest) (any, error) {
 		returned(in.ReturnValues, before, after, written), in.writeParameters)
 }
 
-// updated returns the item after the update; nil where it stays absent.
+// updated returns the item after the update, or nil if the item stays absent.
 func updated(key, before Item, u *update) (Item, error) {
 	start := before
 	if start == nil {
@@ -250,7 +250,7 @@ func updated(key, before Item, u *update) (Item, error) {
 	return after, nil
 }
 
-// returned returns what an UpdateItem answers for its ReturnValues.
+// returned returns the attributes that an UpdateItem returns for its ReturnValues.
 func returned(choice string, before, after Item, written projection) Item {
 	switch choice {
 	case "ALL_OLD":
@@ -302,7 +302,7 @@ func (db *DB) getItem(in getItemRequest) (any, error) {
 		item = p.of(item)
 	}
 	type result struct {
-		Item             *Item     `json:",omitempty"` // an empty projection is an Item all the same
+		Item             *Item     `json:",omitempty"` // a pointer, so that an empty projection is encoded too
 		ConsumedCapacity *capacity `json:",omitempty"`
 	}
 	out := result{ConsumedCapacity: consumed(t, in.ReturnConsumedCapacity, units)}
@@ -312,8 +312,8 @@ func (db *DB) getItem(in getItemRequest) (any, error) {
 	return out, nil
 }
 
-// project resolves a request's only expression, its projection; nil where it
-// has none.
+// project binds the projection of a request that has no other expression. It returns nil if there
+// is none.
 func (e expressionParameters) project(source *string) (projection, error) {
 	s, err := newScope(e.ExpressionAttributeNames, e.ExpressionAttributeValues, source)
 	if err != nil || source == nil {
@@ -345,8 +345,8 @@ type scanResult struct {
 	ConsumedCapacity *capacity `json:",omitempty"`
 }
 
-// scan reads the table in the order of its keys. (DynamoDB's order is that of a
-// hash of the partition key: nothing may depend on it.)
+// scan reads the table in the order of its keys. DynamoDB orders items by a hash of the partition
+// key, so callers must not depend on the order.
 func (db *DB) scan(in scanRequest) (any, error) {
 	if in.Limit != nil && *in.Limit < 1 {
 		return nil, invalidf("Limit must be greater than or equal to 1")
@@ -414,7 +414,7 @@ func (in scanRequest) bind() (filter condition, p projection, err error) {
 	return filter, p, s.checkUsed()
 }
 
-// after returns the table's items from the start, or behind the start key.
+// after returns the table's items that come after the key start, or all items if start is nil.
 func (t *table) after(start Item) ([]Item, error) {
 	items := t.sorted()
 	if start == nil {
@@ -434,7 +434,7 @@ func (t *table) after(start Item) ([]Item, error) {
 	return items[i:], nil
 }
 
-// checkChoice refuses a parameter that is neither absent nor one of the words.
+// checkChoice returns an error if a parameter is present and is none of the words.
 func checkChoice(name, value string, words ...string) error {
 	if value == "" || slices.Contains(words, value) {
 		return nil

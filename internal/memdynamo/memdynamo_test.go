@@ -68,7 +68,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestLimits has the limits that DynamoDB Local enforced alike.
+// TestLimits checks limits that DynamoDB Local enforces in the same way.
 func TestLimits(t *testing.T) {
 	db := newDB(t)
 	condition := func(expression string) string {
@@ -120,7 +120,8 @@ func TestUpdateTimeToLive(t *testing.T) {
 	}
 }
 
-// TestReservedWords has those that the toolkit's own attributes might meet.
+// TestReservedWords checks the reserved words that attributes of this project could have as
+// names.
 func TestReservedWords(t *testing.T) {
 	db := newDB(t)
 	for _, word := range []string{"status", "data", "token", "name", "ttl", "key", "value", "timestamp", "state", "scope", "Status", "ZONE", "abort"} {
@@ -154,7 +155,7 @@ func TestConditionFailureReturnsOldItem(t *testing.T) {
 	}
 }
 
-// TestReturnValuesAsAWS has what DynamoDB Local does otherwise.
+// TestReturnValuesAsAWS checks results for which DynamoDB Local differs from AWS.
 func TestReturnValuesAsAWS(t *testing.T) {
 	for _, c := range []struct{ update, choice, want string }{
 		{"SET m.b = :x", "UPDATED_OLD", `{"Attributes":{"m":{"M":{"b":{"S":"dog"}}}}}`},
@@ -196,8 +197,8 @@ func TestUpdateOfAbsentItem(t *testing.T) {
 	}
 }
 
-// TestCapacity has AWS's rule: writes by KB of the larger of before and after,
-// reads by 4 KB, half where consistency was not asked for.
+// TestCapacity checks AWS's rules: a write consumes units by KB of the larger of the item before
+// and after, and a read by 4 KB, or half of that if it need not be consistent.
 func TestCapacity(t *testing.T) {
 	db := newDB(t)
 	sized := func(size int) string { // id, a, x are four bytes
@@ -344,8 +345,8 @@ func TestSortKey(t *testing.T) {
 	}
 }
 
-// TestSDKClient runs the SDK's own client over the fake, in a bubble of
-// testing/synctest, where its retries take no time.
+// TestSDKClient runs the SDK's own client against memdynamo in a synctest bubble, in which its
+// retries take no time.
 func TestSDKClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memdynamo.New(time.Now)
@@ -390,7 +391,7 @@ func TestSDKClient(t *testing.T) {
 	})
 }
 
-// faulty gives the answers that it is told first, then serves.
+// faulty first returns the given replies, then serves requests.
 type faulty struct {
 	memdynamo.Client
 	next []answer
@@ -457,7 +458,7 @@ func TestClientRefusesWhatIsNotDynamoDB(t *testing.T) {
 	}
 }
 
-// TestDeterministic serves the same requests twice and wants the same bytes.
+// TestDeterministic checks that the same requests get the same bytes.
 func TestDeterministic(t *testing.T) {
 	run := func() []byte {
 		var out bytes.Buffer
@@ -484,7 +485,8 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// TestServeFromManyGoroutines counts with conditions: no update is lost.
+// TestServeFromManyGoroutines increments a counter from several goroutines and checks that no
+// update is lost.
 func TestServeFromManyGoroutines(t *testing.T) {
 	db := newDB(t)
 	var all sync.WaitGroup

@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// DynamoDB's limits on a number ("Supported data types and naming rules",
-// section Number): 38 significant digits, and a magnitude from 1E-130 up to
-// 9.9999999999999999999999999999999999999E+125.
+// The limits of DynamoDB for a number ("Supported data types and naming rules", section Number):
+// 38 significant digits, and a magnitude from 1E-130 up to
+// 9.9999999999999999999999999999999999999E+125. The exponents here are those of 0.digits ×
+// 10^exp; see number.
 const (
 	maxDigits   = 38
-	maxExponent = 126  // of 0.999… × 10^126
-	minExponent = -129 // of 0.1 × 10^-129
+	maxExponent = 126  // as in 0.999… × 10^126
+	minExponent = -129 // as in 0.1 × 10^-129
 )
 
 const (
@@ -22,16 +23,17 @@ const (
 	errNumberUnderflow = validationError("Number underflow. Attempting to store a number with magnitude smaller than supported range")
 )
 
-// number is an exact decimal: ± 0.digits × 10^exp. The digits have no zeros at
-// either end, so that equal numbers have equal fields; zero has no digits.
+// number is an exact decimal number: ± 0.digits × 10^exp. The digits neither begin nor end with a
+// zero, so equal numbers have equal fields. Zero has no digits.
 type number struct {
 	neg    bool
 	digits string
 	exp    int
 }
 
-// parseNumber reads DynamoDB's number syntax: an optional sign, decimal digits
-// with an optional point, an optional exponent.
+// parseNumber parses DynamoDB's syntax of numbers: an optional sign, decimal digits with an
+// optional point, and an optional exponent. It returns an error if the syntax is wrong or the
+// number exceeds the limits.
 func parseNumber(s string) (number, error) {
 	rest := s
 	neg := strings.HasPrefix(rest, "-")
@@ -58,7 +60,7 @@ func parseNumber(s string) (number, error) {
 	}
 	if exponent != "" {
 		shift, err := strconv.Atoi(exponent)
-		if err != nil || shift > 1<<20 || shift < -1<<20 { // far outside of any supported magnitude
+		if err != nil || shift > 1<<20 || shift < -1<<20 { // far beyond the limits
 			if strings.HasPrefix(exponent, "-") {
 				return number{}, errNumberUnderflow
 			}
@@ -79,7 +81,7 @@ func isDigits(s string) bool {
 	return s != ""
 }
 
-// check reports whether DynamoDB can store n.
+// check returns an error if DynamoDB can't store n.
 func (n number) check() error {
 	switch {
 	case n.digits == "":
@@ -94,8 +96,8 @@ func (n number) check() error {
 	return nil
 }
 
-// String returns the plain decimal text in which DynamoDB returns a number:
-// "leading and trailing zeroes are trimmed", no exponent.
+// String returns the plain decimal text in which DynamoDB returns a number: without an exponent,
+// and "leading and trailing zeroes are trimmed".
 func (n number) String() string {
 	var s string
 	switch {
@@ -114,7 +116,7 @@ func (n number) String() string {
 	return s
 }
 
-// cmp is -1, 0 or 1 as n is less than, equal to or greater than m.
+// cmp returns -1, 0 or 1 if n is less than, equal to or greater than m.
 func (n number) cmp(m number) int {
 	if n.sign() != m.sign() {
 		return sign(n.sign() - m.sign())
@@ -124,7 +126,7 @@ func (n number) cmp(m number) int {
 		return 0
 	}
 	if c == 0 {
-		c = strings.Compare(n.digits, m.digits) // no zeros at the ends: text order is number order
+		c = strings.Compare(n.digits, m.digits) // without zeros at the ends, the order of texts is that of numbers
 	}
 	return c * n.sign()
 }
@@ -149,7 +151,8 @@ func sign(i int) int {
 	return 0
 }
 
-// add is n + m, exact or refused: DynamoDB does not round a sum.
+// add returns n + m. It returns an error if the exact sum exceeds the limits, because DynamoDB
+// does not round sums.
 func (n number) add(m number) (number, error) {
 	scale := min(n.exp-len(n.digits), m.exp-len(m.digits))
 	sum := new(big.Int).Add(n.scaled(scale), m.scaled(scale))
@@ -164,7 +167,7 @@ func (n number) add(m number) (number, error) {
 	return out, out.check()
 }
 
-// scaled is n as an integer count of 10^scale.
+// scaled returns n / 10^scale, which must be an integer.
 func (n number) scaled(scale int) *big.Int {
 	i := new(big.Int)
 	if n.digits == "" {
@@ -182,9 +185,9 @@ func (n number) negated() number {
 	return n
 }
 
-// size returns what the number takes of an item, in bytes: one, and one for each two
-// digits counted in pairs from the decimal point, and one for a minus sign
-// ("DynamoDB Item sizes and formats"; zero takes one).
+// size returns the bytes that the number counts for in the size of an item: one, plus one for
+// each pair of digits, where pairs are counted from the decimal point, plus one for a minus sign
+// ("DynamoDB Item sizes and formats"). Zero counts for one byte.
 func (n number) size() int {
 	if n.digits == "" {
 		return 1
@@ -198,5 +201,5 @@ func (n number) size() int {
 	return size
 }
 
-// floorHalf is ⌊i/2⌋.
+// floorHalf returns ⌊i/2⌋.
 func floorHalf(i int) int { return i >> 1 }

@@ -33,7 +33,7 @@ func TestNumberText(t *testing.T) {
 	}
 }
 
-// TestNumberAgainstRat holds order and sums against math/big.
+// TestNumberAgainstRat compares the order and the sums of random numbers with math/big.
 func TestNumberAgainstRat(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	text := func() string {
@@ -70,7 +70,7 @@ func TestNumberAgainstRat(t *testing.T) {
 	}
 }
 
-// TestNumberSize has the sizes by which DynamoDB Local counted capacity.
+// TestNumberSize checks the sizes by which DynamoDB Local computes capacity.
 func TestNumberSize(t *testing.T) {
 	for text, want := range map[string]int{
 		"0": 1, "1": 2, "12": 2, "123": 3, "-1": 3, "-12": 3, "-123": 4, "100": 2, "1000": 2, "10000": 2, "1e20": 2,

@@ -1,19 +1,19 @@
 package memdynamo_test
 
-// What DynamoDB Local 3.1.0 answered, numbers in AWS's plain form. The unit tests
-// replay it on memdynamo, and the differential test replays it on DynamoDB Local.
+// This file has replies of DynamoDB Local 3.1.0, with numbers in AWS's plain form. The unit tests
+// compare memdynamo with them, and the differential test checks that DynamoDB Local still replies
+// so.
 
-// observedItem is the item to which the expressions below are put.
+// observedItem is the item on which the expressions below are evaluated.
 const observedItem = `{"id": {"S": "a"}, "n": {"N": "5"}, "s": {"S": "str"}, "l": {"L": [{"N": "1"}, {"S": "x"}]}, "m": {"M": {"a": {"N": "1"}, "b": {"M": {"c": {"S": "d"}}}}}, "ss": {"SS": ["a", "b"]}, "ns": {"NS": ["1", "2"]}, "bs": {"BS": ["AQ==", "Ag=="]}, "nul": {"NULL": true}, "bl": {"BOOL": true}, "bi": {"B": "AQI="}}`
 
-// observed is one expression, its values in the protocol's form, and the
-// outcome.
+// observed is an expression, its values in the protocol's form, and the result.
 type observed struct{ expression, values, want string }
 
-// observedConditions: true, false, or the message of the ValidationException
-// (without "Invalid ConditionExpression: ").
+// observedConditions has conditions. The result is true, false, or the message of the
+// ValidationException without "Invalid ConditionExpression: ".
 var observedConditions = []observed{
-	// Missing attributes and other types: false, and NOT of it true.
+	// Conditions on missing attributes and other types are false, and their negations are true.
 	{`n = zz`, "", `false`},
 	{`zz = n`, "", `false`},
 	{`NOT zz = n`, "", `true`},
@@ -354,8 +354,8 @@ var observedConditions = []observed{
 	{`n = :x`, `{":x": {"N": "1e-131"}}`, `ExpressionAttributeValues contains invalid value: Number underflow. Attempting to store a number with magnitude smaller than supported range for key :x`},
 }
 
-// observedUpdates: the attributes that differ afterwards, or the message of the
-// ValidationException (without "Invalid UpdateExpression: ").
+// observedUpdates has updates. The result is the attributes that differ afterwards, or the
+// message of the ValidationException without "Invalid UpdateExpression: ".
 var observedUpdates = []observed{
 	// SET.
 	{`SET n = n + :x`, `{":x": {"N": "1"}}`, `{"n":{"N":"6"}}`},
@@ -414,7 +414,7 @@ var observedUpdates = []observed{
 	{`DELETE zz :x`, `{":x": {"SS": ["a"]}}`, `{}`},
 	{`DELETE m.zz :x`, `{":x": {"SS": ["a"]}}`, `{}`},
 
-	// Sums are exact, or refused.
+	// Sums are exact or refused.
 	{`SET q = :x + :y`, `{":x": {"N": "0.1"}, ":y": {"N": "0.2"}}`, `{"q":{"N":"0.3"}}`},
 	{`SET q = :x + :y`, `{":x": {"N": "1e37"}, ":y": {"N": "-1"}}`, `{"q":{"N":"9999999999999999999999999999999999999"}}`},
 	{`SET q = :x + :y`, `{":x": {"N": "99999999999999999999999999999999999999"}, ":y": {"N": "-99999999999999999999999999999999999998"}}`, `{"q":{"N":"1"}}`},
@@ -423,7 +423,7 @@ var observedUpdates = []observed{
 	{`SET q = :x + :y`, `{":x": {"N": "9e125"}, ":y": {"N": "-8e125"}}`, `{"q":{"N":"100000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"}}`},
 	{`SET q = :x + :y`, `{":x": {"N": "1e125"}, ":y": {"N": "9e125"}}`, `Number overflow. Attempting to store a number with magnitude larger than supported range`},
 
-	// What does not fit the item.
+	// Updates that don't fit the item.
 	{`SET n = s + :x`, `{":x": {"N": "1"}}`, `An operand in the update expression has an incorrect data type`},
 	{`SET n = zz + :x`, `{":x": {"N": "1"}}`, `The provided expression refers to an attribute that does not exist in the item`},
 	{`SET n = :x + zz`, `{":x": {"N": "1"}}`, `The provided expression refers to an attribute that does not exist in the item`},

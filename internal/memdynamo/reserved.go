@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// isReserved reports whether an expression may not use the word as a bare
-// attribute name, in whatever case.
+// isReserved reports whether an expression may not use the word as an attribute name without a
+// placeholder. Case does not matter.
 func isReserved(word string) bool { return reserved()[strings.ToUpper(word)] }
 
-// reserved is AWS's list, from "Reserved words in DynamoDB", its spelling
-// mistakes included. (DynamoDB Local lets CONVERT and SIZE pass.) It is made at its
-// first use: dynamostore links this package into functions, which never use it.
+// reserved returns the words in AWS's list "Reserved words in DynamoDB", including its spelling
+// mistakes. (DynamoDB Local allows CONVERT and SIZE.) The map is built at the first call, because
+// package dynamostore links this package into functions, which never call reserved.
 var reserved = sync.OnceValue(func() map[string]bool { return wordSet(reservedWords) })
 
 const reservedWords = `

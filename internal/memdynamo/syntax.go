@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// The syntax of DynamoDB's expressions ("Comparison operator and function
-// reference", "Update expressions"): text to tokens to a tree. What the names
-// and values in the tree mean is bind.go's question.
+// This file parses DynamoDB's expressions ("Comparison operator and function reference", "Update
+// expressions") into syntax trees. The file bind.go resolves the names and values in a tree.
 
 type nodeKind int
 
 const (
-	pathNode    nodeKind = iota // text: the source; elements
+	pathNode    nodeKind = iota // text: the source; elements: the steps
 	valueNode                   // text: ":name"
 	callNode                    // text: the function's name; kids: its arguments
-	parenNode                   // kids: the one inside
-	notNode                     // kids: the one negated
+	parenNode                   // kids: the node in parentheses
+	notNode                     // kids: the negated condition
 	andNode                     // kids: two
 	orNode                      // kids: two
 	compareNode                 // text: the operator; kids: two
@@ -33,14 +32,14 @@ type node struct {
 	kids     []*node
 }
 
-// element is one step of a document path as written: a name (bare or #alias)
-// or a list index.
+// element is one step of a document path as it is written: a name, with or without #, or a list
+// index.
 type element struct {
 	name  string
 	index string // digits; set when name is empty
 }
 
-// isOperand reports whether the node stands for a value rather than for a truth.
+// isOperand reports whether the node is an operand, not a condition.
 func (n *node) isOperand() bool {
 	switch n.innermost().kind {
 	case pathNode, valueNode, callNode:
@@ -70,8 +69,8 @@ const (
 	maxInOperands     = 100
 )
 
-// parser is a recursive descent over the tokens of one expression. Its methods
-// panic with a validationError, which parse turns back into an error.
+// parser is a recursive descent parser for one expression. Its methods panic with a
+// validationError, which catch converts into an error.
 type parser struct {
 	source    string
 	tokens    []token
@@ -93,7 +92,7 @@ func invalidf(format string, args ...any) validationError {
 	return validationError(fmt.Sprintf(format, args...))
 }
 
-// catch turns the panic of a parser or binder into the error it carries.
+// catch recovers from the panic of a parser or binder and stores its error in err.
 func catch(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -128,14 +127,14 @@ func tokenize(s string) []token {
 		case (c == '#' || c == ':') && i+1 < len(s) && isWord(s[i+1]):
 			for i++; i < len(s) && isWord(s[i]); i++ {
 			}
-		case c == '0': // an index has no leading zeros: 00 is two tokens
+		case c == '0': // an index has no leading zeros, so 00 is two tokens
 			i++
 		case '1' <= c && c <= '9':
 			for i++; i < len(s) && isDigit(s[i]); i++ {
 			}
 		case strings.HasPrefix(s[i:], "<>"), strings.HasPrefix(s[i:], "<="), strings.HasPrefix(s[i:], ">="):
 			i += 2
-		default: // one character, known or not, of any width
+		default: // one character of any width in UTF-8, even if it is invalid here
 			for i++; i < len(s) && s[i]&0xC0 == 0x80; i++ {
 			}
 		}
@@ -154,8 +153,8 @@ func (p *parser) peek() string { return p.tokens[p.pos].text }
 // atEnd reports whether the whole source was read.
 func (p *parser) atEnd() bool { return p.pos == len(p.tokens)-1 }
 
-// keyword returns the next token in upper case when it is a keyword, else empty.
-// Each is one in every kind of expression: none can be an attribute's name.
+// keyword returns the next token in upper case if it is a keyword, and "" otherwise. All keywords
+// are reserved in all kinds of expressions, so none of them can be an attribute name.
 func (p *parser) keyword() string {
 	next := p.peek()
 	for _, word := range keywords {
@@ -171,7 +170,7 @@ var (
 	keywords = []string{"SET", "REMOVE", "ADD", "DELETE", "AND", "OR", "NOT", "BETWEEN", "IN"}
 )
 
-// take reads the next token if it is text.
+// take consumes the next token if it equals text, and reports whether it did.
 func (p *parser) take(text string) bool {
 	if p.atEnd() || p.peek() != text {
 		return false
@@ -194,7 +193,7 @@ func (p *parser) expect(text string) {
 	}
 }
 
-// fail refuses the next token, showing its neighbours.
+// fail panics with a syntax error for the next token, which also shows the neighboring tokens.
 func (p *parser) fail() {
 	from, to := max(p.pos-1, 0), min(p.pos+1, len(p.tokens)-1)
 	near := p.source[p.tokens[from].start:p.tokens[to].end]
@@ -204,19 +203,19 @@ func (p *parser) fail() {
 	panic(invalidf("Syntax error; token: %q, near: %q", verbatim(p.peek()), verbatim(near)))
 }
 
-// verbatim keeps %q from escaping: DynamoDB quotes without it.
+// verbatim is a string that %q prints in quotes without escaping it, as DynamoDB does.
 type verbatim string
 
 func (v verbatim) Format(s fmt.State, _ rune) { _, _ = fmt.Fprintf(s, `"%s"`, string(v)) }
 
-// operator counts one operator or function against DynamoDB's limit.
+// operator counts one operator or function, and panics if there are more than DynamoDB allows.
 func (p *parser) operator() {
 	if p.operators++; p.operators > maxOperators {
 		panic(invalidf("The expression contains too many operators; operator count: %d", p.operators))
 	}
 }
 
-// parseCondition reads a condition, filter or key condition.
+// parseCondition parses a condition, filter or key condition.
 func parseCondition(source string) (n *node, err error) {
 	defer catch(&err)
 	p := newParser(source)
@@ -227,8 +226,8 @@ func parseCondition(source string) (n *node, err error) {
 	return n, nil
 }
 
-// or reads a disjunction. In parentheses the same place may hold an operand:
-// (a) = :b. bare says that an operand alone is welcome.
+// or parses a disjunction. In parentheses there can also be a single operand, as in (a) = :b.
+// bare is true if a single operand is allowed.
 func (p *parser) or(bare bool) *node {
 	n := p.and(bare)
 	for p.takeKeyword("OR") {
@@ -291,8 +290,7 @@ func (p *parser) comparison(bare bool) *node {
 
 var comparators = []string{"=", "<>", "<", "<=", ">", ">="}
 
-// operand reads a path, a value, a function's call, or one of them in
-// parentheses.
+// operand parses a path, a value, a function call, or one of these in parentheses.
 func (p *parser) operand() *node {
 	switch next := p.peek(); {
 	case p.atEnd() || p.keyword() != "":
@@ -315,7 +313,8 @@ func (p *parser) operand() *node {
 	return nil
 }
 
-// list reads operands up to the closing parenthesis; the opening one was read.
+// list parses operands up to and including the closing parenthesis. The opening parenthesis has
+// been consumed.
 func (p *parser) list() []*node {
 	kids := []*node{p.operand()}
 	for p.take(",") {
@@ -325,7 +324,7 @@ func (p *parser) list() []*node {
 	return kids
 }
 
-// path reads a document path: a.#b[0].c
+// path parses a document path, such as a.#b[0].c.
 func (p *parser) path() *node {
 	start := p.tokens[p.pos].start
 	n := &node{kind: pathNode, elements: []element{p.name()}}
@@ -358,7 +357,7 @@ func (p *parser) name() element {
 	return element{name: text}
 }
 
-// parseProjection reads a list of paths.
+// parseProjection parses a list of paths.
 func parseProjection(source string) (paths []*node, err error) {
 	defer catch(&err)
 	p := newParser(source)
@@ -372,7 +371,7 @@ func parseProjection(source string) (paths []*node, err error) {
 	return paths, nil
 }
 
-// parseUpdate reads an update expression.
+// parseUpdate parses an update expression.
 func parseUpdate(source string) (clauses []clause, err error) {
 	defer catch(&err)
 	p := newParser(source)
@@ -415,8 +414,8 @@ func (p *parser) clause(section string) clause {
 	return c
 }
 
-// sum reads the right side of SET: an operand, or two joined by + or -, as a
-// whole in parentheses or not.
+// sum parses the right side of SET: one operand, or two operands with + or -. The sum may be in
+// parentheses.
 func (p *parser) sum() *node {
 	var left *node
 	if p.take("(") {

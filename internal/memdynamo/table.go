@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// table is one table and its items.
+// table is a table with its items.
 type table struct {
 	name    string
 	keys    []keyAttribute // partition key, then the sort key if it has one
@@ -17,7 +17,7 @@ type table struct {
 	billing string
 	created time.Time
 
-	consistency Consistency // of a global table; empty: the table is of one Region
+	consistency Consistency // mode of a global table; empty if the table is not global
 	replicas    []replica
 }
 
@@ -38,7 +38,7 @@ func (t *table) keyOf(item Item) Item {
 	return key
 }
 
-// encode returns a key as text, unequal for unequal keys.
+// encode returns a key as text. Different keys have different texts.
 func (t *table) encode(key Item) string {
 	var b strings.Builder
 	for _, k := range t.keys {
@@ -58,7 +58,7 @@ func (t *table) isKey(name string) bool {
 	return false
 }
 
-// checkPaths refuses a path into a key attribute: it has nothing inside.
+// checkPaths refuses paths into a key attribute, which has no inner values.
 func (t *table) checkPaths(paths []path) error {
 	for _, p := range paths {
 		if len(p) > 1 && t.isKey(p[0].name) {
@@ -68,7 +68,7 @@ func (t *table) checkPaths(paths []path) error {
 	return nil
 }
 
-// checkWritten refuses an update that writes to the key.
+// checkWritten refuses an update that writes to a key attribute.
 func (t *table) checkWritten(paths projection) error {
 	for _, p := range paths {
 		if t.isKey(p[0].name) {
@@ -78,7 +78,7 @@ func (t *table) checkWritten(paths projection) error {
 	return nil
 }
 
-// checkItem refuses an item without a proper key.
+// checkItem returns an error if the item lacks a valid key.
 func (t *table) checkItem(item Item) error {
 	for _, k := range t.keys {
 		v, ok := item[k.name]
@@ -95,7 +95,7 @@ func (t *table) checkItem(item Item) error {
 	return nil
 }
 
-// checkKey refuses what is not exactly a key.
+// checkKey returns an error unless key has exactly the table's key attributes, with valid values.
 func (t *table) checkKey(key Item) error {
 	for _, k := range t.keys {
 		if v, ok := key[k.name]; !ok || v.Type != k.typ || len(key) != len(t.keys) {
@@ -125,7 +125,7 @@ func (k keyAttribute) check(v Value) error {
 	return nil
 }
 
-// checkEmpty refuses a value of the key's type that is empty.
+// checkEmpty returns an error if v has the type of the key and is empty.
 func (k keyAttribute) checkEmpty(v Value) error {
 	kind := map[string]string{TypeString: "string", TypeBinary: "binary"}[k.typ]
 	if kind == "" || v.Type != k.typ || v.Text != "" {
@@ -134,9 +134,8 @@ func (k keyAttribute) checkEmpty(v Value) error {
 	return invalidf("One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", kind, k.name)
 }
 
-// expired reports whether TTL may delete the item: its TTL attribute is a
-// number of epoch seconds that is past, by no more than five years ("How it
-// works: DynamoDB Time to Live (TTL)").
+// expired reports whether TTL may delete the item: its TTL attribute must be a number of epoch
+// seconds in the past, at most five years ago ("How it works: DynamoDB Time to Live (TTL)").
 func (t *table) expired(item Item, now time.Time) bool {
 	v, ok := item[t.ttl]
 	if t.ttl == "" || !ok || v.Type != TypeNumber {
@@ -151,7 +150,7 @@ func epoch(t time.Time) number {
 	seconds, fraction := integer(int(t.Unix())), mustNumber(fmt.Sprintf("0.%09d", t.Nanosecond()))
 	n, err := seconds.add(fraction)
 	if err != nil {
-		panic(err) // far below 38 digits
+		panic(err) // can't happen: the sum has less than 38 digits
 	}
 	return n
 }
@@ -200,8 +199,8 @@ type tableDescription struct {
 	Replicas               []replica   `json:",omitempty"`
 }
 
-// createTable makes a table that is there at once; at AWS it is CREATING for
-// some seconds first.
+// createTable creates a table that is active at once. At AWS, a new table is CREATING for some
+// seconds.
 func (db *DB) createTable(in createTableRequest) (any, error) {
 	if err := checkTableName(in.TableName); err != nil {
 		return nil, err
@@ -227,7 +226,7 @@ func (db *DB) createTable(in createTableRequest) (any, error) {
 	return struct{ TableDescription tableDescription }{t.describe()}, nil
 }
 
-// keyAttributes returns the key that a CreateTable asks for.
+// keyAttributes returns the key schema of a CreateTable request.
 func keyAttributes(in createTableRequest) ([]keyAttribute, error) {
 	types := map[string]string{}
 	for _, d := range in.AttributeDefinitions {
@@ -273,8 +272,8 @@ func (t *table) describe() tableDescription {
 	return d
 }
 
-// described returns the table of that name, for an operation on tables, whose
-// message names it.
+// described returns the table with this name, for an operation on tables. The error for a missing
+// table names it.
 func (db *DB) described(name string) (*table, error) {
 	if err := checkTableName(name); err != nil {
 		return nil, err
@@ -304,8 +303,8 @@ type updateTimeToLiveRequest struct {
 	TimeToLiveSpecification timeToLiveSpecification
 }
 
-// updateTimeToLive switches TTL at once; at AWS it takes up to an hour, during
-// which a second change is refused.
+// updateTimeToLive switches TTL on or off at once. At AWS this takes up to an hour, during which
+// another change is refused.
 func (db *DB) updateTimeToLive(in updateTimeToLiveRequest) (any, error) {
 	t, err := db.described(in.TableName)
 	if err != nil {

@@ -14,7 +14,7 @@ const (
 	maxActions         = 100
 	maxTransactionSize = 4 << 20          // bytes of the request's items, keys, expressions and values
 	maxTokenLength     = 36               // characters
-	tokenLife          = 10 * time.Minute // after the request that used it first finished
+	tokenLife          = 10 * time.Minute // counted from the end of the first request with the token
 )
 
 type transactWriteItemsRequest struct {
@@ -23,7 +23,7 @@ type transactWriteItemsRequest struct {
 	ReturnConsumedCapacity string
 }
 
-// transactItem is one action: exactly one member is there.
+// transactItem is one action. Exactly one member must be set.
 type transactItem struct {
 	ConditionCheck *conditionCheck
 	Put            *transactPut
@@ -31,7 +31,7 @@ type transactItem struct {
 	Update         *transactUpdate
 }
 
-// actionParameters is what the actions share.
+// actionParameters has the parameters that all actions share.
 type actionParameters struct {
 	TableName                           string
 	ConditionExpression                 *string
@@ -61,20 +61,20 @@ type transactUpdate struct {
 	actionParameters
 }
 
-// part is one action of a transaction, through all that is done with it.
+// part is one action of a transaction, and the results of its checks.
 type part struct {
-	kind   string // the member's name, as messages write it
+	kind   string // name of the action's member, as in messages
 	params actionParameters
-	update expression // of an Update
-	item   Item       // of a Put
-	key    Item       // of the others; found for a Put too
+	update expression // expression of an Update
+	item   Item       // item of a Put
+	key    Item       // key of the other actions; aim sets it for a Put
 	bound  bound
 
 	table         *table
-	before, after Item // after: of a write
+	before, after Item // the item before and after; nil if absent
 }
 
-// part returns the item's action.
+// part returns the action of the item. It returns an error unless exactly one member is set.
 func (i transactItem) part() (*part, error) {
 	var parts []*part
 	if a := i.ConditionCheck; a != nil {
@@ -98,8 +98,8 @@ func (i transactItem) part() (*part, error) {
 	return nil, invalidf("TransactItems can only contain one of Check, Put, Update or Delete")
 }
 
-// violations is the members of a request that break a constraint of the API's
-// model. AWS reports them together, before it looks at anything else.
+// violations describes the members of a request that break a constraint of the API's model. AWS
+// reports all of them together, before it checks anything else.
 type violations []string
 
 func (v *violations) add(member, value, constraint string, args ...any) {
@@ -129,8 +129,8 @@ func (v *violations) err() error {
 	return invalidf("%d validation %s detected: %s", len(*v), noun, strings.Join(*v, "; "))
 }
 
-// parts returns the request's actions, after the checks that need nothing but the
-// request. Whatever these refuse fails the request as a whole.
+// parts returns the actions of the request, after all checks that need only the request. An error
+// of these checks fails the whole request.
 func (in transactWriteItemsRequest) parts() ([]*part, error) {
 	var v violations
 	if t := in.ClientRequestToken; t != nil {
@@ -146,7 +146,7 @@ func (in transactWriteItemsRequest) parts() ([]*part, error) {
 	switch n := len(in.TransactItems); {
 	case in.TransactItems != nil && n == 0:
 		v.add("transactItems", " '[]'", "Member must have length greater than or equal to 1")
-	case n > maxActions: // AWS shows the whole list here, or, in some Regions, nothing of it
+	case n > maxActions: // AWS shows the whole list here, or nothing of it in some Regions
 		v.add("transactItems", "", "Member must have length less than or equal to %d", maxActions)
 	}
 	var parts []*part
@@ -183,7 +183,7 @@ func (in transactWriteItemsRequest) parts() ([]*part, error) {
 	return parts, nil
 }
 
-// checkMembers adds what the model does not allow in an action.
+// checkMembers adds the violations of the API's model in one action.
 func (p *part) checkMembers(v *violations, at string) {
 	v.required(at+"tableName", p.params.TableName == "")
 	switch p.kind {
@@ -201,7 +201,7 @@ func (p *part) checkMembers(v *violations, at string) {
 	v.choice(at+"returnValuesOnConditionCheckFailure", p.params.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE")
 }
 
-// bind checks the action's values and resolves its expressions.
+// bind checks the values of the action and binds its expressions.
 func (p *part) bind() (err error) {
 	if p.kind == "put" {
 		if p.item, err = checkedItem(p.item); err != nil {
@@ -213,15 +213,15 @@ func (p *part) bind() (err error) {
 	if p.bound, err = p.params.write().bind(p.update); err != nil {
 		return err
 	}
-	// A put's size is in the request, so it fails the request; an update's is
-	// known only later, and cancels the transaction.
+	// The size of a Put is known from the request, so an item that is too large fails the
+	// request. The size after an Update is known only later, and cancels the transaction.
 	if p.item.Size() > maxItemSize {
 		return invalidf("Item size has exceeded the maximum allowed size")
 	}
 	return nil
 }
 
-// write returns the parameters in the form that a write of its own has.
+// write returns the parameters in the form that a single write has.
 func (a actionParameters) write() writeParameters {
 	return writeParameters{
 		expressionParameters: expressionParameters{
@@ -233,8 +233,8 @@ func (a actionParameters) write() writeParameters {
 	}
 }
 
-// payload returns the action's share of the 4 MB. AWS says only that items count;
-// this is as DynamoDB Local counts.
+// payload returns the bytes that the action counts for in the limit of 4 MB. AWS documents only
+// that items count; this is how DynamoDB Local counts.
 func (p *part) payload() int {
 	size := p.item.Size() + p.key.Size()
 	for _, source := range []*string{p.params.ConditionExpression, p.update.source} {
@@ -248,8 +248,8 @@ func (p *part) payload() int {
 	return size
 }
 
-// transactWriteItems does all of its actions or none. Body is the request as it
-// came, by which a repeated one is known.
+// transactWriteItems applies all actions or none. body has the bytes of the request, by which a
+// repetition is recognized.
 func (db *DB) transactWriteItems(in transactWriteItemsRequest, body []byte) (any, error) {
 	parts, err := in.parts()
 	if err != nil {
@@ -281,15 +281,15 @@ func (db *DB) transactWriteItems(in transactWriteItemsRequest, body []byte) (any
 	return transactResult{written.report(in.ReturnConsumedCapacity, asWritten)}, nil
 }
 
-// finishedTransaction is what a token remembers. A transaction that was refused
-// or canceled leaves nothing: sent again, it is judged again.
+// finishedTransaction is what is remembered for a token. A transaction that was refused or
+// canceled is not remembered: if it is sent again, it is evaluated again.
 type finishedTransaction struct {
-	body [sha256.Size]byte // of the request, as a digest
-	read tableUnits        // what a repetition consumes
+	body [sha256.Size]byte // digest of the request
+	read tableUnits        // capacity that a repetition consumes
 	at   time.Time
 }
 
-// forgetTokens drops the tokens whose time is over.
+// forgetTokens removes the tokens older than tokenLife.
 func (db *DB) forgetTokens() {
 	for len(db.tokensByAge) > 0 {
 		oldest := db.tokensByAge[0]
@@ -301,9 +301,10 @@ func (db *DB) forgetTokens() {
 	}
 }
 
-// aim finds each action's table and key. A missing table, an empty key and two
-// actions on one item fail the request; a key that is not the table's cancels
-// the transaction before any condition is looked at, the first such alone.
+// aim finds the table, the key and the current item of each action. A missing table, an empty
+// key, or two actions on one item fail the request. A key that does not match the table's key
+// schema cancels the transaction before any condition is evaluated, and only the first such
+// action gets a reason.
 func (db *DB) aim(parts []*part) error {
 	for _, p := range parts {
 		t, err := db.lookUp(p.params.TableName)
@@ -343,7 +344,7 @@ func (db *DB) aim(parts []*part) error {
 	return nil
 }
 
-// source returns where the action's key is.
+// source returns the item that contains the action's key.
 func (p *part) source() Item {
 	if p.kind == "put" {
 		return p.item
@@ -358,8 +359,8 @@ func (p *part) checkKey() error {
 	return p.table.checkKey(p.key)
 }
 
-// judge decides about every action by the items as they were before, and
-// cancels the transaction if one of them can't be done.
+// judge evaluates every action on the items as they were before. If an action can't be done,
+// judge returns a TransactionCanceledException.
 func judge(parts []*part) error {
 	reasons, failed := make([]reason, len(parts)), false
 	for i, p := range parts {
@@ -368,7 +369,7 @@ func judge(parts []*part) error {
 		case err == nil:
 			reasons[i] = reason{Code: ReasonNone}
 			continue
-		case ok: // of a condition
+		case ok: // the condition failed
 			reasons[i] = reason{Code: ReasonConditionalCheckFailed, Item: e.item, Message: e.message}
 		default:
 			reasons[i] = reason{Code: ReasonValidation, Message: err.Error()}
@@ -404,7 +405,7 @@ func (p *part) judge() error {
 	return nil
 }
 
-// apply commits the writes among the actions.
+// apply commits the writes of the transaction.
 func (db *DB) apply(parts []*part) {
 	db.transactions++
 	for _, p := range parts {
@@ -422,8 +423,8 @@ type transactResult struct {
 	ConsumedCapacity []capacity `json:",omitempty"`
 }
 
-// tableUnits is what a transaction consumed of each table, in the order in which
-// the request names them.
+// tableUnits has the capacity units that a transaction consumed, by table, in the order of the
+// request.
 type tableUnits []tableUnit
 
 type tableUnit struct {
@@ -431,9 +432,10 @@ type tableUnit struct {
 	units float64
 }
 
-// consumedBy returns what the transaction consumes now, and what its repetition
-// would: twice what each item would cost alone, a check like a write, and in a
-// repetition all like consistent reads ("Capacity management for transactions").
+// consumedBy returns the write units that the transaction consumes, and the read units that its
+// repetition would consume. Each item counts twice what a single request would consume. A
+// condition check counts like a write. In a repetition, each item counts like a consistent read
+// ("Capacity management for transactions").
 func consumedBy(parts []*part) (written, read tableUnits) {
 	for _, p := range parts {
 		size := max(p.before.Size(), p.after.Size())
@@ -453,8 +455,8 @@ func (u *tableUnits) add(t *table, units float64) {
 	*u = append(*u, tableUnit{t, units})
 }
 
-// report returns the units in the form that the request asked for; unlike a single
-// write's, it says of which kind they are.
+// report returns the units in the form that the request asked for. Unlike for a single write, it
+// also says whether they are read or write units.
 func (u *tableUnits) report(choice string, kind func(units float64) splitUnits) []capacity {
 	var out []capacity
 	for _, t := range *u {

@@ -18,8 +18,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// rawPair is the fake and the real DynamoDB at the protocol itself, with a table
-// in both: "records" in the fake, another name in the real one.
+// rawPair has memdynamo and DynamoDB Local, used without the SDK. Both have a table: it is
+// "records" in memdynamo and has another name in DynamoDB Local.
 type rawPair struct {
 	db       *memdynamo.DB
 	endpoint string
@@ -40,7 +40,7 @@ func newRawPair(t *testing.T) *rawPair {
 	return p
 }
 
-// local is what DynamoDB Local answers.
+// local returns DynamoDB Local's status and reply for a request.
 func (p *rawPair) local(ctx context.Context, t *testing.T, op, body string) (int, []byte) {
 	t.Helper()
 	body = strings.ReplaceAll(body, `"TableName":"records"`, `"TableName":"`+p.table+`"`)
@@ -74,7 +74,7 @@ func (p *rawPair) mustLocal(ctx context.Context, t *testing.T, op, body string) 
 	return out
 }
 
-// items is what a table holds, by id, read by Scans in both.
+// items returns the items of the table in both databases, by ID, read with Scan.
 func (p *rawPair) items(t *testing.T) (fake, local map[string]attributes) {
 	t.Helper()
 	scan := func(serve func(body string) []byte) map[string]attributes {
@@ -107,7 +107,7 @@ func byID(items []memdynamo.Item) map[string]attributes {
 	return out
 }
 
-// set makes the table hold these items and no others, in both.
+// set makes the table contain exactly these items in both databases.
 func (p *rawPair) set(t *testing.T, items map[string]attributes) {
 	t.Helper()
 	fake, local := p.items(t)
@@ -126,14 +126,14 @@ func (p *rawPair) set(t *testing.T, items map[string]attributes) {
 	}
 }
 
-// localAnswer is Local's answer in the form of transactAnswer. It ends one of
-// its messages with a full stop, for a ConditionCheck alone.
+// localAnswer returns DynamoDB Local's reply in the form of transactAnswer. It removes a full
+// stop that DynamoDB Local adds to one message, only for a ConditionCheck.
 func localAnswer(status int, out []byte) string {
 	return strings.ReplaceAll(transactAnswer(status, out), conditionMessage+".", conditionMessage)
 }
 
-// TestTransactionsDifferential puts the table of transactions to DynamoDB Local:
-// it says what Local answers, and that what it did is what memdynamo did.
+// TestTransactionsDifferential sends the table of transactions to DynamoDB Local. It checks that
+// the replies are those in the table, and that the items afterwards are the same as in memdynamo.
 func TestTransactionsDifferential(t *testing.T) {
 	p := newRawPair(t)
 	for _, c := range transactCases {
@@ -165,7 +165,7 @@ func sameItems(a, b map[string]attributes) bool {
 	return maps.EqualFunc(a, b, func(v, w attributes) bool { return show(v) == show(w) })
 }
 
-// TestTokensDifferential has how DynamoDB Local treats a ClientRequestToken.
+// TestTokensDifferential checks how DynamoDB Local treats a ClientRequestToken.
 func TestTokensDifferential(t *testing.T) {
 	p := newRawPair(t)
 	token := fmt.Sprintf("t-%d", time.Now().UnixNano())
@@ -174,23 +174,23 @@ func TestTokensDifferential(t *testing.T) {
 	const mismatch = "400 IdempotentParameterMismatch: "
 	steps := []struct {
 		body, want string
-		local      string // where it differs
+		local      string // reply of DynamoDB Local, if it differs
 	}{
-		{`{` + known + `,` + deletion + `}`, "400 canceled: " + conditionMessage, ""}, // and left no token
+		{`{` + known + `,` + deletion + `}`, "400 canceled: " + conditionMessage, ""}, // this leaves no token
 		{`{` + known + `,"TransactItems":[{"Put":{"TableName":"records","Item":{"id":{"S":"a"}}}}]}`, "ok", ""},
 		{`{` + known + `,"TransactItems":[{"Put":{"TableName":"records","Item":{"id":{"S":"a"}}}}]}`, "ok", ""},
 		{`{` + known + `,` + deletion + `}`, mismatch, ""},
 		{`{` + known + `,"TransactItems":[{"Delete":{"TableName":"nowhere","Key":{"id":{"S":"a"}}}}]}`, mismatch, ""},
 		{`{` + known + `,"TransactItems":[{"Delete":{"TableName":"records","Key":{"id":{"S":"a"}},"ConditionExpression":"n ="}}]}`,
 			`400 Validation: Invalid ConditionExpression: Syntax error; token: "<EOF>", near: "="`, ""},
-		// Local compares what the request says, but not the ReturnConsumedCapacity.
+		// DynamoDB Local compares the meaning of the request, without ReturnConsumedCapacity.
 		{`{"TransactItems":[{"Put":{"Item":{"id":{"S":"a"}},"TableName":"records"}}],` + known + `}`, mismatch, "ok"},
 		{`{` + known + `,"ReturnConsumedCapacity":"NONE","TransactItems":[{"Put":{"TableName":"records","Item":{"id":{"S":"a"}}}}]}`, mismatch, "ok"},
 	}
 	for i, step := range steps {
 		status, _, out := p.db.Serve("TransactWriteItems", []byte(step.body))
 		fake := transactAnswer(status, out)
-		if strings.HasPrefix(fake, mismatch) { // Local has no message
+		if strings.HasPrefix(fake, mismatch) { // DynamoDB Local has no message
 			fake = mismatch
 		}
 		local := localAnswer(p.local(t.Context(), t, "TransactWriteItems", step.body))
@@ -204,8 +204,8 @@ func TestTokensDifferential(t *testing.T) {
 	}
 }
 
-// transaction is a random TransactWriteItems: requests on items that differ,
-// but for a few.
+// transaction is a random TransactWriteItems request. In most cases its actions are on different
+// items.
 type transaction struct {
 	ids      []string
 	requests []request // PutItem, UpdateItem, DeleteItem; GetItem stands for a ConditionCheck
@@ -235,12 +235,13 @@ func (g generator) transaction(before map[string]attributes) transaction {
 			if r.item != nil {
 				r.item["id"] = s(id)
 			}
-			// Most conditions of most actions hold, or hardly a transaction would
-			// be applied.
+			// Leave out half of the conditions. Otherwise hardly any transaction would be
+			// applied.
 			if r.op != "GetItem" && g.chance(50) {
 				r.condition = nil
 			}
-			// One action that is wrong in itself refuses the whole: keep these few.
+			// A single invalid action makes DynamoDB refuse the whole transaction, so keep only a
+			// few of them.
 			status, _, out := empty.Serve("TransactWriteItems", []byte(transaction{[]string{id}, []request{r}}.body()))
 			wrong := transactAnswer(status, out) != noTable
 			if !knownToDiffer(before[id], r) && (!wrong || g.chance(10)) {
@@ -252,7 +253,7 @@ func (g generator) transaction(before map[string]attributes) transaction {
 	return tx
 }
 
-// body is the transaction as the protocol has it.
+// body returns the transaction as a request body.
 func (tx transaction) body() string {
 	type members struct {
 		TableName                           string
@@ -292,14 +293,14 @@ func (tx transaction) body() string {
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(map[string]any{"TransactItems": actions, "ReturnConsumedCapacity": "TOTAL"}); err != nil {
-		panic(err) // nothing of it can't be written
+		panic(err) // can't happen: everything in it can be encoded
 	}
 	return out.String()
 }
 
-// comparable is an answer in which only what should differ differs. An update
-// that does not fit its item cancels the transaction; in DynamoDB Local it is
-// a ValidationException of the whole.
+// comparable returns a reply in a form in which known differences don't show. An update that does
+// not fit its item cancels the transaction, but DynamoDB Local returns a ValidationException for
+// the whole transaction. units tells whether to include consumed units.
 func (tx transaction) comparable(status int, out []byte, units bool) string {
 	if status == http.StatusOK {
 		var e struct {
@@ -320,7 +321,7 @@ func (tx transaction) comparable(status int, out []byte, units bool) string {
 				return "refused: " + worded(message)
 			}
 		}
-		// An old item's numbers, in a form for comparing.
+		// Show the numbers of an old item in a form that can be compared.
 		var e struct {
 			CancellationReasons []struct{ Item memdynamo.Item }
 		}
@@ -345,8 +346,8 @@ func (tx transaction) comparable(status int, out []byte, units bool) string {
 
 func (p *rawPair) compare(t *testing.T, tx transaction) (answer string, after map[string]attributes, difference string) {
 	t.Helper()
-	// Local adds up the sizes of the items before it rounds, does not look at the
-	// size of what it checks, and does not double what deleting nothing costs.
+	// DynamoDB Local adds up the sizes of items before it rounds them, ignores the sizes of
+	// checked items, and does not double the cost of deleting an absent item.
 	_, there := p.db.Item("records", memdynamo.Item{"id": memdynamo.String(tx.ids[0])})
 	units := len(tx.requests) == 1 && tx.requests[0].op != "GetItem" && (tx.requests[0].op != "DeleteItem" || there)
 	before := p.db.Items("records")
@@ -356,12 +357,12 @@ func (p *rawPair) compare(t *testing.T, tx transaction) (answer string, after ma
 	status, out = p.local(t.Context(), t, "TransactWriteItems", body)
 	theirs := tx.comparable(status, out, units)
 	if strings.HasSuffix(answer, twiceOneItem) && !strings.HasPrefix(theirs, "ok") {
-		theirs = answer // Local meets a condition or an update first that fails
+		theirs = answer // DynamoDB Local finds a failed condition or update first
 	}
 	if theirs != answer {
 		return answer, nil, fmt.Sprintf("the answer\n  memdynamo %s\n  local %s", answer, theirs)
 	}
-	if !strings.HasPrefix(answer, "ok") { // if it did in DynamoDB Local, a later transaction shows it
+	if !strings.HasPrefix(answer, "ok") { // a change in DynamoDB Local would show in a later transaction
 		if items := p.db.Items("records"); fmt.Sprint(items) != fmt.Sprint(before) {
 			return answer, nil, fmt.Sprintf("the items, which a refused transaction changed\n  memdynamo %v\n  was   %v", items, before)
 		}
@@ -382,8 +383,8 @@ func showAll(items map[string]attributes) string {
 	return strings.Join(lines, "\n        ")
 }
 
-// TestRandomTransactionsDifferential is TestDifferential for transactions, with
-// the same flags; it has four items for three of that.
+// TestRandomTransactionsDifferential does the same as TestDifferential for transactions, with the
+// same flags. It has a third as many rounds, with four items each.
 func TestRandomTransactionsDifferential(t *testing.T) {
 	p := newRawPair(t)
 	g := generator{rand.New(rand.NewPCG(*seedFlag, 1))}
@@ -428,7 +429,7 @@ func TestRandomTransactionsDifferential(t *testing.T) {
 	}
 }
 
-// shrink looks for the smallest transaction that still differs.
+// shrink returns a smaller transaction that still differs, as small as it can find.
 func (p *rawPair) shrink(t *testing.T, before map[string]attributes, tx transaction, difference string) (transaction, string) {
 	t.Helper()
 	for smaller := true; smaller; {

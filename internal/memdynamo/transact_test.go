@@ -21,7 +21,7 @@ import (
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// transactAnswer is an answer to TransactWriteItems in one line: "ok", the error
+// transactAnswer returns the reply to a TransactWriteItems request in one line: "ok", the error
 // and its message, or the reasons of a cancellation.
 func transactAnswer(status int, body []byte) string {
 	if status == http.StatusOK {
@@ -29,7 +29,7 @@ func transactAnswer(status int, body []byte) string {
 	}
 	var e struct {
 		Type                string `json:"__type"`
-		Message             string // or message
+		Message             string // matches both Message and message
 		CancellationReasons []struct {
 			Code, Message string
 			Item          memdynamo.Item
@@ -60,7 +60,7 @@ func transactAnswer(status int, body []byte) string {
 	return fmt.Sprintf("%d canceled: %s", status, strings.Join(reasons, " | "))
 }
 
-// repeated is n texts that differ in %d, joined.
+// repeated returns n copies of text, joined with commas, with their number in place of %d.
 func repeated(n int, text string) string {
 	parts := make([]string, n)
 	for i := range parts {
@@ -71,7 +71,7 @@ func repeated(n int, text string) string {
 
 var (
 	itemTooBig = `"x":{"S":"` + strings.Repeat("x", 400<<10) + `"}`
-	itemBig    = `"x":{"S":"` + strings.Repeat("x", 381_293) + `"}` // eleven and their keys are below 4 MB
+	itemBig    = `"x":{"S":"` + strings.Repeat("x", 381_293) + `"}` // eleven such items with their keys have less than 4 MB
 	longKey    = `{"id":{"S":"` + strings.Repeat("k", 2049) + `"}}`
 )
 
@@ -83,13 +83,13 @@ const (
 	noTable          = "400 ResourceNotFound: Requested resource not found"
 )
 
-// transactCase is a request's list of actions (or the whole request), on a table
-// that holds {"id":"a","n":1,"s":"x"} and {"id":"b","n":2}. Local is what
-// DynamoDB Local 3.1.0 answers where that is not what AWS does.
+// transactCase is a list of actions, or a whole request, on a table with the items
+// {"id":"a","n":1,"s":"x"} and {"id":"b","n":2}. want is the reply of AWS. local is the reply of
+// DynamoDB Local 3.1.0, if it differs.
 type transactCase struct{ actions, want, local string }
 
 var transactCases = []transactCase{
-	// What makes a whole request invalid.
+	// Requests that are invalid as a whole.
 	{`{}`, "400 Validation: 1 validation error detected: Value null at 'transactItems' failed to satisfy constraint: Member must not be null",
 		"400 Validation: Value null at 'transactItems' failed to satisfy constraint: Member must not be null"},
 	{`[]`, "400 Validation: 1 validation error detected: Value '[]' at 'transactItems' failed to satisfy constraint: Member must have length greater than or equal to 1",
@@ -120,7 +120,7 @@ var transactCases = []transactCase{
 			"Value 'MUCH' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value set: [INDEXES, TOTAL, NONE]",
 		"400 Validation: Value " + strings.Repeat("t", 37) + " at 'clientRequestToken' failed to satisfy constraint: Member must have length less than or equal to 36"},
 
-	// What a single action may lack.
+	// Actions that lack a member.
 	{`[{"Put":{"Item":{"id":{"S":"c"}}}},{"ConditionCheck":{"TableName":"records"}}]`,
 		"400 Validation: 3 validation errors detected: Value null at 'transactItems.1.member.put.tableName' failed to satisfy constraint: Member must not be null; " +
 			"Value null at 'transactItems.2.member.conditionCheck.key' failed to satisfy constraint: Member must not be null; " +
@@ -134,8 +134,8 @@ var transactCases = []transactCase{
 	{`[{"Delete":{"TableName":"records","Key":{"id":{"S":"a"}},"ReturnValuesOnConditionCheckFailure":"ALL_NEW"}}]`,
 		"400 Validation: 1 validation error detected: Value 'ALL_NEW' at 'transactItems.1.member.delete.returnValuesOnConditionCheckFailure' failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, NONE]", "ok"},
 
-	// What is seen from the request alone fails the request, the first action's
-	// fault first, before any table is looked for.
+	// Errors that the request alone shows fail the request, beginning with the first action,
+	// before any table is looked up.
 	{`[{"Delete":{"TableName":"nowhere","Key":{"id":{"S":"a"}}}},{"Update":{"TableName":"records","Key":{"id":{"S":"a"}},"UpdateExpression":"SET x = "}}]`,
 		`400 Validation: Invalid UpdateExpression: Syntax error; token: "<EOF>", near: "= "`, ""},
 	{`[{"ConditionCheck":{"TableName":"records","Key":{"id":{"S":"a"}},"ConditionExpression":"attribute_exists(n)","ExpressionAttributeNames":{"#n":"n"}}},{"Delete":{"TableName":"records","Key":{"id":{"S":"a"}},"ConditionExpression":"n ="}}]`,
@@ -166,15 +166,15 @@ var transactCases = []transactCase{
 	{`[{"Delete":{"TableName":"records","Key":` + longKey + `}}]`,
 		"400 canceled: ValidationError: One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of2048 bytes",
 		"400 canceled: ValidationError: Hash primary key values must be under 2048 bytes, and range primary key values must be under 1024 bytes"},
-	// The first action whose key does not fit is named alone, before conditions
-	// and before a pair on one item.
+	// The first action whose key does not match is the only reason. It is found before conditions
+	// are evaluated, and before two actions on one item are detected.
 	{`[{"ConditionCheck":{"TableName":"records","Key":{"id":{"S":"a"}},"ConditionExpression":"attribute_not_exists(id)"}},{"Delete":{"TableName":"records","Key":{"id":{"N":"1"}}}},{"Delete":{"TableName":"records","Key":{"id":{"N":"2"}}}}]`,
 		"400 canceled: None | ValidationError: The provided key element does not match the schema | None",
 		"400 canceled: " + conditionMessage + " | ValidationError: One or more parameter values were invalid: Type mismatch for key | ValidationError: One or more parameter values were invalid: Type mismatch for key"},
 	{`[{"Put":{"TableName":"records","Item":{"id":{"S":"c"}}}},{"Delete":{"TableName":"records","Key":{"id":{"S":"c"}}}},{"Delete":{"TableName":"records","Key":{"id":{"N":"1"}}}}]`,
 		"400 canceled: None | None | ValidationError: The provided key element does not match the schema", twiceOne},
 
-	// What depends on the items cancels the transaction, and all of it is told.
+	// Errors that depend on the items cancel the transaction, and all of them are reported.
 	{`[{"ConditionCheck":{"TableName":"records","Key":{"id":{"S":"a"}},"ConditionExpression":"attribute_not_exists(id)","ReturnValuesOnConditionCheckFailure":"ALL_OLD"}},` +
 		`{"Put":{"TableName":"records","Item":{"id":{"S":"z"}}}},` +
 		`{"Delete":{"TableName":"records","Key":{"id":{"S":"y"}},"ConditionExpression":"attribute_exists(id)","ReturnValuesOnConditionCheckFailure":"ALL_OLD"}},` +
@@ -202,13 +202,14 @@ var transactCases = []transactCase{
 		"400 canceled: ValidationError: Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: id",
 		"400 canceled: " + conditionMessage},
 
-	// What is done.
+	// Transactions that are applied.
 	{`[{"Put":{"TableName":"records","Item":{"id":{"S":"c"}},"ConditionExpression":"attribute_not_exists(id)"}},` +
 		`{"Update":{"TableName":"records","Key":{"id":{"S":"a"}},"UpdateExpression":"ADD n :x","ConditionExpression":"n = :x","ExpressionAttributeValues":{":x":{"N":"1"}}}},` +
 		`{"Delete":{"TableName":"records","Key":{"id":{"S":"b"}},"ConditionExpression":"attribute_exists(id)"}},` +
 		`{"ConditionCheck":{"TableName":"records","Key":{"id":{"S":"d"}},"ConditionExpression":"attribute_not_exists(id)"}}]`, "ok", ""},
 	{`[{"Delete":{"TableName":"records","Key":{"id":{"S":"absent"}}}},{"Update":{"TableName":"records","Key":{"id":{"S":"fresh"}},"UpdateExpression":"SET n = :x","ExpressionAttributeValues":{":x":{"N":"1"}}}}]`, "ok", ""},
-	// Conditions see the items as they were: c is not there for the check.
+	// Conditions are evaluated on the items before the transaction: a check does not see the item
+	// c.
 	{`[{"Put":{"TableName":"records","Item":{"id":{"S":"c"}}}},{"ConditionCheck":{"TableName":"records","Key":{"id":{"S":"a"}},"ConditionExpression":"n = :x","ExpressionAttributeValues":{":x":{"N":"1"}}}}]`, "ok", ""},
 }
 
@@ -292,9 +293,9 @@ func TestOnWriteTellsWhichWritesAreOfOneTransaction(t *testing.T) {
 	}
 }
 
-// TestTransactionCapacity has AWS's rule: each item twice what it costs alone,
-// rounded by itself, by table, a check like a write; a repetition twice what
-// reading the items costs.
+// TestTransactionCapacity checks AWS's rule: each item consumes twice the units of a single
+// request, is rounded separately, and is counted for its table. A condition check counts like a
+// write. A repetition consumes twice the units of reading the items.
 func TestTransactionCapacity(t *testing.T) {
 	db := prepared(t)
 	mustServe(t, db, "CreateTable", `{"TableName":"others","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}`)
@@ -315,13 +316,13 @@ func TestTransactionCapacity(t *testing.T) {
 	if got := mustServe(t, db, "TransactWriteItems", body("TOTAL")); got != written {
 		t.Errorf("first\n got %s\nwant %s", got, written)
 	}
-	// Read by 4 KB: o 1; e 1, c 3, d 1, absent 1.
+	// Units by 4 KB: o 1; e 1, c 3, d 1, absent 1.
 	const read = `{"ConsumedCapacity":[{"TableName":"others","CapacityUnits":2,"ReadCapacityUnits":2},{"TableName":"records","CapacityUnits":12,"ReadCapacityUnits":12}]}`
 	if got := mustServe(t, db, "TransactWriteItems", body("TOTAL")); got != read {
 		t.Errorf("repeated\n got %s\nwant %s", got, read)
 	}
 	const indexes = `{"ConsumedCapacity":[{"TableName":"others","CapacityUnits":4,"WriteCapacityUnits":4,"Table":{"CapacityUnits":4,"WriteCapacityUnits":4}},{"TableName":"records","CapacityUnits":10,"WriteCapacityUnits":10,"Table":{"CapacityUnits":10,"WriteCapacityUnits":10}}]}`
-	if got := mustServe(t, db, "TransactWriteItems", body("INDEXES")); got != indexes { // c is gone: 1
+	if got := mustServe(t, db, "TransactWriteItems", body("INDEXES")); got != indexes { // the item c no longer exists, so it counts 1
 		t.Errorf("INDEXES\n got %s\nwant %s", got, indexes)
 	}
 	for _, choice := range []string{"NONE", ""} {
@@ -352,12 +353,12 @@ func TestClientRequestToken(t *testing.T) {
 		appliedSoFar int
 	}{
 		{0, "one", onlyOnce, "ok", 1},
-		{0, "one", onlyOnce, "ok", 1}, // though the condition would fail now
+		{0, "one", onlyOnce, "ok", 1}, // although the condition would fail now
 		{9 * time.Minute, "one", onlyOnce, "ok", 1},
 		{9 * time.Minute, "one", "", mismatch, 1},
-		{9 * time.Minute, "one", onlyOnce + " ", mismatch, 1}, // the bytes are compared
+		{9 * time.Minute, "one", onlyOnce + " ", mismatch, 1}, // other bytes under the same token
 		{9 * time.Minute, "two", "", "ok", 2},
-		{10*time.Minute - time.Nanosecond, "one", onlyOnce, "ok", 2}, // counted from the first, not from a repetition
+		{10*time.Minute - time.Nanosecond, "one", onlyOnce, "ok", 2}, // the time counts from the first request, not from a repetition
 		{10 * time.Minute, "one", onlyOnce, "400 canceled: " + conditionMessage, 2},
 		{10 * time.Minute, "two", "", "ok", 2},
 		{10 * time.Minute, "one", "", "ok", 3}, // a canceled request left no token
@@ -375,8 +376,8 @@ func TestClientRequestToken(t *testing.T) {
 	}
 }
 
-// TestCanceledTokenIsJudgedAgain: a canceled transaction may succeed later under
-// its token.
+// TestCanceledTokenIsJudgedAgain checks that a canceled transaction is evaluated again if its
+// token is used again, and may then succeed.
 func TestCanceledTokenIsJudgedAgain(t *testing.T) {
 	db := newDB(t)
 	body := []byte(`{"ClientRequestToken":"t","TransactItems":[{"Delete":{"TableName":"records","Key":{"id":{"S":"a"}},"ConditionExpression":"attribute_exists(id)"}}]}`)
@@ -391,7 +392,7 @@ func TestCanceledTokenIsJudgedAgain(t *testing.T) {
 	}
 }
 
-// answering answers every request alike.
+// answering is an HTTP client that gives every request the same reply.
 type answering func() (int, http.Header, []byte)
 
 func (a answering) Do(req *http.Request) (*http.Response, error) {
@@ -471,7 +472,7 @@ func TestSDKReadsTransactionErrors(t *testing.T) {
 	}
 }
 
-// losing serves each request, and loses the first answers.
+// losing is an HTTP client that serves every request but loses the first replies.
 type losing struct {
 	db   *memdynamo.DB
 	left *int
@@ -490,8 +491,8 @@ func (l losing) Do(req *http.Request) (*http.Response, error) {
 	return memdynamo.Response(req, status, header, out), nil
 }
 
-// TestSDKRetryIsOneTransaction: the SDK's own retries repeat the token, which it
-// makes, and the bytes, though a map has no order.
+// TestSDKRetryIsOneTransaction checks that the SDK's own retries repeat both the token, which the
+// SDK has generated, and the bytes, although maps have no order.
 func TestSDKRetryIsOneTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, left, writes := newDB(t), 2, 0

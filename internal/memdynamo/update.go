@@ -10,7 +10,8 @@ type update struct {
 	actions []action
 }
 
-// action is one clause, its value ready to be computed from the item as it was.
+// action is one clause of an update. value computes the new value or the operand from the item
+// before the update.
 type action struct {
 	section string
 	path    path
@@ -23,7 +24,7 @@ const (
 	errInvalidPath    = validationError("The document path provided in the update expression is invalid for update")
 )
 
-// bindUpdate resolves an UpdateExpression.
+// bindUpdate parses and binds an UpdateExpression.
 func bindUpdate(source string, s *scope) (u *update, err error) {
 	defer catch(&err)
 	clauses, err := parseUpdate(source)
@@ -53,7 +54,7 @@ func bindUpdate(source string, s *scope) (u *update, err error) {
 	return u, nil
 }
 
-// paths returns what the update writes to.
+// paths returns the paths to which the update writes.
 func (u *update) paths() projection {
 	var out projection
 	for _, a := range u.actions {
@@ -62,13 +63,13 @@ func (u *update) paths() projection {
 	return out
 }
 
-// creates reports whether the update makes an absent item: one that only takes
-// away leaves it absent. (DynamoDB Local makes an item of the key alone.)
+// creates reports whether the update creates an absent item. An update that only removes does
+// not. (DynamoDB Local creates an item with only the key.)
 func (u *update) creates() bool {
 	return slices.ContainsFunc(u.actions, func(a action) bool { return a.section == "SET" || a.section == "ADD" })
 }
 
-// setOperand returns the operand of ADD or DELETE.
+// setOperand returns a function for the operand of ADD or DELETE.
 func (b binder) setOperand(c clause) func(Item) (Value, error) {
 	v := b.value(c.value.text)
 	isSet := v.Type == TypeStringSet || v.Type == TypeNumberSet || v.Type == TypeBinarySet
@@ -83,7 +84,7 @@ var longTypeName = map[string]string{
 	TypeList: "LIST", TypeMap: "MAP",
 }
 
-// setValue returns the right side of SET.
+// setValue returns a function that computes the right side of SET.
 func (b binder) setValue(n *node) func(Item) (Value, error) {
 	switch n.kind {
 	case parenNode:
@@ -124,14 +125,14 @@ func (b binder) setValue(n *node) func(Item) (Value, error) {
 	return b.listAppend(n)
 }
 
-// term returns an operand of + or -.
+// term returns a function that computes an operand of + or -.
 func (b binder) term(parent, n *node) func(Item) (Value, error) {
 	b.refuseFunction(n, "list_append")
 	b.refuseLiteral(parent.text, n, TypeNumber)
 	return b.setValue(n)
 }
 
-// refuseFunction refuses a function where DynamoDB does, at any depth below.
+// refuseFunction panics if the function name is called in n, at any depth.
 func (b binder) refuseFunction(n *node, name string) {
 	if n.kind == callNode && n.text == name {
 		panic(invalidf("The function is not allowed to be used this way in an expression; function: %s", name))
@@ -141,7 +142,7 @@ func (b binder) refuseFunction(n *node, name string) {
 	}
 }
 
-// refuseLiteral refuses a literal of another type than the operator wants.
+// refuseLiteral panics if n is a literal of another type than want.
 func (b binder) refuseLiteral(operator string, n *node, want string) {
 	switch n.kind {
 	case parenNode:
@@ -205,8 +206,8 @@ func (b binder) listAppend(n *node) func(Item) (Value, error) {
 	}
 }
 
-// apply returns the item after the update. Every value is computed from the item as
-// it was, and list indexes mean positions as they were.
+// apply returns the item after the update. All values are computed from the old item, and list
+// indexes are positions in the old lists.
 func (u *update) apply(old Item) (Item, error) {
 	root := &change{}
 	for _, a := range u.actions {
@@ -221,8 +222,8 @@ func (u *update) apply(old Item) (Item, error) {
 	return v.Map, err
 }
 
-// change is a tree of what happens below one place of the item: the paths of
-// the actions, joined where they begin alike.
+// change is a tree of the changes at and below one position of the item. Paths with a common
+// beginning share their first nodes.
 type change struct {
 	leaf  *leaf
 	below map[step]*change
@@ -248,7 +249,8 @@ func (c *change) at(p path) *change {
 	return c
 }
 
-// steps returns the steps below in a fixed order: names before indexes, ascending.
+// steps returns the steps below in a fixed order: indexes ascending, or names in alphabetical
+// order.
 func (c *change) steps() []step {
 	return slices.SortedFunc(maps.Keys(c.below), func(a, b step) int {
 		if a.index != b.index {
@@ -261,7 +263,7 @@ func (c *change) steps() []step {
 	})
 }
 
-// applyTo returns the container v with the changes below it made.
+// applyTo returns the map or list v with the changes below c applied.
 func (c *change) applyTo(v Value) (Value, error) {
 	steps := c.steps()
 	switch {
@@ -287,8 +289,8 @@ func (c *change) applyTo(v Value) (Value, error) {
 	return Value{}, errInvalidPath
 }
 
-// applyToList changes and takes away elements at their old positions, then
-// appends what was set beyond the end, in the order of the indexes.
+// applyToList changes and removes elements at their old positions. It then appends the elements
+// that were set beyond the end, in the order of their indexes.
 func (c *change) applyToList(v Value, steps []step) (Value, error) {
 	out := Value{Type: TypeList, List: []Value{}}
 	done := 0
@@ -316,8 +318,8 @@ func (c *change) applyToList(v Value, steps []step) (Value, error) {
 	return out, nil
 }
 
-// replace returns what stands in the place of old afterwards; keep is false when
-// nothing does.
+// replace returns the value that replaces old. has is false if there is no old value. keep is
+// false if there is no value afterwards.
 func (c *change) replace(old Value, has bool) (after Value, keep bool, err error) {
 	if c.leaf == nil {
 		if !has {

@@ -28,22 +28,22 @@ const (
 	TypeBinarySet = "BS"
 )
 
-// maxDepth is how deep lists and maps may nest ("Constraints", Nested
-// attribute depth).
+// maxDepth is the maximum nesting depth of lists and maps ("Constraints", Nested attribute
+// depth).
 const maxDepth = 32
 
-// Value is one attribute value. Values are shared between items and snapshots:
-// treat them as read-only.
+// Value is one attribute value. Values are shared between items and snapshots, so they must not
+// be modified.
 type Value struct {
 	Type string           // one of the Type constants
 	Text string           // TypeString; TypeNumber as plain decimal text; TypeBinary as raw bytes
 	Bool bool             // TypeBool
 	List []Value          // TypeList
 	Map  map[string]Value // TypeMap
-	Set  []string         // the three sets, each element as in Text, sorted
+	Set  []string         // the three types of sets, with sorted elements in the form of Text
 }
 
-// Item is a table's item, or its key. Read-only, as its values are.
+// Item is an item of a table, or a key. It must not be modified.
 type Item map[string]Value
 
 // String returns a value of type S.
@@ -52,16 +52,16 @@ func String(text string) Value { return Value{Type: TypeString, Text: text} }
 // Number returns a value of type N.
 func Number(n int64) Value { return Value{Type: TypeNumber, Text: strconv.FormatInt(n, 10)} }
 
-// severalTypes marks a value that came with more than one type, until it is
-// refused by checked.
+// severalTypes is the Type of a value that was sent with more than one type. The method checked
+// refuses such a value.
 const severalTypes = "several"
 
-// errSerialization marks a body whose shape is not the protocol's.
+// errSerialization means that the body does not follow the protocol.
 var errSerialization = errors.New("malformed attribute value")
 
-// UnmarshalJSON reads a value in the protocol's form, {"S":"text"}. It checks
-// the form only; checked does the rest, because DynamoDB words the two alike
-// but answers them as different errors.
+// UnmarshalJSON decodes a value in the protocol's form, such as {"S":"text"}. It checks only the
+// form. The method checked does all other checks, because DynamoDB answers their errors with
+// another type.
 func (v *Value) UnmarshalJSON(data []byte) error {
 	if typ, text, ok := cutScalar(data); ok {
 		*v = Value{Type: typ, Text: string(text)}
@@ -88,8 +88,9 @@ func (v *Value) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// cutScalar returns the type and the text of a string or number whose JSON has no
-// escapes, such as {"S":"text"}. Most values are such ones, and need no decoder.
+// cutScalar returns the type and the text of a string or number whose JSON has no escapes, such
+// as {"S":"text"}. Most values are of this kind, and need no JSON decoder. ok is false for all
+// other values.
 func cutScalar(data []byte) (typ string, text []byte, ok bool) {
 	const begin, end = `{"S":"`, `"}`
 	if len(data) < len(begin)+len(end) || !bytes.HasSuffix(data, []byte(end)) {
@@ -107,8 +108,7 @@ func cutScalar(data []byte) (typ string, text []byte, ok bool) {
 	return typ, text, !slices.ContainsFunc(text, escaped)
 }
 
-// escaped reports whether a byte of a string may stand otherwise in JSON as
-// encoding/json writes and reads it.
+// escaped reports whether encoding/json may write this byte of a string in another form.
 func escaped(c byte) bool {
 	switch c {
 	case '"', '\\', '<', '>', '&':
@@ -122,7 +122,7 @@ var allTypes = []string{
 	TypeList, TypeMap, TypeStringSet, TypeNumberSet, TypeBinarySet,
 }
 
-// unmarshalAs reads what a value of the type holds.
+// unmarshalAs decodes data into the field of v for the type.
 func unmarshalAs(v *Value, typ string, data []byte) error {
 	switch typ {
 	case TypeString, TypeNumber:
@@ -150,8 +150,8 @@ func unmarshalAs(v *Value, typ string, data []byte) error {
 	}
 }
 
-// MarshalJSON writes a value in the protocol's form, map members in the order
-// of their names.
+// MarshalJSON encodes a value in the protocol's form. The members of maps are in the order of
+// their names.
 func (v Value) MarshalJSON() ([]byte, error) {
 	var member any
 	switch v.Type {
@@ -190,7 +190,8 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{v.Type: member})
 }
 
-// appendScalar writes a string or number that cutScalar can read.
+// appendScalar appends the JSON of a string or number that needs no escapes. It returns false if
+// v needs them.
 func appendScalar(b []byte, v Value) ([]byte, bool) {
 	for i := range len(v.Text) {
 		if escaped(v.Text[i]) {
@@ -221,8 +222,8 @@ func (i Item) String() string {
 	return string(b)
 }
 
-// checked returns the value as DynamoDB would store it, numbers in their plain form
-// and sets in order, or why it would not.
+// checked returns the value as DynamoDB stores it, with numbers in plain form and sets in order.
+// It returns an error if DynamoDB would refuse the value.
 func (v Value) checked() (Value, error) { return v.checkedAt(0) }
 
 func (v Value) checkedAt(depth int) (Value, error) {
@@ -316,8 +317,8 @@ func (v Value) checkedSet() (Value, error) {
 	}
 }
 
-// newSet returns the set of the elements, sorted and each once: number sets by
-// value, the others by bytes.
+// newSet returns a set with these elements, without duplicates. Elements are sorted by value in
+// number sets, and by bytes in other sets.
 func newSet(typ string, elements []string) Value {
 	set := slices.Clone(elements)
 	if typ == TypeNumberSet {
@@ -330,7 +331,7 @@ func newSet(typ string, elements []string) Value {
 
 func numberValue(n number) Value { return Value{Type: TypeNumber, Text: n.String()} }
 
-// mustNumber reads the text of a number that was checked before.
+// mustNumber parses the text of a number that was checked before. It panics on an error.
 func mustNumber(text string) number {
 	n, err := parseNumber(text)
 	if err != nil {
@@ -339,7 +340,7 @@ func mustNumber(text string) number {
 	return n
 }
 
-// checkedItem returns every attribute of the item checked.
+// checkedItem returns the item with all its attributes checked.
 func checkedItem(item Item) (Item, error) {
 	out := make(Item, len(item))
 	for _, name := range slices.Sorted(maps.Keys(item)) {
@@ -355,8 +356,8 @@ func checkedItem(item Item) (Item, error) {
 	return out, nil
 }
 
-// equal is DynamoDB's =: one type, one value, at every depth. Both values were
-// checked, so that numbers and sets have one text each.
+// equal implements DynamoDB's operator =: the types and the values must be equal, at every depth.
+// Both values were checked, so equal numbers and sets have equal texts.
 func (v Value) equal(w Value) bool {
 	if v.Type != w.Type {
 		return false
@@ -371,12 +372,12 @@ func (v Value) equal(w Value) bool {
 	}
 }
 
-// compare orders two values of one ordered type (string and binary by bytes,
-// number by value); ok is false for any others.
+// compare compares two values of the same type: strings and binary values by bytes, and numbers
+// by value. ok is false if the types differ or have no order.
 //
-// Strings are ordered by their UTF-8 bytes, as AWS documents. DynamoDB Local
-// orders them by UTF-16 code units, which differs only between a character
-// beyond U+FFFF and one from U+E000 to U+FFFF.
+// Strings are ordered by their UTF-8 bytes, as AWS documents. DynamoDB Local orders them by
+// UTF-16 code units. The two orders differ only between a character beyond U+FFFF and one from
+// U+E000 to U+FFFF.
 func (v Value) compare(w Value) (c int, ok bool) {
 	if v.Type != w.Type {
 		return 0, false
@@ -390,9 +391,8 @@ func (v Value) compare(w Value) (c int, ok bool) {
 	return 0, false
 }
 
-// length is DynamoDB's size() function; ok is false for the types that have
-// none. AWS does not say in what unit a string is counted; as in DynamoDB Local
-// it is the UTF-16 code unit.
+// length implements DynamoDB's function size. ok is false if the type has no size. AWS does not
+// document the unit for strings; here, as in DynamoDB Local, it is the UTF-16 code unit.
 func (v Value) length() (n int, ok bool) {
 	switch v.Type {
 	case TypeString:
@@ -417,7 +417,7 @@ func utf16Length(s string) int {
 	return n
 }
 
-// contains is DynamoDB's contains() function.
+// contains implements DynamoDB's function contains.
 func (v Value) contains(w Value) bool {
 	switch v.Type {
 	case TypeString, TypeBinary:
@@ -430,9 +430,9 @@ func (v Value) contains(w Value) bool {
 	return false
 }
 
-// Size returns the item's size in bytes by AWS's rule ("DynamoDB Item sizes and
-// formats"): names and values, by which both capacity and the 400 KB limit are
-// counted. An absent item has none.
+// Size returns the item's size in bytes by AWS's rule ("DynamoDB Item sizes and formats"): the
+// sum of the sizes of names and values. Capacity and the limit of 400 KB are based on it. The
+// size of an absent item is 0.
 func (i Item) Size() int {
 	size := 0
 	for name, v := range i {
@@ -476,7 +476,7 @@ func (v Value) size() int {
 	return 1 // BOOL, NULL
 }
 
-// literal returns the value as DynamoDB's messages show it: {N:2}.
+// literal returns the value as in DynamoDB's messages, such as {N:2}.
 func (v Value) literal() string {
 	text := v.Text
 	if v.Type == TypeBinary {
