@@ -11,7 +11,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
-// unknownPayment has the form of a payment's id, and no payment has it.
+// unknownPayment has the form of a payment's ID, but no payment has it.
 const unknownPayment = "pay_ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 // routes are the routes whose requests have a body.

@@ -155,7 +155,7 @@ func expectProblem(t *testing.T, a answer, status int, code string) {
 	}
 }
 
-// expectReplay checks that again equals first and is marked as a replay (R1, R2).
+// expectReplay checks that again equals first and is marked as a replay.
 func expectReplay(t *testing.T, first, again answer) {
 	t.Helper()
 	if again.status != first.status || again.body != first.body || !again.replayed() || first.replayed() {

@@ -1,5 +1,5 @@
-// Package e2e_test tests the sample functions as the binaries that deploy. It sends real HTTP
-// requests through the Lambda emulator; the functions use DynamoDB Local.
+// Package e2e_test tests the sample functions with the same binaries that are deployed. It sends
+// real HTTP requests through the Lambda emulator; the functions use DynamoDB Local.
 package e2e_test
 
 import (
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (status int) {
-	var log bytes.Buffer // only the emulator writes to it; read after the emulator has stopped
+	var log bytes.Buffer // the stack serializes writes; read only after the stack has stopped
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
 	var err error

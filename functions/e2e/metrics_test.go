@@ -52,8 +52,8 @@ func written(t *testing.T, function string, payload []byte) []metrics.Document {
 	return all
 }
 
-// said returns the outcome, its count and its route from a document, in the dimensions that the
-// alarms of template.yaml use.
+// said returns the count, the outcome and the route in a document. It uses only data with the
+// dimensions that the alarms of template.yaml have.
 func said(t *testing.T, function string, doc metrics.Document) string {
 	t.Helper()
 	of := everything.Template().Function(function)
@@ -72,7 +72,7 @@ func said(t *testing.T, function string, doc metrics.Document) string {
 	return text + " " + route
 }
 
-// O1: before it answers, every function writes the outcome of a call in a document that
+// Before it answers, every function writes the outcome of a call in a document that
 // CloudWatch accepts, with the dimensions of the alarms.
 func TestO1_FunctionsCountBeforeTheyAnswer(t *testing.T) {
 	u := newUser(t)
@@ -109,8 +109,7 @@ func TestO1_FunctionsCountBeforeTheyAnswer(t *testing.T) {
 	}
 }
 
-// O1: the history of a record can be found in the log by the record's id, which log lines of
-// alarms name.
+// The metrics contain the ID of the record, so its history can be found in the log.
 func TestO1_MetricsNameTheRecord(t *testing.T) {
 	u := newUser(t)
 	request := u.requestOf(t, "/payments", "/payments", "order-1", dinner)

@@ -24,7 +24,7 @@ func TestE2_PaymentWithoutFundsIsA402ThatReplays(t *testing.T) {
 	u.open(t, 1249)
 	first := u.mustSend(t, order("order-1", dinner))
 	expectProblem(t, first, http.StatusPaymentRequired, "insufficient_funds")
-	u.open(t, opening) // the stored refusal is replayed all the same
+	u.open(t, opening) // the stored refusal is replayed nevertheless
 	expectReplay(t, first, u.mustSend(t, order("order-1", dinner)))
 	u.expectPayments(t, 0)
 	u.expectRecord(t, "COMPLETED", 1, "failed")
@@ -41,7 +41,8 @@ func TestE2_PaymentWithoutAnAccountIsA404ThatReplays(t *testing.T) {
 	u.expectPayments(t, 0)
 }
 
-// Payments with several keys that together exceed the balance.
+// Concurrent payments with different keys, which together exceed the balance, never overdraw the
+// account.
 func TestG1_PaymentsAtOnceNeverOverdraw(t *testing.T) {
 	u := newUser(t)
 	u.open(t, 3*1250+1249)

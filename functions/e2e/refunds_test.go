@@ -10,7 +10,8 @@ func refundOf(id, key, body string) request {
 	return request{path: "/payments/" + id + "/refunds", keys: []string{key}, body: body}
 }
 
-// expectLeft checks the rest of the user's only payment, its refunds, and the account.
+// expectLeft checks how much of the user's only payment can still be refunded, the number of
+// refunds, and the account.
 func (u user) expectLeft(t *testing.T, left int64, refunds int) {
 	t.Helper()
 	u.expectPayments(t, 1)

@@ -167,7 +167,7 @@ func TestE2_TransferThatCannotBeIsRefusedBeforeAnybodyIsTold(t *testing.T) {
 			r := tt.with(t, p)
 			first := p.from.mustSend(t, r)
 			expectProblem(t, first, tt.status, tt.code)
-			p.from.open(t, opening) // the stored refusal is replayed all the same
+			p.from.open(t, opening) // the stored refusal is replayed nevertheless
 			expectReplay(t, first, p.from.mustSend(t, r))
 			p.expect(t, "", 0)
 		})
@@ -260,7 +260,7 @@ func TestE1_RefusedTransferGivesTheMoneyBackWithTheAnswer(t *testing.T) {
 	p.expect(t, "refused", 0)
 }
 
-// Concurrent transfers in both directions between two accounts.
+// Concurrent transfers in both directions between two accounts neither create nor lose money.
 func TestG1_TransfersAtOnceMakeAndLoseNothing(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

@@ -113,7 +113,7 @@ func TestE6_MessageThatComesAgainIsOneMail(t *testing.T) {
 	s.expect(t, 1, false)
 }
 
-// E6: an attempt dies after the call of the mailer. The next attempt calls the mailer again, with
+// An attempt dies after the call of the mailer. The next attempt calls the mailer again, with
 // the same key.
 func TestE6_CrashAfterTheCallIsOneMail(t *testing.T) {
 	s, e := newSetUp(t), delivery(t, "order 7")
@@ -196,7 +196,7 @@ func TestV3_MessageIsDoneOnceWhicheverWayItComes(t *testing.T) {
 	s.expect(t, 1, false)
 }
 
-// K5: a payment causes one mail, whichever key its message has.
+// A payment causes one mail, whichever key its message has.
 func TestK5_PaymentIsOneMailWhateverKeyItsMessageHas(t *testing.T) {
 	s, p := newSetUp(t), payment("order 7")
 	other := p
@@ -215,7 +215,7 @@ func TestK5_PaymentIsOneMailWhateverKeyItsMessageHas(t *testing.T) {
 	}
 }
 
-// F1: a function with another name finds the same records.
+// A function with another name finds the same records.
 func TestF1_RenamedFunctionSendsNothingAgain(t *testing.T) {
 	s, e := newSetUp(t), delivery(t, "order 7")
 	before := lambdacontext.FunctionName
@@ -246,7 +246,7 @@ func TestEverySuccessOfTheMailerIsOneAndNothingElse(t *testing.T) {
 	}
 }
 
-// E6: the host that a redirect of the mailer names receives no request, and so learns nothing
+// The host that a redirect of the mailer names receives no request, and so learns nothing
 // about the payer.
 func TestE6_NoRedirectIsFollowed(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

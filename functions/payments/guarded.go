@@ -25,10 +25,10 @@ func guarded(guard *lambdaidem.Guard, app http.Handler) handlerV2 {
 	return guard.APIGatewayV2(proxied(app))
 }
 
-// proxied adapts the application to events. The adapter returns an error if it can't make an
-// HTTP request of the event, because the body is not base64 or the path is not a URL. proxied
-// answers 400 in that case, because the client made the mistake. The gateway would answer 500
-// if the handler returned the error.
+// proxied adapts the application to events. The adapter returns an error if it can't convert the
+// event into an HTTP request, because the body is not base64 or the path is not a URL. proxied
+// answers 400 in that case, because the client made the mistake. The gateway would answer 500 if
+// the handler returned the error.
 func proxied(app http.Handler) handlerV2 {
 	adapter := httpadapter.NewV2(app)
 	return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
@@ -41,7 +41,7 @@ func proxied(app http.Handler) handlerV2 {
 	}
 }
 
-// isRequest reports whether the adapter can make an HTTP request of the event.
+// isRequest reports whether the adapter can convert the event into an HTTP request.
 func isRequest(adapter *httpadapter.HandlerAdapterV2, e events.APIGatewayV2HTTPRequest) bool {
 	_, err := adapter.EventToRequest(e)
 	return err == nil

@@ -45,7 +45,7 @@ func (f *fakeTable) has(t *testing.T) string {
 	return p.ID
 }
 
-// enlisted are the writes that the handler has enlisted in all calls.
+// enlisted has the writes that the handler has enlisted in all calls.
 type enlisted []*dynamostore.Captured
 
 // payments returns the payments that the enlisted writes would make, each with its debit.

@@ -19,7 +19,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// tables are three tables in DynamoDB. The function may lack permission for one of them.
+// tables is an HTTP client that acts as DynamoDB with three tables. denied is the action and the
+// table for which the function lacks permission.
 type tables struct {
 	denied string
 	asked  []string
@@ -51,7 +52,7 @@ func (d *tables) Do(r *http.Request) (*http.Response, error) {
 	return answer(200, `{}`), nil
 }
 
-// enlistedIn returns the action of a transaction with one item.
+// enlistedIn returns the action of a transaction that has only one, such as "enlisted Put".
 func enlistedIn(body string) string {
 	for _, action := range []string{"Put", "Update", "Delete", "ConditionCheck"} {
 		if strings.Contains(body, `"`+action+`":{`) {
@@ -75,7 +76,7 @@ func answer(status int, body string) *http.Response {
 		ContentLength: int64(len(body)), Body: io.NopCloser(strings.NewReader(body))}
 }
 
-// checked returns the function with these tables.
+// checked returns the function that uses these tables.
 func checked(t *testing.T, d *tables) handlerV2 {
 	t.Helper()
 	store := dynamostore.New(dynamodb.New(dynamodb.Options{
@@ -106,7 +107,7 @@ func TestO3_HealthCoversWhatAPaymentWrites(t *testing.T) {
 	}
 }
 
-// K4: a health check needs no key and writes no record.
+// A health check needs no key and writes no record.
 func TestK4_HealthIsNotGuarded(t *testing.T) {
 	d := &tables{}
 	h := checked(t, d)

@@ -168,7 +168,7 @@ func TestV2_RecordThatComesAgainHasOneReceipt(t *testing.T) {
 	s.expect(t, 1, 1)
 }
 
-// Stream records of refunds, updates and removals are not new payments: the function does nothing
+// Stream records of refunds, updates and removals are not new payments. The function ignores them
 // and writes no idempotency record.
 func TestOnlyNewPaymentsHaveReceipts(t *testing.T) {
 	s, p := newSetUp(), payment()
@@ -257,7 +257,7 @@ func (s *setUp) keys() []string {
 	return slices.Collect(maps.Keys(all))
 }
 
-// F5: an operator builds a record that the stream gave up from the payment's current item.
+// An operator builds a record that the stream gave up from the payment's current item.
 func TestF5_RecordMadeOfTheItemOfTodayIsTheSame(t *testing.T) {
 	refused := errors.New("the table of receipts is out of reach")
 	for name, first := range map[string]func(*testing.T, *setUp, events.DynamoDBEventRecord){
@@ -294,7 +294,7 @@ func TestF5_RecordMadeOfTheItemOfTodayIsTheSame(t *testing.T) {
 	}
 }
 
-// F5: the fingerprint covers the attributes of a payment that never change.
+// The fingerprint covers the attributes of a payment that never change.
 func TestF5_AnotherPaymentUnderTheSameIDIsRefused(t *testing.T) {
 	for name, change := range map[string]func(p *ledger.Payment){
 		"owner":     func(p *ledger.Payment) { p.Owner = "bob" },
@@ -330,7 +330,7 @@ func TestReceiptWithoutItsRecordIsWrittenOverByItself(t *testing.T) {
 	}
 }
 
-// F1: a function with another name, which begins with the last 24 hours of the stream, finds the
+// A function with another name, which begins with the last 24 hours of the stream, finds the
 // same records.
 func TestF1_RenamedFunctionDoesNothingAgain(t *testing.T) {
 	s, r := newSetUp(), insert(t, payment())
@@ -357,7 +357,7 @@ func TestDemoFailsAfterTheMessageWasSent(t *testing.T) {
 	s.expect(t, 1, 3)
 }
 
-// G1: an attempt dies after it has sent its message. The next attempt sends the same message
+// An attempt dies after it has sent its message. The next attempt sends the same message
 // again. The receipt is written once, in the transaction that completes the record.
 func TestG1_ReceiptIsWrittenOnceAlthoughAnAttemptDied(t *testing.T) {
 	client := ddblocal.ForTest(t).Client()

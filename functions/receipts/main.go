@@ -3,8 +3,8 @@
 // notifications function notify the payer.
 //
 // It shows the transactional outbox that DynamoDB has built in. The function that writes a
-// payment sends no message. Every committed write is in the table's stream, and no other write
-// is, so a crash between the write and the message is impossible.
+// payment sends no message. The table's stream contains every committed write and nothing else,
+// so a crash of that function can't lose the message about a committed payment.
 package main
 
 import (

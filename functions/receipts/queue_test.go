@@ -20,7 +20,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// V4: the queue drops a message that is sent again within 5 minutes. The consumer's guard can read
+// The queue drops a message that is sent again within 5 minutes. The consumer's guard can read
 // the key of the message.
 func TestV4_MessageThatIsSentAgainIsOneInTheQueue(t *testing.T) {
 	client := elasticmq.ForTest(t).Client()
@@ -68,7 +68,7 @@ func (h *hanging) SendMessage(ctx context.Context, in *sqs.SendMessageInput, opt
 	return h.outgoing.SendMessage(ctx, in, optFns...)
 }
 
-// V2: a send that hangs fails only its own record, and leaves time for the records behind it.
+// A send that hangs fails only its own record, and leaves time for the records behind it.
 func TestV2_SendThatHangsIsOneFailure(t *testing.T) {
 	deployed, err := template.Read("../../template.yaml", template.Options{})
 	if err != nil {

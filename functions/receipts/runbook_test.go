@@ -50,7 +50,7 @@ func TestRunbookIsTheOneThatIsTested(t *testing.T) {
 	}
 }
 
-// K5, F5: an event that an operator sends by hand has the key and the payload of the stream record,
+// An event that an operator sends by hand has the key and the payload of the stream record,
 // even if the stream record failed or the payment was refunded since.
 func TestK5_PaymentHandedInByHandIsTheSame(t *testing.T) {
 	for _, failed := range []int{0, 1} { // failed attempts in the stream before it gave the record up

@@ -75,7 +75,8 @@ func (s *setUp) put(t *testing.T, table string, v any) {
 	}
 }
 
-// expectLeft checks the rest of the payment, and that the refunds are in the account.
+// expectLeft checks how much of the payment can still be refunded, and that the refunds are in
+// the account.
 func (s *setUp) expectLeft(t *testing.T, left int64) {
 	t.Helper()
 	p, err := s.payments.Get(t.Context(), alice, s.id)
@@ -221,8 +222,8 @@ func TestBase64BodyIsDecoded(t *testing.T) {
 	s.expectLeft(t, 999)
 }
 
-// G1: two refunds that read the same rest can't both take it. The later one is released, and
-// succeeds or is refused when it is repeated.
+// Two refunds that read the same remaining amount can't both take it. The later one is released,
+// and succeeds or is refused when it is repeated.
 func TestG1_RefundsAtOnceTakeTheRestOnce(t *testing.T) {
 	s := newSetUp(t)
 	answers := make([]events.APIGatewayV2HTTPResponse, 4)

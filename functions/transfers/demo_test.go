@@ -13,7 +13,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// L6: after a crash, the record is held for an operator if and only if the request asked for
+// After a crash, the record is held for an operator if and only if the request asked for
 // policy Hold.
 func TestL6_PolicyAskedForHoldsACrash(t *testing.T) {
 	for name, tt := range map[string]struct {

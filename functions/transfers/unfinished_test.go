@@ -20,7 +20,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// books are the tables of accounts and transfers of a test.
+// books has the tables of accounts and transfers of a test.
 type books struct {
 	client              *dynamodb.Client
 	accounts, transfers string

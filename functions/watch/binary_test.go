@@ -23,7 +23,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// O2: the binary that deploys finds an attempt of a guarded function that died, with the
+// The binary that is deployed finds an attempt of a guarded function that died, with the
 // environment that template.yaml or watch.yaml gives it.
 func TestO2_TheBinaryFindsAnAttemptThatDied(t *testing.T) {
 	bootstrap := filepath.Join(t.TempDir(), "bootstrap")

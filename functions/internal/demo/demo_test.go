@@ -13,8 +13,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// attempts calls the function that At returns in this many attempts for one record, each of which
-// fails, and returns its results.
+// attempts makes n attempts for one record, in each of which it calls the function that At
+// returns and then fails. It returns the errors of that function.
 func attempts(t *testing.T, n int, reference string) []error {
 	t.Helper()
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })

@@ -17,7 +17,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// O1: when a call returns, its outcome is on standard output, with the service and the record. An
+// When a call returns, its outcome is on standard output, with the service and the record. An
 // outcome that is worth a warning is also in the log.
 func TestO1_CallsAreCountedAndWarningsLogged(t *testing.T) {
 	t.Setenv("SERVICE_NAME", "shop")
