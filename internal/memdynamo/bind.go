@@ -245,7 +245,7 @@ func checkApart(paths []path) {
 // UPDATED_NEW, return.
 type projection []path
 
-// bindProjection resolves a ProjectionExpression.
+// bindProjection parses and binds a ProjectionExpression.
 func bindProjection(source string, s *scope) (p projection, err error) {
 	defer catch(&err)
 	nodes, err := parseProjection(source)

@@ -59,8 +59,8 @@ type writeResult struct {
 
 // bound has the expressions of a write, ready to be evaluated.
 type bound struct {
-	condition condition // nil where there is none
-	update    *update   // nil where there is none
+	condition condition // nil if there is none
+	update    *update   // nil if there is none
 	paths     []path    // paths in the condition
 	values    map[string]Value
 }

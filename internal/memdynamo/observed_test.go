@@ -232,7 +232,7 @@ var observedConditions = []observed{
 	{`n = delete`, "", `Syntax error; token: "delete", near: "= delete"`},
 	{``, "", `The expression can not be empty;`},
 
-	// What can't mean anything.
+	// Expressions that can't have a meaning.
 	{`n = n`, "", `The first operand must be distinct from the remaining operands for this operator or function; operator: =, first operand: [n]`},
 	{`l[0] = l[0]`, "", `The first operand must be distinct from the remaining operands for this operator or function; operator: =, first operand: [l, [0]]`},
 	{`n <> n`, "", `The first operand must be distinct from the remaining operands for this operator or function; operator: <>, first operand: [n]`},
@@ -484,7 +484,7 @@ var observedUpdates = []observed{
 	{`DELETE q`, "", `Syntax error; token: "<EOF>", near: "q"`},
 	{`SET and = :x`, "", `Syntax error; token: "and", near: "SET and ="`},
 
-	// What can't mean anything.
+	// Expressions that can't have a meaning.
 	{`SET status = :x`, `{":x": {"N": "1"}}`, `Attribute name is a reserved keyword; reserved keyword: status`},
 	{`SET q = status`, "", `Attribute name is a reserved keyword; reserved keyword: status`},
 	{`REMOVE data`, "", `Attribute name is a reserved keyword; reserved keyword: data`},

@@ -300,7 +300,7 @@ func (tx transaction) body() string {
 
 // comparable returns a reply in a form in which known differences don't show. An update that does
 // not fit its item cancels the transaction, but DynamoDB Local returns a ValidationException for
-// the whole transaction. units tells whether to include consumed units.
+// the whole transaction. units reports whether to include consumed units.
 func (tx transaction) comparable(status int, out []byte, units bool) string {
 	if status == http.StatusOK {
 		var e struct {

@@ -16,7 +16,7 @@ import (
 // mapping is the common part of queuePoller and streamPoller: a source, the function that it
 // invokes, and how to invoke it.
 type mapping struct {
-	ctx      context.Context //nolint:containedctx // Start's: invocations outlive the polling
+	ctx      context.Context //nolint:containedctx // the context of Start, because invocations outlive the polling
 	options  Options
 	function *template.Function
 	source   template.Source

@@ -37,7 +37,7 @@ const (
 // queuePoller delivers the messages of one queue.
 type queuePoller struct {
 	mapping
-	queue      string // its name
+	queue      string // name of the queue
 	url        *string
 	visibility time.Duration
 	atOnce     time.Duration // wait of a receive if several queues share the room

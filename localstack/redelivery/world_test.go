@@ -44,7 +44,8 @@ const (
 	function = "Consumer"
 )
 
-// bootstrap is the path of the consumer's binary, built like those that deploy.
+// bootstrap is the path of the consumer's binary, which is built like the binaries that are
+// deployed.
 var bootstrap string
 
 func TestMain(m *testing.M) {
