@@ -34,7 +34,7 @@ func index(ctx context.Context, r events.S3EventRecord) error {
 			Sequencer: lambdaidem.SortableSequencer(r.S3.Object.Sequencer),
 		}).
 		If("attribute_not_exists(sequencer) OR sequencer < :this", dynamostore.Args{":this": lambdaidem.SortableSequencer(r.S3.Object.Sequencer)}).
-		Else(lambdaidem.Answer(nil)) // older than the row in the index: there is nothing to do
+		Else(lambdaidem.Answer(nil)) // older than what is there: nothing to do, and done
 	return nil
 }
 
