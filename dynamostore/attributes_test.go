@@ -15,14 +15,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// The list of attributes leaves nothing of an item out, and nothing stands in
-// it twice.
+// itemAttributes has each field of an item exactly once.
 func TestEveryFieldOfAnItemIsOneAttribute(t *testing.T) {
 	it := &item{}
 	at := map[uintptr]string{}
 	for _, a := range itemAttributes {
 		v := reflect.ValueOf(a.field(it))
-		if v.Kind() == reflect.Struct { // of a pointer to the field
+		if v.Kind() == reflect.Struct { // follow a pointer to the field
 			v = v.Field(0)
 		}
 		if other, taken := at[v.Pointer()]; taken {
@@ -41,7 +40,7 @@ func TestEveryFieldOfAnItemIsOneAttribute(t *testing.T) {
 	}
 }
 
-// An update sets or removes whatever its verb can change in an item.
+// For each kind of update, setBy marks every attribute that the update can change in an item.
 func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
 	failed := lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, At: result.At, Expires: result.Expires, Failure: &lambdaidem.Failure{Message: "m"}}
 	for _, c := range []struct {
@@ -82,8 +81,7 @@ func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
 	}
 }
 
-// DynamoDB refuses an expression with a placeholder that has no name, and a
-// name that no expression uses.
+// DynamoDB refuses an expression with an undefined placeholder, and a name that no expression uses.
 func TestEveryExpressionHasExactlyItsNames(t *testing.T) {
 	indexed := (&Options{IDAttribute: attrID, StatusAttribute: attrStatus, ExpirationAttribute: attrExpiration, LeaseIndex: "leases",
 		InProgressExpirationAttribute: attrLeaseEnd, DataAttribute: attrData, ValidationAttribute: attrValidation}).layout()
@@ -113,7 +111,7 @@ func everyExpressionHasExactlyItsNames(t *testing.T, of *layout) {
 	}
 }
 
-// The package's documentation lists every attribute, and no other.
+// The package's documentation lists every attribute, and nothing else.
 func TestTheDocumentationListsEveryAttribute(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {
@@ -126,7 +124,7 @@ func TestTheDocumentationListsEveryAttribute(t *testing.T) {
 		documented = append(documented, m[1])
 	}
 	for _, a := range itemAttributes {
-		if a.standard != attrSortKey { // has no standard name
+		if a.standard != attrSortKey { // the sort key has no standard name
 			known = append(known, a.standard)
 		}
 	}
@@ -137,7 +135,7 @@ func TestTheDocumentationListsEveryAttribute(t *testing.T) {
 	}
 }
 
-// fullItem is an item with every attribute, which no record has.
+// fullItem returns an item with every attribute. No valid record has all of them.
 func fullItem() *item {
 	n := integer{1, true}
 	return &item{

@@ -18,8 +18,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// canned is an HTTP client that answers everything alike, so that a benchmark
-// sees what this process does and nothing else.
+// canned is an HTTP client that gives the same response to every request, so that a benchmark
+// measures only the work of this process.
 type canned struct {
 	status int
 	body   string
@@ -36,8 +36,7 @@ func (c canned) client() *dynamodb.Client {
 	})
 }
 
-// The answers of DynamoDB to a lock, to a completion and to a lock on a
-// completed record.
+// DynamoDB's responses to a lock, to a completion, and to a lock on a completed record.
 var (
 	written   = canned{200, `{}`}
 	lockedOld = canned{200, `{"Attributes":` + itemJSON(claimed(claim)) + `}`}
@@ -53,7 +52,7 @@ func completedItem() *item {
 	return it
 }
 
-// itemJSON is an item as it stands on the wire.
+// itemJSON returns an item in DynamoDB's JSON.
 func itemJSON(it *item) string {
 	attrs := standardLayout.attributes(it)
 	wire := make(map[string]map[string]string, len(attrs))
@@ -74,7 +73,7 @@ func itemJSON(it *item) string {
 	return string(text)
 }
 
-// BenchmarkStore is what each verb costs this process, the SDK included.
+// BenchmarkStore measures the cost of each method in this process, including the SDK.
 func BenchmarkStore(b *testing.B) {
 	b.Run("lock", func(b *testing.B) {
 		s := New(written.client(), "idempotency")
@@ -96,8 +95,8 @@ func BenchmarkStore(b *testing.B) {
 	})
 }
 
-// BenchmarkBareSDK is the floor under BenchmarkStore: the same requests, ready
-// made, by a client as it comes.
+// BenchmarkBareSDK is the lower bound for BenchmarkStore: it sends the same requests, already
+// built, with a client that has default options.
 func BenchmarkBareSDK(b *testing.B) {
 	for name, c := range map[string]canned{"lock": written, "replay": refused} {
 		b.Run(name, func(b *testing.B) {
@@ -113,7 +112,7 @@ func BenchmarkBareSDK(b *testing.B) {
 	}
 }
 
-// lockInput is what a store sends to lock.
+// lockInput returns the PutItem with which a store locks a record.
 func lockInput(tb testing.TB) *dynamodb.PutItemInput {
 	tb.Helper()
 	s := New(written.client(), "idempotency")
@@ -138,7 +137,8 @@ func measure(b *testing.B, do func(context.Context) error) {
 	}
 }
 
-// What encryption costs a process, beside a request of a millisecond.
+// BenchmarkEncryption measures what encryption costs the process. For comparison: a request to
+// DynamoDB takes about a millisecond.
 func BenchmarkEncryption(b *testing.B) {
 	k := keyOf("k1")
 	for _, size := range []int{1 << 10, 16 << 10, 1 << 20} {

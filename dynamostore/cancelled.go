@@ -22,11 +22,11 @@ const (
 
 // judge turns err, the error of a TransactWriteItems request, into the error of Commit. The
 // parameter fate says whether this request or an earlier one of the transaction may have been
-// applied. In general, judge returns the same fate.
+// applied. judge returns fate unchanged, except in the following case.
 //
-// If the condition on the idempotency record failed, judge also returns the current record.
-// That record shows whether an earlier request was applied, so the returned fate is not Unknown.
-// If an earlier request was applied, the transaction has succeeded, and the error is nil.
+// If the condition on the idempotency record failed, judge returns the current record and the
+// fate NotApplied. The current record shows whether an earlier request was applied. If one was,
+// the transaction has succeeded, and the error is nil.
 //
 // If several actions failed, a failed condition on the record takes precedence, then any
 // other failure of the action on the record, and then the failures of the handler's writes.
@@ -90,9 +90,10 @@ func (p *prepared) writeError(err error) *WriteError {
 
 // refused returns the result of a transaction in which the record's condition failed. The
 // reason contains the current record. If the record is already completed under the
-// attempt's fencing token, an earlier request was applied, and the error is nil.
-// Otherwise the error is [lambdaidem.ErrLeaseLost], or a StoreError if the item is not a
-// valid record.
+// attempt's fencing token, an earlier request was applied: refused returns the record and no
+// error. Otherwise the error is a StoreError if the item is not a valid record, and
+// [lambdaidem.ErrLeaseLost] if it is. With ErrLeaseLost, refused returns the current record,
+// or a zero Record if the record is absent or has expired.
 func (t *transaction) refused(p *prepared, reason *types.CancellationReason) (lambdaidem.Record, error) {
 	if len(reason.Item) == 0 {
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost

@@ -16,15 +16,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// reason is one of a cancelled transaction, as DynamoDB writes it.
+// reason is one CancellationReason of a cancelled transaction, in DynamoDB's JSON.
 type reason struct {
 	Code    string
 	Message string                       `json:",omitempty"`
 	Item    map[string]map[string]string `json:",omitempty"`
 }
 
-// cancelled answers that DynamoDB cancelled the transaction, for each of its
-// actions in order.
+// cancelled returns a fault that responds that DynamoDB cancelled the transaction. It takes one
+// reason for each action, in order.
 func cancelled(reasons ...reason) fault {
 	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
 		body, err := json.Marshal(map[string]any{
@@ -47,20 +47,20 @@ func cancelledBy(codes ...string) fault {
 	return cancelled(reasons...)
 }
 
-// apiError answers with an error of a code.
+// apiError returns a fault that responds with an error of the given code.
 func apiError(code string) fault {
 	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
 		return answer(400, `{"__type":"com.amazonaws.dynamodb.v20120810#`+code+`","message":"as it was asked for"}`), nil
 	}
 }
 
-// The record is the first action, debit and credit follow. What passes is worth
-// another try; the database then does as asked.
+// The record is the first action of the transaction, followed by debit and credit. After a
+// temporary failure, the guard sends the transaction again, and the database then commits it.
 func TestE2_ReasonsAreReadInTheirOrder(t *testing.T) {
 	const none, condition, conflict = "None", "ConditionalCheckFailed", "TransactionConflict"
 	for name, c := range map[string]struct {
 		answer fault
-		want   error // nil: it is tried again, and happens
+		want   error // nil: the transaction is sent again and committed
 		write  string
 	}{
 		"conflict on the record":                       {cancelledBy(conflict, none, none), nil, ""},
@@ -108,7 +108,8 @@ func TestE2_ReasonsAreReadInTheirOrder(t *testing.T) {
 	}
 }
 
-// An answer that makes the record too large is left out; the writes happen.
+// If the answer makes the record too large, the record is completed without it, and the writes are
+// made.
 func TestX4_TransactionLeavesOutAnAnswerThatIsTooLarge(t *testing.T) {
 	b := openBank(t)
 	b.wire.after("TransactWriteItems", cancelled(
@@ -123,7 +124,7 @@ func TestX4_TransactionLeavesOutAnAnswerThatIsTooLarge(t *testing.T) {
 	b.wantRuns(t, 1)
 }
 
-// A record that stood in the way and is gone by now is none (L7).
+// If the record in the refusal has expired by now, Commit returns no record.
 func TestL7_TransactionOverAnExpiredRecordHasNone(t *testing.T) {
 	gone := reason{Code: "ConditionalCheckFailed", Item: map[string]map[string]string{
 		"id": {"S": lease.ID}, "status": {"S": "RELEASED"}, "token": {"S": "another"}, "attempt": {"N": "1"}, "in_progress_expiration": {"N": "1"}, "expiration": {"N": "1"},
@@ -135,7 +136,8 @@ func TestL7_TransactionOverAnExpiredRecordHasNone(t *testing.T) {
 	}
 }
 
-// Our own completion comes first: before it was asked for again, it had happened.
+// The reply to the first request is lost. The second request is refused, because the first one has
+// completed the record, so the commit has succeeded.
 func TestE2_OwnCompletionComesFirst(t *testing.T) {
 	b := openBank(t)
 	b.wire.after("TransactWriteItems", loseReply, otherToken)
@@ -148,8 +150,9 @@ func TestE2_OwnCompletionComesFirst(t *testing.T) {
 	}
 }
 
-// A transaction that was given up as rejected, and happened after all while it was
-// (its first sending was late), is the answer: nobody is told otherwise (G3).
+// The first request of a transaction is delayed, and the second is rejected. Before the guard
+// stores or releases the outcome of the rejection, the first request arrives and is applied. Every
+// caller must then get the answer of that transaction.
 func TestE2_LateTransactionIsTheAnswer(t *testing.T) {
 	for name, verdict := range map[string]error{
 		"stored":   lambdaidem.Reject(402, "insufficient_funds", ""),
@@ -171,7 +174,7 @@ func TestE2_LateTransactionIsTheAnswer(t *testing.T) {
 				}
 				return next.Do(r)
 			}
-			b.wire.after("UpdateItem", arrive) // the completion, or the release
+			b.wire.after("UpdateItem", arrive) // sent for the completion or the release
 			for i := range 2 {
 				got, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
 					b.runs.Add(1)
@@ -188,7 +191,8 @@ func TestE2_LateTransactionIsTheAnswer(t *testing.T) {
 	}
 }
 
-// Without a record to tell, what may have happened is not called refused.
+// A transaction without a record may have been applied, so a later refusal must not count as a
+// rejection.
 func TestE1_UnguardedTransactionThatMayHaveHappenedIsUnknown(t *testing.T) {
 	b := openBank(t)
 	b.wire.after("TransactWriteItems", loseReply, cancelledBy("ConditionalCheckFailed", "None"))
@@ -199,14 +203,14 @@ func TestE1_UnguardedTransactionThatMayHaveHappenedIsUnknown(t *testing.T) {
 		b.move(ctx).Else(lambdaidem.Reject(402, "insufficient_funds", ""))
 		return "moved", nil
 	})
-	if err != nil || got != "moved" { // sent again, the database knows it
+	if err != nil || got != "moved" { // the third request has the same token, so the database recognizes it
 		t.Errorf("got %q, %v", got, err)
 	}
 	b.wantBalance(t, "alice", 70)
 }
 
-// TransactionInProgress and a token that came with other bytes say that an earlier
-// sending may be happening (X8).
+// TransactionInProgressException and IdempotentParameterMismatchException mean that an earlier
+// request of the transaction may still be applied.
 func TestX8_TransactionInProgressIsNoRefusal(t *testing.T) {
 	for _, code := range []string{"TransactionInProgressException", "IdempotentParameterMismatchException"} {
 		b := openBank(t)
@@ -219,7 +223,7 @@ func TestX8_TransactionInProgressIsNoRefusal(t *testing.T) {
 	}
 }
 
-// alone is a transaction without a record, of one write.
+// alone returns a transaction with one write and no record.
 func alone(s *Store) lambdaidem.Tx {
 	tx := s.Begin(strings.NewReader(strings.Repeat("r", 64)))
 	tx.(*transaction).enlisted.PutValue("payment", "payments", account{"p", 1})
@@ -227,13 +231,14 @@ func alone(s *Store) lambdaidem.Tx {
 	return tx
 }
 
-// The database forgets a transaction's token after 10 minutes, and would do it
-// again: without a record that tells, it isn't sent again by then. With one it may
-// be, for ever.
+// DynamoDB forgets the token of a transaction after 10 minutes, and would then apply the
+// transaction again. So a transaction without a record is not sent again after that time. A
+// transaction with a record can be sent again at any time, because its condition on the record
+// fails.
 func TestE1_TransactionWithoutARecordIsNotSentWhenItsTokenIsForgotten(t *testing.T) {
 	for name, c := range map[string]struct {
 		completion lambdaidem.Completion
-		sent       int // by two calls
+		sent       int // the number of requests that two calls of Commit send
 	}{
 		"alone":         {lambdaidem.Completion{Alone: true}, 1},
 		"with a record": {lambdaidem.Completion{Lease: lease, Result: result}, 2},
@@ -258,8 +263,8 @@ func TestE1_TransactionWithoutARecordIsNotSentWhenItsTokenIsForgotten(t *testing
 	}
 }
 
-// A condition that fails after a lost request may have failed because that request was
-// applied. Without a record nothing can tell, so the error is no rejection.
+// If a condition fails after a request was lost, that request may have been applied and may be the
+// cause. Without a record nothing shows which, so the error is not a rejection.
 func TestE1_UnguardedConditionAfterALostRequestIsUnknown(t *testing.T) {
 	client, _ := inMemory(loseRequest, cancelledBy("ConditionalCheckFailed"))
 	_, err := alone(New(client, "records", quick)).Commit(t.Context(), &lambdaidem.Completion{Alone: true})
@@ -269,8 +274,8 @@ func TestE1_UnguardedConditionAfterALostRequestIsUnknown(t *testing.T) {
 	}
 }
 
-// What was sent once and may have happened stays so, whatever refuses it later
-// (X8), until a reply settles it.
+// A first request may have been applied. Whatever error a later call gets, the transaction remains
+// unknown, until a reply shows the record.
 func TestX8_TransactionIsJudgedOverEveryCall(t *testing.T) {
 	one := func(o *Options) { o.Attempts = 1 }
 	completed := reason{Code: "ConditionalCheckFailed", Item: map[string]map[string]string{
@@ -315,8 +320,8 @@ func TestX8_TransactionIsJudgedOverEveryCall(t *testing.T) {
 	}
 }
 
-// A race that is lost over the record settles what was sent before: that can't
-// happen any more. What refuses the next transaction then is a plain refusal.
+// A transaction is lost, and then loses a race for the record. The lost request can no longer be
+// applied, so the errors of the next transaction are certain.
 func TestX8_LostRaceSettlesWhatWasUnknown(t *testing.T) {
 	one := func(o *Options) { o.Attempts = 1 }
 	another := reason{Code: "ConditionalCheckFailed", Item: map[string]map[string]string{

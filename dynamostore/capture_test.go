@@ -21,8 +21,8 @@ type payment struct {
 	Amount int    `dynamodbav:"amount"`
 }
 
-// pay is a handler's own code: it takes money from an account and writes a
-// payment, both or neither.
+// pay is the code of a handler under test. It takes money from an account and writes a payment:
+// both or neither.
 func pay(ctx context.Context, p payment) (payment, error) {
 	tx := dynamostore.Enlist(ctx)
 	tx.PutValue("payment", "payments", p)
@@ -92,7 +92,7 @@ func TestCaptureServesTwice(t *testing.T) {
 	}
 }
 
-// Without Capture, the panic says what a test can do.
+// Without Capture, the panic says what a test can do instead.
 func TestEnlistSaysWhatATestCanDo(t *testing.T) {
 	defer func() {
 		if v := fmt.Sprint(recover()); !strings.Contains(v, "*memstore.Store") || !strings.Contains(v, "in a test, use dynamostore.Capture") {
@@ -104,7 +104,7 @@ func TestEnlistSaysWhatATestCanDo(t *testing.T) {
 	})
 }
 
-// What would keep the writes from being made is seen in a unit test.
+// In a unit test, Captured reports what would keep the writes from being made.
 func TestE3_CaptureTellsOfWhatCantBeWritten(t *testing.T) {
 	ctx, captured := dynamostore.Capture(t.Context())
 	dynamostore.Enlist(ctx).DeleteValue("one", "payments", map[string]string{"id": "p1"})
@@ -126,12 +126,12 @@ func TestE3_CaptureTellsOfWhatCantBeWritten(t *testing.T) {
 	_ = captured.Fail("none", nil)
 }
 
-// A unit test finds an expression that DynamoDB would refuse.
+// In a unit test, Captured reports an expression that DynamoDB would refuse.
 func TestE3_CaptureRefusesInvalidExpressions(t *testing.T) {
 	key := map[string]string{"id": "alice"}
 	for name, c := range map[string]struct {
 		enlist func(*dynamostore.Tx)
-		want   string // "" is valid
+		want   string // "": the expression is valid
 	}{
 		"valid": {func(tx *dynamostore.Tx) {
 			tx.UpdateValue("w", "accounts", key, "SET balance = balance - :n", dynamostore.Args{":n": 1}).If("balance >= :n AND attribute_exists(id)", nil)

@@ -52,8 +52,8 @@ func TestD3_CheckTableRefusesEnlistedWritesOnStronglyConsistentTables(t *testing
 	}
 }
 
-// What a function needs isn't known: an action that is not allowed is a warning,
-// unless none is.
+// CheckTable does not know which actions the handlers need. So an action that is not allowed is
+// only a warning, unless no action is allowed.
 func TestS1_CheckTableNamesTheEnlistedActionsThatAreNotAllowed(t *testing.T) {
 	denying := func(actions ...string) *dynamodb.Client {
 		client, _ := inMemory()
@@ -89,7 +89,8 @@ func TestS1_CheckTableNamesTheEnlistedActionsThatAreNotAllowed(t *testing.T) {
 	}
 }
 
-// The first action that gets no reply is the last that is tried: each other would wait as long.
+// After an action that gets no reply, CheckTable tries no further action, because each would wait
+// as long.
 func TestO3_CheckTableTriesNoFurtherActionAfterOneWithoutAReply(t *testing.T) {
 	client, _ := inMemory()
 	client = dynamodb.New(client.Options(), func(o *dynamodb.Options) {
@@ -107,8 +108,8 @@ func TestO3_CheckTableTriesNoFurtherActionAfterOneWithoutAReply(t *testing.T) {
 	}
 }
 
-// One action is not allowed, and the next one gets no reply. None is known to be allowed, so the
-// missing permission is no mere warning.
+// The first action is not allowed, and the next one gets no reply. No action is known to be
+// allowed, so the missing permission is more than a warning.
 func TestO3_CheckTableWarnsOnlyIfAnActionIsAllowed(t *testing.T) {
 	client, _ := inMemory()
 	client = dynamodb.New(client.Options(), func(o *dynamodb.Options) {

@@ -17,7 +17,7 @@ func TestO3_CheckTableFindsAnIndexThatRefusesRecords(t *testing.T) {
 		index   []types.KeySchemaElement
 		types   []types.AttributeDefinition
 		options func(*Options)
-		says    []string // empty: the index takes every record
+		says    []string // empty: every record fits the index
 	}{
 		{"another type", key("scope"), typed("scope", "N"), nil, []string{`index "mine"`, `key "scope" of type N`, "values of type S:"}},
 		{"sort key of another type", key("status", "started_at"), typed("status", "S", "started_at", "S"), nil, []string{`RANGE key "started_at" of type S`, "values of type N:"}},
@@ -61,7 +61,8 @@ func TestO3_CheckTableFindsAnIndexThatRefusesRecords(t *testing.T) {
 	}
 }
 
-// What CheckTable says of an index is what DynamoDB does.
+// CheckTable reports an index as a conflict exactly if DynamoDB refuses to write a record because
+// of it.
 func TestO3_CheckTableAgreesWithDynamoDBOnAnIndex(t *testing.T) {
 	for _, c := range []struct {
 		of      types.ScalarAttributeType
@@ -87,7 +88,7 @@ func TestO3_CheckTableAgreesWithDynamoDBOnAnIndex(t *testing.T) {
 	}
 }
 
-// The kinds of attributes, by which indexes are judged, are those that are written.
+// attribute.kinds, by which CheckTable judges an index, matches the values that are written.
 func TestTheKindOfAnAttributeIsThatOfItsValue(t *testing.T) {
 	it := fullItem()
 	it.Bound, it.Operations, it.Erasing = "downstream_key", []Operation{{}}, &parts{Checksum: []byte{}}
@@ -99,7 +100,7 @@ func TestTheKindOfAnAttributeIsThatOfItsValue(t *testing.T) {
 	}
 }
 
-// A call without an answer is the last that CheckTable makes.
+// After a call that gets no reply, CheckTable makes no further call.
 func TestO3_CheckTableEndsWithTheFirstCallThatGetsNoAnswer(t *testing.T) {
 	client, w := wireTo(described{})
 	w.next = unreachable{}

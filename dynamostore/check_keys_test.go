@@ -7,13 +7,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// under returns options with the given keys, of which the first encrypts.
+// under returns an option with the given keys. The first one encrypts.
 func under(keys ...Key) func(*Options) {
 	return func(o *Options) { o.Encryption = StaticKeys(keys...) }
 }
 
-// A table has an encrypted answer, or the encrypted step of an attempt that still runs, or
-// neither. CheckKeys finds out whether the keys that it is given decrypt it.
+// A table has an encrypted answer, or the encrypted step of a running attempt, or neither.
+// CheckKeys reports whether the given keys decrypt it.
 func TestO3_CheckKeysTriesAnswersAndSteps(t *testing.T) {
 	wrong := Key{ID: "k1", Secret: keyOf("other-9").Secret}
 	for name, fill := range map[string]func(*testing.T, *Store){

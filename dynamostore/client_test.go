@@ -19,7 +19,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// The store's own client keeps what the user gave theirs.
+// The store's own client keeps the options of the user's client.
 func TestNewKeepsTheClientsOptions(t *testing.T) {
 	var header, host string
 	client, _ := inMemory(func(r *http.Request, _ dynamodb.HTTPClient) (*http.Response, error) {
@@ -48,7 +48,7 @@ func TestAttemptsAreThoseOfTheOptions(t *testing.T) {
 	}
 }
 
-// The client's own attempts, which its retryer counts, are not the store's.
+// The number of attempts that the user's client allows does not matter: Options.Attempts does.
 func TestAttemptsAreNotTheClients(t *testing.T) {
 	for _, users := range []int{1, 7} {
 		client, w := inMemory()
@@ -59,8 +59,8 @@ func TestAttemptsAreNotTheClients(t *testing.T) {
 	}
 }
 
-// The endpoint rules run again as soon as anything that they depend on changes:
-// the account, for one, in account-based endpoints.
+// The endpoint rules run again as soon as a parameter changes, such as the account in account-based
+// endpoints.
 func TestEndpointsFollowTheAccount(t *testing.T) {
 	var hosts []string
 	seen := func(r *http.Request, _ dynamodb.HTTPClient) (*http.Response, error) {
@@ -107,7 +107,7 @@ func TestAUsersEndpointResolverIsAskedEachTime(t *testing.T) {
 
 type usersResolver struct {
 	asked    int
-	failures int // of the first calls
+	failures int // the number of first calls that fail
 }
 
 var errNoEndpoint = errors.New("no endpoint")
@@ -120,8 +120,8 @@ func (r *usersResolver) ResolveEndpoint(context.Context, dynamodb.EndpointParame
 	return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "users.test"}}, nil
 }
 
-// A client without the middleware that attempts and verdicts hang on can't be
-// judged (X8). Each call says what is missing, and nothing is sent.
+// If the user's client has removed a middleware that the store needs to judge attempts, every call
+// returns an error that names the middleware, and sends nothing.
 func TestX5_AClientWithoutTheSDKsMiddlewareIsNamed(t *testing.T) {
 	for _, missing := range []string{"Retry", "GetIdentity"} {
 		t.Run(missing, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestX5_AClientWithoutTheSDKsMiddlewareIsNamed(t *testing.T) {
 	}
 }
 
-// Credentials are to blame only for what failed while they were being had.
+// An error is a permission problem only if it occurred while the SDK was getting credentials.
 func TestX5_AUsersMiddlewareThatFailsIsNotAMatterOfPermission(t *testing.T) {
 	broken := errors.New("the user's middleware is broken")
 	for name, option := range map[string]func(*middleware.Stack) error{

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// What a package does before main is paid for by every cold start, in a
-// function that has a fraction of a processor. Allocations stand for the time:
-// they are the same on every machine. The SDK's own are not ours to count.
+// Every cold start pays for what a package does before main, and a small function has only a
+// fraction of a processor. The test counts allocations instead of time, because they are the same
+// on every machine. It does not count those of the SDK.
 func TestPackagesDoNothingBeforeMain(t *testing.T) {
-	const enough = 40 // allocations, for a map or two
+	const enough = 40 // allocations: enough for a map or two
 	program := filepath.Join(t.TempDir(), "coldstart")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./testdata/coldstart").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -28,9 +28,9 @@ var encodings = [...]string{encodingPlain, encodingGzip, encodingSealed, encodin
 // compress returns the answer in the form in which it is stored, before encryption: compressed,
 // if that saves a write unit, or as it is. The encoding is encodingGzip or encodingPlain.
 //
-// An answer of less than Options.CompressFrom bytes is not compressed. A larger answer is, if that
-// makes it at least 1 KB smaller: a write unit covers 1 KB, so the write then costs at least one
-// unit less, whatever the size of the rest of the item.
+// An answer of less than Options.CompressFrom bytes is not compressed. A larger answer is
+// compressed if that makes the item at least 1 KB smaller. A write unit covers 1 KB, so the write
+// then costs at least one unit less, whatever the size of the rest of the item.
 func (o *Options) compress(answer []byte) (stored []byte, encoding string) {
 	if len(answer) >= o.CompressFrom {
 		if c := compressed(answer); len(c)+encodedOverhead+bytesPerWrite <= len(answer) {

@@ -10,7 +10,7 @@ import (
 func TestConformance(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient)
-	t.Run("suite", func(t *testing.T) { // ends after its parallel steps, before the table goes
+	t.Run("suite", func(t *testing.T) { // returns after its parallel steps, before the table is deleted
 		storetest.Test(t, func(*testing.T) lambdaidem.Store { return s })
 	})
 }

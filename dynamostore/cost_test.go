@@ -5,22 +5,22 @@ import (
 	"testing"
 )
 
-// What a stored answer costs by AWS's rules and prices on demand (us-east-1,
-// 2026): the arithmetic behind the defaults of Options.
+// These functions compute the cost of a stored answer by AWS's rules and its on-demand prices
+// (us-east-1, 2026). The defaults of Options are based on them.
 const (
-	pricePerWrite = 0.625 // dollars, for a million units
+	pricePerWrite = 0.625 // dollars for a million write units
 	pricePerRead  = 0.125
 )
 
 func writeUnits(size int) int { return (size + bytesPerWrite - 1) / bytesPerWrite }
 func readUnits(size int) int  { return (size + 4*bytesPerWrite - 1) / (4 * bytesPerWrite) }
 
-// rest is what an item has beside the answer, at most: bytes.
+// rest is the maximum size of an item without its answer, in bytes.
 const rest = 900
 
-// inlineCost and partsCost are of a million completions of an answer, and of the
-// replays of them, in dollars; perReplay is how many replays there are for each.
-// The lock costs the same either way and is left out.
+// inlineCost and partsCost return the cost in dollars of a million completions of an answer and of
+// its replays. perReplay is the number of replays for each completion. Both leave out the lock,
+// which costs the same in both cases.
 func inlineCost(answer int, perReplay float64) float64 {
 	return pricePerWrite * float64(writeUnits(answer+rest)) * (1 + perReplay)
 }
@@ -34,8 +34,8 @@ func partsCost(answer int, perReplay float64) float64 {
 	return pricePerWrite*(float64(units)+perReplay*float64(writeUnits(rest))) + pricePerRead*perReplay*float64(reads)
 }
 
-// R3: the default of MaxInline is where parts begin to cost less at the stated
-// rate of replays, and the documented others are too.
+// From the sizes that the comment of Options.MaxInline states, within 2 KB, parts cost less than an
+// answer in the record. The default is just below the first of these sizes.
 func TestR3_TheDefaultThresholdIsWherePartsBeginToCostLess(t *testing.T) {
 	for _, c := range []struct {
 		perReplay  float64

@@ -7,8 +7,8 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// init makes the direct transport available. Only this file imports internal/direct: if
-// both are deleted, the store still works, but more slowly.
+// init makes the direct transport available. No other file imports internal/direct. If this
+// file and that package are deleted, the store still works, but more slowly.
 func init() {
 	directTransport = func(client *wire.Client, users *dynamodb.Client, forced bool) (transport, string) {
 		if lost := direct.Lost(users); lost != "" && !forced {

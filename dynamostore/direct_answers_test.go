@@ -19,10 +19,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Whatever comes back, both transports make the same of it. The test has the SDK's
-// transport as the measure, and rule X8 for both.
+// Both transports must return the same for every response. These tests compare the direct transport
+// with the SDK's, and check rule X8 for both.
 
-// verbs call each verb that goes over the wire, on a store of its own.
+// verbs maps a name to a call of each method that sends requests. Each call needs a store of its
+// own.
 var verbs = map[string]func(context.Context, *Store) (lambdaidem.Record, error){
 	"acquire": func(ctx context.Context, s *Store) (lambdaidem.Record, error) { return s.Acquire(ctx, claim) },
 	"takeover": func(ctx context.Context, s *Store) (lambdaidem.Record, error) {
@@ -56,7 +57,7 @@ var verbs = map[string]func(context.Context, *Store) (lambdaidem.Record, error){
 	},
 }
 
-// committing is a transaction with one write of a handler's.
+// committing returns a transaction with one write of a handler.
 func committing(s *Store) *transaction {
 	tx, _ := s.Begin(strings.NewReader(strings.Repeat("r", 64))).(*transaction)
 	tx.enlisted.PutValue("order", "orders", map[string]any{"id": "1", "paid": true})
@@ -64,18 +65,18 @@ func committing(s *Store) *transaction {
 	return tx
 }
 
-// outcome is all that is to be seen of a call.
+// outcome is everything that can be observed of a call.
 type outcome struct {
 	Record    lambdaidem.Record
 	Error     string
 	Store     lambdaidem.StoreError
 	Unsettled bool
-	Attempts  []time.Duration // when each was made, from the beginning
+	Attempts  []time.Duration // when each was made, since the beginning of the call
 	Took      time.Duration
-	Bodies    map[string]int // how many there were of each operation
+	Bodies    map[string]int // the number of different bodies that were sent, by operation
 }
 
-// call makes a call by the transport, over a wire on which the faults happen.
+// call makes a call through the given transport. The faults happen to its attempts, in order.
 func call(by Transport, verb func(context.Context, *Store) (lambdaidem.Record, error), faults []odd) outcome {
 	var o outcome
 	var began time.Time
@@ -111,7 +112,7 @@ func call(by Transport, verb func(context.Context, *Store) (lambdaidem.Record, e
 	}
 	if se, ok := errors.AsType[*lambdaidem.StoreError](err); ok {
 		o.Store = *se
-		o.Store.Err = nil // its text is in Error
+		o.Store.Err = nil // Error has its text
 	}
 	if rejected, ok := errors.AsType[*lambdaidem.Rejected](err); ok {
 		o.Unsettled = rejected.Unsettled
@@ -119,8 +120,8 @@ func call(by Transport, verb func(context.Context, *Store) (lambdaidem.Record, e
 	return o
 }
 
-// checkX8 fails the test if the call says that nothing was written when an attempt
-// may have.
+// checkX8 fails the test if the call reports that nothing was written although an attempt may have
+// written.
 func (o *outcome) checkX8(t *testing.T, what string, verb string, faults []odd) {
 	t.Helper()
 	if verb == "get" {
@@ -128,25 +129,24 @@ func (o *outcome) checkX8(t *testing.T, what string, verb string, faults []odd) 
 	}
 	open := false
 	for i := range o.Attempts {
-		if i < len(faults) { // after them there is no connection
+		if i < len(faults) { // after the last fault, attempts find no connection
 			open = (open || faults[i].wrote) && !faults[i].settles
 		}
 	}
-	if open && o.Store.NotApplied && verb != "complete in parts" { // whose parts are not the completion
+	if open && o.Store.NotApplied && verb != "complete in parts" { // with parts, a fault may have hit a part and not the completion
 		t.Errorf("%s: NotApplied, and an attempt may have written: %s", what, o.Error)
 	}
 }
 
-// X8, L4, R1: whatever comes back, the two transports return the same, after as many
-// attempts at the same times; and neither ever says that nothing was written when it
-// may have been.
+// Whatever DynamoDB responds, both transports return the same, after the same number of attempts at
+// the same times. Neither reports that nothing was written if something may have been.
 func TestX8_BothTransportsMakeTheSameOfWhateverComes(t *testing.T) {
 	all := odds()
 	named := func(name string) odd {
 		return all[slices.IndexFunc(all, func(o odd) bool { return o.name == name })]
 	}
 	throttled, lost, fine := named("ThrottlingException"), named("lost"), named("good")
-	// What may come second; the SDK makes the second attempt on either.
+	// The outcomes of a second attempt, which the SDK makes with both transports.
 	seconds := []odd{named("cut"), named("no connection"), named("hangs"), named("500 after the write"), named("its record is taken"), named("a write of its own is refused"),
 		named("refused by its own record"), named("refused by a completed record"), named("the caller ends, and it hangs"), named("the caller ends as it is throttled")}
 	for name, verb := range verbs {
@@ -177,17 +177,17 @@ func compare(t *testing.T, name string, verb func(context.Context, *Store) (lamb
 	sdks, ours := call(TransportSDK, verb, faults), call(TransportDirect, verb, faults)
 	sdks.checkX8(t, what+" (SDK)", name, faults)
 	ours.checkX8(t, what, name, faults)
-	// Here they differ on purpose. What the first attempt ended with is the SDK's to
-	// read, and the SDK reads nothing any more once the caller's time is over: the
-	// direct transport then says that, and that the attempt may have written.
+	// One difference is intended. After the first attempt, the direct transport leaves its outcome
+	// to the SDK. If the caller's context has ended by then, the SDK does not read the outcome. The
+	// direct transport then reports the end of the context, and that the attempt may have written.
 	if faults[0].cuts && sdks.Error != "" && ours.Error != "" {
 		if ours.Store.NotApplied && !sdks.Store.NotApplied {
 			t.Errorf("%s: NotApplied, and to the SDK it may have been:\n%s\n%s", what, sdks.Error, ours.Error)
 		}
 		sdks.Error, sdks.Store.Reason, sdks.Store.Throttle, sdks.Store.NotApplied = ours.Error, ours.Store.Reason, ours.Store.Throttle, ours.Store.NotApplied
 	}
-	// E1, and no less for a write without a transaction: attempts of a call are the same
-	// bytes, whoever made them.
+	// All attempts of a call must send the same bytes, whichever transport makes them. This also
+	// holds for writes without a transaction.
 	for operation, n := range ours.Bodies {
 		if n > 1 {
 			t.Errorf("%s: %d different %ss", what, n, operation)
@@ -198,8 +198,8 @@ func compare(t *testing.T, name string, verb func(context.Context, *Store) (lamb
 	}
 }
 
-// What the user has not checked is not checked: neither for the first attempt nor for
-// those that follow it.
+// If the user has disabled the verification of checksums, neither the first attempt nor a later one
+// verifies them.
 func TestAnswersAreCheckedUnlessTheUserSaysNo(t *testing.T) {
 	wrong := with(func(r *http.Response, text string) { r.Header.Set(fieldChecksum, crcOf(text+"x")) })
 	for _, c := range []struct {
@@ -219,14 +219,15 @@ func TestAnswersAreCheckedUnlessTheUserSaysNo(t *testing.T) {
 	}
 }
 
-// The only attempt there is has its error read by the SDK, and says whose time it was.
+// With a single attempt, both transports report the same error: the one that the SDK reads from the
+// response, or the timeout that ended the attempt.
 func TestX5_TheOnlyAttemptSaysWhyItFailed(t *testing.T) {
 	for _, f := range odds() {
 		said := map[string]string{}
 		both(t, func(t *testing.T, by func(*Options)) {
 			synctest.Test(t, func(t *testing.T) {
 				if f.cuts {
-					return // without a caller that ends
+					return // this test has no context that the fault could end
 				}
 				client, w := inMemory(f.fault)
 				s := New(client, "test", by, func(o *Options) { o.Attempts = 1 })

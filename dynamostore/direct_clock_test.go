@@ -16,7 +16,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// both runs the test on each transport.
+// both runs the test with each transport.
 func both(t *testing.T, test func(t *testing.T, by func(*Options))) {
 	t.Helper()
 	for _, by := range []Transport{TransportDirect, TransportSDK} {
@@ -24,8 +24,8 @@ func both(t *testing.T, test func(t *testing.T, by func(*Options))) {
 	}
 }
 
-// theirClock is DynamoDB as it treats requests that are dated wrongly, its own clock
-// ahead of ours.
+// theirClock is a DynamoDB that refuses requests with a wrong date. Its clock is ahead of the local
+// clock.
 type theirClock struct {
 	ahead    time.Duration
 	requests int
@@ -50,8 +50,9 @@ func (c *theirClock) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// A clock that is off is corrected by the first answer, and healed when it is right
-// again. The next call is right at once.
+// After the first response, a wrong local clock is corrected. When the local clock is set right,
+// the correction is removed after one refused request. In both cases, the next call succeeds at its
+// first attempt.
 func TestX5_AWrongClockIsCorrected(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour, 6 * time.Minute} {
 		both(t, func(t *testing.T, by func(*Options)) {
@@ -68,7 +69,7 @@ func TestX5_AWrongClockIsCorrected(t *testing.T) {
 					}
 					time.Sleep(time.Minute)
 				}
-				theirs.ahead, theirs.requests, theirs.refused = 0, 0, 0 // somebody set our clock
+				theirs.ahead, theirs.requests, theirs.refused = 0, 0, 0 // the local clock is right again
 				for i, want := range []theirClock{{requests: 2, refused: 1}, {requests: 3, refused: 1}} {
 					if _, err := s.Acquire(t.Context(), claim); err != nil {
 						t.Fatalf("healed, call %d: %v", i+1, err)
@@ -82,8 +83,8 @@ func TestX5_AWrongClockIsCorrected(t *testing.T) {
 	}
 }
 
-// Who wants no correction gets none, and what comes out of a cache, or has no date,
-// tells no time.
+// The clock is not corrected if an option forbids it, or if the response comes from a cache or has
+// no valid date.
 func TestX5_AClockIsLeftAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		option func(*dynamodb.Options)
@@ -122,8 +123,7 @@ func TestX5_AClockIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Credentials are asked for at each attempt: those that expire in mid-call are
-// followed by fresh ones.
+// Each attempt gets the credentials again, so credentials that expire during a call are replaced.
 func TestX5_CredentialsMayChangeInMidCall(t *testing.T) {
 	both(t, func(t *testing.T, by func(*Options)) {
 		asked := 0
@@ -150,19 +150,18 @@ func TestX5_CredentialsMayChangeInMidCall(t *testing.T) {
 	})
 }
 
-// X8: credentials that can't be had sent nothing; what was sent before them counts.
+// An attempt that gets no credentials sends nothing. Earlier attempts of the call still count.
 //
-// What the first attempt ended with the direct transport hands to the SDK, which
-// asks for credentials before it reads it. If there are none any more just then, the
-// first attempt's fate is not read, and counts as unknown: the direct transport is
-// the more cautious one.
+// The direct transport hands the outcome of the first attempt to the SDK, and the SDK gets
+// credentials before it reads this outcome. If it gets none, the outcome is never read, and the
+// attempt counts as unknown. The direct transport is then more cautious than the SDK's.
 func TestX8_CredentialsThatCantBeHad(t *testing.T) {
 	missing := errors.New("no credentials here")
 	const unknown, sure = false, true
 	for _, c := range []struct {
 		name  string
 		by    Transport
-		had   int // how many times there are credentials
+		had   int // the number of times that credentials are available
 		fault fault
 		says  bool
 		trips int
@@ -198,8 +197,8 @@ func TestX8_CredentialsThatCantBeHad(t *testing.T) {
 	}
 }
 
-// Credentials that don't come cost each attempt its time, and send nothing. The
-// direct transport waits for them once more before the SDK's attempts begin.
+// If credentials don't arrive, each attempt waits for its whole timeout and sends nothing. The
+// direct transport waits once more, before the SDK's attempts begin.
 func TestX8_CredentialsThatDontCome(t *testing.T) {
 	both(t, func(t *testing.T, by func(*Options)) {
 		synctest.Test(t, func(t *testing.T) {
@@ -224,8 +223,8 @@ func TestX8_CredentialsThatDontCome(t *testing.T) {
 	})
 }
 
-// An account that is required, and that the credentials don't name, is the SDK's to
-// ask for.
+// If an account is required but the credentials don't name one, both transports return the SDK's
+// error.
 func TestX5_ARequiredAccountIsAskedFor(t *testing.T) {
 	said := map[Transport]string{}
 	both(t, func(t *testing.T, by func(*Options)) {

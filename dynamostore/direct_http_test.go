@@ -20,8 +20,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// X8 over real connections: what a server does to them is judged alike, and the
-// request reaches it as often.
+// Real connections fail in several ways. Both transports judge them alike, and the server gets the
+// same number of requests.
 func TestX8_BothTransportsJudgeRealConnectionsAlike(t *testing.T) {
 	cutOff := func(w http.ResponseWriter) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -29,7 +29,7 @@ func TestX8_BothTransportsJudgeRealConnectionsAlike(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		_ = conn.Close() // it is what the test is about
+		_ = conn.Close() // cutting the connection off is what the test is about
 	}
 	for _, c := range []struct {
 		name       string
@@ -100,7 +100,8 @@ func TestX8_BothTransportsJudgeRealConnectionsAlike(t *testing.T) {
 	}
 }
 
-// withoutPorts takes the digits out of an error, which are of a test's own server.
+// withoutPorts removes the digits from an error text, because the port of a test's server differs
+// each time.
 func withoutPorts(text string) string {
 	return strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' {
@@ -110,13 +111,13 @@ func withoutPorts(text string) string {
 	}, text)
 }
 
-// X8: an answer that comes before net/http is done with the request is read like any
-// other. (The SDK closes the request's body once the answer's header is there; of the
-// body that it makes, net/http takes that for a failure, and closes the connection in
-// the middle of the answer: aws-sdk-go-v2, issue 2737.)
+// A response may arrive before net/http has finished sending the request. It must be read like any
+// other response. (The SDK closes the request's body once it has the header of the response. With
+// the SDK's own body, net/http takes that for a failure and closes the connection in the middle of
+// the response: aws-sdk-go-v2, issue 2737.)
 func TestX8_AnAnswerSoonerThanTheEndOfTheRequestIsRead(t *testing.T) {
 	for name, c := range map[string]struct {
-		unwritten bool // the body, when the answer comes; else net/http doesn't know yet that this was all of it
+		unwritten bool // whether the body is still unwritten when the response arrives; otherwise it is written, but net/http has not yet noticed its end
 		ask       func(context.Context, *Store) error
 	}{
 		"at its end": {false, func(ctx context.Context, s *Store) error {
@@ -139,7 +140,7 @@ func TestX8_AnAnswerSoonerThanTheEndOfTheRequestIsRead(t *testing.T) {
 				read := make(chan int64, 1)
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					text := goodBody(r)
-					_ = http.NewResponseController(w).EnableFullDuplex() // the answer may begin before the request has ended
+					_ = http.NewResponseController(w).EnableFullDuplex() // allows the response to begin before the request has ended
 					_, _ = io.WriteString(w, text[:1])
 					_ = http.NewResponseController(w).Flush()
 					<-users.rest
@@ -166,9 +167,9 @@ func TestX8_AnAnswerSoonerThanTheEndOfTheRequestIsRead(t *testing.T) {
 	}
 }
 
-// soon is an HTTP client over one connection. A request's body counts as written, or,
-// with unwritten, is written, once the answer's body is asked for, which goes on when
-// net/http is done with the request.
+// soon is an HTTP client with one connection. It delays the end of the request: the body counts as
+// written, or with unwritten is written, only once somebody reads the response's body. That read
+// continues when net/http has finished the request, or has closed the connection.
 type soon struct {
 	http.Client
 	unwritten             bool
@@ -203,11 +204,11 @@ type soonConn struct {
 }
 
 func (c *soonConn) Write(p []byte) (int, error) {
-	if c.of.unwritten && !bytes.HasPrefix(p, []byte("POST ")) { // all but the header, and what of the body goes with it
+	if c.of.unwritten && !bytes.HasPrefix(p, []byte("POST ")) { // delay everything but the header and the part of the body that is sent with it
 		<-c.of.written
 	}
 	n, err := c.Conn.Write(p)
-	if bytes.HasSuffix(p, []byte("}")) { // the body's end
+	if bytes.HasSuffix(p, []byte("}")) { // the end of the body
 		<-c.of.written
 	}
 	return n, err

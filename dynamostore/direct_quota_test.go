@@ -13,12 +13,12 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// The retry quota is the SDK's (AWS SDKs and Tools Reference Guide, "Retry
-// behavior"): each retry takes from it, a retry that succeeds gives back what it
-// took, and each success at the first attempt pays in.
+// The retry quota is the SDK's (AWS SDKs and Tools Reference Guide, "Retry behavior"). Each retry
+// takes tokens from it. A retry that succeeds returns the tokens that it took, and a success at the
+// first attempt adds a token.
 
-// drained returns a store whose quota is used up, and how many calls that took. A
-// call by it is one attempt.
+// drained uses up the quota of a store, and returns the number of calls that this took. After that,
+// each call makes only one attempt.
 func drained(t *testing.T, s *Store, w *faultyWire) int {
 	t.Helper()
 	for calls := 1; calls < 10*int(retry.DefaultRetryRateTokens); calls++ {
@@ -35,15 +35,15 @@ func drained(t *testing.T, s *Store, w *faultyWire) int {
 	return 0
 }
 
-// throttledFor is a store whose wire throttles, but for what the test puts in.
+// throttledFor returns a store whose requests are throttled, except those for which the test sets
+// another fault.
 func throttledFor(by func(*Options)) (*Store, *faultyWire) {
 	client, w := inMemory()
 	w.next = doFunc(func(*http.Request) (*http.Response, error) { return throttle(nil, nil) })
 	return New(client, "test", quick, by), w
 }
 
-// A drained quota ends retries after as many calls by one transport as by the other,
-// and says so in the same words.
+// With both transports, retries end after the same number of calls, with the same error text.
 func TestADrainedQuotaEndsRetriesAlike(t *testing.T) {
 	calls, words := map[string]int{}, map[string]string{}
 	both(t, func(t *testing.T, by func(*Options)) {
@@ -62,8 +62,8 @@ func TestADrainedQuotaEndsRetriesAlike(t *testing.T) {
 	}
 }
 
-// Success at the first attempt pays in; a refusal by the condition, another error and
-// a success that a retry brought don't. Both transports keep the same account.
+// A success at the first attempt adds to the quota. A failed condition, another error, and a
+// success at a retry don't. Both transports count in the same way.
 func TestWhatPaysIntoTheQuota(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -83,7 +83,7 @@ func TestWhatPaysIntoTheQuota(t *testing.T) {
 			both(t, func(t *testing.T, by func(*Options)) {
 				s, w := throttledFor(by)
 				drained(t, s, w)
-				for i := range int(retry.DefaultRetryCost / retry.DefaultNoRetryIncrement) { // so many successes are one retry
+				for i := range int(retry.DefaultRetryCost / retry.DefaultNoRetryIncrement) { // this many successes pay for one retry
 					before := w.trips()
 					if _, _ = s.Acquire(t.Context(), claim); w.trips() != before+1 {
 						t.Fatalf("after %d: %d attempts; want 1", i, w.trips()-before)

@@ -27,21 +27,21 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// sent is a request as it left.
+// sent is a request as it was sent.
 type sent struct {
 	method, url, host string
 	header            http.Header
 	length            int64
 	body              string
-	bySDK             bool // the SDK's middleware made it
+	bySDK             bool // whether the SDK's middleware made it
 }
 
-// recorder is an HTTP client that keeps what is sent, and answers. It has the
-// answers' parts.
+// recorder is an HTTP client that records the requests and responds to them. It returns the parts
+// of answers that were put.
 type recorder struct {
 	mu   sync.Mutex
 	sent []sent
-	kept map[string]json.RawMessage // what a PutItem put, by its id
+	kept map[string]json.RawMessage // the items of the PutItems, by their ids
 }
 
 func (c *recorder) Do(r *http.Request) (*http.Response, error) {
@@ -61,7 +61,7 @@ func (c *recorder) Do(r *http.Request) (*http.Response, error) {
 	}
 	if of.Item != nil {
 		var it map[string]struct{ S string }
-		_ = json.Unmarshal(of.Item, &it) // what isn't a text is of no interest
+		_ = json.Unmarshal(of.Item, &it) // members that are not strings don't matter
 		c.kept[it[attrID].S] = of.Item
 	}
 	if item, ok := c.kept[of.Key[attrID].S]; ok && strings.HasSuffix(r.Header.Get("X-Amz-Target"), opGetItem) {
@@ -70,8 +70,8 @@ func (c *recorder) Do(r *http.Request) (*http.Response, error) {
 	return good(r, nil)
 }
 
-// take returns what was sent since it was last asked, in an order of its own: parts
-// go out at once.
+// take returns the requests since the last call of take. It sorts them, because parts are sent
+// concurrently.
 func (c *recorder) take(tb rapid.TB) []sent {
 	tb.Helper()
 	c.mu.Lock()
@@ -84,7 +84,7 @@ func (c *recorder) take(tb rapid.TB) []sent {
 	return all
 }
 
-// canonical is a JSON text in one of its forms.
+// canonical returns a JSON text in a canonical form.
 func canonical(tb rapid.TB, text string) string {
 	tb.Helper()
 	var v any
@@ -98,7 +98,7 @@ func canonical(tb rapid.TB, text string) string {
 	return string(again)
 }
 
-// madeBySDK tells whether the SDK's client is calling.
+// madeBySDK reports whether the SDK's client makes the current request.
 func madeBySDK() bool {
 	var callers [64]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
@@ -113,7 +113,8 @@ func madeBySDK() bool {
 	}
 }
 
-// settings are the clients whose requests must be the same by both transports.
+// settings returns clients with different options. Both transports must send the same requests for
+// each of them.
 func settings() map[string]func(*dynamodb.Options) {
 	account := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET", SessionToken: "SESSION", AccountID: "111122223333"}, nil
@@ -175,8 +176,7 @@ func recording(option func(*dynamodb.Options), table string, by Transport, optFn
 	return New(client, table, append(optFns, func(o *Options) { o.Transport = by })...), c
 }
 
-// E1: one call by one transport is the same requests as by the other, to the last
-// header field; and each is signed.
+// Both transports send the same requests for a call, including every header field, and sign them.
 func TestE1_BothTransportsSendTheSame(t *testing.T) {
 	for name, option := range settings() {
 		for _, table := range []string{"records", "arn:aws:dynamodb:eu-west-1:444455556666:table/records"} {
@@ -192,7 +192,7 @@ func TestE1_BothTransportsSendTheSame(t *testing.T) {
 							t.Fatalf("%s: %v", verb, err)
 						}
 					}
-					// A transaction on a table that is given by its ARN is the SDK's.
+					// The SDK sends a transaction whose table is given by its ARN.
 					bySDK := verb == "transaction" && table != "records"
 					sameRequests(t, verb, sdks.take(t), direct.take(t), bySDK)
 				}
@@ -201,7 +201,8 @@ func TestE1_BothTransportsSendTheSame(t *testing.T) {
 	}
 }
 
-// So it is in Lambda, with and without a trace.
+// Both transports send the same trace header: in Lambda with and without a trace, and outside
+// Lambda.
 func TestE1_BothTransportsSendTheTrace(t *testing.T) {
 	for _, c := range []struct{ function, trace, want string }{
 		{"payments", "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1;Lineage=a87bd80c:0,68fd508a:5", "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1;Lineage=a87bd80c:0,68fd508a:5"},
@@ -216,7 +217,7 @@ func TestE1_BothTransportsSendTheTrace(t *testing.T) {
 			second := "Root=2"
 			if c.function == "not in Lambda" {
 				second = ""
-				if err := os.Unsetenv("AWS_LAMBDA_FUNCTION_NAME"); err != nil { // Setenv puts it back
+				if err := os.Unsetenv("AWS_LAMBDA_FUNCTION_NAME"); err != nil { // t.Setenv restores the variable later
 					t.Fatal(err)
 				}
 			}
@@ -225,7 +226,7 @@ func TestE1_BothTransportsSendTheTrace(t *testing.T) {
 			if which, why := ours.Transport(); which != TransportDirect {
 				t.Fatal(why)
 			}
-			for _, next := range []string{c.trace, "Root=2", c.trace, ""} { // Lambda sets it for each invocation
+			for _, next := range []string{c.trace, "Root=2", c.trace, ""} { // Lambda sets the variable for each invocation
 				t.Setenv("_X_AMZN_TRACE_ID", next)
 				for _, s := range []*Store{sdk, ours} {
 					if _, err := s.Acquire(t.Context(), claim); err != nil {
@@ -238,7 +239,7 @@ func TestE1_BothTransportsSendTheTrace(t *testing.T) {
 				}
 				sameRequests(t, "acquire", sdks.take(t), requests, false)
 			}
-			if err := os.Unsetenv("_X_AMZN_TRACE_ID"); err != nil { // that of the rehearsal is not everybody's
+			if err := os.Unsetenv("_X_AMZN_TRACE_ID"); err != nil { // the trace of the rehearsal must not be sent with later requests
 				t.Fatal(err)
 			}
 			for _, s := range []*Store{sdk, ours} {
@@ -274,8 +275,8 @@ func TestE1_BothTransportsFollowTheAccount(t *testing.T) {
 	}
 }
 
-// sameRequests fails the test unless the requests are the same, but for what is
-// another each time, and the direct ones are signed as the SDK would have signed.
+// sameRequests fails the test unless both lists have the same requests, except for values that
+// differ each time. The direct requests must have the signature that the SDK would have made.
 func sameRequests(tb rapid.TB, what string, sdks, ours []sent, bySDK bool) {
 	tb.Helper()
 	if len(sdks) != len(ours) || len(ours) == 0 {
@@ -308,8 +309,8 @@ func sameRequests(tb rapid.TB, what string, sdks, ours []sent, bySDK bool) {
 	}
 }
 
-// signed is the signature of the SDK's request with the date, the invocation and
-// the bytes of ours, made anew.
+// signed returns the signature that the SDK's signer makes for the SDK's request with the date, the
+// invocation id and the body of ours.
 func signed(tb rapid.TB, sdks, ours *sent) string {
 	tb.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), sdks.method, sdks.url, strings.NewReader(ours.body))
@@ -324,7 +325,7 @@ func signed(tb rapid.TB, sdks, ours *sent) string {
 		tb.Fatal(err)
 	}
 	_, scope, _ := strings.Cut(sdks.header.Get(fieldSignature), "Credential=")
-	parts := strings.Split(scope, "/") // key, day, Region, service
+	parts := strings.Split(scope, "/") // key id, day, Region, service
 	sum := sha256.Sum256([]byte(ours.body))
 	creds := aws.Credentials{AccessKeyID: parts[0], SecretAccessKey: "SECRET", SessionToken: sdks.header.Get(fieldToken)}
 	if err := v4.NewSigner().SignHTTP(context.Background(), creds, r, hex.EncodeToString(sum[:]), parts[3], parts[2], at); err != nil {
@@ -333,7 +334,7 @@ func signed(tb rapid.TB, sdks, ours *sent) string {
 	return r.Header.Get(fieldSignature)
 }
 
-// wireCalls is each kind of request that a store makes.
+// wireCalls returns a call for each kind of request that a store sends.
 func wireCalls() map[string]func(context.Context, *Store) error {
 	completing := func(r lambdaidem.Result, option func(*Options)) func(context.Context, *Store) error {
 		return func(ctx context.Context, s *Store) error {
@@ -380,7 +381,7 @@ func wireCalls() map[string]func(context.Context, *Store) error {
 	return calls
 }
 
-// enlistEveryKind enlists each kind of write, with each member that it may have.
+// enlistEveryKind enlists a write of each kind, with every member that it can have.
 func enlistEveryKind(tx *Tx) {
 	every := map[string]types.AttributeValue{
 		"id": str("order#1"), "n": number(-1), "b": &types.AttributeValueMemberB{Value: []byte{0, 0xff}}, "t": &types.AttributeValueMemberBOOL{Value: true},
@@ -397,7 +398,7 @@ func enlistEveryKind(tx *Tx) {
 	tx.CheckValue("check with values", "customers", map[string]any{"id": "8"}, "#s = :s", Args{"#s": "state", ":s": "good"})
 }
 
-// R1, E1: whatever a record is made of, both transports write it as the same.
+// Both transports write any record in the same way.
 func TestE1_BothTransportsWriteTheSameForAnyRecord(t *testing.T) {
 	none := func(*dynamodb.Options) {}
 	sdk, sdks := recording(none, "records", TransportSDK, renamed)
@@ -422,7 +423,7 @@ func TestE1_BothTransportsWriteTheSameForAnyRecord(t *testing.T) {
 		steps := lambdaidem.Steps(rapid.MapOfN(rapid.StringN(1, 20, 40), rapid.SliceOf(rapid.Byte()), 0, 3).Draw(t, "steps"))
 		l := lambdaidem.Lease{ID: c.ID, Token: c.Token, Expires: moment(t, "released until"), LastFailure: anyText.Draw(t, "last failure")}
 		for _, s := range []*Store{sdk, ours} {
-			_, _ = s.Acquire(t.Context(), c) // the answer is another's record
+			_, _ = s.Acquire(t.Context(), c) // the response is the record of another attempt
 			_, _ = s.Complete(t.Context(), l, r)
 			_, _ = s.Release(t.Context(), l, c.Now)
 			_, _ = s.SaveSteps(t.Context(), l, steps, c.Now)
@@ -430,7 +431,7 @@ func TestE1_BothTransportsWriteTheSameForAnyRecord(t *testing.T) {
 			_, _ = committing(s).Commit(t.Context(), &lambdaidem.Completion{Lease: l, Result: r, Claim: &c})
 		}
 		a, b := sdks.take(t), direct.take(t)
-		var first []sent // what follows an answer that isn't understood is the SDK's
+		var first []sent // after a response that the direct transport can't read, the SDK continues
 		for _, r := range b {
 			if !r.bySDK {
 				first = append(first, r)
@@ -443,8 +444,8 @@ func TestE1_BothTransportsWriteTheSameForAnyRecord(t *testing.T) {
 	})
 }
 
-// L6: an update sets what the item has, and removes what it has not, of all that it is
-// about. Both transports send the same expression.
+// An update sets each of its attributes that the item has, and removes the others. Both transports
+// send the same expression.
 func TestL6_AnUpdateRemovesWhatTheItemHasNot(t *testing.T) {
 	client, _ := inMemory()
 	s := New(client, "test")
@@ -453,7 +454,7 @@ func TestL6_AnUpdateRemovesWhatTheItemHasNot(t *testing.T) {
 		set, removed, _ := strings.Cut(s.layout.expression(w.sets, claimed(claim), values), " REMOVE ")
 		for i := range itemAttributes {
 			a := &itemAttributes[i]
-			if s.layout[i].name == "" { // an attribute that is opt-in
+			if s.layout[i].name == "" { // an optional attribute that this table does not use
 				continue
 			}
 			about, here := a.setBy&w.sets != 0, a.field(claimed(claim)).present()

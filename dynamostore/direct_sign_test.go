@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What a signer does beside signing, it does for each request: it signs those itself.
+// A signer that does more than sign must be called for each request.
 func TestE1_ASignerThatDoesMoreIsAsked(t *testing.T) {
 	count := 0
 	token := withToken("TOKEN")
@@ -63,7 +63,7 @@ func TestE1_ASignerThatDoesMoreIsAsked(t *testing.T) {
 	}
 }
 
-// signerFunc signs as the SDK does, and says so.
+// signerFunc calls the function, and then signs as the SDK does.
 type signerFunc func(*http.Request)
 
 func (f signerFunc) SignHTTP(ctx context.Context, creds aws.Credentials, r *http.Request, hash, service, region string, at time.Time, optFns ...func(*v4.SignerOptions)) error {
@@ -71,8 +71,8 @@ func (f signerFunc) SignHTTP(ctx context.Context, creds aws.Credentials, r *http
 	return v4.NewSigner().SignHTTP(ctx, creds, r, hash, service, region, at, optFns...)
 }
 
-// Requests that are made at once share nothing: each has the signature of its own
-// bytes, by the credentials of its own moment.
+// Concurrent requests share no state: each is signed for its own bytes, with the credentials that
+// it got.
 func TestE1_RequestsAtOnceAreSignedEachByItself(t *testing.T) {
 	var turn sync.Mutex
 	n := 0
@@ -109,8 +109,8 @@ func TestE1_RequestsAtOnceAreSignedEachByItself(t *testing.T) {
 	}
 }
 
-// What the rehearsal met is not what every request meets: a resolver may find another
-// endpoint for each. All are signed as the SDK signs them.
+// Later requests may differ from the rehearsal: a resolver may return a different endpoint for
+// each. All are signed as the SDK signs them.
 func TestE1_EachEndpointIsSignedFor(t *testing.T) {
 	elsewhere := func() smithy.Properties {
 		var option smithyauth.Option
@@ -161,7 +161,8 @@ func (s *steered) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) 
 	return s.to, nil
 }
 
-// A transport that was forced signs as the client's signer does, whatever that is.
+// With TransportDirect, requests are signed as the client's signer does it, whatever that signer
+// is.
 func TestE1_AForcedTransportSignsAsItsClientDoes(t *testing.T) {
 	for name, option := range map[string]func(*dynamodb.Options){
 		"nothing": func(o *dynamodb.Options) { o.HTTPSignerV4 = setting{"X-Users-Own", "a"} },
@@ -202,10 +203,10 @@ func TestE1_AForcedTransportSignsAsItsClientDoes(t *testing.T) {
 	}
 }
 
-// algorithm is what the SDK's signer signs by.
+// algorithm is the name of the SDK's signature algorithm.
 const algorithm = "AWS4-HMAC-SHA256"
 
-// setting is a signer that dates a request and sets a header field.
+// setting is a signer that sets the date of a request and one header field.
 type setting struct{ name, value string }
 
 func (s setting) SignHTTP(_ context.Context, _ aws.Credentials, r *http.Request, _, _, _ string, _ time.Time, _ ...func(*v4.SignerOptions)) error {
@@ -214,7 +215,8 @@ func (s setting) SignHTTP(_ context.Context, _ aws.Credentials, r *http.Request,
 	return nil
 }
 
-// sending has every request send a header field under that very name.
+// sending returns an option that adds a header field to every request, with exactly the given
+// spelling.
 func sending(name, value string) func(*dynamodb.Options) {
 	return func(o *dynamodb.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
@@ -226,9 +228,9 @@ func sending(name, value string) func(*dynamodb.Options) {
 	}
 }
 
-// A rehearsal that panics has shown nothing: the SDK serves from then on.
+// If the rehearsal panics, the SDK's client makes all tries from then on.
 func TestE1_ARehearsalThatPanicsIsNone(t *testing.T) {
-	resolver := &steered{} // which panics
+	resolver := &steered{} // panics when it is called
 	s, sent := recording(func(o *dynamodb.Options) { o.EndpointResolverV2 = resolver }, "records", TransportDirect)
 	func() {
 		defer func() {

@@ -10,7 +10,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Transfer is what is asked for.
+// Transfer is the request.
 type Transfer struct {
 	ID, From, To string
 	Amount       int
@@ -30,8 +30,8 @@ func transfer(ctx context.Context, in Transfer) (Receipt, error) {
 	return Receipt{ID: lambdaidem.RecordID(ctx)}, nil
 }
 
-// A handler whose writes and answer are one transaction: whatever happens, money
-// is moved once for each transfer.
+// The handler's writes and its answer are one transaction: money is moved exactly once for each
+// transfer.
 func ExampleEnlist() {
 	store := dynamostore.New(dynamodb.New(dynamodb.Options{Region: "eu-west-1"}), "idempotency")
 	guard := lambdaidem.New(store)
@@ -39,13 +39,13 @@ func ExampleEnlist() {
 	lambda.Start(lambdaidem.Handler(guard, "transfer", key, transfer))
 }
 
-// bank is another service, which takes idempotency keys.
+// bank is another service that accepts idempotency keys.
 type bank interface {
 	Notify(ctx context.Context, key string, in Transfer) (Receipt, error)
 }
 
-// notify tells the bank, once for each record; the bank's own memory of its key
-// covers an attempt that dies before the result is stored.
+// notify notifies the bank once for each record. If an attempt dies before the result is stored,
+// the bank recognizes the key of the next attempt.
 func notify(ctx context.Context, bank bank, in Transfer) (Receipt, error) {
 	receipt, err := lambdaidem.Step(ctx, "notify", func(ctx context.Context) (Receipt, error) {
 		return bank.Notify(ctx, lambdaidem.DownstreamKey(ctx, "notify"), in)
@@ -53,5 +53,5 @@ func notify(ctx context.Context, bank bank, in Transfer) (Receipt, error) {
 	return receipt, err
 }
 
-// An outside call as a step: see docs/effects.md.
+// This handler calls another service in a step; see docs/effects.md.
 func ExampleEnlist_step() { _ = notify }

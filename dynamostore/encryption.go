@@ -75,9 +75,9 @@ type Encryption struct {
 	// never replayed: the replay fails with lambdaidem.ErrAnswerUnavailable. A record with
 	// unencrypted steps is refused with lambdaidem.ErrRecordForeign.
 	//
-	// Before you set this option to true, wait until all unencrypted records have expired.
-	// That is one TTL after the last process has begun to encrypt. Records that wait for an
-	// operator (policy Hold) take longer: they don't expire while they wait. Default: false.
+	// Before you set this option to true, wait until all unencrypted records have expired:
+	// one TTL after the last process has begun to encrypt. Records that wait for an operator
+	// (policy Hold) take longer, because they don't expire while they wait. Default: false.
 	Only bool
 }
 
@@ -238,7 +238,7 @@ func (k Key) salt(associatedData, text []byte) []byte {
 	return h.Sum(nil)[:saltBytes]
 }
 
-// sealed has the fields of an encrypted text, which the method Key.seal has encoded.
+// sealed is an encrypted text, split into the fields that Key.seal encodes.
 type sealed struct {
 	keyID, token string
 	header       []byte // everything before the ciphertext, including the salt

@@ -21,12 +21,12 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/storetest"
 )
 
-// keyOf is a key of that id; another id is another secret.
+// keyOf returns a key with the given id. The secret depends on the last character of the id.
 func keyOf(id string) Key {
 	return Key{ID: id, Secret: bytes.Repeat([]byte{id[len(id)-1]}, 32)}
 }
 
-// encrypted has the store encrypt with the first key, and know the others.
+// encrypted returns an option with the keys of the given ids. The first one encrypts.
 func encrypted(ids ...string) func(*Options) {
 	return func(o *Options) {
 		var keys []Key
@@ -37,7 +37,7 @@ func encrypted(ids ...string) func(*Options) {
 	}
 }
 
-// S1: an encrypting store is a store in all that is asked of one.
+// A store that encrypts passes the conformance suite.
 func TestS1_ConformanceOfAnEncryptingStore(t *testing.T) {
 	for name, option := range map[string]func(*Options){
 		"inline":   func(*Options) {},
@@ -54,10 +54,10 @@ func TestS1_ConformanceOfAnEncryptingStore(t *testing.T) {
 	}
 }
 
-// secret is in every text that is stored in these tests.
+// secret is part of every text that these tests store.
 const secret = "4929-1234-5678-9012"
 
-// kept is one way in which a record keeps a text.
+// kept is one way in which a record stores a text.
 type kept struct {
 	name   string
 	option func(*Options)
@@ -83,8 +83,7 @@ func keptTexts() []kept {
 	}
 }
 
-// S1, R3: whatever is kept of an answer comes back whole, in another process, and
-// nobody reads it in the table.
+// Another process gets every stored text back unchanged, and nobody can read it in the table.
 func TestS1_NothingOfAnAnswerCanBeReadInTheTable(t *testing.T) {
 	client, table := freshTable(t)
 	for i, c := range keptTexts() {
@@ -110,7 +109,7 @@ func TestS1_NothingOfAnAnswerCanBeReadInTheTable(t *testing.T) {
 	wantUnreadable(t, client, table)
 }
 
-// wantUnreadable fails the test if the table's items have the secret.
+// wantUnreadable fails the test if an item of the table contains the secret.
 func wantUnreadable(t *testing.T, client *dynamodb.Client, table string) {
 	t.Helper()
 	for _, it := range scanAll(t, client, table) {
@@ -154,7 +153,7 @@ func TestE5_ACompletedRecordHasNoSteps(t *testing.T) {
 	}
 }
 
-// S1, E5: steps too; a takeover by another process gets them, and Inspect has them.
+// Steps are encrypted too. A takeover by another process gets their results, and so does Inspect.
 func TestS1_StepsAreEncrypted(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient, encrypted("k1"))
@@ -174,7 +173,7 @@ func TestS1_StepsAreEncrypted(t *testing.T) {
 	}
 	wantSteps("saved", rec.Steps)
 	wantUnreadable(t, client, table)
-	if rec, err = s.SaveSteps(t.Context(), lease, steps, now); err != nil { // L4: by another seal
+	if rec, err = s.SaveSteps(t.Context(), lease, steps, now); err != nil { // saved again, with another ciphertext
 		t.Errorf("saved again: %v", err)
 	}
 	wantSteps("saved again", rec.Steps)
@@ -217,7 +216,7 @@ func TestS1_StepsAreEncrypted(t *testing.T) {
 	}
 }
 
-// moved is an attribute of one item put into another.
+// moved copies attributes from one item to another.
 func moved(t *testing.T, client *dynamodb.Client, table, from, to string, names ...string) {
 	t.Helper()
 	a, b := itemOf(t, client, table, from), itemOf(t, client, table, to)
@@ -229,8 +228,8 @@ func moved(t *testing.T, client *dynamodb.Client, table, from, to string, names 
 	putItem(t, client, table, b)
 }
 
-// S1: a text that stands where it was not written is refused as damaged: in another
-// record, under another token, as something else, or changed in any of its bits.
+// A sealed text is refused as damaged in any other place: in another record, under another token,
+// for another purpose, or with any bit changed.
 func TestS1_ATextIsOfItsPlaceAlone(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient, encrypted("k1"))
@@ -254,7 +253,7 @@ func TestS1_ATextIsOfItsPlaceAlone(t *testing.T) {
 			t.Errorf("it is read: %v", err)
 		}
 	}
-	// resum makes the checksum fit, as who writes to the table can.
+	// resum corrects the checksum, as somebody who can write to the table could do.
 	resum := func(t *testing.T, id string) {
 		t.Helper()
 		it := itemOf(t, client, table, id)
@@ -275,7 +274,7 @@ func TestS1_ATextIsOfItsPlaceAlone(t *testing.T) {
 		completes(t, s, at("idem#a"), mine)
 		completes(t, s, at("idem#b"), yours)
 		moved(t, client, table, "idem#a", "idem#b", attrData, attrParts, attrEncoding)
-		wantDamaged(t, "idem#b") // the checksum
+		wantDamaged(t, "idem#b") // because of the checksum
 		resum(t, "idem#b")
 		wantDamaged(t, "idem#b")
 	})
@@ -352,14 +351,14 @@ func TestS1_ATextIsOfItsPlaceAlone(t *testing.T) {
 	})
 }
 
-// completedRecord is one as Get returns it.
+// completedRecord returns a completed record as Get would return it.
 func completedRecord(id, token string, data []byte, length int) lambdaidem.Record {
 	a := &apart{Encoding: encodingSealed, Data: data, Parts: parts{Length: length}}
 	a.Parts.Checksum = checksum(id, token, a.Encoding, data)
 	return lambdaidem.Record{ID: id, Token: token, State: lambdaidem.Completed, Result: lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Apart: a}}
 }
 
-// S1: two equal answers look different, in every part of what is stored.
+// Two equal answers have different ciphertexts, in every part of the stored bytes.
 func TestS1_EqualAnswersDiffer(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient, encrypted("k1"))
@@ -393,7 +392,7 @@ func TestS1_EqualAnswersDiffer(t *testing.T) {
 	}
 }
 
-// S1, R3: a completion that is tried again writes the same parts, and no others.
+// A completion that is retried writes the same parts again, and no others.
 func TestS1_ACompletionTriedAgainIsTheSameBytes(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient, encrypted("k1"), func(o *Options) { o.MaxInline = 1 })
@@ -410,8 +409,8 @@ func TestS1_ACompletionTriedAgainIsTheSameBytes(t *testing.T) {
 	}
 }
 
-// S1: the form is for as long as records last. The text was made by another program:
-// Python's cryptography 48, HKDF and AESGCM.
+// The sealed form must not change, because old records must stay readable. Another program made
+// this text: Python's cryptography 48, with HKDF and AESGCM.
 func TestS1_TheFormIsWhatItWas(t *testing.T) {
 	text, err := hex.DecodeString(goldenSeal)
 	if err != nil {
@@ -438,8 +437,8 @@ func TestS1_TheFormIsWhatItWas(t *testing.T) {
 const goldenSeal = "01086b65792d3230323607746f6b656e2d31000102030405060708090a0b0c0d0e0f101112131415161723cc3270f8eb" +
 	"11aea581c23286e3ea1248cb448ae91f13a13d8448f35a75c95e2e84cf20d12e803edf4e7cbe11f1ea05a4fbc1"
 
-// S1: to rotate, the new key is added, then put first; what the old one encrypted is
-// read until it is taken away, and is lost for good then.
+// To rotate keys, the new key is added and then moved to the front. Texts under the old key can be
+// read until that key is removed, and are then lost for good.
 func TestS1_KeysRotate(t *testing.T) {
 	client, table := freshTable(t)
 	old, other := claim, claim
@@ -475,8 +474,8 @@ func TestS1_KeysRotate(t *testing.T) {
 	}
 }
 
-// S1: an encrypting store reads what is from before it, unless it is told not to; and
-// one without encryption never takes ciphertext for an answer.
+// A store with encryption reads older records in plain text, unless Only is set. A store without
+// encryption never takes a ciphertext for an answer.
 func TestS1_BeginningWithEncryption(t *testing.T) {
 	client, table := freshTable(t)
 	inline, zipped, failed := claim, claim, claim
@@ -537,7 +536,7 @@ func TestS1_BeginningWithEncryption(t *testing.T) {
 		t.Errorf("%v; want that the steps are not encrypted", err)
 	}
 
-	// And back: no key is known.
+	// In the other direction: a store without encryption has no key for the record.
 	c := claim
 	c.ID = "idem#sealed"
 	completes(t, New(client, table, patient, encrypted("k1")), c, result)
@@ -549,8 +548,7 @@ func TestS1_BeginningWithEncryption(t *testing.T) {
 	wantStoreError(t, err, opLoad, lambdaidem.ReasonForeign, true)
 }
 
-// S1, D4: versions that know nothing of encryption refuse its items, by encodings that
-// they don't know.
+// Versions without encryption refuse encrypted items, because they don't know the encodings.
 func TestS1_VersionsBeforeEncryptionRefuseItsItems(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient, encrypted("k1"))
@@ -575,8 +573,7 @@ func TestS1_VersionsBeforeEncryptionRefuseItsItems(t *testing.T) {
 	}
 }
 
-// S1, O2: an operator's answer is encrypted too, and a purge takes away what it has no
-// key for.
+// An operator's answer is encrypted too. A purge can erase an answer without having its key.
 func TestS1_OperatorsOverEncryptedRecords(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient, encrypted("k1"))
@@ -620,7 +617,8 @@ func TestS1_OperatorsOverEncryptedRecords(t *testing.T) {
 			t.Errorf("after the purge: %+v, %v", got, err)
 		}
 	}
-	// What an erased record says under Only is ours, and not of who wrote to the table.
+	// With Only, the text of an erased record is a fixed one, and not what somebody has written to
+	// the table.
 	it := itemOf(t, client, table, dead.ID)
 	it[attrFailure].(*types.AttributeValueMemberM).Value["message"] = str("pay to IBAN XX")
 	it[attrFailure].(*types.AttributeValueMemberM).Value["status"] = number(201)
@@ -632,7 +630,7 @@ func TestS1_OperatorsOverEncryptedRecords(t *testing.T) {
 	}
 }
 
-// S1: no key's secret is printed by anything that prints keys.
+// Nothing that prints a key prints its secret.
 func TestS1_KeysArePrintedWithoutTheirSecrets(t *testing.T) {
 	k := Key{ID: "k1", Secret: []byte("0123456789abcdef0123456789abcdef")}
 	text, err := json.Marshal(k)
@@ -650,7 +648,7 @@ func TestS1_KeysArePrintedWithoutTheirSecrets(t *testing.T) {
 	}
 }
 
-// S1: what is wrong with keys and options is said at once.
+// Invalid keys and options are reported at once.
 func TestS1_InvalidKeysAndOptions(t *testing.T) {
 	of := StaticKeys(keyOf("k1"))
 	for want, do := range map[string]func(){
@@ -686,7 +684,7 @@ func TestS1_InvalidKeysAndOptions(t *testing.T) {
 	}
 }
 
-// S1: no bytes are taken for a sealed text that are none, and none make it panic.
+// parseSealed accepts only sealed texts, and never panics.
 func FuzzParseSealed(f *testing.F) {
 	k := keyOf("k1")
 	f.Add(k.seal("id", "token", "place", []byte("text")))
@@ -705,7 +703,7 @@ func FuzzParseSealed(f *testing.F) {
 	})
 }
 
-// S1: what is off costs nothing: an item is what it was.
+// Without Options.Encryption, items are the same as before encryption existed.
 func TestS1_WithoutEncryptionItemsAreWhatTheyWere(t *testing.T) {
 	s := New(dynamodb.New(dynamodb.Options{Region: "eu-west-1"}), "test")
 	p, err := s.pack(t.Context(), lease, result)
@@ -718,8 +716,8 @@ func TestS1_WithoutEncryptionItemsAreWhatTheyWere(t *testing.T) {
 	}
 }
 
-// keysOutOfReach is an encryption whose current key can't be had while down is true. It can still
-// decrypt.
+// keysOutOfReach returns an option for an encryption that can decrypt, but whose current key is
+// unavailable while down is true.
 func keysOutOfReach(down *atomic.Bool) func(*Options) {
 	return func(o *Options) {
 		encrypted("k1")(o)
@@ -734,7 +732,7 @@ func keysOutOfReach(down *atomic.Bool) func(*Options) {
 }
 
 // The record is damaged, so the handler may have run (docs/errors.md). Options.FailOpen does not
-// run a handler over a damaged record. Now the key service can't be reached, too.
+// run a handler over a damaged record, even if the key service is down too.
 func TestX5_FailOpenDoesNotRunOverADamagedRecordWithoutAKey(t *testing.T) {
 	client, table := freshTable(t)
 	var down atomic.Bool

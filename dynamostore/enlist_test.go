@@ -23,9 +23,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// bank is a guard over a real store, beside a table of accounts.
+// bank is a guard on a real store, next to a table of accounts.
 type bank struct {
-	client   *dynamodb.Client // without faults
+	client   *dynamodb.Client // sends without faults
 	wire     *faultyWire
 	store    *Store
 	records  string
@@ -51,7 +51,7 @@ func newBank(t *testing.T, optFns ...func(*lambdaidem.Options)) *bank {
 	return b
 }
 
-// guardWith has the bank's store and guard be of that client.
+// guardWith makes the bank's store and guard with the given client.
 func (b *bank) guardWith(client *dynamodb.Client, optFns ...func(*lambdaidem.Options)) {
 	b.store = New(client, b.records, quick, patient)
 	observe := func(o *lambdaidem.Options) {
@@ -61,7 +61,7 @@ func (b *bank) guardWith(client *dynamodb.Client, optFns ...func(*lambdaidem.Opt
 	b.guard = lambdaidem.New(b.store, append([]func(*lambdaidem.Options){observe}, optFns...)...)
 }
 
-// open makes an account.
+// open creates an account.
 func (b *bank) open(t *testing.T, id string, balance int) {
 	t.Helper()
 	item, err := attributevalue.MarshalMap(account{id, balance})
@@ -73,7 +73,7 @@ func (b *bank) open(t *testing.T, id string, balance int) {
 	}
 }
 
-// balance is what an account has; -1: there is none.
+// balance returns the balance of an account, or -1 if there is no such account.
 func (b *bank) balance(t *testing.T, id string) int {
 	t.Helper()
 	out, err := b.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &b.accounts, Key: attributes{"id": str(id)}, ConsistentRead: aws.Bool(true)})
@@ -104,7 +104,7 @@ func (b *bank) wantRuns(t *testing.T, want int64) {
 	}
 }
 
-// move enlists that 30 go from alice to bob.
+// move enlists a transfer of 30 from alice to bob.
 func (b *bank) move(ctx context.Context) *Write {
 	const amount = 30
 	tx := Enlist(ctx)
@@ -115,7 +115,7 @@ func (b *bank) move(ctx context.Context) *Write {
 	return debit
 }
 
-// do moves 30 under a key, ending as the handler's end says.
+// do moves 30 under the given key, and returns what the function end returns.
 func (b *bank) do(ctx context.Context, key string, end func(ctx context.Context) (string, error)) (string, error) {
 	return lambdaidem.Do(ctx, b.guard, lambdaidem.Call{Operation: "transfer", Key: key}, func(ctx context.Context) (string, error) {
 		b.runs.Add(1)
@@ -147,11 +147,11 @@ func TestE1_WritesAndCompletionAreOne(t *testing.T) {
 	b.wantBalance(t, "bob", 30)
 }
 
-// What is not stored as succeeded takes no writes along.
+// The enlisted writes are dropped unless the outcome is succeeded.
 func TestE1_OtherEndingsDropTheWrites(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(context.Context) (string, error)
-		runs int64 // of two calls
+		runs int64 // after two calls
 	}{
 		"failed":    {func(context.Context) (string, error) { return "", lambdaidem.Reject(404, "no_such", "") }, 1},
 		"permanent": {func(context.Context) (string, error) { return "", lambdaidem.Permanent(errors.New("no")) }, 1},
@@ -200,7 +200,7 @@ func TestE1_PanicDropsTheWrites(t *testing.T) {
 	b.wantBalance(t, "alice", 70)
 }
 
-// A condition that fails, without a word of what that means.
+// If the condition of a write without Else fails, the record is released.
 func TestE2_FailedConditionReleases(t *testing.T) {
 	b := openBank(t)
 	b.open(t, "alice", 10)
@@ -232,12 +232,12 @@ func TestE2_FailedConditionIsUncertainUnderHold(t *testing.T) {
 	b.wantRuns(t, 1)
 }
 
-// What Else says is as if the handler had returned it.
+// The error of Else counts as if the handler had returned it.
 func TestE2_ElseDecides(t *testing.T) {
 	for name, c := range map[string]struct {
 		verdict error
 		want    func(string, error) bool
-		runs    int64 // of two calls
+		runs    int64 // after two calls
 	}{
 		"stored": {lambdaidem.Reject(402, "insufficient_funds", "No."), func(_ string, err error) bool {
 			return errors.Is(err, lambdaidem.Code("insufficient_funds"))
@@ -272,7 +272,7 @@ func TestE2_ElseDecides(t *testing.T) {
 
 func TestE2_AbsentItemIsToldFromAFailedComparison(t *testing.T) {
 	for name, c := range map[string]struct {
-		alice int // -1: no account
+		alice int // the balance; -1 if there is no account
 		want  string
 	}{
 		"absent": {-1, "no_account"},
@@ -304,16 +304,16 @@ func TestE2_AbsentItemIsToldFromAFailedComparison(t *testing.T) {
 	}
 }
 
-// Of several failed conditions that of the first write counts.
+// If several conditions fail, that of the first write decides.
 func TestE2_FirstFailedWriteCounts(t *testing.T) {
-	b := newBank(t) // no accounts at all
+	b := newBank(t) // there are no accounts
 	_, err := b.do(t.Context(), "k", well)
 	if failed := (*ConditionFailed)(nil); !errors.As(err, &failed) || failed.Write != "debit" {
 		t.Errorf("got %v", err)
 	}
 }
 
-// An attempt whose token was replaced writes nothing (L3).
+// An attempt whose token was replaced writes nothing.
 func TestE2_LostLeaseWritesNothing(t *testing.T) {
 	b := openBank(t)
 	id := b.guard.RecordID(lambdaidem.Identity{Operation: "transfer", Key: "k"})
@@ -336,8 +336,8 @@ func TestE2_LostLeaseWritesNothing(t *testing.T) {
 	b.wantBalance(t, "bob", 0)
 }
 
-// A transaction whose reply was lost is sent again as the same bytes (E1), and
-// happens once.
+// If the reply to a transaction is lost, the same bytes are sent again, and the transaction is
+// applied once.
 func TestE1_LostReplyIsSentAgainAsTheSameBytes(t *testing.T) {
 	t.Run("as the SDK wrote it", func(t *testing.T) { loseReplies(t, openBank(t)) })
 	t.Run("from its start alone", func(t *testing.T) {
@@ -351,8 +351,8 @@ func TestE1_LostReplyIsSentAgainAsTheSameBytes(t *testing.T) {
 	})
 }
 
-// fromStart is a user's middleware: what it makes of a body can't be read at any
-// place.
+// fromStart is a user's middleware that hides all methods of the request's body except Read and
+// Seek. The body is then no longer an io.ReaderAt.
 type fromStart struct{}
 
 func (fromStart) ID() string { return "FromStart" }
@@ -387,7 +387,7 @@ func loseReplies(t *testing.T, b *bank) {
 	}
 }
 
-// Two transactions never share a token of the database's.
+// Each transaction has its own ClientRequestToken.
 func TestE1_EachTransactionHasATokenOfItsOwn(t *testing.T) {
 	b := openBank(t)
 	b.open(t, "alice", 10)
@@ -410,7 +410,7 @@ func clientToken(t *testing.T, body string) string {
 	return token
 }
 
-// What is enlisted where nothing would commit it is refused aloud.
+// Enlist panics if nothing would commit the write.
 func TestE1_NothingIsEnlistedInVain(t *testing.T) {
 	b := openBank(t)
 	var kept *Tx
@@ -438,7 +438,7 @@ func TestE1_NothingIsEnlistedInVain(t *testing.T) {
 	b.wantBalance(t, "carol", -1)
 }
 
-// A request that runs unguarded has its writes made before its answer is sent.
+// The writes of an unguarded request are committed before its answer is sent.
 func TestE1_UnguardedRequestsCommit(t *testing.T) {
 	b := openBank(t)
 	h := b.guard.APIGatewayV2(func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
@@ -497,17 +497,17 @@ func TestE1_UnguardedNetHTTPCommitsBeforeItsAnswer(t *testing.T) {
 	put("/early")
 }
 
-// Bad writes are an answer of their own, with nothing written (E3).
+// Invalid writes have an error of their own, and nothing is written.
 func TestE3_WhatCantBeWrittenIsRefusedInWords(t *testing.T) {
 	type enlist = func(b *bank, ctx context.Context, tx *Tx)
 	key := func(id string) map[string]string { return map[string]string{"id": id} }
 	for name, c := range map[string]struct {
 		enlist enlist
 		says   string
-		sent   bool // only DynamoDB can know
+		sent   bool // only DynamoDB can detect the mistake
 	}{
 		"100 writes": {func(b *bank, _ context.Context, tx *Tx) {
-			for i := range 99 { // beside the debit
+			for i := range 99 { // in addition to the debit
 				tx.PutValue(fmt.Sprint(i), b.accounts, account{fmt.Sprint(i), 1})
 			}
 		}, "there are 100", false},
@@ -628,7 +628,8 @@ func TestE3_WhatCantBeWrittenIsRefusedInWords(t *testing.T) {
 	}
 }
 
-// A table of another account, where the record's own is known by its ARN.
+// The table is in another account. The account of the records is known, because their table is
+// given by its ARN.
 func TestE3_TableOfAnotherAccountIsRefusedInWords(t *testing.T) {
 	client, w := inMemory()
 	arn := func(account string) string {
@@ -654,7 +655,7 @@ func (failingValue) MarshalDynamoDBAttributeValue() (types.AttributeValue, error
 	return nil, errors.New("fails on purpose")
 }
 
-// 99 writes fit.
+// A transaction takes 99 enlisted writes.
 func TestE3_NinetyNineWrites(t *testing.T) {
 	b := openBank(t)
 	if _, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "k"}, func(ctx context.Context) (string, error) {
@@ -668,14 +669,14 @@ func TestE3_NinetyNineWrites(t *testing.T) {
 	b.wantBalance(t, "98", 98)
 }
 
-// A handler that takes back what it enlisted answers as it likes.
+// A handler that drops its writes may return any answer.
 func TestE1_DropTakesBackWhatWasEnlisted(t *testing.T) {
 	b := openBank(t, func(o *lambdaidem.Options) {
 		o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { return lambdaidem.OutcomeReleased }
 	})
 	h := b.guard.APIGatewayV2(func(ctx context.Context, in events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		b.move(ctx)
-		Enlist(ctx).PutValue("", "", nil) // can't be made
+		Enlist(ctx).PutValue("", "", nil) // an invalid write
 		if in.Body == `"drop"` {
 			Enlist(ctx).Drop()
 		}
@@ -694,7 +695,7 @@ func TestE1_DropTakesBackWhatWasEnlisted(t *testing.T) {
 		b.move(ctx)
 		Enlist(ctx).PutValue("", "", nil)
 		Enlist(ctx).Drop()
-		b.move(ctx) // under the same names
+		b.move(ctx) // under the same names as before Drop
 		return "moved", nil
 	})
 	if err != nil || got != "moved" {
@@ -703,8 +704,7 @@ func TestE1_DropTakesBackWhatWasEnlisted(t *testing.T) {
 	b.wantBalance(t, "alice", 70)
 }
 
-// Whatever kind of write a condition belongs to, its author gets to see the item
-// that it failed on.
+// For each kind of write, a failed condition has the item on which it failed.
 func TestE2_FailedConditionsBringTheirItem(t *testing.T) {
 	alice := map[string]string{"id": "alice"}
 	for name, enlist := range map[string]func(b *bank, tx *Tx) *Write{

@@ -11,8 +11,8 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// An operator's look at the attempts that died: those of the last minutes are left to
-// the clients that still retry.
+// This example lists the attempts that died. It leaves out those of the last few minutes, because
+// clients may still retry them.
 func ExampleStore_DeadLeases() {
 	cfg, err := config.LoadDefaultConfig(context.Background())
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// objectRow is what an index of a bucket says about an object.
+// objectRow is the row of an index that describes one object of a bucket.
 type objectRow struct {
 	ID        string `dynamodbav:"id"`
 	ETag      string `dynamodbav:"etag"`
 	Sequencer string `dynamodbav:"sequencer"`
 }
 
-// index writes what a notification says about an object, unless the index has something newer.
+// index writes the notification's data about an object, unless the index has newer data.
 func index(ctx context.Context, r events.S3EventRecord) error {
 	dynamostore.Enlist(ctx).
 		PutValue("row", "objects", objectRow{
@@ -38,8 +38,8 @@ func index(ctx context.Context, r events.S3EventRecord) error {
 	return nil
 }
 
-// Notifications of S3 arrive in any order, and more than once. The condition keeps what the
-// newest one says; the guard does each of them once.
+// S3 notifications arrive in any order, and more than once. The condition keeps the data of the
+// newest notification, and the guard handles each notification once.
 func ExampleEnlist_newest() {
 	ctx := context.Background()
 	client := dynamodb.New(dynamodb.Options{ // in your function: dynamodb.NewFromConfig(cfg)

@@ -28,8 +28,7 @@ func ExampleNew() {
 	_ = lambdaidem.New(store)
 }
 
-// A deployment's smoke test: a problem stops it, a warning is
-// logged.
+// In the smoke test of a deployment, a problem stops the deployment, and a warning is logged.
 func ExampleStore_CheckTable() {
 	cfg, err := config.LoadDefaultConfig(context.Background())
 	if err != nil {
@@ -57,7 +56,7 @@ func ExampleCreateTable() {
 	}
 }
 
-// The error of a verb says why, and whether the write may have happened.
+// The error of a method says why it failed, and whether the write may have been applied.
 func ExampleStore_Acquire_errors() {
 	unreachable := dynamodb.New(dynamodb.Options{
 		Region:       "eu-west-1",
@@ -76,8 +75,8 @@ func ExampleStore_Acquire_errors() {
 	// Output: acquire unreachable true
 }
 
-// Answers are encrypted before they leave the process, with keys from a secret
-// manager, say: the first one encrypts, all of them decrypt.
+// Answers are encrypted before they leave the process, with keys from a secrets manager, for
+// example. The first key encrypts, and all of them decrypt.
 func ExampleStaticKeys() {
 	secret := bytes.Repeat([]byte("0123456789abcdef"), 2)
 	store := dynamostore.New(dynamodb.New(dynamodb.Options{Region: "eu-west-1"}), "idempotency", func(o *dynamostore.Options) {
@@ -90,13 +89,13 @@ func ExampleStaticKeys() {
 	// Output: <nil>
 }
 
-// The idem command and a function read the same key file.
+// The command idem and a function can read the same key file.
 func ExampleParseKeys() {
 	text := []byte(`
 # The first key encrypts, all of them decrypt.
 2026-06 AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=
 2026-01 AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=
-`) // what os.ReadFile or a secret manager returns
+`) // returned by os.ReadFile or a secrets manager
 
 	keys, err := dynamostore.ParseKeys(text)
 	if err != nil {

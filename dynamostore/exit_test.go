@@ -15,14 +15,14 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// What a handler's process needs to know that calls os.Exit.
+// These environment variables pass the table to the process whose handler calls os.Exit.
 const (
 	exitTable    = "LAMBDAIDEM_TEST_EXIT_TABLE"
 	exitEndpoint = "LAMBDAIDEM_TEST_EXIT_ENDPOINT"
 	exitCode     = 42
 )
 
-// guarded calls fn under a guard on the table, at the given time of day.
+// guarded calls fn under a guard on the table, with the given clock.
 func guarded(ctx context.Context, client *dynamodb.Client, table string, clock func() time.Time, fn func(context.Context) (int, error)) (int, error) {
 	guard := lambdaidem.New(New(client, table, patient), func(o *lambdaidem.Options) {
 		o.Namespace, o.LeaseDuration, o.Observer, o.Clock = "exit", 10*time.Second, lambdaidem.Discard, clock
@@ -30,8 +30,8 @@ func guarded(ctx context.Context, client *dynamodb.Client, table string, clock f
 	return lambdaidem.Do(ctx, guard, lambdaidem.Call{Operation: "charge", Key: "order-1"}, fn)
 }
 
-// TestL6_OsExitLeavesTheLease: os.Exit runs no deferred function, so nothing is
-// released. The lease holds others off, and after it the next attempt runs.
+// os.Exit runs no deferred function, so nothing is released. Other attempts are refused until the
+// lease ends, and then the next attempt runs.
 func TestL6_OsExitLeavesTheLease(t *testing.T) {
 	if table := os.Getenv(exitTable); table != "" {
 		client := dynamodb.New(dynamodb.Options{
@@ -46,9 +46,9 @@ func TestL6_OsExitLeavesTheLease(t *testing.T) {
 	}
 
 	client, table := freshTable(t)
-	// Our own client has credentials of its own; DynamoDB Local keeps one set
-	// of tables for all of them.
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestL6_OsExitLeavesTheLease$") //nolint:gosec // this test, once more
+	// The child process uses other credentials than this one. DynamoDB Local has one set of tables
+	// for all credentials.
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestL6_OsExitLeavesTheLease$") //nolint:gosec // the child runs this test again
 	child.Env = append(os.Environ(), exitTable+"="+table, exitEndpoint+"="+*client.Options().BaseEndpoint)
 	out, err := child.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != exitCode {

@@ -9,8 +9,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 )
 
-// A user's own test of what their handler enlists: replies get lost, and processes
-// die around the commit.
+// This is how users can test what their handlers enlist: replies get lost, and processes die before
+// or after the commit.
 func TestE1_StoreOfFaultsTakesTransactions(t *testing.T) {
 	b := openBank(t)
 	store := idemtest.NewStore(b.store)
@@ -34,7 +34,7 @@ func TestE1_StoreOfFaultsTakesTransactions(t *testing.T) {
 	b.wantBalance(t, "bob", 60)
 }
 
-// Around a store without transactions there are none, and Enlist says so.
+// A fault-injecting store around a store without transactions has none either, and Enlist says so.
 func TestE1_StoreOfFaultsAroundAStoreWithoutTransactions(t *testing.T) {
 	guard := lambdaidem.New(idemtest.NewStore(nil), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
 	_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "op", Key: "k"}, func(ctx context.Context) (int, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// A whole number has the size that its text has by AWS's rule ("DynamoDB item sizes
-// and formats"): the store says by it what no longer fits an item.
+// The size of an integer equals the size of its text by AWS's rule ("DynamoDB item sizes and
+// formats"). The store uses it to detect items that are too large.
 func TestX4_AWholeNumberHasTheSizeOfItsText(t *testing.T) {
 	check := func(n int64) {
 		t.Helper()
@@ -32,8 +32,8 @@ func TestX4_AWholeNumberHasTheSizeOfItsText(t *testing.T) {
 	}
 }
 
-// D4: a failure has the members that it always had, members of a later version do no harm,
-// and a member of another type makes the item foreign.
+// A stored failure has the same members as in all versions. Unknown members are ignored, and a
+// member of another type makes the item foreign.
 func TestD4_FailuresOfOtherVersions(t *testing.T) {
 	for name, c := range map[string]struct {
 		failure lambdaidem.Failure

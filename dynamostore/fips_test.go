@@ -11,15 +11,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// A process that allows approved cryptography alone (Go, "FIPS 140-3 Compliance") has
-// both transports. Its runtime panics at all else: at a secret, say, that is shorter
-// than any of AWS's.
+// In a process that allows only approved cryptography (Go, "FIPS 140-3 Compliance"), both
+// transports work. In such a process, Go's runtime panics at anything else, such as an HMAC key
+// that is shorter than AWS's secrets.
 func TestBothTransportsUseApprovedCryptographyAlone(t *testing.T) {
 	if strings.Contains(os.Getenv("GODEBUG"), "fips140=only") {
 		useBothTransports(t)
 		return
 	}
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBothTransportsUseApprovedCryptographyAlone$", "-test.v") //nolint:gosec // this test, once more
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBothTransportsUseApprovedCryptographyAlone$", "-test.v") //nolint:gosec // the child runs this test again
 	child.Env = append(os.Environ(), "GODEBUG=fips140=only")
 	if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "served by both") {
 		t.Errorf("%v: %s", err, out)
@@ -45,7 +45,7 @@ func useBothTransports(t *testing.T) {
 			t.Errorf("%d requests by %s", len(all), by)
 		}
 	}
-	// S1: what it can't encrypt by, it says before it runs anything.
+	// New reports at once that this process can't encrypt.
 	defer func() {
 		if said := fmt.Sprint(recover()); !strings.Contains(said, "Encryption.Current is set, and this process can't encrypt") {
 			t.Errorf("a store that would encrypt: %s", said)

@@ -63,7 +63,7 @@ func TestE1_AProcessFrozenBetweenTwoTriesSendsNoForgottenTransactionAgain(t *tes
 	}
 }
 
-// The machine of an operator has slept since the read. An expiry must not lie in the past.
+// The operator's machine has slept since the read. The new expiry must not be in the past.
 func TestO2_ASleepCountsForExpiriesAndNotForLeases(t *testing.T) {
 	const slept = 2 * time.Hour
 	now := time.Now().Truncate(time.Second)

@@ -22,16 +22,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Items as versions of this package have written them, as they stand on the
-// wire: testdata/items. Whatever changes, they must be read as they were meant.
-// A file is never edited; a new layout is a new one.
+// The files in testdata/items have items as versions of this package have written them. Every
+// version must read them with the same meaning. A file is never edited: a new layout gets new
+// files.
 //
-// layout 1 knows no encoding, and refuses an item that has one, whatever it is
-// (D4). Layout 2 writes what it stores as it is in the same way. Layout 3, which is
-// opt-in, adds an attribute that the others pass over. Layout 4 adds to each part the
-// record's scope and the time at which it was written. Layout 5, of attempts in Lambda,
-// adds the invocation and the last failure. Layout 6, of stores that encrypt, adds the
-// cipher when the lease is taken.
+// Layout 1 knows no encoding, and refuses any item that has one. Layout 2 writes an answer without
+// an encoding in the same way as layout 1. Layout 3, which is optional, adds an attribute that the
+// others ignore. Layout 4 adds to each part the record's scope and the time at which it was
+// written. Layout 5, of attempts in Lambda, adds the invocation and the last failure. Layout 6, of
+// stores that encrypt, adds the cipher when the lease is taken.
 
 var golden = struct {
 	claim                      lambdaidem.Claim
@@ -58,14 +57,14 @@ func goldenResult(value string) lambdaidem.Result {
 	}
 }
 
-// goldenFile is what one file stands for, and how it is written today.
+// goldenFile describes the record in one file, and how this version writes it.
 type goldenFile struct {
-	result     *lambdaidem.Result // nil: in progress
+	result     *lambdaidem.Result // nil: the record is in progress
 	release    bool
-	failure    string // of the release
+	failure    string // Lease.LastFailure of the release
 	invocation string
 	option     func(*Options)
-	old        bool // today's layout is another one
+	old        bool // this version writes another layout
 }
 
 func (f *goldenFile) claim() lambdaidem.Claim {
@@ -74,7 +73,7 @@ func (f *goldenFile) claim() lambdaidem.Claim {
 	return c
 }
 
-// goldens returns what each file stands for.
+// goldens returns a description of each file.
 func goldens() map[string]goldenFile {
 	const invocation = "6bc28136-xmpl-4365-b021-0ce6b2e64ab0"
 	inParts := func(o *Options) { o.MaxInline = 1 }
@@ -101,7 +100,7 @@ func goldens() map[string]goldenFile {
 	}
 }
 
-// items is a table whose items stand in a golden file, by their keys.
+// items is a fake table with the items of a golden file, by their keys.
 type items map[string]json.RawMessage
 
 func readGolden(t *testing.T, name string) items {
@@ -125,7 +124,7 @@ func readGolden(t *testing.T, name string) items {
 	return byID
 }
 
-// Do answers every GetItem.
+// Do responds to every GetItem.
 func (i items) Do(r *http.Request) (*http.Response, error) {
 	var in struct{ Key map[string]struct{ S string } }
 	body, err := io.ReadAll(r.Body)
@@ -149,7 +148,7 @@ func (i items) client() *dynamodb.Client {
 	}, switched)
 }
 
-// D4, R1: every item that any version has written is read as it was meant.
+// Every item that any version has written is read with its meaning.
 func TestD4_ItemsOfEveryLayoutAreRead(t *testing.T) {
 	for name, file := range goldens() {
 		t.Run(name, func(t *testing.T) {
@@ -175,8 +174,8 @@ func TestD4_ItemsOfEveryLayoutAreRead(t *testing.T) {
 	}
 }
 
-// D4: what an older version would not read as it is meant has an encoding, which
-// it refuses: no answer is ever replayed as an empty one.
+// Whatever an older version would misread has an encoding, which makes it refuse the item. So an
+// answer is never replayed as an empty one.
 func TestD4_WhatAnOlderVersionCantReadHasAnEncoding(t *testing.T) {
 	for name := range goldens() {
 		var it map[string]json.RawMessage
@@ -190,8 +189,8 @@ func TestD4_WhatAnOlderVersionCantReadHasAnEncoding(t *testing.T) {
 	}
 }
 
-// D4: what is written today is what was written when the file was made: other
-// versions read it. (What gzip makes of an answer may change with Go.)
+// This version writes the same items as when the file was made, because other versions read them.
+// (The bytes that gzip produces may change with the version of Go.)
 func TestD4_TheLayoutIsWhatItWas(t *testing.T) {
 	for name, file := range goldens() {
 		if file.old {
@@ -232,7 +231,7 @@ func writtenToday(t *testing.T, file *goldenFile) items {
 	return all
 }
 
-// onTheWire is an item as JSON.
+// onTheWire returns an item as JSON.
 func onTheWire(t *testing.T, attrs attributes) json.RawMessage {
 	t.Helper()
 	var of func(types.AttributeValue) any
@@ -269,7 +268,7 @@ func onTheWire(t *testing.T, attrs attributes) json.RawMessage {
 	return text.Bytes()
 }
 
-// withoutGzip is the items decoded, without data that begins as gzip does.
+// withoutGzip decodes the items, and removes data that begins like gzip.
 func withoutGzip(t *testing.T, all items) map[string]any {
 	t.Helper()
 	out := map[string]any{}

@@ -73,7 +73,8 @@ func TestO3_WhatFailsIsAskedAnewUntilItPasses(t *testing.T) {
 	})
 }
 
-// An action that is not allowed stands in the account's CloudTrail each time.
+// Each call that is not allowed adds an entry to the account's CloudTrail, so it is repeated only
+// once an hour.
 func TestO3_SettingsThatMayNotBeReadAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, w := wireTo(described{denied: "DescribeTable"})
@@ -153,7 +154,8 @@ func TestO3_AHangingStoreDoesNotPileUpChecks(t *testing.T) {
 	})
 }
 
-// A caller that leaves finds nothing, and what it did not find is nobody's answer.
+// If a caller's context ends during a check, that caller gets a failure, which is not cached. A
+// waiting caller then checks the store itself.
 func TestO3_ACallerThatLeavesTakesNobodyWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, w := wireTo(described{})
@@ -173,9 +175,9 @@ func TestO3_ACallerThatLeavesTakesNobodyWithIt(t *testing.T) {
 				t.Errorf("after %v: %+v; want fail, of the caller's context", time.Since(began), h)
 			}
 		}
-		all.Go(func() { left(short, time.Second) }) // it looks
+		all.Go(func() { left(short, time.Second) }) // it makes the check
 		synctest.Wait()
-		all.Go(func() { left(shorter, time.Second/2) }) // it waits
+		all.Go(func() { left(shorter, time.Second/2) }) // it waits for the check
 		all.Go(func() {
 			if h := c.Check(t.Context()); h.Status != HealthPass || time.Since(began) != time.Second {
 				t.Errorf("after %v: %+v; want pass, once it may look itself", time.Since(began), h)
@@ -185,7 +187,7 @@ func TestO3_ACallerThatLeavesTakesNobodyWithIt(t *testing.T) {
 	})
 }
 
-// Checks that fail do not use up the tries of requests.
+// Failed checks don't use up the retry quota of requests.
 func TestO3_AHealthCheckHasARetryQuotaOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, w := wireTo(described{})
@@ -237,11 +239,11 @@ func TestO3_AChangeOfHealthIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// An answer is its caller's own.
+// Each caller gets a result of its own, and may change it.
 func TestO3_WhatACallerDoesToItsAnswerIsNobodyElses(t *testing.T) {
 	client, _ := wireTo(described{})
 	c := NewHealthCheck(New(client, "records", quick), quiet)
-	for range 3 { // the one that looked, and two that did not
+	for range 3 { // the first one checks the store, the others get the cached result
 		h := c.Check(t.Context())
 		if got := h.Checks[0]; got.Status != HealthPass {
 			t.Fatalf("%+v; want pass", got)
@@ -250,13 +252,12 @@ func TestO3_WhatACallerDoesToItsAnswerIsNobodyElses(t *testing.T) {
 	}
 }
 
-// A clock that was set back does not make an old answer last until the clock has
-// caught up.
+// If the clock was set back, an old result must not be used until the clock has caught up.
 func TestO3_AHealthCheckLooksAnewWhenTheClockWasSetBack(t *testing.T) {
 	client, w := wireTo(described{})
 	c := NewHealthCheck(New(client, "records", quick), quiet)
 	c.Check(t.Context())
-	const back = time.Hour // what was found then is from an hour ahead now
+	const back = time.Hour // the cached result is then an hour in the future
 	later := *c.last.Load()
 	later.Until = later.Until.Add(back)
 	c.last.Store(&later)

@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// enlistedOn is a check of one action on accounts.
+// enlistedOn returns a HealthCheck of one action on the table accounts.
 func enlistedOn(client *dynamodb.Client, action string) *HealthCheck {
 	return NewHealthCheck(New(client, "records", quick), quiet, func(o *HealthOptions) {
 		o.Enlisted = []EnlistedTable{{Table: "accounts", Key: attributes{"id": str("x")}, Actions: []string{action}}}

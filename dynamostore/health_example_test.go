@@ -12,7 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// One health check serves a route, and whoever asks in the program.
+// One HealthCheck serves an HTTP route and any other caller in the program.
 func ExampleHealthCheck() {
 	cfg, err := config.LoadDefaultConfig(context.Background())
 	if err != nil {

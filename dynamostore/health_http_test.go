@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// health asks a handler.
+// health sends a request to a handler.
 func health(t *testing.T, h http.Handler, method string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -22,7 +22,7 @@ func health(t *testing.T, h http.Handler, method string) *httptest.ResponseRecor
 	return w
 }
 
-// Who may ask is not known here, so the document has no name of anything.
+// Anybody may send the request, so the response contains no names.
 func TestO3_TheHealthDocumentHasTheStatusAlone(t *testing.T) {
 	for _, c := range []struct {
 		described

@@ -129,8 +129,8 @@ func (p *probe) keep(check Check, began time.Time) {
 	}
 }
 
-// skip sets p.last to a result that says that the check of p was not made. The parameter down is
-// an earlier probe. It has failed in a way in which the check of p would fail too.
+// skip sets p.last to a result with the status HealthUnknown: the check of p was not made,
+// because the earlier probe down failed in a way in which p would fail too.
 func (p *probe) skip(now time.Time, down *probe) {
 	p.last = Check{Name: p.name, Table: p.table, Time: now, Detail: fmt.Sprintf("not looked at: %s on table %q failed before", down.name, down.table)}
 	p.expires = now
@@ -143,7 +143,7 @@ func (p *probe) skip(now time.Time, down *probe) {
 //   - The store's own table does not exist or has another key. The first probe finds this. A
 //     later probe with such a result may have tested another table, so it does not count.
 //
-// first reports whether p is the first probe.
+// The parameter first is true if p is the first probe.
 func (p *probe) failsAll(first bool) bool {
 	code := p.last.Code
 	return code == TimedOut || code == Unreachable || first && (code == NoTable || code == WrongKey)

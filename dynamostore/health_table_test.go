@@ -14,7 +14,7 @@ func TestO3_AHealthCheckOfATableThatServesWritesNothing(t *testing.T) {
 	client, table := freshTable(t)
 	_, plain := freshTable(t)
 	sorted := madeTable(t, client, plain+"-sorted", key("pk", "sk"), typed("pk", "B", "sk", "N"), "")
-	record := attributes{"id": str(probeID), "kept": str("as it is")} // even one that is there
+	record := attributes{"id": str(probeID), "kept": str("as it is")} // even an existing item stays unchanged
 	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(plain), Item: record}); err != nil {
 		t.Fatal(err)
 	}
@@ -82,10 +82,10 @@ func TestO3_AHealthCheckFindsNoTable(t *testing.T) {
 	}
 }
 
-// unhurried keeps a busy machine from looking like a fault.
+// unhurried sets a long timeout, so that a busy machine does not look like a fault.
 func unhurried(o *HealthOptions) { o.Timeout = time.Minute }
 
-// wrongIn are the checks that warn or fail.
+// wrongIn returns the checks that warn or fail.
 func wrongIn(h Health) []Check {
 	var wrong []Check
 	for _, c := range h.Checks {
@@ -96,7 +96,7 @@ func wrongIn(h Health) []Check {
 	return wrong
 }
 
-// madeTable makes a table, with TTL on an attribute if there is one.
+// madeTable creates a table, with TTL on the attribute ttl unless that is empty.
 func madeTable(t *testing.T, client *dynamodb.Client, table string, key []types.KeySchemaElement, typed []types.AttributeDefinition, ttl string) string {
 	t.Helper()
 	if _, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
@@ -117,7 +117,7 @@ func madeTable(t *testing.T, client *dynamodb.Client, table string, key []types.
 	return table
 }
 
-// scanned is everything in a table.
+// scanned returns all items of a table.
 func scanned(t *testing.T, client *dynamodb.Client, table string) []map[string]types.AttributeValue {
 	t.Helper()
 	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String(table), ConsistentRead: aws.Bool(true)})

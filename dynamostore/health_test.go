@@ -17,7 +17,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// wireTo is a wire to a table that refuses every write for its condition.
+// wireTo returns a client, and its wire to a table that refuses every write because of its
+// condition.
 func wireTo(d described) (*dynamodb.Client, *faultyWire) {
 	client, w := inMemory()
 	w.next = doer(func(r *http.Request) (*http.Response, error) {
@@ -30,17 +31,17 @@ func wireTo(d described) (*dynamodb.Client, *faultyWire) {
 	return client, w
 }
 
-// quiet keeps a test's log clean.
+// quiet discards the log.
 func quiet(o *HealthOptions) { o.Log = slog.New(slog.DiscardHandler) }
 
-// sentSince are the operations of the attempts after the first n.
+// sentSince returns the operations of all attempts after the first n.
 func (w *faultyWire) sentSince(n int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.sent[n:])
 }
 
-// checkOf is the only check of that name.
+// checkOf returns the check with the given name. It fails the test unless there is exactly one.
 func checkOf(t *testing.T, h Health, name string) Check {
 	t.Helper()
 	var found []Check
@@ -55,8 +56,7 @@ func checkOf(t *testing.T, h Health, name string) Check {
 	return found[0]
 }
 
-// What a probe costs is known from what it sends: keys alone, under a condition
-// that holds for no item.
+// The requests show what a probe costs: each item has only its key, and the condition never holds.
 func TestO3_AHealthCheckWritesUnderAConditionThatNeverHolds(t *testing.T) {
 	client, w := wireTo(described{})
 	c := NewHealthCheck(New(client, "records", quick), quiet, func(o *HealthOptions) {
@@ -117,7 +117,7 @@ func TestO3_AHealthCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, w := wireTo(c.described)
 				if c.fault != nil {
-					w.after(c.operation, slices.Repeat([]fault{c.fault}, 3)...) // every attempt
+					w.after(c.operation, slices.Repeat([]fault{c.fault}, 3)...) // every attempt fails
 				}
 				h := NewHealthCheck(New(client, "records", quick), quiet).Check(t.Context())
 				got := checkOf(t, h, c.check)
@@ -140,7 +140,7 @@ func TestO3_AHealthCheckSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	}
 }
 
-// The cause of a failed check can be reached as the guard's own errors are.
+// errors.Is and errors.As find the cause of a failed check.
 func TestO3_AHealthErrorHasItsCause(t *testing.T) {
 	client, _ := wireTo(described{denied: "PutItem"})
 	err := NewHealthCheck(New(client, "records", quick), quiet).Check(t.Context()).Err()
@@ -151,8 +151,8 @@ func TestO3_AHealthErrorHasItsCause(t *testing.T) {
 	}
 }
 
-// Actions are allowed one by one, so each that is not is found at once; a table
-// that is gone, or silent, is asked nothing further.
+// Each action is allowed or denied separately, so every denied action is found in one check. After
+// a missing table or a call without a reply, no further request is sent.
 func TestO3_AHealthCheckAsksOnAsLongAsItCanLearn(t *testing.T) {
 	denied := refuseAs("AccessDeniedException")
 	for _, c := range []struct {
@@ -223,8 +223,8 @@ func TestS1_AHealthCheckNeedsNoMoreThanTheDocumentedPolicy(t *testing.T) {
 	}
 }
 
-// S1: where there is no key to encrypt with every request is refused, and a health
-// check says so; it asks for one no more often than requests do.
+// Without a key to encrypt with, every request is refused, and the health check reports that. It
+// asks for the key no more often than requests do.
 func TestS1_AHealthCheckAsksForTheKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := wireTo(described{})
@@ -244,7 +244,7 @@ func TestS1_AHealthCheckAsksForTheKey(t *testing.T) {
 		if k.currents.Load() != 2 || k.finds.Load() != 1 {
 			t.Errorf("Current was asked %d times, Find %d times", k.currents.Load(), k.finds.Load())
 		}
-		// What one process encrypts, another must find.
+		// Other processes must find the key that this process encrypts with.
 		time.Sleep(5 * time.Minute)
 		k.otherSecret = true
 		if c := checkOf(t, check.Check(t.Context()), "encryption"); c.Status != HealthFail || !strings.Contains(c.Detail, "another secret") {

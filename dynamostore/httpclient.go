@@ -7,13 +7,13 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
-// idleConnTimeout is how long HTTPClient keeps an idle connection: less than the minute after
-// which users have seen DynamoDB close it (aws-sdk-java, issue 1365). The SDK's own client keeps
-// idle connections for 90 seconds.
+// idleConnTimeout is how long the client of HTTPClient keeps an idle connection. It is less than
+// a minute, because users have seen DynamoDB close connections that were idle for a minute
+// (aws-sdk-java, issue 1365). The SDK's own client keeps idle connections for 90 seconds.
 const idleConnTimeout = 50 * time.Second
 
-// maxConns is how many connections HTTPClient opens to a host. The SDK's own client opens up to
-// 2,048 and keeps 10 of them when they are idle.
+// maxConns is the maximum number of connections that the client of HTTPClient opens to a host.
+// The SDK's own client opens up to 2,048 and keeps 10 of them when they are idle.
 const maxConns = 100
 
 // HTTPClient returns an HTTP client of the SDK for functions that Lambda freezes between two

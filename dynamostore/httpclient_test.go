@@ -34,11 +34,12 @@ func TestHTTPClient_IsTheSDKsButForIdleConnections(t *testing.T) {
 	}
 }
 
-// Many requests at once share 100 connections, and the next ones use the same connections again.
+// Many concurrent requests share 100 connections, and later requests use the same connections
+// again.
 func TestHTTPClient_OpensAHundredConnectionsAndKeepsThem(t *testing.T) {
 	const connections, requests = 100, 1000
 	var opened, arrived atomic.Int64
-	var full atomic.Pointer[chan struct{}] // closed when as many requests are in the server as there may be connections
+	var full atomic.Pointer[chan struct{}] // closed when the server handles as many requests as there may be connections
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		all := *full.Load()
@@ -84,7 +85,7 @@ func TestHTTPClient_OpensAHundredConnectionsAndKeepsThem(t *testing.T) {
 	}
 }
 
-// What the process needs to know that is frozen.
+// These environment variables tell the child process to be frozen.
 const (
 	frozenEndpoint = "LAMBDAIDEM_TEST_FROZEN_ENDPOINT"
 	frozenIdle     = "LAMBDAIDEM_TEST_FROZEN_IDLE"
@@ -100,7 +101,7 @@ func beFrozen(t *testing.T) {
 		Region: "us-east-1", BaseEndpoint: aws.String(os.Getenv(frozenEndpoint)),
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 		HTTPClient:  HTTPClient().WithTransportOptions(func(t *http.Transport) { t.IdleConnTimeout = idle }),
-	}), "test", func(o *Options) { o.AttemptTimeout = time.Minute }) // so that a try that waits for it fails the test
+	}), "test", func(o *Options) { o.AttemptTimeout = time.Minute }) // so long that the test fails if a try waits for it
 	if w := s.Warm(t.Context()); w.Err != nil {
 		t.Fatal(w.Err)
 	}
@@ -111,7 +112,7 @@ func beFrozen(t *testing.T) {
 	_, err = s.Acquire(t.Context(), claim)
 	failure := (*lambdaidem.StoreError)(nil)
 	fmt.Printf("answered %v ambiguous %v\n", err, errors.As(err, &failure) && !failure.NotApplied)
-	os.Exit(0) // with the connections
+	os.Exit(0) // without closing its connections
 }
 
 // lossy is a listener whose connections can be dropped.
@@ -123,7 +124,7 @@ type lossy struct {
 
 type lossyConn struct {
 	net.Conn
-	silent atomic.Bool // nothing that is written arrives any more
+	silent atomic.Bool // data that is written to a connection no longer arrives
 }
 
 func (l *lossy) Accept() (net.Conn, error) {
@@ -152,8 +153,8 @@ func (c *lossyConn) Read(b []byte) (int, error) {
 	}
 }
 
-// The connection of a frozen process is reset, or forgotten without a sign. The first request
-// after the freeze costs one new connection, and nothing else.
+// While a process is frozen, its connection is reset, or dropped without a sign. The first request
+// after the freeze then opens a new connection, and none fails.
 func TestX8_AFrozenProcessUsesNoConnectionThatWasDropped(t *testing.T) {
 	if os.Getenv(frozenEndpoint) != "" {
 		beFrozen(t)
@@ -178,7 +179,7 @@ func TestX8_AFrozenProcessUsesNoConnectionThatWasDropped(t *testing.T) {
 			server.Listener = listener
 			server.Start()
 			defer server.Close()
-			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestX8_AFrozenProcessUsesNoConnectionThatWasDropped$") //nolint:gosec // this test, once more
+			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestX8_AFrozenProcessUsesNoConnectionThatWasDropped$") //nolint:gosec // the child runs this test again
 			child.Env = append(os.Environ(), frozenEndpoint+"="+server.URL, frozenIdle+"="+c.idle.String())
 			in, err := child.StdinPipe()
 			if err != nil {
@@ -232,7 +233,7 @@ func TestX8_AFrozenProcessUsesNoConnectionThatWasDropped(t *testing.T) {
 // isStopped reports whether a signal has stopped the process.
 func isStopped(t *testing.T, pid int) bool {
 	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) //nolint:gosec // of a process of this test
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) //nolint:gosec // the pid is that of this test's child
 	if err != nil {
 		t.Fatal(err)
 	}

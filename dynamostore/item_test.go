@@ -23,7 +23,7 @@ var standardLayout = (&Options{
 	InProgressExpirationAttribute: attrLeaseEnd, DataAttribute: attrData, ValidationAttribute: attrValidation,
 }).layout()
 
-// R1: every record survives the item, byte by byte.
+// Every record can be written as an item and read back unchanged.
 func TestR1_ARecordSurvivesItsItem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := lambdaidem.Claim{
@@ -71,7 +71,7 @@ func moment(t *rapid.T, label string) time.Time {
 	return time.UnixMilli(rapid.Int64Range(0, 1<<42).Draw(t, label)).UTC()
 }
 
-// A record's times are UTC wherever the function runs.
+// All times of a record are in UTC, whatever the local time zone is.
 func TestR1_TimesAreUTC(t *testing.T) {
 	it := claimed(claim)
 	it.finish(result)
@@ -85,20 +85,20 @@ func TestR1_TimesAreUTC(t *testing.T) {
 	}
 }
 
-// What is not set leaves no attribute behind.
+// A field that is not set has no attribute.
 func TestWhatIsNotSetIsNoAttribute(t *testing.T) {
 	it := claimed(lambdaidem.Claim{ID: "id", Token: "t"})
 	it.finish(lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded})
 	want := attributes{
 		attrID: str("id"), attrToken: str("t"), attrStatus: str("COMPLETED"), attrAttempt: number(1), attrOutcome: str("succeeded"),
-		attrData: str(""), // an answer of no bytes is an answer
+		attrData: str(""), // an empty answer is an answer
 	}
 	if diff := cmp.Diff(want, standardLayout.attributes(it), avOptions); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// R1: an answer is a string in the console while it is text, and bytes else.
+// A UTF-8 answer is a string, which the console shows. Any other answer is binary.
 func TestR1_DataIsAStringWhileItIsText(t *testing.T) {
 	for _, c := range []struct {
 		value []byte
@@ -117,7 +117,7 @@ func TestR1_DataIsAStringWhileItIsText(t *testing.T) {
 	}
 }
 
-// A failure's members are named as documented.
+// The members of a failure have the documented names.
 func TestAFailureIsAMap(t *testing.T) {
 	it := claimed(claim)
 	it.finish(lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: &lambdaidem.Failure{Code: "c", Type: "T", Message: "m", Status: 402}})
@@ -127,8 +127,7 @@ func TestAFailureIsAMap(t *testing.T) {
 	}
 }
 
-// D4: no item, whoever wrote it, makes the parser panic, and what it takes for
-// a record can be written again.
+// No item makes parse panic, and every item that parse accepts can be written again.
 func FuzzParse(f *testing.F) {
 	f.Add("S", "COMPLETED", "t", "1", "2", "succeeded", []byte("x"), "encoding", "gzip")
 	f.Add("N", "INPROGRESS", "1", "1e400", "-0", "", []byte{0xff}, "Token", "other")
@@ -159,7 +158,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// anyValue returns an attribute value of a kind.
+// anyValue returns an attribute value of the given type.
 func anyValue(kind, text string, data []byte) types.AttributeValue {
 	switch kind {
 	case "N":
@@ -183,7 +182,7 @@ func anyValue(kind, text string, data []byte) types.AttributeValue {
 	}
 }
 
-// D4: what is damaged is refused in words.
+// A damaged item is refused with an error that says why.
 func TestD4_ADamagedItemIsRefusedInWords(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -273,7 +272,7 @@ func TestD4_AValidItemMayLackAnExpirationOrAnAnswer(t *testing.T) {
 	}
 }
 
-// An attribute whose name differs from ours by case alone is not ours.
+// An attribute whose name differs from ours only in case is ignored.
 func TestD4_AttributeNamesAreExact(t *testing.T) {
 	attrs := standardLayout.attributes(claimed(claim))
 	attrs["Token"], attrs["STATUS"] = str("stranger"), str("COMPLETED")
@@ -301,8 +300,7 @@ func TestItemSizeFollowsAWSsRule(t *testing.T) {
 	}
 }
 
-// BenchmarkItem is to be seen against BenchmarkAcquire, one call to DynamoDB
-// Local.
+// Compare BenchmarkItem with BenchmarkAcquire, which makes one call to DynamoDB Local.
 func BenchmarkItem(b *testing.B) {
 	it := claimed(claim)
 	it.finish(withValue(make([]byte, 1024)))

@@ -38,7 +38,7 @@ func TestS1_ParseKeysReadsAKeyFile(t *testing.T) {
 	}
 }
 
-// Neither swapped columns nor any other mistake shows a secret.
+// No error shows a secret, even if the columns are swapped.
 func TestS1_ParseKeysNeverShowsASecret(t *testing.T) {
 	secret := base64.StdEncoding.EncodeToString([]byte("\xfb\xff0123456789abcdef0123456789abcd"))
 	url := strings.NewReplacer("+", "-", "/", "_").Replace(secret)
@@ -73,7 +73,7 @@ func TestS1_ParseKeysNeverShowsASecret(t *testing.T) {
 	}
 }
 
-// A key whose fields are swapped in code is a secret in the wrong field too.
+// If the fields of a Key are swapped in code, the id is the secret.
 func TestS1_APanicOfStaticKeysShowsNoSecret(t *testing.T) {
 	for _, secret := range []string{secretOf(7), string(bytes.Repeat([]byte{0xff}, secretBytes))} {
 		func() {

@@ -67,8 +67,9 @@ func (r *keyring) fresh(ctx context.Context) (Key, error) {
 }
 
 // forSealing returns the key to encrypt an answer with, after the handler has run. It returns
-// the cached key, however old, because the store has fetched that key before the handler ran
-// and must not fail now. It calls Current only if no key is cached. The error is a keyError.
+// the cached key, however old it is: the store fetched that key before the handler ran, and
+// without a key the handler's answer could not be stored. It calls Current only if no key is
+// cached. The error is a keyError.
 func (r *keyring) forSealing(ctx context.Context) (Key, error) {
 	if k := r.current.last(); k.ID != "" {
 		return k, nil
@@ -166,8 +167,8 @@ func (r *keyring) prove(ctx context.Context) error {
 type keySlot struct {
 	mu        sync.Mutex
 	key       Key       // the cached key; the zero Key if none is cached
-	fetchedAt time.Time // when the call of Current or Find began that returned key or gone
-	gone      error     // the error that wraps ErrKeyGone, from when a call returns it until a call succeeds; otherwise nil
+	fetchedAt time.Time // the start of the call of Current or Find that returned key or gone
+	gone      error     // a call's error that wraps ErrKeyGone, kept until a later call succeeds; nil if there is none
 	mayBeGone bool      // whether ErrKeyGone removes a cached key; false for the current key
 	until     time.Time // set by a failed refresh: a usable key is not refreshed again before this time, by the wall clock
 	fetching  *fetch    // the call in progress, for which other callers can wait; nil if there is none
@@ -179,7 +180,7 @@ type fetch struct {
 	done      chan struct{} // closed when the other fields have the result
 	key       Key
 	err       error
-	abandoned bool // the call has no result, because its caller's context ended or it panicked; waiters must fetch the key again
+	abandoned bool // the call has no result, because it panicked or its caller's context ended; waiters must fetch the key again
 }
 
 // last returns the cached key, however old it is.

@@ -17,17 +17,17 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// keyService is where an Encryption of the tests has its keys from.
+// keyService is the source of keys for the Encryption of these tests.
 type keyService struct {
-	current     string          // id of the key
-	down        bool            // it can't be reached
-	gone        bool            // it knows no key any more
-	hang        bool            // it answers when the context ends
-	currentDown bool            // Current alone can\'t be reached
-	otherSecret bool            // Find returns another one than Current
-	currents    atomic.Int64    // how often it was asked
-	finds       atomic.Int64    //
-	answerSlow  <-chan struct{} // it answers after this
+	current     string          // the id of the current key
+	down        bool            // neither Current nor Find can be reached
+	gone        bool            // Find returns ErrKeyGone
+	hang        bool            // calls return only when their context ends
+	currentDown bool            // Current can't be reached
+	otherSecret bool            // Find returns another secret than Current
+	currents    atomic.Int64    // the number of calls of Current
+	finds       atomic.Int64    // the number of calls of Find
+	answerSlow  <-chan struct{} // calls return when this channel is closed
 }
 
 var errKeyServiceDown = errors.New("the key service is down")
@@ -77,8 +77,8 @@ func (k *keyService) ring() *keyring {
 	return newKeyring(resolved("New", "test", []func(*Options){k.encryption}).Encryption)
 }
 
-// wantFresh fails the test unless that key encrypts what begins now, and the service
-// has been asked so often.
+// wantFresh fails the test unless the current key has the given id, and Current was called asked
+// times.
 func wantFresh(t *testing.T, r *keyring, k *keyService, id string, asked int64) {
 	t.Helper()
 	key, err := r.fresh(t.Context())
@@ -87,8 +87,8 @@ func wantFresh(t *testing.T, r *keyring, k *keyService, id string, asked int64) 
 	}
 }
 
-// S1: a key is asked for again when KeyFor is over; where that fails, the one that is
-// there serves for as long again, and no longer.
+// A key is fetched again after KeyFor. If that fails, the cached key is used for KeyFor longer, and
+// then no more.
 func TestS1_AKeyIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keyService{current: "k1"}
@@ -102,8 +102,8 @@ func TestS1_AKeyIsAskedForAgain(t *testing.T) {
 
 		k.down = true
 		time.Sleep(5 * time.Minute)
-		wantFresh(t, r, k, "k2", 3) // it was asked, in vain
-		wantFresh(t, r, k, "k2", 3) // and is not asked by everybody
+		wantFresh(t, r, k, "k2", 3) // the call of Current failed
+		wantFresh(t, r, k, "k2", 3) // the next caller does not call Current again
 		time.Sleep(15 * time.Second)
 		wantFresh(t, r, k, "k2", 4)
 		k.down = false
@@ -123,7 +123,8 @@ func TestS1_AKeyIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// S1: a service that hangs costs a call that has a key two seconds, and one call only.
+// If the key service hangs while a cached key is usable, one call waits for two seconds, and the
+// others don't wait.
 func TestS1_AKeyThatServesIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keyService{current: "k1"}
@@ -150,8 +151,8 @@ func TestS1_AKeyThatServesIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// S1: a service that hangs holds up a call that has no key for five seconds, and the
-// calls that wait for its answer no longer.
+// If the key service hangs while no key is cached, a call waits for five seconds, and so do the
+// calls that wait for the same fetch.
 func TestS1_AServiceThatHangsIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keyService{current: "k1", hang: true}
@@ -182,7 +183,7 @@ func TestS1_AServiceThatHangsIsLeft(t *testing.T) {
 	})
 }
 
-// S1: a call that leaves while it asks takes nobody with it.
+// If the caller that fetches a key leaves, a waiting caller fetches the key itself.
 func TestS1_WhoWaitsAsksIfTheOtherLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
@@ -211,7 +212,7 @@ func TestS1_WhoWaitsAsksIfTheOtherLeaves(t *testing.T) {
 	})
 }
 
-// S1: a function that panics blocks nobody: who waits for its answer asks anew.
+// If Current panics, a waiting caller calls it again.
 func TestS1_AFunctionThatPanicsBlocksNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, goOn := 0, make(chan struct{})
@@ -248,7 +249,7 @@ func TestS1_AFunctionThatPanicsBlocksNobody(t *testing.T) {
 	})
 }
 
-// S1: a key that Current says is gone leaves what an attempt has already.
+// If Current reports that the key is gone, a running attempt can still use the key that it has.
 func TestS1_WhatCurrentLosesIsKeptForWhoHasIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keyService{current: "k1"}
@@ -265,8 +266,8 @@ func TestS1_WhatCurrentLosesIsKeptForWhoHasIt(t *testing.T) {
 	})
 }
 
-// S1: of many calls that have no key one asks, and the others wait for its answer, or
-// for their own end.
+// If no key is cached, one of many callers fetches it. The others wait for the result, or until
+// their own context ends.
 func TestS1_OneCallAsksForAKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
@@ -297,8 +298,8 @@ func TestS1_OneCallAsksForAKey(t *testing.T) {
 	})
 }
 
-// S1: keys that are found are remembered for KeyFor, the current one among them; for
-// as long again where asking fails; and forgotten at once where they are gone.
+// A key that Find returned is cached for KeyFor, and so is the current key. If Find fails, the key
+// is used for KeyFor longer. If the key is gone, it is dropped at once.
 func TestS1_AKeyThatIsFoundIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keyService{current: "k1"}
@@ -319,7 +320,7 @@ func TestS1_AKeyThatIsFoundIsRemembered(t *testing.T) {
 		k.down = true
 		time.Sleep(10*time.Minute - 1)
 		want("k0", 3)
-		want("k0", 3) // it is not asked by every replay
+		want("k0", 3) // a later replay does not call Find again
 		time.Sleep(1 * time.Nanosecond)
 		if _, err := r.byID(t.Context(), "k0"); !errors.Is(err, errKeyServiceDown) || errors.Is(err, ErrKeyGone) {
 			t.Errorf("%v; want that it can't be reached", err)
@@ -342,7 +343,7 @@ func TestS1_AKeyThatIsFoundIsRemembered(t *testing.T) {
 	})
 }
 
-// S1: a function that returns what is no key, or another one, is told so.
+// If Current or Find returns an invalid key or another key, the error says so.
 func TestS1_FunctionsThatReturnNoKey(t *testing.T) {
 	for want, of := range map[string]Encryption{
 		"Current returned a key that is none: its id has 0": {Current: func(context.Context) (Key, error) { return Key{}, nil }},
@@ -363,7 +364,7 @@ func TestS1_FunctionsThatReturnNoKey(t *testing.T) {
 	}
 }
 
-// keyedGuard is a guard on a table, with keys from a service.
+// keyedGuard is a guard on a table, with keys from a keyService.
 type keyedGuard struct {
 	keys   *keyService
 	client *dynamodb.Client
@@ -382,7 +383,7 @@ func newKeyedGuard(t *testing.T, optFns ...func(*lambdaidem.Options)) *keyedGuar
 	return g
 }
 
-// with gives it keys of that service.
+// with gives the guard the keys of the given service.
 func (g *keyedGuard) with(keys *keyService, optFns ...func(*lambdaidem.Options)) {
 	g.keys = keys
 	g.store = New(g.client, g.table, patient, keys.encryption)
@@ -398,7 +399,8 @@ func (g *keyedGuard) prepare(t *testing.T) {
 	}
 }
 
-// anotherProcess is one whose current key is another. It has that one, and no other.
+// anotherProcess returns a guard of another process, whose current key is k2. It has cached no
+// other key.
 func (g *keyedGuard) anotherProcess(t *testing.T) *keyedGuard {
 	t.Helper()
 	other := *g
@@ -421,8 +423,8 @@ func (g *keyedGuard) do(t *testing.T, end func(context.Context) error) error {
 
 func succeeds(context.Context) error { return nil }
 
-// wantRefused fails the test unless err is the guard's refusal with that code and
-// status, and the handler has run so often.
+// wantRefused fails the test unless err is a refusal with the given code and status, and the
+// handler has run the given number of times.
 func (g *keyedGuard) wantRefused(t *testing.T, err error, code lambdaidem.Code, status, runs int) {
 	t.Helper()
 	refusal, ok := errors.AsType[*lambdaidem.Error](err)
@@ -431,8 +433,8 @@ func (g *keyedGuard) wantRefused(t *testing.T, err error, code lambdaidem.Code, 
 	}
 }
 
-// S1, X5: without a key no handler runs and nothing is sent; and what was had before
-// it ran is there for its answer.
+// Without a key, no handler runs and no write is sent. The key that was fetched before the handler
+// ran is available for its answer, even if the key service fails meanwhile.
 func TestS1_TheKeyIsHadBeforeTheHandlerRuns(t *testing.T) {
 	for _, optimistic := range []bool{false, true} {
 		t.Run(fmt.Sprint("optimistic ", optimistic), func(t *testing.T) {
@@ -444,7 +446,7 @@ func TestS1_TheKeyIsHadBeforeTheHandlerRuns(t *testing.T) {
 			}
 			g.keys.down = false
 			err := g.do(t, func(context.Context) error {
-				g.keys.down = true // and is never back while the handler runs
+				g.keys.down = true // the key service stays down while the handler runs
 				return nil
 			})
 			if err != nil || g.runs != 1 {
@@ -452,17 +454,17 @@ func TestS1_TheKeyIsHadBeforeTheHandlerRuns(t *testing.T) {
 			}
 			runs := 1
 			if optimistic {
-				runs = 2 // a duplicate runs too, and loses (E4)
+				runs = 2 // a duplicate runs too, and loses the race
 			}
-			if err := g.do(t, succeeds); err != nil || g.runs != runs { // by the key that was had
+			if err := g.do(t, succeeds); err != nil || g.runs != runs { // Find returns the key that was fetched before
 				t.Errorf("%v after %d runs", err, g.runs)
 			}
 		})
 	}
 }
 
-// S1: where there is no key to begin with, what stands in the way is answered all the
-// same; and a guard that fails open does not run what is done, or under way.
+// Without a current key, an existing record still counts: its answer is replayed, and another
+// payload is refused. With FailOpen, the handler does not run for it either.
 func TestS1_WithoutAKeyRecordsStillCount(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		t.Run(fmt.Sprint("fail open ", open), func(t *testing.T) {
@@ -473,7 +475,7 @@ func TestS1_WithoutAKeyRecordsStillCount(t *testing.T) {
 			other := *g
 			other.with(&keyService{current: "k2"}, func(o *lambdaidem.Options) { o.FailOpen = open })
 			other.keys.currentDown = true
-			if err := other.do(t, succeeds); err != nil || other.runs != 1 { // by Find
+			if err := other.do(t, succeeds); err != nil || other.runs != 1 { // Find returns the key
 				t.Errorf("%v after %d runs", err, other.runs)
 			}
 			_, err := lambdaidem.Do(t.Context(), other.guard, lambdaidem.Call{Operation: "pay", Key: "k", Payload: "another"}, func(context.Context) (string, error) {
@@ -485,8 +487,8 @@ func TestS1_WithoutAKeyRecordsStillCount(t *testing.T) {
 	}
 }
 
-// S1, L8, X6: what merely stands in the way needs no key: not a live attempt's steps,
-// not a successor's; nor does a lease that is given back.
+// The caller needs no key for the steps of a record that another attempt holds, nor to release a
+// lease.
 func TestS1_WhatStandsInTheWayNeedsNoKey(t *testing.T) {
 	client, table := freshTable(t)
 	first := New(client, table, patient, encrypted("k1"))
@@ -527,13 +529,13 @@ func TestS1_WhatStandsInTheWayNeedsNoKey(t *testing.T) {
 			t.Errorf("%s: its key was asked for %d times, for nothing", name, n)
 		}
 	}
-	blind := New(client, table, patient) // it gives back what it knows nothing of
+	blind := New(client, table, patient) // has no encryption, and releases a record with encrypted steps
 	if rec, err := blind.Release(t.Context(), lease, now); err != nil || rec.State != lambdaidem.Released {
 		t.Errorf("a release: %+v, %v", rec, err)
 	}
 }
 
-// S1, O2: dead leases are found without a key.
+// DeadLeases finds leases without a key.
 func TestS1_DeadLeasesNeedNoKey(t *testing.T) {
 	index := func(o *Options) { o.LeaseIndex = "leases" }
 	client, table := freshTable(t, index)
@@ -560,7 +562,7 @@ func TestS1_DeadLeasesNeedNoKey(t *testing.T) {
 	}
 }
 
-// S1, X5: a guard that fails open runs without a key as it does without a store.
+// With FailOpen, the handler runs without a key, as it does without a store.
 func TestS1_FailingOpenWithoutAKey(t *testing.T) {
 	g := newKeyedGuard(t, func(o *lambdaidem.Options) { o.FailOpen = true })
 	g.keys.down = true
@@ -569,8 +571,8 @@ func TestS1_FailingOpenWithoutAKey(t *testing.T) {
 	}
 }
 
-// S1: a replay whose key can't be reached is 503, and a later one has the answer; one
-// whose key is gone has none, for good, and no handler runs for it.
+// If the key of a stored answer can't be reached, a replay gets 503, and a later one the answer. If
+// the key is gone, replays fail for good. In neither case does the handler run.
 func TestS1_AReplayWithoutItsKey(t *testing.T) {
 	g := newKeyedGuard(t)
 	if err := g.do(t, succeeds); err != nil {
@@ -583,14 +585,14 @@ func TestS1_AReplayWithoutItsKey(t *testing.T) {
 	for range 2 {
 		other.wantRefused(t, other.do(t, succeeds), lambdaidem.ErrAnswerUnavailable, http.StatusInternalServerError, 1)
 	}
-	other.with(&keyService{current: "k2"}) // a third one, that has the key
+	other.with(&keyService{current: "k2"}) // a third process, which has the key
 	if err := other.do(t, succeeds); err != nil || other.runs != 1 {
 		t.Errorf("%v after %d runs", err, other.runs)
 	}
 }
 
-// S1, E5: an attempt after one with steps whose key can't be had does not run: 503
-// while it can't be reached, and never where it is gone.
+// If the key of an earlier attempt's steps can't be reached, the handler does not run, and the
+// caller gets 503. If the key is gone, the handler never runs.
 func TestS1_StepsWithoutTheirKey(t *testing.T) {
 	errReleased := errors.New("released")
 	charges := 0
@@ -611,7 +613,7 @@ func TestS1_StepsWithoutTheirKey(t *testing.T) {
 	other.keys.down = true
 	other.wantRefused(t, other.do(t, handler(nil)), lambdaidem.ErrStoreUnavailable, http.StatusServiceUnavailable, 1)
 	other.keys.down, other.keys.gone = false, true
-	for range 2 { // and it is not left under a lease
+	for range 2 { // the first refusal leaves no lease behind
 		other.wantRefused(t, other.do(t, handler(nil)), lambdaidem.ErrRecordForeign, http.StatusInternalServerError, 1)
 	}
 	open := *other
@@ -625,8 +627,8 @@ func TestS1_StepsWithoutTheirKey(t *testing.T) {
 	}
 }
 
-// S1, X8: steps that a takeover finds more than were seen, and can't read, leave it
-// unknown: the lease is given back.
+// A takeover finds more steps than its caller has seen, and can't decrypt them. The result is
+// unknown, and the lease can be released.
 func TestS1_ATakeoverThatCantReadTheSteps(t *testing.T) {
 	client, table := freshTable(t)
 	keys := &keyService{current: "k2"}
@@ -658,7 +660,7 @@ func TestS1_ATakeoverThatCantReadTheSteps(t *testing.T) {
 	}
 }
 
-// S1: a clock that was set back makes no key young, and takes none away.
+// If the clock was set back, a cached key is due to be fetched again, and can still be used.
 func TestS1_AKeyFromTheFutureIsDueAndServes(t *testing.T) {
 	s := keySlot{key: keyOf("k1"), fetchedAt: time.Now().Add(time.Hour).Round(0)}
 	if !s.due(time.Minute) || !s.usable(time.Minute) {
@@ -666,7 +668,7 @@ func TestS1_AKeyFromTheFutureIsDueAndServes(t *testing.T) {
 	}
 }
 
-// S1: what a function does to a key that it has returned is its own matter.
+// If the application changes a key that it has returned, the cached key stays the same.
 func TestS1_AKeyIsKeptAsItWasReturned(t *testing.T) {
 	key := keyOf("k1")
 	r := newKeyring(resolved("New", "test", []func(*Options){func(o *Options) {
@@ -689,8 +691,8 @@ func TestS1_AKeyIsKeptAsItWasReturned(t *testing.T) {
 	}
 }
 
-// S1, X5: an attempt begins with a key that is fresh, and with none that has been out
-// of reach for too long.
+// Acquire fetches the current key when KeyFor has passed. It fails if the key has been out of reach
+// for too long.
 func TestS1_AnAcquireAsksForTheKeyAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keyService{current: "k1"}
@@ -716,7 +718,7 @@ func TestS1_AnAcquireAsksForTheKeyAnew(t *testing.T) {
 	})
 }
 
-// S1: a replay that fails for want of a key says so to the observer.
+// The StoreError of a replay without its key has ReasonKey.
 func TestS1_ALoadWithoutItsKeyIsNamed(t *testing.T) {
 	k := &keyService{current: "k2", down: true}
 	client, _ := inMemory()
@@ -729,8 +731,8 @@ func TestS1_ALoadWithoutItsKeyIsNamed(t *testing.T) {
 	}
 }
 
-// S1, L4: a takeover whose reply was lost finds itself in the refusal of the next try,
-// and has the steps all the same.
+// The reply to a takeover is lost, and the next try is refused by the attempt's own record. Acquire
+// then succeeds, with the steps decrypted.
 func TestS1_ATakeoverThatFindsItselfHasTheSteps(t *testing.T) {
 	client, table := freshTable(t)
 	first := New(client, table, patient, encrypted("k1"))
@@ -751,8 +753,7 @@ func TestS1_ATakeoverThatFindsItselfHasTheSteps(t *testing.T) {
 	}
 }
 
-// S1: a caller who leaves while it asks for a key that serves keeps nobody else from
-// asking.
+// The caller that refreshes a usable key leaves. The next caller refreshes the key at once.
 func TestS1_WhoLeavesPausesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keyService{current: "k1"}
@@ -770,7 +771,7 @@ func TestS1_WhoLeavesPausesNobody(t *testing.T) {
 	})
 }
 
-// S1: who waits for a question gets no key that serves no longer by then.
+// While a caller waits for a fetch, the cached key becomes too old. The caller must not get it.
 func TestS1_AKeyIsNotHandedOutLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keyService{current: "k1"}
@@ -780,7 +781,7 @@ func TestS1_AKeyIsNotHandedOutLate(t *testing.T) {
 		k.hang = true
 		done := make(chan error)
 		go func() {
-			_, err := r.fresh(t.Context()) // has 2 s
+			_, err := r.fresh(t.Context()) // refreshTimeout, 2 s
 			done <- err
 		}()
 		time.Sleep(1500 * time.Millisecond)
@@ -793,7 +794,7 @@ func TestS1_AKeyIsNotHandedOutLate(t *testing.T) {
 	})
 }
 
-// S1: a key that comes back as the current one is not gone any more.
+// A key that was gone can be used again when Current returns it.
 func TestS1_AKeyThatEncryptsAgainIsNotGone(t *testing.T) {
 	k := &keyService{current: "k1", gone: true}
 	r := k.ring()
@@ -806,8 +807,8 @@ func TestS1_AKeyThatEncryptsAgainIsNotGone(t *testing.T) {
 	}
 }
 
-// S1: whoever writes to the table chooses the ids of keys, and a process remembers
-// those that it was asked for.
+// Anyone who can write to the table chooses the ids of keys, and the process caches each id that it
+// looks up. So longer ids must be refused.
 func TestS1_AKeyIDThatIsTooLongIsNotRemembered(t *testing.T) {
 	client, table := freshTable(t)
 	k := &keyService{current: "k1"}
@@ -824,8 +825,8 @@ func TestS1_AKeyIDThatIsTooLongIsNotRemembered(t *testing.T) {
 	}
 }
 
-// S1: a checksum of the plaintext would let anyone who can read the table confirm a
-// guess of the answer.
+// A checksum of the plaintext would let anyone who can read the table confirm a guess of the
+// answer.
 func TestS1_TheChecksumOfAnEncryptedAnswerSaysNothingOfIt(t *testing.T) {
 	client, table := freshTable(t)
 	rec := completes(t, New(client, table, patient, encrypted("k1")), claim, result)
@@ -837,7 +838,7 @@ func TestS1_TheChecksumOfAnEncryptedAnswerSaysNothingOfIt(t *testing.T) {
 	}
 }
 
-// S1: a clock that was set back makes nothing gone for longer.
+// If the clock was set back, ErrKeyGone is not cached any longer.
 func TestS1_GoneIsForgottenWhereTheClockIsSetBack(t *testing.T) {
 	s := keySlot{mayBeGone: true, gone: ErrKeyGone, fetchedAt: time.Now().Add(time.Hour).Round(0)}
 	key, err := s.get(t.Context(), time.Minute, func(context.Context) (Key, error) { return keyOf("k1"), nil })
@@ -846,7 +847,7 @@ func TestS1_GoneIsForgottenWhereTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-// Other processes find the key of before, but not the new one.
+// Other processes find the former key, but not the new one.
 func TestO3_AProofOfOneKeyIsNoneOfTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := &keyService{current: "k1"}
@@ -860,7 +861,7 @@ func TestO3_AProofOfOneKeyIsNoneOfTheNext(t *testing.T) {
 			t.Errorf("k1: %v", err)
 		}
 		service.current, service.otherSecret = "k2", true
-		time.Sleep(30*time.Minute + time.Second) // k1 is too old, and its proof is not
+		time.Sleep(30*time.Minute + time.Second) // k1 is older than KeyFor, and its proof is not
 		if err := s.keys.prove(t.Context()); err == nil {
 			t.Error("k2 counts as proven, and Find returns another secret")
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// indexed has an index of leases, of three shards.
+// indexed sets a lease index with three shards.
 func indexed(o *Options) { o.LeaseIndex, o.LeaseShards = "leases", 3 }
 
 func TestConformanceWithLeaseIndex(t *testing.T) {
@@ -35,7 +35,7 @@ func TestConformanceWithLeaseIndex(t *testing.T) {
 	}
 }
 
-// shardIn is the shard that the table has of a record; empty: none.
+// shardIn returns the record's shard in the table, or "" if it has none.
 func shardIn(t *testing.T, client *dynamodb.Client, table, id string) string {
 	t.Helper()
 	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(table), Key: attributes{attrID: str(id)}, ConsistentRead: aws.Bool(true)})
@@ -49,8 +49,7 @@ func shardIn(t *testing.T, client *dynamodb.Client, table, id string) string {
 	return string(shard)
 }
 
-// O2: a record has its shard while it is in progress, whoever put it there, and in
-// no other state.
+// A record has a shard exactly while it is in progress, whoever wrote it.
 func TestO2_ARecordIsInTheIndexExactlyWhileItIsInProgress(t *testing.T) {
 	client, table := freshTable(t, indexed)
 	s := New(client, table, patient, indexed)
@@ -76,7 +75,7 @@ func TestO2_ARecordIsInTheIndexExactlyWhileItIsInProgress(t *testing.T) {
 		return take(c)
 	}
 	for name, c := range map[string]struct {
-		then func(c lambdaidem.Claim, l lambdaidem.Lease) error // after the lock
+		then func(c lambdaidem.Claim, l lambdaidem.Lease) error // runs after the lock
 		in   bool
 	}{
 		"locked": {func(lambdaidem.Claim, lambdaidem.Lease) error { return nil }, true},
@@ -162,8 +161,7 @@ func TestO2_ARecordIsInTheIndexExactlyWhileItIsInProgress(t *testing.T) {
 	})
 }
 
-// O2: whatever ends an attempt takes its item out of the index, whoever made the
-// item.
+// Whatever ends an attempt removes its record from the index, whoever wrote the item.
 func TestO2_AnItemThatIsNotInProgressHasNoShard(t *testing.T) {
 	for name, end := range map[string]func(*item){
 		"completed": func(it *item) { it.finish(result) },
@@ -177,7 +175,7 @@ func TestO2_AnItemThatIsNotInProgressHasNoShard(t *testing.T) {
 	}
 }
 
-// O2: the shard is a function of the id, the same in every process, and spreads ids.
+// The shard depends only on the id. It is the same in every process, and ids are spread evenly.
 func TestO2_TheShardIsAFunctionOfTheID(t *testing.T) {
 	o := resolved("New", "test", []func(*Options){func(o *Options) { o.LeaseIndex = "leases" }})
 	counts := map[string]int{}
@@ -206,7 +204,7 @@ func TestO2_TheShardIsAFunctionOfTheID(t *testing.T) {
 	}
 }
 
-// Without the index nothing is allocated that was not before there was one.
+// Without the index, the store makes no more allocations than before the index existed.
 func TestO2_TheIndexOffAllocatesNothing(t *testing.T) {
 	least := func(want float64, do func()) {
 		t.Helper()
@@ -225,7 +223,7 @@ func TestO2_TheIndexOffAllocatesNothing(t *testing.T) {
 	})
 }
 
-// O2: an index that the options ask for is made, and found as it should be.
+// CreateTable creates the index of the options, and CheckTable finds no problem with it.
 func TestO2_CreateTableMakesTheIndex(t *testing.T) {
 	client, table := freshTable(t, indexed)
 	if err := CreateTable(t.Context(), client, table, indexed); err != nil {
@@ -248,10 +246,10 @@ func TestO2_CreateTableMakesTheIndex(t *testing.T) {
 	}
 }
 
-// O2: what is wrong with an index is told in words.
+// CheckTable reports what is wrong with an index.
 func TestO2_CheckTableFindsMisSetIndexes(t *testing.T) {
 	for name, c := range map[string]struct {
-		key, attrs         string // names and types of the key, in turn
+		key, attrs         string // alternately the name and the type of each attribute
 		index              string
 		status, projection string
 		denied             string
@@ -321,7 +319,7 @@ func TestO2_CheckTableFindsMisSetIndexes(t *testing.T) {
 	}
 }
 
-// A store without the option sees no index, whatever there is.
+// Without the option, CheckTable ignores all indexes.
 func TestO2_CheckTableLooksAtNoIndexUnasked(t *testing.T) {
 	client, table := freshTable(t)
 	faulty, wire := over(client)
@@ -335,12 +333,12 @@ func TestO2_CheckTableLooksAtNoIndexUnasked(t *testing.T) {
 	}
 }
 
-// O2: the index can be added while functions run: what is locked from the moment on
-// that the option is set is found once the index is there, in whichever order that
-// happens. What was locked before the option is not.
+// The index can be added while functions are running. Records that are locked after the option is
+// set are found once the index exists, in whichever order the two happen. Records that were locked
+// before the option is set are not found.
 func TestO2_TheIndexCanBeAddedToATableInUse(t *testing.T) {
-	// One of its own: busy with other tests, DynamoDB Local may refuse writes with 500
-	// for minutes while it makes an index.
+	// Use a separate server: while DynamoDB Local creates an index and is busy with other tests, it
+	// may refuse writes with 500 for minutes.
 	server, err := ddblocal.Start(t.Context(), func(o *ddblocal.Options) { o.Own = true })
 	if err != nil {
 		t.Fatal(err)
@@ -361,7 +359,7 @@ func TestO2_TheIndexCanBeAddedToATableInUse(t *testing.T) {
 		own := claim
 		own.ID = "lambdaidem#" + name
 		_, err := s.Acquire(t.Context(), own)
-		// DynamoDB Local answers writes with 500 while it makes an index.
+		// DynamoDB Local responds to writes with 500 while it creates an index.
 		for deadline := time.Now().Add(2 * time.Minute); err != nil && time.Now().Before(deadline); {
 			_, err = s.Acquire(t.Context(), own)
 		}
@@ -395,7 +393,7 @@ func TestO2_TheIndexCanBeAddedToATableInUse(t *testing.T) {
 	}
 }
 
-// deadIDs are the dead leases that a store finds, without their prefix, sorted.
+// deadIDs returns the ids of the dead leases that the store finds, without their prefix, sorted.
 func deadIDs(t *testing.T, s *Store, before time.Time) []string {
 	t.Helper()
 	ids := []string{}

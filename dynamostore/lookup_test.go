@@ -11,13 +11,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// A call that is looked up gets what a call gets that is locked first: the stored answer,
-// however it is stored, and the same error if the answer is gone or can't be decrypted.
+// A call that reads the record first gets the same result as a call that locks first: the stored
+// answer, however it is stored, or the same error if the answer is gone or can't be decrypted.
 func TestR5_ALookUpReplaysWhateverIsStored(t *testing.T) {
 	key := func(id string) dynamostore.Encryption {
 		return dynamostore.StaticKeys(dynamostore.Key{ID: id, Secret: bytes.Repeat([]byte{id[0]}, 32)})
 	}
-	noise := strings.Repeat("0123456789abcdef", 4096) // 64 KB, over several parts without compression
+	noise := strings.Repeat("0123456789abcdef", 4096) // 64 KB: several parts without compression
 	for name, set := range map[string]func(*dynamostore.Options){
 		"in the record":        func(*dynamostore.Options) {},
 		"in parts":             func(o *dynamostore.Options) { o.MaxInline, o.CompressFrom = 1, 1<<30 },

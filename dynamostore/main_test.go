@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// onSDK has the tests' clients be such that the SDK's transport serves their stores:
-// see TestOnTheSDKsTransport.
+// onSDK makes the tests' clients such that their stores use the SDK's transport; see
+// TestOnTheSDKsTransport.
 var onSDK bool
 
 func switched(o *dynamodb.Options) {
@@ -27,7 +27,7 @@ func switched(o *dynamodb.Options) {
 	}
 }
 
-// freshTable makes a table of its own for the test.
+// freshTable creates a table for the test.
 func freshTable(tb testing.TB, optFns ...func(*Options)) (*dynamodb.Client, string) {
 	tb.Helper()
 	server := ddblocal.ForTest(tb)
@@ -50,14 +50,14 @@ func dropAfter(tb testing.TB, client *dynamodb.Client, table string) {
 	})
 }
 
-// over returns the client with its HTTP traffic going through a wire.
+// over returns a client whose HTTP requests go through a faultyWire.
 func over(client *dynamodb.Client, faults ...fault) (*dynamodb.Client, *faultyWire) {
 	w := &faultyWire{next: client.Options().HTTPClient, faults: faults}
 	return dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.HTTPClient = w }), w
 }
 
-// The moment and the claim that the tests begin with. DynamoDB Local deletes
-// what its own clock calls expired, so the moment is a real one.
+// The time and the claim with which the tests begin. It is the current time, because DynamoDB Local
+// deletes items that have expired by its own clock.
 var (
 	now   = time.Now().Truncate(time.Second).UTC()
 	claim = lambdaidem.Claim{
@@ -71,7 +71,7 @@ var (
 	}
 )
 
-// claimBy is the claim under another token.
+// claimBy returns the claim with another token.
 func claimBy(token string) lambdaidem.Claim {
 	c := claim
 	c.Token = token
@@ -81,10 +81,10 @@ func claimBy(token string) lambdaidem.Claim {
 // quick makes retries immediate.
 func quick(o *Options) { o.Random = func() float64 { return 0 } }
 
-// patient keeps a busy machine from looking like a fault.
+// patient sets a long timeout, so that a busy machine does not look like a fault.
 func patient(o *Options) { o.AttemptTimeout = time.Minute }
 
-// wantStoreError fails the test unless err is a StoreError as wanted.
+// wantStoreError fails the test unless err is a StoreError with the given values.
 func wantStoreError(t *testing.T, err error, op string, reason lambdaidem.Reason, notApplied bool) {
 	t.Helper()
 	var se *lambdaidem.StoreError

@@ -10,15 +10,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// G1, V2: what the handler of a message enlists, and the record, are one: a batch
-// that comes again moves no money twice, and a failed condition leaves none moved.
+// The writes that the handler of a message enlists are committed with its record. A batch that is
+// delivered twice moves no money twice, and a failed condition moves none.
 func TestG1_MessagesWithEnlistedWrites(t *testing.T) {
 	b := openBank(t)
 	h := b.guard.SQS(func(ctx context.Context, m events.SQSMessage) error {
 		b.runs.Add(1)
 		debit := b.move(ctx)
 		if m.Body == "forgiving" {
-			debit.Else(lambdaidem.Answer(nil)) // there is nothing left to take
+			debit.Else(lambdaidem.Answer(nil)) // no money is left to take
 		}
 		return nil
 	}, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
@@ -40,10 +40,10 @@ func TestG1_MessagesWithEnlistedWrites(t *testing.T) {
 			}
 		}
 	}
-	deliver("4") // 100 are enough for three
+	deliver("4") // 100 are enough for three transfers
 	b.wantBalance(t, "alice", 10)
 	b.wantRuns(t, 5)
-	deliver("4") // it alone runs again
+	deliver("4") // only the failed message runs again
 	b.wantBalance(t, "alice", 10)
 	b.wantBalance(t, "bob", 90)
 	b.wantRuns(t, 6)
@@ -53,7 +53,7 @@ func TestG1_MessagesWithEnlistedWrites(t *testing.T) {
 	b.wantRuns(t, 7)
 }
 
-// E1: an optimistic guard takes messages too: one round trip for a new one.
+// With Options.Optimistic, a new message takes one round trip.
 func TestE4_OptimisticMessages(t *testing.T) {
 	b := openBank(t, func(o *lambdaidem.Options) { o.Optimistic = true })
 	h := b.guard.SQS(func(ctx context.Context, _ events.SQSMessage) error {
@@ -70,8 +70,8 @@ func TestE4_OptimisticMessages(t *testing.T) {
 	b.wantBalance(t, "alice", 70)
 }
 
-// E1: a message without a key inside a guarded handler is a part of that: what it
-// enlists is committed with the handler's answer, or not at all.
+// A message without a key runs inside a guarded handler. Its enlisted writes are committed with the
+// answer of that handler, or not at all.
 func TestE1_UnkeyedMessageInsideAGuardedHandler(t *testing.T) {
 	b := openBank(t)
 	inner := b.guard.With(func(o *lambdaidem.Options) { o.KeyOptional = true }).SQS(func(ctx context.Context, _ events.SQSMessage) error {

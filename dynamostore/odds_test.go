@@ -17,16 +17,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// odd is one thing that may become of an attempt.
+// odd is one possible outcome of an attempt.
 type odd struct {
 	name string
 	fault
-	wrote   bool // the attempt may have written: nothing that is seen of it says that it has not
-	settles bool // it says what became of all attempts before it
-	cuts    bool // the caller's context ends in it
+	wrote   bool // the attempt may have written: nothing in its outcome excludes it
+	settles bool // the outcome shows what happened to all earlier attempts
+	cuts    bool // the caller's context ends during the attempt
 }
 
-// good is DynamoDB's answer to each operation.
+// good responds like DynamoDB to a successful request of each operation.
 func good(r *http.Request, _ dynamodb.HTTPClient) (*http.Response, error) {
 	return answer(200, goodBody(r)), nil
 }
@@ -41,7 +41,7 @@ func goodBody(r *http.Request) string {
 	return `{}`
 }
 
-// with changes the good answer.
+// with returns a fault that changes the good response.
 func with(change func(*http.Response, string)) fault {
 	return func(r *http.Request, _ dynamodb.HTTPClient) (*http.Response, error) {
 		body := goodBody(r)
@@ -51,7 +51,7 @@ func with(change func(*http.Response, string)) fault {
 	}
 }
 
-// fixed is an answer whatever was asked.
+// fixed returns a fault with the same response to every request.
 func fixed(status int, body string, header ...string) fault {
 	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
 		resp := answer(status, body)
@@ -78,7 +78,7 @@ func zipped(text string) string {
 	return b.String()
 }
 
-// hangs is a body that comes in part, and ends with the attempt.
+// hangs is a body that arrives in part, and then blocks until the attempt ends.
 type hangs struct {
 	io.Reader
 	ctx context.Context
@@ -94,8 +94,8 @@ func (h hangs) Read(p []byte) (int, error) {
 
 func (h hangs) Close() error { return nil }
 
-// connected calls the hooks that net/http calls, so that it is known whether the
-// request ever had a connection.
+// connected calls the hooks that net/http calls, so that the store knows whether the request ever
+// had a connection.
 func connected(had bool, then fault) fault {
 	return func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
 		if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
@@ -110,7 +110,7 @@ func connected(had bool, then fault) fault {
 
 type callerEndKey struct{}
 
-// callerEnds ends the caller's context, and goes on as if nothing had happened.
+// callerEnds ends the caller's context, and then continues with the given fault.
 func callerEnds(then fault) fault {
 	return func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
 		end, _ := r.Context().Value(callerEndKey{}).(context.CancelFunc)
@@ -128,7 +128,7 @@ func after(d time.Duration, then fault) fault {
 
 const conditionCode = "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException"
 
-// cancelledFor is the answer to a transaction that was cancelled for these reasons.
+// cancelledFor returns the response to a transaction that was cancelled for the given reasons.
 func cancelledFor(codes ...string) fault {
 	reasons := make([]string, len(codes))
 	for i, code := range codes {
@@ -143,7 +143,7 @@ func cancelledFor(codes ...string) fault {
 
 func odds() []odd {
 	all := []odd{
-		// Success, in this form and in that.
+		// Successful responses in various forms.
 		{name: "good", fault: good},
 		{name: "good, with its CRC-32", fault: with(func(r *http.Response, body string) { r.Header.Set(fieldChecksum, crcOf(body)) })},
 		{name: "good, after white space", fault: with(func(r *http.Response, body string) { r.Body = io.NopCloser(strings.NewReader("\n " + body + " \n")) })},
@@ -153,7 +153,7 @@ func odds() []odd {
 		{name: "good, with a status of its own", wrote: true, fault: with(func(r *http.Response, _ string) { r.StatusCode = 201 })},
 		{name: "good, and not to be cached", fault: with(func(r *http.Response, _ string) { r.Header.Set("Age", "7") })},
 
-		// What can't be read, or is no answer of DynamoDB's.
+		// Responses that can't be read or don't come from DynamoDB.
 		{name: "no body", wrote: true, fault: fixed(200, "")},
 		{name: "204", wrote: true, fault: fixed(204, "")},
 		{name: "null", wrote: true, fault: fixed(200, "null")},
@@ -197,7 +197,7 @@ func odds() []odd {
 		{name: "408", wrote: true, fault: fixed(408, "")},
 		{name: "429", wrote: true, fault: fixed(429, "slow down")},
 
-		// Errors of DynamoDB's.
+		// Errors of DynamoDB.
 		{name: "500 after the write", wrote: true, fault: fail(500, "InternalServerError", "by the test")},
 		{name: "503 as it is", wrote: true, fault: fixed(503, "")},
 		{name: "503 with a code of throttling", wrote: true, fault: fail(503, "ThrottlingException", "by the test")},
@@ -225,7 +225,7 @@ func odds() []odd {
 			return resp, err
 		}},
 
-		// Refusals by the condition.
+		// Failed conditions.
 		{name: "refused by its own record", settles: true, fault: refuseFor(itemJSON(claimed(claim)))},
 		{name: "refused by a completed record", settles: true, fault: refuseFor(itemJSON(completedItem()))},
 		{name: "refused by a foreign item", settles: true, fault: refuseFor(`{"id":{"S":"idem#test"},"paid":{"BOOL":true}}`)},
@@ -235,10 +235,10 @@ func odds() []odd {
 		{name: "refused by an item that can't be read", wrote: true, fault: refuseFor(`{"id":{"S":7}}`)},
 		{name: "refused, with a wrong CRC-32", wrote: true, fault: fixed(400, `{"__type":"`+conditionCode+`","Item":`+itemJSON(claimed(claim))+`}`, fieldChecksum, "1")},
 
-		// No answer.
+		// No response.
 		{name: "no connection", fault: refuseConnection},
 		{name: "lost", wrote: true, fault: loseRequest},
-		{name: "neither answer nor error", wrote: true, fault: func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) { return nil, nil }}, //nolint:nilnil // what it is about
+		{name: "neither answer nor error", wrote: true, fault: func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) { return nil, nil }}, //nolint:nilnil // that is what this case is about
 		{name: "a client's own error", wrote: true, fault: func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
 			return nil, errors.New("by the test")
 		}},
@@ -266,7 +266,7 @@ func odds() []odd {
 			r.Body = body(text[:1], io.ErrUnexpectedEOF)
 		}))},
 
-		// Of transactions.
+		// Transactions.
 		{name: "its record is taken", settles: true, fault: cancelledFor(cancelCondition, cancelNone)},
 		{name: "a write of its own is refused", fault: cancelledFor(cancelNone, cancelCondition)},
 		{name: "both are refused", settles: true, fault: cancelledFor(cancelCondition, cancelCondition)},

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// D4: what a later version keeps of an operation beside what this one knows is no
-// matter; what is no list of operations makes the item one that is not ours.
+// Unknown members of an operation are ignored. A value that is not a list of operations makes the
+// item foreign.
 func TestD4_OperationsOfOtherVersions(t *testing.T) {
 	own := operations{
 		{What: OperationReleased, By: "alice", Reason: "TICKET-1", At: time.UnixMilli(1_700_000_000_123).UTC(), Attempt: 2, Token: "t", Forced: true},

@@ -16,7 +16,7 @@ import (
 
 func again(o *OperatorOptions) { o.Again = true }
 
-// corrected is another answer of an operator's.
+// corrected is a second answer of an operator.
 var corrected = lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(`"corrected"`)}
 
 func TestO2_AnOperatorSettlesAgainWhatAnOperatorSettled(t *testing.T) {
@@ -46,7 +46,7 @@ func TestO2_AnOperatorSettlesAgainWhatAnOperatorSettled(t *testing.T) {
 	if got != "corrected" || err != nil || d.runs != 1 {
 		t.Errorf("a retry got %q, %v after %d runs", got, err, d.runs)
 	}
-	// What was shown before is not what stands there now.
+	// An operator who has seen the first answer can't replace the second one.
 	now, err := d.operator(t, "carol", again).Settle(t.Context(), first, settled)
 	if !errors.Is(err, ErrRecordChanged) || now.Record.Token != second.Record.Token {
 		t.Errorf("of what was shown before: %+v, %v", now.Record, err)
@@ -65,7 +65,7 @@ func TestO2_AnOperatorSettlesAgainWhatAnOperatorSettled(t *testing.T) {
 	}
 }
 
-// G3: what a handler answered, and what was erased, never changes.
+// An answer of a handler never changes, and neither does a record whose answer was erased.
 func TestG3_NobodySettlesAHandlersAnswerAgain(t *testing.T) {
 	d := openDesk(t)
 	if _, err := d.do(t, d.guard, "done", func(context.Context) (string, error) { return "done", nil }); err != nil {
@@ -74,7 +74,7 @@ func TestG3_NobodySettlesAHandlersAnswerAgain(t *testing.T) {
 	if _, err := d.operator(t, "alice", again).Settle(t.Context(), d.inspect(t, d.id("done")), settled); !errors.Is(err, ErrRecordCompleted) {
 		t.Errorf("a handler's: %v", err)
 	}
-	// An operator released it, and then a handler completed it.
+	// An operator released this record, and a handler completed it afterwards.
 	d.die(t, "retried")
 	if _, err := d.operator(t, "alice").Release(t.Context(), d.inspect(t, d.id("retried"))); err != nil {
 		t.Fatal(err)
@@ -99,13 +99,13 @@ func TestG3_NobodySettlesAHandlersAnswerAgain(t *testing.T) {
 	}
 }
 
-// S1: a record says from its acquire that its answer will be encrypted, so nobody
-// settles it with one in plain text.
+// From its acquisition on, a record says that its answer will be encrypted, so nobody can settle it
+// with an answer in plain text.
 func TestS1_SettleWithoutAKeyIsRefusedWhereFunctionsEncrypt(t *testing.T) {
 	d := openDesk(t, func(o *Options) { o.Encryption = StaticKeys(keyOf("k1")) })
 	plain := New(d.client, d.table, patient)
 	uncertain := func(context.Context) (string, error) { return "", lambdaidem.Uncertain(errLater) }
-	_, _ = d.do(t, d.guard, "k", uncertain) // no step: nothing of it is encrypted yet
+	_, _ = d.do(t, d.guard, "k", uncertain) // no step: the record contains nothing encrypted yet
 	o, err := plain.Operator("alice", "ticket")
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestS1_SettleWithoutAKeyIsRefusedWhereFunctionsEncrypt(t *testing.T) {
 	if got, err := d.do(t, d.guard, "k", uncertain); got != "settled" || err != nil {
 		t.Errorf("a retry got %q, %v", got, err)
 	}
-	// Nor is it settled again without one.
+	// An operator without a key can't settle the record again either.
 	repeat, err := plain.Operator("alice", "ticket", again)
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestS1_SettleWithoutAKeyIsRefusedWhereFunctionsEncrypt(t *testing.T) {
 	if _, err := repeat.Settle(t.Context(), seen, corrected); !errors.Is(err, ErrNotEncrypted) {
 		t.Errorf("again, without a key: %v", err)
 	}
-	// What has no text to encrypt needs no key.
+	// A result without an answer needs no key.
 	_, _ = d.do(t, d.guard, "no answer", uncertain)
 	if seen, err = plain.Inspect(t.Context(), d.id("no answer")); err != nil {
 		t.Fatal(err)
@@ -149,7 +149,8 @@ func TestS1_SettleWithoutAKeyIsRefusedWhereFunctionsEncrypt(t *testing.T) {
 	}
 }
 
-// A takeover by functions that encrypt marks the record, and one by others unmarks it.
+// A takeover by a function that encrypts marks the record as encrypted. A takeover by another
+// function removes the mark.
 func TestS1_TheMarkOfEncryptionIsThatOfTheLatestAttempt(t *testing.T) {
 	d := openDesk(t)
 	uncertain := func(context.Context) (string, error) { return "", lambdaidem.Uncertain(errLater) }
@@ -173,7 +174,7 @@ func TestS1_TheMarkOfEncryptionIsThatOfTheLatestAttempt(t *testing.T) {
 	}
 }
 
-// Only an answer that the record has by its last operation is an operator's.
+// A record has an operator's answer only if its latest operation settled it.
 func TestG3_WhatIsAnOperatorsAnswer(t *testing.T) {
 	did := func(what OperationKind) []Operation {
 		return []Operation{{What: OperationReleased, Token: "mine"}, {What: what, Token: "mine"}}
@@ -196,7 +197,7 @@ func TestG3_WhatIsAnOperatorsAnswer(t *testing.T) {
 	}
 }
 
-// An operator settles a record again with an answer in parts, while a purge runs.
+// An operator settles a record again, with an answer in parts, while a purge runs.
 func TestO2_APurgeLeavesThePartsThatAnOperatorIsWriting(t *testing.T) {
 	d := openDesk(t)
 	d.die(t, "k")
@@ -208,7 +209,7 @@ func TestO2_APurgeLeavesThePartsThatAnOperatorIsWriting(t *testing.T) {
 	client, w := over(d.client)
 	w.after(opUpdateItem, func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
 		during = d.purge(t, d.operator(t, "bob"), func(p *PurgeOptions) {
-			p.Match = func(rec lambdaidem.Record) bool { // parts, not the record itself
+			p.Match = func(rec lambdaidem.Record) bool { // selects parts, but not the record itself
 				return rec.State == lambdaidem.Absent && rec.Scope == first.Record.Scope
 			}
 		})
@@ -232,8 +233,8 @@ func TestO2_APurgeLeavesThePartsThatAnOperatorIsWriting(t *testing.T) {
 	}
 }
 
-// The parts of an attempt that died stay for an hour after an operator settled its
-// record, and no longer.
+// After an operator has settled a record, the parts of the dead attempt stay for an hour, and no
+// longer.
 func TestO2_PurgeDeletesOldPartsOfASettledRecord(t *testing.T) {
 	d := openDesk(t)
 	d.clock = time.Now().Add(-2 * time.Hour)
@@ -246,7 +247,7 @@ func TestO2_PurgeDeletesOldPartsOfASettledRecord(t *testing.T) {
 	}
 }
 
-// An operator looks at a record and settles it again after a purge has erased its answer.
+// An operator inspects a record, a purge erases its answer, and then the operator settles it again.
 func TestO2_WhatAPurgeErasedIsNotSettledAgain(t *testing.T) {
 	for _, forget := range []bool{false, true} {
 		d := openDesk(t)

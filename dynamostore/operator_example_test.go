@@ -10,8 +10,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// settle completes a record of an attempt that died with what another service knows
-// of it.
+// settle completes the record of a dead attempt with the answer that another service knows.
 func settle(ctx context.Context, store *dynamostore.Store, id string, known []byte) error {
 	alice, err := store.Operator("alice", "TICKET-1: the bank has it", func(o *dynamostore.OperatorOptions) { o.TTL = 7 * 24 * time.Hour })
 	if err != nil {
@@ -31,10 +30,10 @@ func settle(ctx context.Context, store *dynamostore.Store, id string, known []by
 	return err
 }
 
-// An operator who knows what became of an attempt that died.
+// This operator knows the outcome of an attempt that died.
 func ExampleStore_Operator() { _ = settle }
 
-// erase takes the answers away that were completed for one caller.
+// erase erases the stored answers of one caller.
 func erase(ctx context.Context, o *dynamostore.Operator, caller string) error {
 	for done, err := range o.Purge(ctx, func(p *dynamostore.PurgeOptions) {
 		p.Match = func(rec lambdaidem.Record) bool {
@@ -49,5 +48,5 @@ func erase(ctx context.Context, o *dynamostore.Operator, caller string) error {
 	return nil
 }
 
-// The answers to somebody who wants to be forgotten.
+// A caller has asked to be forgotten.
 func ExampleOperator_Purge() { _ = erase }

@@ -19,19 +19,19 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// desk is a table with a guard over it, and an operator who looks at its records.
+// desk is a table with a guard, and an operator who examines its records.
 type desk struct {
 	store  *Store
 	client *dynamodb.Client
 	table  string
 	guard  *lambdaidem.Guard
-	clock  time.Time // of the guard
+	clock  time.Time // the guard's clock
 	runs   int
 }
 
 func openDesk(t *testing.T, optFns ...func(*Options)) *desk {
 	t.Helper()
-	d := &desk{clock: time.Now().Add(-10 * time.Minute)} // so that leases are over by the database's clock
+	d := &desk{clock: time.Now().Add(-10 * time.Minute)} // the leases have ended by the database's clock
 	d.client, d.table = freshTable(t, optFns...)
 	d.store = New(d.client, d.table, append([]func(*Options){patient}, optFns...)...)
 	d.guard = lambdaidem.New(d.store, func(o *lambdaidem.Options) {
@@ -42,12 +42,12 @@ func openDesk(t *testing.T, optFns ...func(*Options)) *desk {
 
 var errLater = errors.New("later")
 
-// id is the record that do works on.
+// id returns the id of the record that do uses for key.
 func (d *desk) id(key string) string {
 	return d.guard.RecordID(lambdaidem.Identity{Operation: "pay", Key: key})
 }
 
-// do calls the guarded operation, whose handler ends with end.
+// do calls the guarded operation with a handler that returns what the function end returns.
 func (d *desk) do(t *testing.T, g *lambdaidem.Guard, key string, end func(context.Context) (string, error)) (string, error) {
 	t.Helper()
 	return lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "pay", Key: key}, func(ctx context.Context) (string, error) {
@@ -56,7 +56,7 @@ func (d *desk) do(t *testing.T, g *lambdaidem.Guard, key string, end func(contex
 	})
 }
 
-// die leaves a record whose attempt died, after a step.
+// die leaves the record of an attempt that died after a step.
 func (d *desk) die(t *testing.T, key string) {
 	t.Helper()
 	_, err := d.do(t, d.guard, key, func(ctx context.Context) (string, error) {
@@ -88,7 +88,7 @@ func (d *desk) operator(t *testing.T, name string, optFns ...func(*OperatorOptio
 	return o
 }
 
-// settled is an answer of an operator's.
+// settled is an answer of an operator.
 var settled = lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(`"settled"`)}
 
 func TestO2_SettledAnswerIsWhatEveryRetryGets(t *testing.T) {
@@ -280,8 +280,8 @@ func TestO2_OperatorAfterALateCompletionIsTold(t *testing.T) {
 	}
 }
 
-// dated is a wire whose answers are of another date: a database's clock that is
-// apart from this machine's.
+// dated is a wire that changes the date of all responses, as if the database's clock differed from
+// this machine's.
 type dated struct {
 	next dynamodb.HTTPClient
 	by   time.Duration
@@ -300,10 +300,9 @@ func (c dated) Do(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// Whether a lease is live is the database's to say: this machine's clock is asked
-// nothing.
+// Only the database's clock decides whether a lease is live, not this machine's.
 func TestO2_LiveLeaseIsRefusedByTheDatabasesClock(t *testing.T) {
-	const lease = 62 * time.Second // Options.Lease and MaxSkew
+	const lease = 62 * time.Second // Options.LeaseDuration and MaxSkew
 	for _, c := range []struct {
 		name string
 		by   time.Duration
@@ -413,7 +412,7 @@ func TestO2_SettleWantsTheFormOfTheRecord(t *testing.T) {
 	}
 }
 
-// R3: what an operator settles may be large.
+// An operator may settle a record with a large answer.
 func TestO2_SettledAnswerMayBeLarge(t *testing.T) {
 	d := openDesk(t, func(o *Options) { o.CompressFrom = 1 << 30 })
 	d.die(t, "k")
@@ -426,7 +425,7 @@ func TestO2_SettledAnswerMayBeLarge(t *testing.T) {
 	}
 }
 
-// L4: the SDK sends again what got no reply. X8: what is unknown is said to be.
+// The SDK retries a request without a reply. If the outcome is unknown, the error says so.
 func TestO2_LostRepliesOfOperators(t *testing.T) {
 	d := openDesk(t)
 	d.die(t, "k")
@@ -442,7 +441,8 @@ func TestO2_LostRepliesOfOperators(t *testing.T) {
 	if err != nil || done.Record.State != lambdaidem.Completed {
 		t.Errorf("after a lost reply: %+v, %v", done.Record, err)
 	}
-	// A retry was faster than the SDK: the release has happened all the same.
+	// A retry runs before the SDK sends the release again. The release has been applied all the
+	// same.
 	d.die(t, "m")
 	seen = d.inspect(t, d.id("m"))
 	w.after("UpdateItem", func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
@@ -461,12 +461,12 @@ func TestO2_LostRepliesOfOperators(t *testing.T) {
 	wantStoreError(t, err, opOperatorRelease, lambdaidem.ReasonUnreachable, false)
 }
 
-// A release that was applied, whose reply was lost and whose record is another one by
-// the time of the next try, is not reported as refused.
+// A release was applied and its reply was lost. If the record has become another one before the
+// next try, the release is not reported as refused.
 func TestO2_AReleaseThatMayHaveBeenAppliedIsUnknown(t *testing.T) {
 	for name, c := range map[string]struct {
 		first   fault
-		then    func(*testing.T, *desk) // before the next try
+		then    func(*testing.T, *desk) // runs before the next try
 		changed bool                    // the record proves that the release was not applied
 	}{
 		"the item is gone": {first: loseReply, then: func(t *testing.T, d *desk) { d.remove(t, "k") }},
@@ -509,7 +509,7 @@ func TestO2_AReleaseThatMayHaveBeenAppliedIsUnknown(t *testing.T) {
 	}
 }
 
-// remove deletes a record's item, as TTL does.
+// remove deletes the item of a record, like TTL does.
 func (d *desk) remove(t *testing.T, key string) {
 	t.Helper()
 	_, err := d.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(d.table), Key: d.store.key(d.id(key))})
@@ -518,7 +518,7 @@ func (d *desk) remove(t *testing.T, key string) {
 	}
 }
 
-// A write that was applied and whose answer can't be used may have happened.
+// If the reply to a write can't be used, the write may have been applied.
 func TestX8_AnAppliedReleaseWithoutADateIsUnknown(t *testing.T) {
 	d := openDesk(t)
 	d.die(t, "k")
@@ -532,7 +532,7 @@ func TestX8_AnAppliedReleaseWithoutADateIsUnknown(t *testing.T) {
 	wantStoreError(t, err, opOperatorRelease, lambdaidem.ReasonUnknown, false)
 }
 
-// A record lasts for the whole TTL, although its expiry is in whole seconds.
+// A settled record lasts for at least the TTL, although its expiry is in whole seconds.
 func TestL7_ASettledRecordLastsItsWholeTTL(t *testing.T) {
 	d := openDesk(t)
 	d.die(t, "k")
@@ -547,8 +547,8 @@ func TestL7_ASettledRecordLastsItsWholeTTL(t *testing.T) {
 	}
 }
 
-// The operator's TTL may be shorter than that of the functions. A record that would have
-// lasted longer then keeps its expiry, because after it a retry runs the handler again.
+// The operator's TTL may be shorter than that of the functions. A record that would have lasted
+// longer keeps its expiry, because a retry after the expiry runs the handler again.
 func TestL7_AnOperatorNeverShortensTheLifeOfARecord(t *testing.T) {
 	for name, act := range map[string]func(*Operator, Inspected) (Inspected, error){
 		"release": func(o *Operator, seen Inspected) (Inspected, error) { return o.Release(t.Context(), seen) },
@@ -603,7 +603,7 @@ func TestO2_OperatorsSayWhoTheyAreAndWhy(t *testing.T) {
 	_, _ = s.Operator("alice", "why", func(o *OperatorOptions) { o.TTL = lambdaidem.MinTTL - time.Second })
 }
 
-// A record doesn't grow with each thing that is done to it.
+// A record keeps only the latest operations, so that it doesn't grow without limit.
 func TestO2_ARecordKeepsTheLatestOperations(t *testing.T) {
 	d := openDesk(t)
 	for i := range MaxOperations + 3 {
@@ -619,8 +619,8 @@ func TestO2_ARecordKeepsTheLatestOperations(t *testing.T) {
 	}
 }
 
-// D4: a version that knows no operations reads, replays, takes over and completes
-// what an operator left, and leaves the operations where they are.
+// A version that knows no operations reads, replays, takes over and completes the records that an
+// operator has changed, and preserves their operations.
 func TestD4_OlderVersionsAndOperations(t *testing.T) {
 	d := openDesk(t)
 	old := lambdaidem.New(before{d.store}, func(o *lambdaidem.Options) {
@@ -726,8 +726,8 @@ func TestO2_AnExpiryUnderAnotherNameIsNotOverlooked(t *testing.T) {
 	}
 }
 
-// hidesExpiry takes a number for an expiration only if it is a time in seconds within a
-// hundred years after the end of the lease.
+// hidesExpiry treats a number as an expiration only if it is a time in seconds within a hundred
+// years after the end of the lease.
 func TestO2_OnlyWhatCanBeAnExpiryIsTakenForOne(t *testing.T) {
 	held := claim
 	held.Expires = time.Time{}

@@ -18,7 +18,7 @@ import (
 
 func optimistic(o *lambdaidem.Options) { o.Optimistic = true }
 
-// transferID is the record of the bank's do.
+// transferID returns the id of the record that the bank's do uses for key.
 func (b *bank) transferID(key string) string {
 	return b.guard.RecordID(lambdaidem.Identity{Operation: "transfer", Key: key})
 }
@@ -58,8 +58,8 @@ func TestE4_OneRoundTripForANewRequest(t *testing.T) {
 	}
 }
 
-// The loser of a race gets the winner's answer, whatever its own was, and though
-// its own conditions fail by what the winner did (E2, E4).
+// The loser of a race gets the winner's answer, whatever its own answer is, even if the winner's
+// writes make its conditions fail.
 func TestE4_LoserOfARaceReplaysTheWinner(t *testing.T) {
 	for name, end := range map[string]func(context.Context) (string, error){
 		"well":      well,
@@ -72,7 +72,7 @@ func TestE4_LoserOfARaceReplaysTheWinner(t *testing.T) {
 			b := openBank(t, optimistic)
 			b.open(t, "alice", 30)
 			got, err := b.do(t.Context(), "k", func(ctx context.Context) (string, error) {
-				// While this one runs, another comes and wins.
+				// Another call runs meanwhile and wins the race.
 				if won, err := b.do(context.WithoutCancel(t.Context()), "k", func(context.Context) (string, error) { return "the winner's", nil }); err != nil || won != "the winner's" {
 					t.Errorf("the winner: %q, %v", won, err)
 				}
@@ -87,7 +87,7 @@ func TestE4_LoserOfARaceReplaysTheWinner(t *testing.T) {
 	}
 }
 
-// An error of a handler that lost no race is its own.
+// An error of a handler that lost no race is returned, after the guard has read the record.
 func TestE4_ErrorsLeaveOnceTheRecordWasConsulted(t *testing.T) {
 	b := openBank(t, optimistic)
 	own := errors.New("no")
@@ -111,7 +111,7 @@ func TestE4_ErrorsLeaveOnceTheRecordWasConsulted(t *testing.T) {
 		t.Errorf("sent %v; want %v", b.wire.sent, want)
 	}
 	b.wantBalance(t, "alice", 100)
-	// Where it can't be consulted, no answer leaves.
+	// If the record can't be read, no answer is returned.
 	b.wire.after("GetItem", slices.Repeat([]fault{loseRequest}, 400)...)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
@@ -132,7 +132,7 @@ func TestE4_FailedConditionsAreAnsweredAndStored(t *testing.T) {
 		if !errors.Is(err, lambdaidem.Code("insufficient_funds")) {
 			t.Errorf("got %v", err)
 		}
-		b.open(t, "alice", 1000) // changes nothing of the stored answer
+		b.open(t, "alice", 1000) // does not change the stored answer
 	}
 	b.wantBalance(t, "alice", 1000)
 	if rec := b.record(t, "k"); rec.Result.Outcome != lambdaidem.OutcomeFailed {
@@ -140,7 +140,7 @@ func TestE4_FailedConditionsAreAnsweredAndStored(t *testing.T) {
 	}
 }
 
-// stand puts a record in the way.
+// stand puts a record of another attempt into the table.
 func (b *bank) stand(t *testing.T, key, token string, lease time.Duration, change func(*lambdaidem.Claim)) {
 	t.Helper()
 	at := time.Now()
@@ -153,7 +153,7 @@ func (b *bank) stand(t *testing.T, key, token string, lease time.Duration, chang
 	}
 }
 
-// fingerprint is that of the bank's do.
+// fingerprint returns the fingerprint of calls of the bank's do.
 func (b *bank) fingerprint(t *testing.T) string {
 	t.Helper()
 	if _, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "transfer", Key: "to see the fingerprint"}, func(context.Context) (string, error) {
@@ -176,7 +176,7 @@ func TestE4_RecordsInTheWay(t *testing.T) {
 		lease  time.Duration
 		change func(*lambdaidem.Claim)
 		then   func(*testing.T, *bank)
-		want   error // nil: it commits
+		want   error // nil: the call commits
 		events lambdaidem.Kind
 	}{
 		"in progress":   {time.Minute, nil, nil, lambdaidem.ErrInProgress, lambdaidem.EventInProgress},
@@ -211,8 +211,8 @@ func TestE4_RecordsInTheWay(t *testing.T) {
 	}
 }
 
-// Its own transaction, whose reply was lost, is its own (L4); and where nothing
-// can be learnt, nobody is told that it happened or did not.
+// The guard recognizes its own transaction after the reply was lost. If nothing shows whether the
+// transaction was applied, the caller gets ErrOutcomeUnknown.
 func TestE4_UnknownIsSettledByTheSameBytes(t *testing.T) {
 	b := openBank(t, optimistic)
 	b.wire.after("TransactWriteItems", loseReply, loseReply, loseReply, loseReply)
@@ -226,7 +226,7 @@ func TestE4_UnknownIsSettledByTheSameBytes(t *testing.T) {
 			t.Error("other bytes were sent again")
 		}
 	}
-	// The database forgot the token: the record tells (E2).
+	// The database has forgotten the token, but the record shows that the transaction was applied.
 	b = openBank(t, optimistic)
 	b.wire.after("TransactWriteItems", loseReply, otherToken)
 	if got, err := b.do(t.Context(), "k", well); err != nil || got != "moved" {
@@ -244,7 +244,7 @@ func TestE4_UnknownIsSettledByTheSameBytes(t *testing.T) {
 	b.wantBalance(t, "alice", 70)
 }
 
-// otherToken lets a transaction come as if the database had forgotten its token.
+// otherToken sends the transaction with a new token, as if the database had forgotten its token.
 func otherToken(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
 	body := bodyOf(r)
 	_, rest, _ := strings.Cut(body, `"ClientRequestToken":"`)
@@ -270,7 +270,7 @@ func TestE4_OptionsThatContradictIt(t *testing.T) {
 	}
 }
 
-// A call that failed open commits with the record, or not at all (E1, X5).
+// A call that failed open commits its writes with the record, or not at all.
 func TestE1_FailedOpenCommitsWithTheRecord(t *testing.T) {
 	open := func(o *lambdaidem.Options) { o.FailOpen = true }
 	unreachable := slices.Repeat([]fault{refuseConnection}, 3)
@@ -368,7 +368,7 @@ func TestE1_FailedOpenCommitsWithTheRecord(t *testing.T) {
 	})
 }
 
-// O2: what an operator did to a released record is still there once it is completed.
+// The completion of a released record preserves the operator's changes in its list of operations.
 func TestO2_AnOptimisticClaimKeepsTheOperatorsJournal(t *testing.T) {
 	b := openBank(t, optimistic)
 	b.stand(t, "k", "other", -time.Minute, nil)
@@ -398,7 +398,7 @@ func TestO2_AnOptimisticClaimKeepsTheOperatorsJournal(t *testing.T) {
 	}
 }
 
-// A table that DynamoDB can't reach leaves the transaction undone.
+// If no connection can be made, the transaction is not applied, and the attempt keeps its lease.
 func TestX4_TransactionThatNeverHappenedIsUnknownToTheCaller(t *testing.T) {
 	b := openBank(t)
 	b.wire.after("TransactWriteItems", slices.Repeat([]fault{refuseConnection}, 400)...)
@@ -413,9 +413,9 @@ func TestX4_TransactionThatNeverHappenedIsUnknownToTheCaller(t *testing.T) {
 	}
 }
 
-// A table of an enlisted write is missing. Nothing was written, and the error says which write
-// and table it is, so the record need not keep its lease. Under Hold the handler may have had
-// other effects before.
+// The table of an enlisted write is missing. Nothing was written, and the error names the write and
+// the table, so the record is released. Under Hold, the record keeps its lease, because the handler
+// may have had other effects before.
 func TestE3_MissingTableIsNamed(t *testing.T) {
 	for policy, want := range map[lambdaidem.Policy]lambdaidem.State{lambdaidem.Rerun: lambdaidem.Released, lambdaidem.Hold: lambdaidem.InProgress} {
 		for _, writes := range []int{1, 2} {
@@ -441,7 +441,7 @@ func TestE3_MissingTableIsNamed(t *testing.T) {
 	}
 }
 
-// Without a lease, the missing table may be that of the records.
+// For an attempt without a lease, the missing table may be the table of the records.
 func TestE4_AMissingTableMayBeThatOfTheRecords(t *testing.T) {
 	b := openBank(t, optimistic)
 	b.wire.after("TransactWriteItems", apiError("ResourceNotFoundException"))
@@ -450,12 +450,12 @@ func TestE4_AMissingTableMayBeThatOfTheRecords(t *testing.T) {
 	}
 }
 
-// large is an answer that goes into parts.
+// large is a handler whose answer is stored in parts.
 func large(context.Context) (string, error) {
 	return base64.StdEncoding.EncodeToString([]byte(noise(300_000))), nil
 }
 
-// R3: an answer in parts is written before the transaction that names it.
+// The parts of an answer are written before the transaction that refers to them.
 func TestR3_TransactionsTakeLargeAnswersAlong(t *testing.T) {
 	for name, opt := range map[string]func(*lambdaidem.Options){"lock": func(*lambdaidem.Options) {}, "optimistic": optimistic} {
 		t.Run(name, func(t *testing.T) {
@@ -477,8 +477,8 @@ func TestR3_TransactionsTakeLargeAnswersAlong(t *testing.T) {
 	}
 }
 
-// An optimistic answer that needs parts consults the record first (E4): who has
-// lost the race writes none.
+// Before an optimistic attempt writes the parts of its answer, it reads the record. If it has lost
+// the race, it writes no parts.
 func TestE4_LargeAnswerConsultsTheRecordFirst(t *testing.T) {
 	b := openBank(t, optimistic)
 	got, err := b.do(t.Context(), "k", func(ctx context.Context) (string, error) {

@@ -67,7 +67,7 @@ func TestNewTakesOptionsAtTheirBounds(*testing.T) {
 		func(o *Options) { o.Attempts = 20 },
 		func(o *Options) { o.AttemptTimeout = time.Millisecond },
 		func(o *Options) { o.BackoffBase, o.BackoffMax = time.Second, time.Second },
-		func(o *Options) { o.BackoffBase = time.Minute }, // BackoffMax is no less
+		func(o *Options) { o.BackoffBase = time.Minute }, // BackoffMax is at least BackoffBase
 		func(o *Options) { o.CompressFrom, o.MaxInline, o.MaxAnswer = 1, 1, 1 },
 		func(o *Options) { o.LeaseIndex, o.LeaseShards = "lea", 1 },
 		func(o *Options) { o.LeaseIndex, o.LeaseShards = "leases-of.records_2", 1000 },
@@ -78,7 +78,7 @@ func TestNewTakesOptionsAtTheirBounds(*testing.T) {
 	}
 }
 
-// The waits are half of 25, 50, … 800 ms, then of BackoffMax.
+// The waits are half of 25, 50, … 800 ms, and then half of BackoffMax.
 func TestBackoffDefaultsAreTheDocumentedOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, w := inMemory(slices.Repeat([]fault{throttle}, 8)...)
@@ -92,7 +92,7 @@ func TestBackoffDefaultsAreTheDocumentedOnes(t *testing.T) {
 	})
 }
 
-// A table's name is 3 to 255 of A-Z a-z 0-9 _ . - (AWS, "Naming rules").
+// A table's name has 3 to 255 characters of A-Z a-z 0-9 _ . - (AWS, "Naming rules").
 func TestATableNameIsDynamoDBs(t *testing.T) {
 	client := dynamodb.New(dynamodb.Options{Region: "eu-west-1"})
 	takes := func(table string) (ok bool) {

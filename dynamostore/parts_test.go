@@ -28,28 +28,27 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// noise is bytes that nothing can compress, and that are no UTF-8.
+// noise returns bytes that can't be compressed and are not UTF-8.
 func noise(size int) string {
 	b := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{byte(size)}).Read(b) // never fails
 	return string(b)
 }
 
-// asked is one attempt on the wire.
+// asked describes one attempt that was sent.
 type asked struct {
 	operation string
-	id        string // of the item
+	id        string // the id of the item
 }
 
 func (r asked) isPart(n int) bool {
 	return strings.HasPrefix(r.id, fmt.Sprintf("%s#%d#", claim.ID, n))
 }
 
-// selective is a wire whose faults are chosen by the request. Parts go over it
-// in any order.
+// selective is a wire that chooses a fault for each request, because parts are sent in any order.
 type selective struct {
 	*faultyWire
-	choose func(asked) fault // nil: pass
+	choose func(asked) fault // returns nil to let the request pass
 }
 
 func (s *selective) Do(r *http.Request) (*http.Response, error) {
@@ -61,7 +60,7 @@ func (s *selective) Do(r *http.Request) (*http.Response, error) {
 	var in struct {
 		Key, Item map[string]struct{ S string }
 	}
-	_ = json.Unmarshal(body, &in) // other operations have neither
+	_ = json.Unmarshal(body, &in) // requests of other operations have no such members
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	f := s.choose(asked{operation, in.Key[attrID].S + in.Item[attrID].S})
 	if f == nil {
@@ -73,7 +72,7 @@ func (s *selective) Do(r *http.Request) (*http.Response, error) {
 	return f(r, s.next)
 }
 
-// overSelective returns the client with its HTTP traffic going through choose.
+// overSelective returns a client whose HTTP requests go through choose.
 func overSelective(client *dynamodb.Client, choose func(asked) fault) (*dynamodb.Client, *faultyWire) {
 	s := &selective{&faultyWire{next: client.Options().HTTPClient}, choose}
 	return dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.HTTPClient = s }), s.faultyWire
@@ -92,7 +91,7 @@ func completes(t *testing.T, s *Store, c lambdaidem.Claim, r lambdaidem.Result) 
 	return rec
 }
 
-// itemOf is the item under the id; nil if there is none.
+// itemOf returns the item with the given id, or nil if there is none.
 func itemOf(t *testing.T, client *dynamodb.Client, table, id string) attributes {
 	t.Helper()
 	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{
@@ -111,7 +110,7 @@ func putItem(t *testing.T, client *dynamodb.Client, table string, item attribute
 	}
 }
 
-// partIDs are the keys of a record's parts.
+// partIDs returns the keys of a record's parts.
 func partIDs(t *testing.T, r lambdaidem.Record) []string {
 	t.Helper()
 	a, ok := r.Result.Apart.(*apart)
@@ -125,8 +124,7 @@ func partIDs(t *testing.T, r lambdaidem.Record) []string {
 	return ids
 }
 
-// R3, R1: 6 MB of any bytes through a guard, stored and replayed byte for byte;
-// a mismatch reads none of it (L2).
+// A guard stores and replays any 6 MB byte for byte. A request with another payload reads no parts.
 func TestR3_SixMegabytesAreReplayedByteForByte(t *testing.T) {
 	client, table := freshTable(t)
 	counted, w := over(client)
@@ -174,8 +172,7 @@ func TestR3_SixMegabytesAreReplayedByteForByte(t *testing.T) {
 	}
 }
 
-// R3: an answer of any length comes back, and what a verb returns is what a read
-// returns (L2).
+// An answer of any length comes back whole, and Complete returns the same record as Get.
 func TestR3_AnAnswerOfAnyLengthComesBackWhole(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient)
@@ -204,7 +201,7 @@ func TestR3_AnAnswerOfAnyLengthComesBackWhole(t *testing.T) {
 	}
 }
 
-// R3, X2: the text of a failure has no bound of its own.
+// The text of a failure may have any size.
 func TestR3_AFailureOfAnySizeComesBackWhole(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient)
@@ -226,7 +223,8 @@ func TestR3_AFailureOfAnySizeComesBackWhole(t *testing.T) {
 				loaded.Value != nil || loaded.Outcome != want.Outcome {
 				t.Fatalf("loaded %.200v, %v", loaded, err)
 			}
-			// encoding/json and validUTF8 differ in how many U+FFFD stand for a run.
+			// encoding/json and validUTF8 replace a run of invalid bytes with different numbers of
+			// U+FFFD.
 			if drop := strings.NewReplacer("\uFFFD", ""); drop.Replace(loaded.Failure.Message) != drop.Replace(want.Failure.Message) {
 				t.Errorf("the message has %d bytes", len(loaded.Failure.Message))
 			}
@@ -234,14 +232,14 @@ func TestR3_AFailureOfAnySizeComesBackWhole(t *testing.T) {
 	}
 }
 
-// R3, G3: an answer whose parts are not what was completed is never replayed,
-// not even half of it, and is lost for good (X4).
+// If the parts of an answer are not those that were completed, no part of the answer is replayed,
+// and it is lost for good.
 func TestR3_ADamagedAnswerIsNeverReplayed(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient)
 	binary := func(b []byte) types.AttributeValue { return &types.AttributeValueMemberB{Value: b} }
 	dataOf := func(item attributes) []byte { return item[attrData].(*types.AttributeValueMemberB).Value }
-	// edit changes an item as it stands.
+	// edit changes an item in the table.
 	edit := func(t *testing.T, id string, change func(attributes)) {
 		item := itemOf(t, client, table, id)
 		change(item)
@@ -304,7 +302,7 @@ func TestR3_ADamagedAnswerIsNeverReplayed(t *testing.T) {
 			edit(t, r.ID, func(a attributes) { a[attrData] = binary(dataOf(a)[:len(dataOf(a))-1]) })
 		}},
 		{"the compressed answer has another byte", small, func(t *testing.T, r lambdaidem.Record) {
-			edit(t, r.ID, func(a attributes) { dataOf(a)[len(dataOf(a))-6] ^= 1 }) // in gzip's checksum
+			edit(t, r.ID, func(a attributes) { dataOf(a)[len(dataOf(a))-6] ^= 1 }) // changes the checksum of gzip
 		}},
 		{"the compressed answer is no gzip", small, func(t *testing.T, r lambdaidem.Record) {
 			edit(t, r.ID, func(a attributes) { a[attrData] = binary([]byte(noise(100))) })
@@ -334,9 +332,8 @@ func TestR3_ADamagedAnswerIsNeverReplayed(t *testing.T) {
 	}
 }
 
-// R3: a part that is gone is no final verdict where its record has changed too:
-// it was purged, or expired and was locked afresh. A repeated request learns how
-// the record stands.
+// A missing part does not prove that the answer is lost if the record has changed too: it may have
+// been purged, or have expired and been locked again. A retry reads the record's current state.
 func TestR3_AnAnswerWhoseRecordChangedMeanwhileIsAskedForAgain(t *testing.T) {
 	client, table := freshTable(t)
 	for name, change := range map[string]func(*testing.T, *Store){
@@ -378,8 +375,8 @@ func TestR3_AnAnswerWhoseRecordChangedMeanwhileIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// R3: a record that can't be read any more hides no missing part. Nobody can say that the
-// record changed, so the answer is lost for good, and the error names the part.
+// The record is damaged too, so nothing shows that it has changed. The answer is lost for good, and
+// the error names the missing part.
 func TestR3_AMissingPartIsNamedEvenIfTheRecordIsDamagedToo(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient)
@@ -395,7 +392,7 @@ func TestR3_AMissingPartIsNamedEvenIfTheRecordIsDamagedToo(t *testing.T) {
 	}
 }
 
-// R3: a read that fails says why, and never that the answer is lost; reads are
+// If the read of a part fails, the error says why, and not that the answer is lost. The reads are
 // consistent.
 func TestR3_AReadOfAPartThatFailsIsNoLoss(t *testing.T) {
 	client, table := freshTable(t)
@@ -432,7 +429,7 @@ func TestR3_AReadOfAPartThatFailsIsNoLoss(t *testing.T) {
 		faulty, _ := overSelective(client, func(r asked) fault {
 			switch {
 			case r.isPart(2):
-				return succeed // with nothing
+				return succeed // an empty response
 			case r.id == claim.ID:
 				return throttle
 			}
@@ -462,8 +459,8 @@ func TestR3_AReadOfAPartThatFailsIsNoLoss(t *testing.T) {
 	})
 }
 
-// X8, R3: a completion whose parts could not be written was not sent, whatever
-// became of the parts; the attempt may try again, and then it is there.
+// If a part could not be written, the completion is not sent, whatever happened to the part. The
+// attempt may complete again, and succeeds.
 func TestX8_ACompletionIsNotSentBeforeItsPartsAreThere(t *testing.T) {
 	client, table := freshTable(t)
 	plain := New(client, table, patient)
@@ -520,8 +517,7 @@ func TestX8_ACompletionIsNotSentBeforeItsPartsAreThere(t *testing.T) {
 	}
 }
 
-// X7: no request of a completion or a load is under way once it has returned,
-// however it ended.
+// When Complete or Load returns, none of its requests is still running.
 func TestX7_NoRequestForAPartOutlivesItsCall(t *testing.T) {
 	client, table := freshTable(t)
 	done := completes(t, New(client, table, patient), claim, withValue([]byte(noise(8*partSize))))
@@ -549,8 +545,8 @@ func TestX7_NoRequestForAPartOutlivesItsCall(t *testing.T) {
 	}
 }
 
-// R3, L6: an attempt that dies between its parts and its completion leaves
-// orphans. They are no answer, they are in nobody's way, and they expire.
+// If an attempt dies after it has written the parts and before it completes, the parts are orphans.
+// They are never replayed, they don't prevent another attempt, and they expire.
 func TestR3_OrphansAreNobodysAnswerAndExpire(t *testing.T) {
 	client, table := freshTable(t)
 	faulty, _ := overSelective(client, func(r asked) fault {
@@ -585,7 +581,7 @@ func TestR3_OrphansAreNobodysAnswerAndExpire(t *testing.T) {
 	next := claimBy("token-2")
 	next.Now = claim.LeaseEnd.Add(time.Second)
 	next.Over = &first
-	second := completes(t, s, next, lost) // the same bytes, of another attempt
+	second := completes(t, s, next, lost) // the same answer, of another attempt
 	if slices.Contains(partIDs(t, second), orphans[0]) {
 		t.Error("two attempts share their parts")
 	}
@@ -600,7 +596,7 @@ func TestR3_OrphansAreNobodysAnswerAndExpire(t *testing.T) {
 	}
 }
 
-// A part is kept for an hour longer than its record's item, or for ever like it.
+// A part is kept for an hour longer than its record's item, or for ever if the record is.
 func TestR3_PartsOutliveTheirRecord(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient)
@@ -621,7 +617,7 @@ func TestR3_PartsOutliveTheirRecord(t *testing.T) {
 	}
 }
 
-// D4: a part is no record, to no verb, and is never overwritten as one.
+// No method treats a part as a record, and none overwrites a part.
 func TestD4_APartIsNoRecord(t *testing.T) {
 	client, table := freshTable(t, renamed)
 	s := New(client, table, patient, renamed)
@@ -660,8 +656,8 @@ func TestD4_APartIsNoRecord(t *testing.T) {
 	}
 }
 
-// D4, F1: no two parts have one key, however the texts that it is made of run
-// into each other.
+// No two parts have the same key, even if the same text results when their ids, tokens and answers
+// are concatenated.
 func TestD4_PartsOfDifferentAnswersHaveDifferentKeys(t *testing.T) {
 	type part struct{ id, token, answer string }
 	keys := map[string]string{}
@@ -679,8 +675,8 @@ func TestD4_PartsOfDifferentAnswersHaveDifferentKeys(t *testing.T) {
 	}
 }
 
-// R3: compression is used where it saves write units for certain, and nowhere
-// else; an answer below the threshold can be read in the console.
+// An answer is compressed only if that certainly saves write units. An answer below the threshold
+// can be read in the console.
 func TestR3_CompressionSavesUnitsOrIsNotUsed(t *testing.T) {
 	s := New(written.client(), "test")
 	rapid.Check(t, func(t *rapid.T) {
@@ -693,7 +689,7 @@ func TestR3_CompressionSavesUnitsOrIsNotUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		units := func(r lambdaidem.Result) int { // of the record, or of it and the parts
+		units := func(r lambdaidem.Result) int { // for the record, and for the parts if there are any
 			it := claimed(c)
 			it.finish(r)
 			attrs := s.layout.attributes(it)
@@ -713,8 +709,7 @@ func TestR3_CompressionSavesUnitsOrIsNotUsed(t *testing.T) {
 	})
 }
 
-// R3: the smallest saving for which an answer is compressed is a unit, whatever
-// else the item has: here every length of a scope.
+// The smallest saving for which an answer is compressed is one write unit.
 func TestR3_TheSmallestSavingIsAUnit(t *testing.T) {
 	s := New(written.client(), "test")
 	size := func(r lambdaidem.Result) int {
@@ -742,8 +737,7 @@ func TestR3_TheSmallestSavingIsAUnit(t *testing.T) {
 	}
 }
 
-// G3: how an answer is stored is the store's to say: what a caller passes on from
-// another record is not taken for it.
+// The store decides how an answer is stored. It ignores Result.Apart of another record.
 func TestG3_AnAnswerIsTheOneThatIsCompleted(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient)
@@ -756,8 +750,7 @@ func TestG3_AnAnswerIsTheOneThatIsCompleted(t *testing.T) {
 	}
 }
 
-// R3: an option says from where on answers are compressed, and where parts
-// begin.
+// Options set the size from which answers are compressed, and the size from which parts are used.
 func TestR3_TheThresholdsAreOptions(t *testing.T) {
 	text, random := bytes.Repeat([]byte("payment "), 5<<10), []byte(noise(40<<10)) // 40 KB each
 	for name, c := range map[string]struct {
@@ -791,7 +784,7 @@ func TestR3_TheThresholdsAreOptions(t *testing.T) {
 	}
 }
 
-// R3, S2: a damaged length does not fill the memory.
+// A damaged length does not make the store allocate that much memory.
 func TestR3_ADamagedLengthIsNotAllocated(t *testing.T) {
 	stored := [][]byte{compressed(bytes.Repeat([]byte("x"), 1<<20))}
 	var before, after runtime.MemStats
@@ -803,8 +796,7 @@ func TestR3_ADamagedLengthIsNotAllocated(t *testing.T) {
 	}
 }
 
-// R3: nothing that stands for compressed bytes makes a load panic, or fill the
-// memory, or pass for an answer that is none.
+// No damaged bytes make decompression panic, allocate too much memory, or return a wrong answer.
 func FuzzOpen(f *testing.F) {
 	f.Add(compressed([]byte("answer")), 6)
 	f.Add(compressed(bytes.Repeat([]byte("x"), 1<<20)), 10)

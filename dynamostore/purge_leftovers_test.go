@@ -15,8 +15,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// leaveParts lets an attempt write the parts of its answer and then lose its
-// completion, and returns how many parts there are.
+// leaveParts runs an attempt that writes the parts of its answer and whose completion is lost. It
+// returns the number of parts.
 func (d *desk) leaveParts(t *testing.T, optFns ...func(*lambdaidem.Options)) int {
 	t.Helper()
 	client, _ := overSelective(d.client, func(r asked) fault {
@@ -29,7 +29,7 @@ func (d *desk) leaveParts(t *testing.T, optFns ...func(*lambdaidem.Options)) int
 		o.Namespace, o.Observer, o.Clock = "shop", lambdaidem.Discard, func() time.Time { return d.clock }
 	}}, optFns...)...)
 	before := d.items(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // there is no use in trying for long
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // the attempt retries until this time
 	defer cancel()
 	_, err := lambdaidem.Do(ctx, guard, lambdaidem.Call{Operation: "pay", Key: "k"}, answerOf("alice lives in "+strings.Repeat("x", 600<<10)))
 	if !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
@@ -42,12 +42,12 @@ func (d *desk) leaveParts(t *testing.T, optFns ...func(*lambdaidem.Options)) int
 	return parts
 }
 
-// An attempt writes its parts and dies; the next one completes the record with another
-// answer. Nothing names those parts any more.
+// An attempt writes its parts and dies. The next attempt completes the record with another answer,
+// so no record refers to the parts.
 func TestO2_PurgeDeletesPartsOfAnAttemptThatDied(t *testing.T) {
 	d := openDesk(t)
 	left := d.leaveParts(t)
-	d.clock = d.clock.Add(2 * time.Minute) // past the lease
+	d.clock = d.clock.Add(2 * time.Minute) // after the end of the lease
 	if _, err := d.do(t, d.guard, "k", answerOf("small")); err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +76,11 @@ func TestO2_PurgeDeletesPartsOfAnAttemptThatDied(t *testing.T) {
 	}
 }
 
-// The attempt that wrote the parts may be stalled, wake up and complete.
+// The attempt that wrote the parts may still complete the record.
 func TestO2_PurgeKeepsPartsOfALeaseHolder(t *testing.T) {
 	d := openDesk(t)
 	d.clock = time.Now().Add(-24 * time.Hour)
-	forever := func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold } // DynamoDB Local would delete the record
+	forever := func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold } // the record has no TTL, because DynamoDB Local would delete it
 	left := d.leaveParts(t, forever)
 	sum := d.purge(t, d.operator(t, "alice"))
 	if sum.KeptParts != left || sum.Parts != 0 || sum.InProgress != 1 || d.items(t) != 1+left {
@@ -88,8 +88,8 @@ func TestO2_PurgeKeepsPartsOfALeaseHolder(t *testing.T) {
 	}
 }
 
-// An optimistic attempt has no record until it commits. Its parts are deleted once no
-// commit of it can arrive any more.
+// An optimistic attempt has no record until it commits. Its parts are deleted once the commit can
+// no longer arrive.
 func TestO2_PurgeDeletesPartsWithoutARecordOnceTheyAreOld(t *testing.T) {
 	for age, deleted := range map[time.Duration]bool{50 * time.Minute: false, 70 * time.Minute: true} {
 		t.Run(age.String(), func(t *testing.T) {
@@ -112,7 +112,8 @@ func TestO2_PurgeDeletesPartsWithoutARecordOnceTheyAreOld(t *testing.T) {
 	}
 }
 
-// A released record starts a new attempt, so whatever parts it left are never named.
+// The next attempt on a released record writes parts of its own, so no record will refer to the old
+// ones.
 func TestO2_PurgeDeletesOldPartsOfAReleasedRecord(t *testing.T) {
 	d := openDesk(t)
 	d.clock = time.Now().Add(-2 * time.Hour)
@@ -128,7 +129,7 @@ func TestO2_PurgeDeletesOldPartsOfAReleasedRecord(t *testing.T) {
 	}
 }
 
-// D4: the item under a part's record id belongs to another program.
+// The item under the id of the part's record belongs to another program.
 func TestO2_PurgeKeepsPartsBesideAForeignItem(t *testing.T) {
 	d := openDesk(t)
 	d.clock = time.Now().Add(-2 * time.Hour)
@@ -169,7 +170,7 @@ func TestO2_PurgeReportsStepsThatItKeeps(t *testing.T) {
 	}
 }
 
-// Without its steps a retry would pay again, so no retry runs.
+// Without its steps, a retry would pay again. So the record is completed, and no retry runs.
 func TestO2_PurgeErasesStepsAndClosesTheirRecords(t *testing.T) {
 	d := openDesk(t)
 	d.leaveSteps(t)
@@ -200,8 +201,8 @@ func TestO2_PurgeErasesStepsAndClosesTheirRecords(t *testing.T) {
 	}
 }
 
-// Nobody knows for how long retries of a held record may come. Once it had expired, a retry
-// would run without its steps and pay again.
+// Nobody knows how long retries of a held record may arrive. After an expiry, a retry would run
+// without the steps and pay again.
 func TestL6_PurgeOfStepsGivesAHeldRecordNoExpiry(t *testing.T) {
 	d := openDesk(t)
 	held := d.guard.With(func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
@@ -227,7 +228,8 @@ func TestO2_PurgeOfStepsAllowsForClocks(t *testing.T) {
 	}
 }
 
-// A record that runs again between its page and its write keeps its steps.
+// If an attempt takes over a record after the purge has read it and before the purge writes it, the
+// record keeps its steps.
 func TestO2_PurgeOfStepsNeverTouchesWhatBeganMeanwhile(t *testing.T) {
 	d := openDesk(t)
 	_, _ = d.do(t, d.guard, "k", func(ctx context.Context) (string, error) {
@@ -236,7 +238,7 @@ func TestO2_PurgeOfStepsNeverTouchesWhatBeganMeanwhile(t *testing.T) {
 	})
 	sum := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) {
 		p.Steps = true
-		p.Match = func(lambdaidem.Record) bool { // asked when the page was read, and nothing written yet
+		p.Match = func(lambdaidem.Record) bool { // called when the page has been read and nothing has been written yet
 			d.die(t, "k")
 			return true
 		}
@@ -246,7 +248,7 @@ func TestO2_PurgeOfStepsNeverTouchesWhatBeganMeanwhile(t *testing.T) {
 	}
 }
 
-// A page that fails is purged again by whoever resumes.
+// A purge that is resumed begins with the page that failed.
 func TestO2_PurgeResumesBeforeAFailedPage(t *testing.T) {
 	d := openDesk(t)
 	for _, key := range []string{"a", "b", "c"} {
@@ -271,8 +273,8 @@ func TestO2_PurgeResumesBeforeAFailedPage(t *testing.T) {
 	}
 }
 
-// Match may choose parts and not their record: by age, say. The record's parts stay
-// while it names them, even where a purge of it was interrupted.
+// Match may select parts but not their record, for example by age. Parts to which the record refers
+// stay, even if a purge of the record was interrupted.
 func TestO2_PurgeKeepsPartsThatARecordNames(t *testing.T) {
 	d := openDesk(t, func(o *Options) { o.CompressFrom = 1 << 30 })
 	d.clock = time.Now().Add(-2 * time.Hour)
@@ -318,7 +320,7 @@ func TestO2_PurgeKeepsPartsThatARecordNames(t *testing.T) {
 	keeps("being erased")
 }
 
-// An expired record that DynamoDB has not deleted yet counts as absent: an optimistic
+// An expired record that DynamoDB has not deleted yet counts as absent, because an optimistic
 // attempt may be about to replace it.
 func TestO2_PartsOfAnExpiredRecordAreNoOrphansWhileTheyAreYoung(t *testing.T) {
 	it := claimed(claim)
@@ -342,7 +344,7 @@ func TestO2_PartsOfAnExpiredRecordAreNoOrphansWhileTheyAreYoung(t *testing.T) {
 func TestO2_PurgeLeavesThePartsOfAnOptimisticAttemptAtTheRecordsExpiry(t *testing.T) {
 	d := openShifted(t)
 	purged := PurgeProgress{}
-	store := New(d.before("TransactWriteItems", 2, func() { // the second attempt's
+	store := New(d.before("TransactWriteItems", 2, func() { // before the transaction of the second attempt
 		for p, err := range d.operator(t).Purge(t.Context()) {
 			if err != nil {
 				t.Error(err)
@@ -357,7 +359,7 @@ func TestO2_PurgeLeavesThePartsOfAnOptimisticAttemptAtTheRecordsExpiry(t *testin
 	if _, err := d.pay(t, g, answerOf(large)); err != nil {
 		t.Fatal(err)
 	}
-	d.offset += d.inspect(t).Record.Expires.Sub(d.now()) - 1800*time.Millisecond // for the attempt it has expired
+	d.offset += d.inspect(t).Record.Expires.Sub(d.now()) - 1800*time.Millisecond // by the attempt's clock, the record has expired
 	if _, err := d.pay(t, g, answerOf(large+"2")); err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +372,7 @@ func TestO2_PurgeLeavesThePartsOfAnOptimisticAttemptAtTheRecordsExpiry(t *testin
 	}
 }
 
-// PurgeOptions.Steps is of records that have steps.
+// PurgeOptions.Steps does not affect records without steps.
 func TestO2_PurgeOfStepsLeavesRecordsWithoutSteps(t *testing.T) {
 	d := openDesk(t)
 	_, _ = d.do(t, d.guard, "k", func(context.Context) (string, error) { return "", errLater })
@@ -382,7 +384,8 @@ func TestO2_PurgeOfStepsLeavesRecordsWithoutSteps(t *testing.T) {
 	}
 }
 
-// Forget deletes a released record with its steps; a dead attempt's it closes.
+// With Forget, a released record with steps is completed and expires. With Steps, so is the record
+// of a dead attempt, but it keeps its expiry.
 func TestO2_PurgeForgetsReleasedRecordsWithTheirSteps(t *testing.T) {
 	d := openDesk(t)
 	d.leaveSteps(t)
@@ -395,7 +398,7 @@ func TestO2_PurgeForgetsReleasedRecordsWithTheirSteps(t *testing.T) {
 	}
 }
 
-// An eventually consistent scan could miss an answer that was stored a moment ago.
+// An eventually consistent scan could miss an answer that was just stored.
 func TestO2_PurgeReadsConsistently(t *testing.T) {
 	d := openDesk(t)
 	var scans []string
@@ -421,9 +424,8 @@ func TestO2_PurgeReadsConsistently(t *testing.T) {
 	}
 }
 
-// The first request that writes a part is delayed, and its retry is answered. The answer
-// is purged, and then the first request arrives and writes the part again. A purge an hour
-// later deletes the part.
+// The first request that writes a part is delayed, and its retry succeeds. The answer is purged.
+// Then the first request arrives and writes the part again. A purge an hour later deletes the part.
 func TestO2_ARepeatedPurgeDeletesAPartThatCameBack(t *testing.T) {
 	for name, forget := range map[string]bool{"erased": false, "forgotten": true} {
 		t.Run(name, func(t *testing.T) {
@@ -467,7 +469,7 @@ func TestO2_ARepeatedPurgeDeletesAPartThatCameBack(t *testing.T) {
 	}
 }
 
-// A request whose handler made a guarded call needs the call's answer to complete.
+// A retry of a request whose handler made a guarded call needs the stored answer of that call.
 func TestO2_PurgeCountsRequestsThatNeedTheAnswerOfAnInnerCall(t *testing.T) {
 	d := openDesk(t)
 	for _, key := range []string{"with a call", "without", "done since"} {
@@ -508,7 +510,7 @@ func TestO2_AForgottenRecordWithStepsDoesNotRunBeforeItExpires(t *testing.T) {
 		_ = pay()
 		before := d.inspect(t).Record.Expires
 		var last PurgeProgress
-		for range 2 { // the second finds nothing to do
+		for range 2 { // the second purge finds nothing to do
 			for progress, err := range d.operator(t).Purge(t.Context(), func(o *PurgeOptions) { o.Forget = true }) {
 				if last = progress; err != nil {
 					t.Fatal(err)
@@ -528,8 +530,8 @@ func TestO2_AForgottenRecordWithStepsDoesNotRunBeforeItExpires(t *testing.T) {
 	}
 }
 
-// A purge must not say of a request that it was carried out. Its answer may have been a refusal,
-// or an operator may have ended its record without knowing.
+// A purge must not claim that a request was carried out: its answer may have been a refusal, or an
+// operator may have ended its record without knowing.
 func TestO2_APurgeSaysNothingFalseOfWhatItErases(t *testing.T) {
 	d := openDesk(t)
 	d.leaveSteps(t)

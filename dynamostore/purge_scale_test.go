@@ -23,8 +23,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// TestO2_PurgeAtScale purges many records while clients write, is killed, and goes
-// on: 100,000 where LAMBDAIDEM_PURGE_RECORDS says so.
+// TestO2_PurgeAtScale purges many records while clients write. It kills a purge, and resumes it.
+// LAMBDAIDEM_PURGE_RECORDS sets the number of records, such as 100,000.
 func TestO2_PurgeAtScale(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -37,12 +37,12 @@ func TestO2_PurgeAtScale(t *testing.T) {
 	fill(t, d, records)
 	began := time.Now()
 
-	// 64 clients write: in progress, completed and released all the time.
+	// 64 clients write records in progress, completed and released ones, all the time.
 	ctx, stop := context.WithCancel(t.Context())
 	var (
 		writers sync.WaitGroup
 		calls   atomic.Int64
-		failed  atomic.Int64 // requests to the store
+		failed  atomic.Int64 // the number of failed requests to the store
 	)
 	guard := d.guard.With(func(o *lambdaidem.Options) {
 		o.Namespace, o.Clock = "live", time.Now
@@ -64,7 +64,7 @@ func TestO2_PurgeAtScale(t *testing.T) {
 						}
 						return call.Key, nil
 					})
-					// On a busy machine a request to the store may come to nothing in its time.
+					// On a busy machine, a request to the store may time out.
 					busy := failed.Load() > 0 && (errors.Is(err, lambdaidem.ErrInProgress) || errors.Is(err, lambdaidem.ErrStoreUnavailable) || errors.Is(err, lambdaidem.ErrOutcomeUnknown))
 					if try > 0 && !busy && (err != nil || got != call.Key) || runs > 2 {
 						t.Errorf("%s got %q, %v after %d runs", call.Key, got, err, runs)
@@ -75,7 +75,7 @@ func TestO2_PurgeAtScale(t *testing.T) {
 		})
 	}
 
-	// A purge in a process of its own is killed with SIGKILL, wherever it is.
+	// A purge in another process is killed with SIGKILL at an arbitrary point.
 	first := purgeProcess(t, d, "")
 	killed, after := 0, ""
 	for first.Scan() {
@@ -104,7 +104,7 @@ func TestO2_PurgeAtScale(t *testing.T) {
 	took := time.Since(began)
 	stop()
 	writers.Wait()
-	// The page that it died in was done in part.
+	// The page at which the purge was killed was partly purged.
 	if sum.Purged+sum.Before+killed != records || sum.Changed != 0 {
 		t.Errorf("%d were purged before it was killed, then %+v; want %d", killed, sum, records)
 	}
@@ -137,7 +137,7 @@ func heap() uint64 {
 	return m.HeapInuse
 }
 
-// fill writes completed records, as a guard leaves them.
+// fill writes completed records like those of a guard.
 func fill(t *testing.T, d *desk, records int) {
 	t.Helper()
 	var wait sync.WaitGroup
@@ -162,7 +162,7 @@ func fill(t *testing.T, d *desk, records int) {
 	wait.Wait()
 }
 
-// purgeRun is a purge in a process of its own, that says its progress line by line.
+// purgeRun is a purge in another process, which prints its progress line by line.
 type purgeRun struct {
 	*bufio.Scanner
 	cmd *exec.Cmd
@@ -173,7 +173,7 @@ func (r purgeRun) kill(t *testing.T) {
 	if err := r.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = r.cmd.Wait() // it says that it was killed
+	_ = r.cmd.Wait() // returns the error that the process was killed
 }
 
 const purgeTable = "LAMBDAIDEM_TEST_PURGE"
@@ -197,7 +197,7 @@ func purgeProcess(t *testing.T, d *desk, after string) purgeRun {
 	return purgeRun{bufio.NewScanner(out), cmd}
 }
 
-// TestPurgeProcess is such a process.
+// TestPurgeProcess runs in the process of a purgeRun.
 func TestPurgeProcess(t *testing.T) {
 	table := os.Getenv(purgeTable)
 	if table == "" {

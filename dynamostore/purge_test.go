@@ -18,7 +18,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// purge lets a purge come to its end.
+// purge runs a purge to its end, and returns its last progress.
 func (d *desk) purge(t *testing.T, o *Operator, optFns ...func(*PurgeOptions)) (last PurgeProgress) {
 	t.Helper()
 	for p, err := range o.Purge(t.Context(), optFns...) {
@@ -30,7 +30,7 @@ func (d *desk) purge(t *testing.T, o *Operator, optFns ...func(*PurgeOptions)) (
 	return last
 }
 
-// items is how many items the table has.
+// items returns the number of items in the table.
 func (d *desk) items(t *testing.T) int {
 	t.Helper()
 	out, err := d.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String(d.table), ConsistentRead: aws.Bool(true)})
@@ -144,7 +144,7 @@ func TestO2_PurgeForgets(t *testing.T) {
 		t.Errorf("a second one says %+v", again)
 	}
 
-	// What was made before and arrives now is refused.
+	// Requests that were made before the purge and arrive now are refused.
 	d.runs = 0
 	if _, err := d.do(t, d.guard, "small", answerOf("again")); !errors.Is(err, lambdaidem.ErrAnswerUnavailable) || d.runs != 0 {
 		t.Errorf("a request that was delayed got %v after %d runs", err, d.runs)
@@ -154,7 +154,7 @@ func TestO2_PurgeForgets(t *testing.T) {
 		t.Errorf("a takeover that was delayed got %+v, %v", rec, err)
 	}
 
-	d.clock = time.Now().Add(lambdaidem.MinTTL + 5*time.Second) // past MaxSkew
+	d.clock = time.Now().Add(lambdaidem.MinTTL + 5*time.Second) // after the expiry, even with MaxSkew
 	for _, key := range []string{"small", "large", "released"} {
 		if got, err := d.do(t, d.guard, key, answerOf("again")); got != "again" || err != nil {
 			t.Errorf("a retry of %s got %q, %v", key, got, err)
@@ -168,8 +168,9 @@ func TestO2_PurgeForgets(t *testing.T) {
 	}
 }
 
-// A write that forgets may be 15 minutes on its way. It must not let a record expire in
-// the past: what was sent meanwhile would find it gone.
+// A write that forgets a record may be delayed for 15 minutes. The new expiry must not be in the
+// past when it arrives, because requests that were sent meanwhile would then find the record
+// expired.
 func TestO2_ForgettingNeverWorksBackwards(t *testing.T) {
 	d := openDesk(t)
 	for _, key := range []string{"done", "released"} {
@@ -189,7 +190,7 @@ func TestO2_ForgettingNeverWorksBackwards(t *testing.T) {
 	}
 }
 
-// Two purges forget one record: the later one does not postpone its expiry.
+// Two purges forget the same record. The later one does not postpone the expiry.
 func TestO2_ForgettingTwiceNeverPostpones(t *testing.T) {
 	d := openDesk(t)
 	if _, err := d.do(t, d.guard, "k", answerOf("x")); err != nil {
@@ -198,7 +199,7 @@ func TestO2_ForgettingTwiceNeverPostpones(t *testing.T) {
 	var first lambdaidem.Record
 	sum := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) {
 		p.Forget = true
-		p.Match = func(lambdaidem.Record) bool { // the page is read, and nothing is written yet
+		p.Match = func(lambdaidem.Record) bool { // called when the page has been read and nothing has been written yet
 			if first.ID == "" {
 				first.ID = "being forgotten"
 				d.purge(t, d.operator(t, "bob", func(o *OperatorOptions) { o.MaxSkew = 1 }), func(p *PurgeOptions) { p.Forget = true })
@@ -215,7 +216,7 @@ func TestO2_ForgettingTwiceNeverPostpones(t *testing.T) {
 	}
 }
 
-// What has expired is forgotten no later than it expires anyway.
+// A purge that forgets an expired record does not change its expiry.
 func TestO2_ForgettingNeverBringsARecordBack(t *testing.T) {
 	d := openDesk(t)
 	d.clock = time.Now().Add(-48 * time.Hour)
@@ -231,14 +232,14 @@ func TestO2_ForgettingNeverBringsARecordBack(t *testing.T) {
 	}
 }
 
-// A retry that took a forgotten record over before it expired has a record of its own
-// to forget.
+// A retry took over a forgotten record before it expired. Another purge must forget the new record
+// too.
 func TestO2_ARecordThatRanAgainIsForgottenAgain(t *testing.T) {
 	d := openDesk(t)
 	_, _ = d.do(t, d.guard, "k", func(context.Context) (string, error) { return "", errLater })
 	forget := func(p *PurgeOptions) { p.Forget = true }
 	d.purge(t, d.operator(t, "alice"), forget)
-	if got, err := d.do(t, d.guard, "k", answerOf("again")); got != "again" || err != nil { // d.clock lags
+	if got, err := d.do(t, d.guard, "k", answerOf("again")); got != "again" || err != nil { // the guard's clock is behind, so the record has not expired
 		t.Fatalf("a retry got %q, %v", got, err)
 	}
 	if sum := d.purge(t, d.operator(t, "alice"), forget); sum.Purged != 1 || sum.Before != 0 {
@@ -246,7 +247,7 @@ func TestO2_ARecordThatRanAgainIsForgottenAgain(t *testing.T) {
 	}
 }
 
-// A retry released a forgotten record again and set a later expiry.
+// A retry has released a forgotten record again and has set a later expiry.
 func TestO2_AForgottenRecordWithALaterExpiryIsForgottenAgain(t *testing.T) {
 	d := openDesk(t)
 	fails := func(context.Context) (string, error) { return "", errLater }
@@ -266,7 +267,7 @@ func TestO2_AForgottenRecordWithALaterExpiryIsForgottenAgain(t *testing.T) {
 	}
 }
 
-// An item that TTL deletes before the purge writes has no answer any more.
+// If TTL deletes the item before the purge writes, the record counts as purged.
 func TestO2_WhatIsDeletedMeanwhileIsPurged(t *testing.T) {
 	for _, forget := range []bool{false, true} {
 		d := openDesk(t)
@@ -286,8 +287,8 @@ func TestO2_WhatIsDeletedMeanwhileIsPurged(t *testing.T) {
 	}
 }
 
-// A released record gets another token when it is forgotten: a lost reply must not
-// make that look like a change by somebody else.
+// A purge that forgets a released record replaces its token. After a lost reply, that must not look
+// like a change by somebody else.
 func TestO2_ForgettingSurvivesALostReply(t *testing.T) {
 	d := openDesk(t)
 	_, _ = d.do(t, d.guard, "k", func(context.Context) (string, error) { return "", errLater })
@@ -302,7 +303,7 @@ func TestO2_ForgettingSurvivesALostReply(t *testing.T) {
 	}
 }
 
-// D4: a table may be shared; what is not ours is left alone.
+// The table may have items of other tools. A purge leaves them alone.
 func TestO2_PurgeLeavesForeignItems(t *testing.T) {
 	d := openDesk(t)
 	foreign := attributes{attrID: str("other#1"), attrStatus: str("COMPLETED"), attrData: str("theirs"), attrExpiration: number(now.Add(time.Hour).Unix())}
@@ -314,11 +315,12 @@ func TestO2_PurgeLeavesForeignItems(t *testing.T) {
 	}
 }
 
-// A released record that runs again between its page and its write is in progress.
+// A released record is taken over after the purge has read it and before the purge writes it. It
+// stays in progress.
 func TestO2_PurgeNeverTouchesWhatBeganMeanwhile(t *testing.T) {
 	d := openDesk(t)
 	_, _ = d.do(t, d.guard, "k", func(context.Context) (string, error) { return "", errLater })
-	again := func(lambdaidem.Record) bool { // asked when the page was read, and nothing written yet
+	again := func(lambdaidem.Record) bool { // called when the page has been read and nothing has been written yet
 		d.die(t, "k")
 		return true
 	}
@@ -331,8 +333,8 @@ func TestO2_PurgeNeverTouchesWhatBeganMeanwhile(t *testing.T) {
 	}
 }
 
-// A reader who meets a purge half way gets the answer, or is told to try again, or
-// that there is none: never half of one (R3).
+// A replay during a purge gets the whole answer, or an error that says to try again or that there
+// is no answer. It never gets a part of an answer.
 func TestR3_ReplaysDuringAPurge(t *testing.T) {
 	d := openDesk(t, func(o *Options) { o.CompressFrom = 1 << 30 })
 	text := strings.Repeat("x", 600<<10)
@@ -355,7 +357,7 @@ func TestR3_ReplaysDuringAPurge(t *testing.T) {
 				return
 			default:
 			}
-			got, err := lambdaidem.Do(context.Background(), d.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, answerOf("again")) //nolint:usetesting // it may outlive the test's context
+			got, err := lambdaidem.Do(context.Background(), d.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, answerOf("again")) //nolint:usetesting // the call may outlive the test's context
 			switch {
 			case err == nil && got == text:
 			case errors.Is(err, lambdaidem.ErrAnswerUnavailable), errors.Is(err, lambdaidem.ErrStoreUnavailable):
@@ -372,7 +374,8 @@ func TestR3_ReplaysDuringAPurge(t *testing.T) {
 	}
 }
 
-// A purge that dies between a record and its parts is made good by the next one.
+// If a purge dies after it has changed a record and before it has deleted all parts, the next purge
+// finishes the work.
 func TestO2_PurgeResumesWhatDied(t *testing.T) {
 	for _, forget := range []bool{false, true} {
 		t.Run(fmt.Sprintf("forget=%v", forget), func(t *testing.T) {
@@ -406,7 +409,7 @@ func TestO2_PurgeResumesWhatDied(t *testing.T) {
 	}
 }
 
-// The rate is what Pace makes of the units, and its error is the end.
+// Pace gets all consumed units, and its error ends the purge.
 func TestO2_PurgeKeepsItsPace(t *testing.T) {
 	d := openDesk(t)
 	for i := range 20 {
@@ -474,7 +477,7 @@ func TestO2_ScanLeasesFindsWhatIsInProgress(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{d.id("dead"): false, d.id("live"): true}, found); diff != "" {
 		t.Errorf("want - found +:\n%s", diff)
 	}
-	for _, err := range d.store.ScanLeases(t.Context()) { // it may be left
+	for _, err := range d.store.ScanLeases(t.Context()) { // the loop may stop early
 		if err != nil {
 			t.Error(err)
 		}
@@ -482,8 +485,8 @@ func TestO2_ScanLeasesFindsWhatIsInProgress(t *testing.T) {
 	}
 }
 
-// A retry takes a forgotten record over, and its record expires no later than a purge
-// would have it expire.
+// A retry takes over a forgotten record. If its record expires no later than a purge would make it
+// expire, a second purge forgets it all the same.
 func TestO2_ARecordThatRanAgainForAShortTimeIsForgottenAgain(t *testing.T) {
 	forget := func(p *PurgeOptions) { p.Forget = true }
 	for name, end := range map[string]func(context.Context) (string, error){

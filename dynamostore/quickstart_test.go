@@ -15,7 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// A function behind an HTTP API, as it is deployed.
+// This function runs behind an HTTP API.
 func Example() {
 	cfg, err := config.LoadDefaultConfig(context.Background())
 	if err != nil {
@@ -26,8 +26,7 @@ func Example() {
 	lambda.Start(guard.APIGatewayV2(createPayment))
 }
 
-// An operation that must not run twice unseen, and clients that come back for
-// days.
+// This operation must not run twice unnoticed, and its clients may retry for days.
 func Example_options() {
 	store := dynamostore.New(dynamodb.New(dynamodb.Options{Region: "eu-west-1"}), "idempotency")
 	guard := lambdaidem.New(store, func(o *lambdaidem.Options) {
@@ -37,7 +36,7 @@ func Example_options() {
 	_ = guard.APIGatewayV2(createPayment)
 }
 
-// createPayment is any handler of your own; it knows nothing of the guard.
+// createPayment is any handler of yours. It knows nothing of the guard.
 func createPayment(_ context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusCreated, Body: e.Body}, nil
 }

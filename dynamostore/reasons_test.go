@@ -11,15 +11,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// throttleFor answers as DynamoDB does, with reasons in the member as the error
-// has it: ThrottlingException's begins with a small letter.
+// throttleFor responds like DynamoDB to a throttled request. The parameter member is the name of
+// the list of reasons: that of ThrottlingException begins with a lower-case letter.
 func throttleFor(code, member, reasons string) fault {
 	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
 		return answer(400, `{"__type":"com.amazonaws.dynamodb.v20120810#`+code+`","message":"slower","`+member+`":`+reasons+`}`), nil
 	}
 }
 
-// X5: which limit throttles is named, in a word and as DynamoDB put it.
+// The error names the exceeded limit in Throttle, and its text has DynamoDB's own words.
 func TestX5_WhichLimitThrottlesIsNamed(t *testing.T) {
 	const table, index = "arn:aws:dynamodb:eu-central-1:123456789012:table/idempotency", "arn:aws:dynamodb:eu-central-1:123456789012:table/idempotency/index/leases"
 	reason := func(reason, resource string) string {
@@ -62,7 +62,7 @@ func TestX5_WhichLimitThrottlesIsNamed(t *testing.T) {
 	}
 }
 
-// A cancelled transaction's reasons have codes of their own spelling.
+// The reasons of a cancelled transaction have other codes than errors.
 func TestReasonOfCancellation(t *testing.T) {
 	for code, want := range map[string]lambdaidem.Reason{
 		"None": lambdaidem.ReasonUnknown, "": lambdaidem.ReasonUnknown, "ConditionalCheckFailed": lambdaidem.ReasonUnknown,

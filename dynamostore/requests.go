@@ -113,9 +113,9 @@ func (r *recordRequest) decodeRefusal(body string) (ok bool) {
 	return ok
 }
 
-// refused returns the result of a conditional write that ended with err. If the condition
-// failed, refused returns wire.ErrRefused and the existing item, which is nil if there is
-// none. Any other error becomes a StoreError.
+// refused returns the result of a conditional write that ended with err. If err is nil, refused
+// returns nil and no error. If the condition failed, it returns wire.ErrRefused and the existing
+// item, which is nil if there is none. Any other error becomes a StoreError.
 func (r *recordRequest) refused(op string, fate wire.Fate, err error) (*item, error) {
 	switch {
 	case err == nil:
@@ -199,7 +199,7 @@ func (r *partRequest) decode(body string) bool {
 // parts have none.
 func (*partRequest) Refusal(string) bool { return false }
 
-// transactRequest is a TransactWriteItems, and the reasons why DynamoDB cancelled it.
+// transactRequest is a TransactWriteItems request, with the reasons if DynamoDB cancelled it.
 type transactRequest struct {
 	wire.Request
 

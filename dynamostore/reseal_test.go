@@ -12,8 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// failsAfter returns a handler that runs the named steps, which add 1 to ran each, and
-// then fails.
+// failsAfter returns a handler that runs the named steps and then fails. Each step adds 1 to ran.
 func failsAfter(ran *int, steps ...string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		for _, name := range steps {
@@ -25,9 +24,9 @@ func failsAfter(ran *int, steps ...string) func(context.Context) (string, error)
 	}
 }
 
-// Three versions of a function run the attempts of one record in turn. Each attempt
-// encrypts the steps anew under the key of its version. The last version lacks the first
-// key, or refuses plain text, and can read them all the same.
+// Three versions of a function run the attempts of one record in turn. Each attempt encrypts the
+// steps again under the key of its version. The last version lacks the first key, or refuses plain
+// text, and can read the steps all the same.
 func TestS1_StepsAreEncryptedAnewByTheNextAttempt(t *testing.T) {
 	plain := func(*Options) {}
 	only := func(o *Options) {
@@ -44,7 +43,7 @@ func TestS1_StepsAreEncryptedAnewByTheNextAttempt(t *testing.T) {
 				if _, err := d.pay(t, d.guard(New(d.client, d.table, version)), failsAfter(&ran, "charge", "mail")); !errors.Is(err, errLater) {
 					t.Fatalf("%v; want the handler's own error", err)
 				}
-				d.offset += 20 * time.Hour // within the TTL of the last attempt, beyond that of the first
+				d.offset += 20 * time.Hour // within the TTL of the last attempt, after that of the first
 			}
 			if ran != 2 {
 				t.Errorf("steps ran %d times; want each of the two once", ran)
@@ -53,8 +52,8 @@ func TestS1_StepsAreEncryptedAnewByTheNextAttempt(t *testing.T) {
 	}
 }
 
-// A takeover doesn't write steps again that are encrypted under the current key, or those
-// of a store that doesn't encrypt.
+// A takeover does not write the steps again if they are already encrypted under the current key, or
+// if the store does not encrypt.
 func TestS1_StepsUnderTheCurrentKeyAreLeftAlone(t *testing.T) {
 	for name, version := range map[string]func(*Options){
 		"the current key": encrypted("new", "old"),
@@ -78,9 +77,8 @@ func TestS1_StepsUnderTheCurrentKeyAreLeftAlone(t *testing.T) {
 	}
 }
 
-// The request that encrypts the steps under the current key gets no answer. The handler
-// runs all the same and saves one more step. Then the request arrives, and must not remove
-// the new step.
+// The request that encrypts the steps under the current key gets no reply. The handler runs all the
+// same and saves one more step. Then the request arrives, and must not remove the new step.
 func TestS1_ALateResealTakesNoStepAway(t *testing.T) {
 	d, ran := openShifted(t), 0
 	_, _ = d.pay(t, d.guard(New(d.client, d.table, encrypted("old"))), failsAfter(&ran, "charge"))

@@ -12,8 +12,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// connects calls the hooks for each outcome of getting a connection, as an HTTP
-// client with retries of its own does within one attempt, and then fails as f does.
+// connects calls the hooks once for each outcome of getting a connection, like an HTTP client that
+// retries by itself within one attempt. It then fails like f.
 func connects(f fault, outcomes ...bool) fault {
 	return func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
 		hooks := httptrace.ContextClientTrace(r.Context())
@@ -27,9 +27,8 @@ func connects(f fault, outcomes ...bool) fault {
 	}
 }
 
-// An HTTP client that retries by itself delivers the lock, loses the response, and
-// then fails to dial or is throttled: its last error says nothing about the first
-// delivery.
+// An HTTP client that retries by itself delivers the lock, loses the response, and then can't
+// connect or is throttled. Its last error says nothing about the first delivery.
 func TestX8_TheLastErrorOfARetryingHTTPClientProvesNothing(t *testing.T) {
 	const unknown, sure = false, true
 	noDial := func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
@@ -60,8 +59,8 @@ func TestX8_TheLastErrorOfARetryingHTTPClientProvesNothing(t *testing.T) {
 	}
 }
 
-// One attempt that may have been delivered makes the whole call unknown, whatever
-// the later attempts prove about themselves.
+// If one attempt may have been delivered, the whole call is unknown, even if the later attempts
+// were certainly not applied.
 func TestX8_ALaterAttemptWithoutAConnectionProvesNothingAboutAnEarlierOne(t *testing.T) {
 	for _, transport := range []Transport{TransportSDK, TransportDirect} {
 		client, _ := inMemory(connects(loseRequest, true), refuseConnection, refuseConnection)

@@ -10,14 +10,14 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// D4: versions with the index and without take turns on one table, in both
-// directions. Nobody runs twice or replays what was not; and what a look finds is
-// what the table says.
+// Versions with and without the index run attempts on one table in turn, in both directions. Each
+// answer is replayed correctly, no handler runs twice, and DeadLeases finds what the index
+// contains.
 func TestD4_RollingDeploysOfTheIndex(t *testing.T) {
 	for name, c := range map[string]struct {
-		first, second, third string // who locks and dies, who takes over and dies, who completes
-		found                []bool // by a look after the first, the second, the third
-		stale                bool   // the completed record has a shard
+		first, second, third string // the versions whose attempt dies, whose attempt takes over and dies, and whose attempt completes
+		found                []bool // whether DeadLeases finds the record after the first, the second and the third attempt
+		stale                bool   // whether the completed record still has a shard
 	}{
 		"with it":           {"new", "new", "new", []bool{true, true, false}, false},
 		"rolled out":        {"old", "new", "new", []bool{false, true, false}, false},

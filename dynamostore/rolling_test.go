@@ -11,9 +11,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// before is the store as it was before it knew large answers, steps and
-// transactions: four verbs, answers as they are, and any encoding refused (D4).
-// testdata/items holds what it wrote.
+// before is the store as it was before it knew large answers, steps and transactions. It has four
+// methods, stores answers unchanged, and refuses any encoding. testdata/items has items that it
+// wrote.
 type before struct{ s *Store }
 
 func (b before) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
@@ -39,9 +39,9 @@ func (b before) refusing(rec lambdaidem.Record, err error) (lambdaidem.Record, e
 	return rec, err
 }
 
-// Two versions of a function on one table, while one is rolled out or back: who
-// comes second does what the first one's record says, or refuses it in words. No
-// handler runs twice, and nothing is replayed as what it was not.
+// Two versions of a function use the same table while one is rolled out or back. The second call
+// gets what the record of the first call says, or an error. No handler runs twice, and no answer is
+// misread.
 func TestD4_RollingDeploys(t *testing.T) {
 	type end = func(context.Context) (string, error)
 	small := func(context.Context) (string, error) { return "small", nil }
@@ -50,7 +50,7 @@ func TestD4_RollingDeploys(t *testing.T) {
 	}
 	later := errors.New("later")
 	released := func(context.Context) (string, error) { return "", later }
-	died := func(context.Context) (string, error) { return "", lambdaidem.Uncertain(later) } // its lease stays, as after a crash
+	died := func(context.Context) (string, error) { return "", lambdaidem.Uncertain(later) } // the lease stays, as after a crash
 	withStep := func(end end) end {
 		return func(ctx context.Context) (string, error) {
 			if _, err := lambdaidem.Step(ctx, "card", func(context.Context) (int, error) { return 7, nil }); err != nil {
@@ -61,9 +61,9 @@ func TestD4_RollingDeploys(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		first, second string // "old" or "new"
-		end           end    // of the first
-		runs          int    // of the two
-		err           error  // of the second, if it gets one
+		end           end    // of the first call
+		runs          int    // of both calls together
+		err           error  // of the second call; nil if it succeeds
 	}{
 		"an old answer replays":                      {"old", "new", small, 1, nil},
 		"a large old answer replays":                 {"old", "new", big, 1, nil},
@@ -101,7 +101,7 @@ func TestD4_RollingDeploys(t *testing.T) {
 			if err != nil && !errors.Is(err, later) {
 				t.Fatal(err)
 			}
-			clock = clock.Add(5 * time.Minute) // whatever lease there is, is over
+			clock = clock.Add(5 * time.Minute) // every lease has ended
 			second, err := do(c.second, small)
 			if !errors.Is(err, c.err) || c.err == nil && c.runs == 1 && second != first {
 				t.Errorf("the second got %d bytes, %v; want the first one's %d bytes or %v", len(second), err, len(first), c.err)
@@ -113,8 +113,7 @@ func TestD4_RollingDeploys(t *testing.T) {
 	}
 }
 
-// What completes in a transaction is a record like any other: an older version
-// replays it.
+// An older version replays the answer of a record that a transaction completed.
 func TestD4_OlderVersionReplaysATransaction(t *testing.T) {
 	for name, opt := range map[string]func(*lambdaidem.Options){"lock": func(*lambdaidem.Options) {}, "optimistic": optimistic} {
 		t.Run(name, func(t *testing.T) {

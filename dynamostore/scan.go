@@ -123,9 +123,10 @@ func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) 
 	return p, nil
 }
 
-// scanPosition returns the last key of a page in the form of page.next: the partition key, or,
-// if the table has a sort key, a JSON array of both. The items of this package
-// have the same value in both keys, but the last item of a page may be another tool's. If last is empty, scanPosition returns "".
+// scanPosition returns the key of a page's last item as a string for page.next. The string is
+// the partition key or, if the table has a sort key, a JSON array of both keys. This package's
+// items have the same value in both keys, but the last item of a page may belong to another
+// tool. If last is empty, scanPosition returns "".
 func (l *layout) scanPosition(last attributes) string {
 	if len(last) == 0 {
 		return ""

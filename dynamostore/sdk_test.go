@@ -7,11 +7,10 @@ import (
 	"testing"
 )
 
-// TestOnTheSDKsTransport runs tests of this package once more, over the SDK's transport. The
-// other tests use the direct transport, as most users do. A test is in the list if its result
-// could depend on how a request is sent: on the encoding of a request or a reply, or on what
-// an error says about a write. How an answer is compressed and divided into parts does not
-// depend on that.
+// TestOnTheSDKsTransport runs tests of this package again, with the SDK's transport. The other
+// tests use the direct transport, like most users. A test is in the list if its result could depend
+// on how requests are sent: on the encoding of a request or a reply, or on what an error says about
+// a write. How an answer is compressed and divided into parts does not depend on that.
 func TestOnTheSDKsTransport(t *testing.T) {
 	onSDK = true
 	t.Cleanup(func() { onSDK = false })

@@ -16,8 +16,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// shiftedDesk is a table of the simulator's database, which needs no DynamoDB Local. The
-// clocks of the database and of the guards are ahead of this machine's by offset.
+// shiftedDesk is a table of the simulator's database, which needs no DynamoDB Local. The clocks of
+// the database and of the guards are ahead of this machine's clock by offset.
 type shiftedDesk struct {
 	offset time.Duration
 	client *dynamodb.Client
@@ -48,13 +48,13 @@ func (d *shiftedDesk) guard(s *Store, optFns ...func(*lambdaidem.Options)) *lamb
 	}}, optFns...)...)
 }
 
-// pay calls the one guarded operation of the tests.
+// pay calls the guarded operation of these tests.
 func (d *shiftedDesk) pay(t *testing.T, g *lambdaidem.Guard, handler func(context.Context) (string, error)) (string, error) {
 	t.Helper()
 	return lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "pay", Key: "k"}, handler)
 }
 
-// inspect returns the record of that operation.
+// inspect returns the record of the operation that pay calls.
 func (d *shiftedDesk) inspect(t *testing.T) Inspected {
 	t.Helper()
 	s := New(d.client, d.table)
@@ -86,8 +86,8 @@ func (d *shiftedDesk) before(operation string, n int, f func()) *dynamodb.Client
 	})
 }
 
-// through returns a client whose requests pass through do. send may be called more than
-// once, and later.
+// through returns a client whose requests go through do. The function send may be called more
+// than once, and later.
 func (d *shiftedDesk) through(do func(r *http.Request, body []byte, send func() (*http.Response, error)) (*http.Response, error)) *dynamodb.Client {
 	return dynamodb.New(d.client.Options(), func(o *dynamodb.Options) {
 		next := o.HTTPClient

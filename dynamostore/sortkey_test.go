@@ -16,7 +16,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/storetest"
 )
 
-// sorted is the option for a table whose key is PK and SK.
+// sorted sets the options for a table whose key consists of PK and SK.
 func sorted(o *Options) { o.IDAttribute, o.SortKeyAttribute = "PK", "SK" }
 
 func TestConformanceWithASortKey(t *testing.T) {
@@ -41,8 +41,8 @@ func (d *desk) everyItem(t *testing.T) []attributes {
 	return out.Items
 }
 
-// putUsers writes items of a user's own to a table with a sort key: two under one partition
-// key, and one that another idempotency library could have written.
+// putUsers writes items of a user to a table with a sort key: two with the same partition key, and
+// one that another idempotency library could have written.
 func (d *desk) putUsers(t *testing.T) {
 	t.Helper()
 	for _, key := range [][2]string{{"ACCOUNT#1", "BALANCE"}, {"ACCOUNT#1", "OWNER"}, {"idempotency#payments", "payments.handler#5f3c"}} {
@@ -53,8 +53,8 @@ func (d *desk) putUsers(t *testing.T) {
 	}
 }
 
-// A purge and a scan go on after a page that ends with another tool's item, whose two key
-// attributes differ, and leave such items alone.
+// A purge and a scan leave other tools' items alone. They also continue after a page whose last
+// item is another tool's, with different values in its two key attributes.
 func TestO2_OperatorsWorkOnATableWithASortKey(t *testing.T) {
 	d := openDesk(t, sorted, func(o *Options) { o.CompressFrom, o.LeaseIndex = 1<<30, "leases" })
 	d.putUsers(t)
@@ -114,7 +114,7 @@ func TestO2_APurgeRefusesAPositionOfATableWithoutASortKey(t *testing.T) {
 	}
 }
 
-// A handler may write other items of the records' own table, in one transaction with the record.
+// A handler may write other items to the table of the records, in one transaction with the record.
 func TestE1_EnlistedWritesInTheTableOfTheRecords(t *testing.T) {
 	d := openDesk(t, sorted)
 	d.putUsers(t)
@@ -139,7 +139,7 @@ func TestE1_EnlistedWritesInTheTableOfTheRecords(t *testing.T) {
 	}
 }
 
-// An item under a record's id whose sort key is another one is not the record.
+// An item that has a record's id but another sort key is not the record.
 func TestD4_AnItemWithAnotherSortKeyIsForeign(t *testing.T) {
 	d := openDesk(t, sorted)
 	it := claimed(claim)
@@ -194,8 +194,8 @@ func TestSortKeyAttributeIsNoOtherAttribute(t *testing.T) {
 	}
 }
 
-// Only a table with a sort key can have local secondary indexes. DynamoDB refuses records that
-// don't fit the key of one, as with a global index.
+// Only a table with a sort key can have local secondary indexes. As with a global index, DynamoDB
+// refuses records that don't fit the key of a local index.
 func TestO3_CheckTableFindsALocalIndexThatRefusesRecords(t *testing.T) {
 	for _, c := range []struct {
 		of      string
@@ -212,7 +212,7 @@ func TestO3_CheckTableFindsALocalIndexThatRefusesRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		dropAfter(t, client, table)
-		if err := CreateTable(t.Context(), client, table, sorted); err != nil { // switches TTL on
+		if err := CreateTable(t.Context(), client, table, sorted); err != nil { // enables TTL
 			t.Logf("CreateTable: %v", err)
 		}
 		s := New(client, table, patient, sorted)
@@ -226,7 +226,7 @@ func TestO3_CheckTableFindsALocalIndexThatRefusesRecords(t *testing.T) {
 	}
 }
 
-// A health check says which key the table must have: with the sort key of the options.
+// A failed health check says which key the table must have, including the sort key of the options.
 func TestO3_AHealthCheckNamesTheSortKeyThatIsMissing(t *testing.T) {
 	client, other := freshTable(t)
 	table := madeTable(t, client, other+"-plain", key("PK"), typed("PK", "S"), "expiration")

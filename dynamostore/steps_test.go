@@ -28,7 +28,7 @@ var twoSteps = lambdaidem.Steps{"charge": []byte(`{"id":"ch_1"}`), "mail": []byt
 
 var writeGolden = flag.Bool("golden", false, "write the items in testdata/items anew")
 
-// withSteps is an item with steps, of a moment that never changes.
+// withSteps returns an item with steps. Its times are fixed.
 func withSteps() *item {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678_000_000, time.UTC)
 	it := claimed(lambdaidem.Claim{
@@ -44,8 +44,7 @@ func released(it *item) *item {
 	return it
 }
 
-// E5: items with steps look as they always did, and are read as the records that
-// they always were.
+// Items with steps have the same form as ever, and are read as the same records.
 func TestE5_GoldenItemsWithSteps(t *testing.T) {
 	for name, it := range map[string]*item{"steps-in-progress": withSteps(), "steps-released": released(withSteps())} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +74,7 @@ func TestE5_GoldenItemsWithSteps(t *testing.T) {
 	}
 }
 
-// wireJSON is an item as DynamoDB's JSON has it.
+// wireJSON returns an item in DynamoDB's JSON.
 func wireJSON(t *testing.T, attrs attributes) []byte {
 	t.Helper()
 	text, err := json.MarshalIndent(plain(t, &types.AttributeValueMemberM{Value: attrs})["M"], "", "\t")
@@ -105,16 +104,15 @@ func plain(t *testing.T, v types.AttributeValue) map[string]any {
 	return nil
 }
 
-// refusedBefore is what the version before steps made of an item: it knew the
-// attributes other than steps, and refused any encoding.
+// refusedBefore reports whether the version before steps refuses an item: it refused any encoding,
+// and knew the attributes other than steps.
 func refusedBefore(attrs attributes) bool {
 	_, encoded := attrs[attrEncoding]
 	return encoded
 }
 
-// E5, D4: a version that knows no steps must not run a record again without
-// them. The encoding is what makes it refuse the item, and nothing else does: it
-// stands there exactly as long as the steps do.
+// A version that knows no steps must not run a record again without them. Only the encoding makes
+// it refuse the item, so the encoding must be there exactly while the item has steps.
 func TestE5_AVersionBeforeStepsRefusesTheItem(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient)
@@ -160,8 +158,7 @@ func TestE5_AVersionBeforeStepsRefusesTheItem(t *testing.T) {
 	}
 }
 
-// D4: steps and their encoding stand together or not at all, and never in a
-// completed item.
+// An item has steps and their encoding, or neither. A completed item has neither.
 func TestE5_StepsStandWithTheirEncoding(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage func(attributes)
@@ -188,7 +185,7 @@ func TestE5_StepsStandWithTheirEncoding(t *testing.T) {
 			}
 		}
 	}
-	// What a version that knows no steps left of them when it completed.
+	// A version that knows no steps completed the record and left the attribute steps.
 	it := withSteps()
 	attrs := standardLayout.attributes(it)
 	it.finish(result)
@@ -202,8 +199,8 @@ func TestE5_StepsStandWithTheirEncoding(t *testing.T) {
 	}
 }
 
-// E5: what no item can hold is refused before anything is sent; what only
-// DynamoDB can know to be too large is refused by it, and the record stands.
+// Steps that no item can hold are refused before anything is sent. If only DynamoDB can detect that
+// they are too large, it refuses the write, and the record does not change.
 func TestE5_StepsThatAreTooLargeAreNotApplied(t *testing.T) {
 	client, table := freshTable(t)
 	counted, w := over(client)
@@ -233,8 +230,8 @@ func TestE5_StepsThatAreTooLargeAreNotApplied(t *testing.T) {
 	}
 }
 
-// E5, L4: a save on the wire whose reply was lost has succeeded, and one that
-// arrives after a later save takes nothing away.
+// A save whose reply was lost has succeeded. A save that arrives after a later one removes no
+// steps.
 func TestE5_ALateSaveTakesNothingAway(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient)
@@ -242,7 +239,7 @@ func TestE5_ALateSaveTakesNothingAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := lambdaidem.Steps{"charge": twoSteps["charge"]}
-	for range 2 { // the second as the SDK repeats it
+	for range 2 { // the second is like a retry of the SDK
 		if _, err := s.SaveSteps(t.Context(), lease, one, now); err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +257,7 @@ func TestE5_ALateSaveTakesNothingAway(t *testing.T) {
 	}
 }
 
-// L2: a save, and a takeover that brings steps along, is one request each.
+// A save, and a takeover that returns the steps, are one request each.
 func TestE5_StepsCostNoFurtherRequest(t *testing.T) {
 	client, table := freshTable(t)
 	counted, w := over(client)
@@ -287,8 +284,8 @@ func TestE5_StepsCostNoFurtherRequest(t *testing.T) {
 	}
 }
 
-// X8: a takeover that was written over an item which can't be read leaves it open
-// whether the lease is held, and what steps there are: nothing may run.
+// If the reply to a takeover has no valid item, nothing shows which steps there are. The result is
+// unknown, and no handler may run.
 func TestE5_ATakeoverThatShowsNoItemIsUnknown(t *testing.T) {
 	for name, f := range map[string]fault{
 		"no item": succeed,
@@ -306,8 +303,8 @@ func TestE5_ATakeoverThatShowsNoItemIsUnknown(t *testing.T) {
 	}
 }
 
-// E5, G2: a guard's handler on DynamoDB Local that is released, dies and completes
-// runs each step once; the item keeps its steps until it is completed.
+// On DynamoDB Local, a handler that is released, dies and then completes runs each step once. The
+// item keeps its steps until it is completed.
 func TestE5_AHandlersStepsRunOnceOnDynamoDB(t *testing.T) {
 	client, table := freshTable(t)
 	clock := time.Now()
@@ -350,11 +347,11 @@ func TestE5_AHandlersStepsRunOnceOnDynamoDB(t *testing.T) {
 	if err := run(100, lambdaidem.Uncertain(errReleased)); !errors.Is(err, errReleased) {
 		t.Fatal(err)
 	}
-	clock = clock.Add(10 * time.Minute) // its lease is over
+	clock = clock.Add(10 * time.Minute) // the lease has ended
 	if err := run(100, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(100, errReleased); err != nil { // replayed
+	if err := run(100, errReleased); err != nil { // the answer is replayed
 		t.Fatal(err)
 	}
 	want := map[string]int{"step 0": 1, "step 1": 1, "step 2": 1, "step 3": 1, "step 4": 1}

@@ -12,9 +12,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// A takeover gets no reply and arrives late, while the call waits. The call then finds its own
-// lease by a read, which returns the names of sealed steps without their results. The handler
-// must not run with empty results: a retry runs with the stored ones.
+// A takeover gets no reply and arrives while the call waits. The call then finds its own lease by a
+// read, which returns only the names of encrypted steps. The handler must not run with empty
+// results. A retry runs with the stored results.
 func TestE4_StepsOfALeaseThatIsFoundByWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := openShifted(t)

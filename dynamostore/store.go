@@ -126,14 +126,14 @@ func (s *Store) locked(claim lambdaidem.Claim) *item {
 	return it
 }
 
-// withoutKey returns the result of Acquire if the key with which the attempt would encrypt
-// its answer can't be fetched. err is the error of fetching it. Acquire then does not take
-// the lease.
+// withoutKey returns the result of Acquire when the encryption key can't be fetched. Acquire
+// does not take the lease then, because the attempt could not encrypt its answer. err is the
+// error of fetching the key.
 //
-// If the claim was to create a record (claim.Over is nil) and there already is one,
-// withoutKey returns that record, because the guard may be able to replay its answer or
-// refuse the call. If the existing item is damaged or not a record, withoutKey returns the
-// error of reading it. Otherwise it returns err.
+// If claim.Over is nil and the table already has a record, withoutKey returns that record,
+// because the guard may be able to replay its answer or refuse the call. If the existing item
+// is damaged or not a record, withoutKey returns the error of reading it. Otherwise it
+// returns err.
 func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err error) (lambdaidem.Record, error) {
 	if claim.Over == nil {
 		switch seen, unread := s.Get(ctx, claim.ID, claim.Now); {
@@ -168,9 +168,9 @@ func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lam
 	return old, err
 }
 
-// update sends the conditional UpdateItem w for the given item, and returns the item as it
-// was in the table before. If the condition fails, update returns the existing item and
-// wire.ErrRefused. Any other error is a StoreError.
+// update sends the conditional UpdateItem w with the values of the given item. It returns the
+// item that was in the table before the write. If the condition fails, update returns the
+// existing item and wire.ErrRefused. Any other error is a StoreError.
 //
 // The write of resealSteps asks DynamoDB to return no item. For such a write, update
 // returns an error even if the write was applied. resealSteps ignores the error.
@@ -205,9 +205,14 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.release(lease.Expires, lease.LastFailure, lease.Bound) })
 }
 
-// end completes or releases a record. The update w changes the item in the table. The
-// function change makes the same change to an item in memory. DynamoDB returns the old
-// item, and end applies change to it. So end knows the new record without reading it.
+// end completes or releases a record, and returns the new record. The update w changes the
+// item in the table, and the function change makes the same change to an item in memory.
+// DynamoDB returns the old item, so end gets the new record by applying change to that item,
+// without another read.
+//
+// If another attempt holds the lease, or the record has ended otherwise, end returns
+// [lambdaidem.ErrLeaseLost] with the current record, or with a zero Record if the record is
+// absent or has expired. Any other error is a StoreError.
 func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, change func(*item)) (lambdaidem.Record, error) {
 	ours := &item{ID: lease.ID, Token: lease.Token}
 	change(ours)

@@ -18,7 +18,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// L2: a refused lock learns all that it needs from that one reply.
+// The reply to a refused lock has all that the guard needs.
 func TestL2_RoundTripsAreTwoForANewRecordAndOneForAnyOther(t *testing.T) {
 	client, table := freshTable(t)
 	counted, w := over(client)
@@ -56,7 +56,7 @@ func TestL2_RoundTripsAreTwoForANewRecordAndOneForAnyOther(t *testing.T) {
 	expect("get", "GetItem")
 }
 
-// What a verb returns without a second read is what a read would return.
+// The record that a method returns without another read is the same as a read would return.
 func TestL2_ReturnedRecordsEqualTheStoredOnes(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient)
@@ -98,8 +98,7 @@ func TestL2_ReturnedRecordsEqualTheStoredOnes(t *testing.T) {
 	}
 }
 
-// An answer goes over the wire once: what a completion brings back is the item
-// as it was before.
+// The reply to a completion does not contain the answer: it has the item as it was before.
 func TestL2_ACompletionDoesNotBringItsAnswerBack(t *testing.T) {
 	client, table := freshTable(t)
 	if _, err := New(client, table, patient).Acquire(t.Context(), claim); err != nil {
@@ -124,7 +123,7 @@ func TestL2_ACompletionDoesNotBringItsAnswerBack(t *testing.T) {
 	}
 }
 
-// R1: an empty binary answer, as another version may have written it, is one.
+// An empty binary answer, which another version may have written, is an answer.
 func TestR1_EmptyBinaryDataIsEmptyNotAbsent(t *testing.T) {
 	it := completedItem()
 	it.Data = nil
@@ -136,8 +135,8 @@ func TestR1_EmptyBinaryDataIsEmptyNotAbsent(t *testing.T) {
 	}
 }
 
-// A poll must see the completion that it waits for (L8), and DynamoDB reads
-// eventually unless it is told not to.
+// A call that waits for a completion must see it. DynamoDB's reads are eventually consistent by
+// default.
 func TestL8_GetReadsConsistently(t *testing.T) {
 	var body []byte
 	client, _ := inMemory(func(r *http.Request, _ dynamodb.HTTPClient) (*http.Response, error) {
@@ -166,12 +165,12 @@ func withValue(v []byte) lambdaidem.Result {
 	return r
 }
 
-// D4: an item that another tool wrote under our id is refused by every verb and
-// never changes, however long expired.
+// Every method refuses an item that another tool wrote under a record's id. The item never changes,
+// even if it has expired.
 func TestD4_AForeignItemIsRefusedAndLeftAlone(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient)
-	const farFuture = 1 << 33 // seconds; DynamoDB Local would delete what is expired by its own clock
+	const farFuture = 1 << 33 // seconds; DynamoDB Local would delete an item that has expired by its own clock
 	powertools := attributes{
 		"id": str(claim.ID), "status": str("COMPLETED"), "expiration": number(farFuture), "data": str(`{"paid":true}`),
 	}
@@ -206,10 +205,10 @@ func TestD4_AForeignItemIsRefusedAndLeftAlone(t *testing.T) {
 	}
 }
 
-// X4: what no item can hold is refused before anything is sent; what only
-// DynamoDB can know to be too large, is refused by it, and surely so.
+// A result that no item can hold is refused before anything is sent. If only DynamoDB can detect
+// that it is too large, DynamoDB refuses it, and it was certainly not applied.
 func TestX4_AResultThatIsTooLargeIsNotApplied(t *testing.T) {
-	const limit = 400 << 10 // bytes, of an item
+	const limit = 400 << 10 // the maximum size of an item, in bytes
 	client, table := freshTable(t)
 	counted, w := over(client)
 	s := New(counted, table, patient)
@@ -218,7 +217,7 @@ func TestX4_AResultThatIsTooLargeIsNotApplied(t *testing.T) {
 		t.Fatal(err)
 	}
 	trips := w.trips()
-	const most = 9 << 20 // bytes, by default
+	const most = 9 << 20 // the default of MaxAnswer, in bytes
 	_, err = s.Complete(t.Context(), lease, withValue(bytes.Repeat([]byte("x"), most+1)))
 	wantStoreError(t, err, opComplete, lambdaidem.ReasonTooLarge, true)
 	_, err = s.Complete(t.Context(), lease, failedWith(strings.Repeat("x", most)))
@@ -233,8 +232,8 @@ func TestX4_AResultThatIsTooLargeIsNotApplied(t *testing.T) {
 		t.Errorf("a result that fits is refused: %v", err)
 	}
 
-	// A scope of nearly all that an item may have leaves no room for an answer
-	// that would fit otherwise.
+	// The scope takes nearly all of the item's space, so even an answer within the limit does not
+	// fit.
 	wide := claim
 	wide.ID, wide.Scope = "wide", strings.Repeat("s", limit-1000)
 	if _, err = s.Acquire(t.Context(), wide); err != nil {
@@ -253,7 +252,7 @@ func TestX4_AResultThatIsTooLargeIsNotApplied(t *testing.T) {
 	}
 }
 
-// L3: the fencing token decides, in every condition.
+// Every condition compares the fencing token.
 func TestL3_AReplacedTokenWritesNothing(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient)
@@ -286,8 +285,7 @@ func TestL3_AReplacedTokenWritesNothing(t *testing.T) {
 	}
 }
 
-// L6: a takeover writes the record anew, whatever the old attempt had left, but
-// for the steps, which are the record's own (L1).
+// A takeover replaces everything of the old attempt except the steps, which belong to the record.
 func TestL6_ATakeoverLeavesNothingOfTheOldAttemptButItsSteps(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient)
@@ -317,8 +315,8 @@ func TestL6_ATakeoverLeavesNothingOfTheOldAttemptButItsSteps(t *testing.T) {
 	}
 }
 
-// An answer to a written update that shows no item leaves the caller without a
-// record: unknown, not success.
+// If the reply to an update has no item, the caller gets no record. The result is then unknown, and
+// not a success.
 func TestX8_AnAnswerWithoutAttributesIsUnknown(t *testing.T) {
 	client, _ := inMemory(succeed)
 	_, err := New(client, "test").Complete(t.Context(), lease, result)

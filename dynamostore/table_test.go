@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// codes are those of the problems in err.
+// codes returns the codes of the problems in err.
 func codes(t *testing.T, err error) []TableCode {
 	t.Helper()
 	var problems TableProblems
@@ -135,7 +135,7 @@ func TestS1_CheckTableNamesTheActionThatIsNotAllowed(t *testing.T) {
 func TestD3_CheckTableWarnsOfSeveralWritingRegions(t *testing.T) {
 	for consistency, c := range map[string]struct{ ttl, says string }{
 		"EVENTUAL": {ttl: "ENABLED", says: "send all requests that can share a key to one Region"},
-		"STRONG":   {ttl: "DISABLED", says: "neither TTL nor transactions"}, // there is none to switch on
+		"STRONG":   {ttl: "DISABLED", says: "neither TTL nor transactions"}, // TTL can't be enabled on such a table
 	} {
 		client := described{ttl: c.ttl, members: `,"Replicas":[{"RegionName":"us-east-1"}],"MultiRegionConsistency":"` + consistency + `"`}.client()
 		err := New(client, "records").CheckTable(t.Context())
@@ -155,7 +155,7 @@ func TestCheckTableFindsWhatIsNotReady(t *testing.T) {
 		found []TableCode
 	}{
 		{described{}, nil},
-		{described{status: "UPDATING"}, nil}, // it serves
+		{described{status: "UPDATING"}, nil}, // the table can be used
 		{described{status: "CREATING"}, []TableCode{TableNotActive}},
 		{described{status: "DELETING"}, []TableCode{TableNotActive}},
 		{described{ttl: "ENABLING"}, nil},
@@ -169,7 +169,7 @@ func TestCheckTableFindsWhatIsNotReady(t *testing.T) {
 	}
 }
 
-// A table that can't serve is left as it is, and its maker is told.
+// CreateTable does not change a table that the store can't use, and returns an error.
 func TestCreateTableRefusesATableThatCantServe(t *testing.T) {
 	client, table := freshTable(t)
 	err := CreateTable(t.Context(), client, table, func(o *Options) { o.IDAttribute = "pk" })
@@ -178,8 +178,8 @@ func TestCreateTableRefusesATableThatCantServe(t *testing.T) {
 	}
 }
 
-// Two processes may make one table at once: the slower one is told that its
-// request for TTL is invalid.
+// Two processes may create the same table at once. DynamoDB refuses the slower one's request to
+// enable TTL as invalid.
 func TestCreateTableMayLoseTheRaceForTTL(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -191,7 +191,7 @@ func TestCreateTableMayLoseTheRaceForTTL(t *testing.T) {
 		{"on already", "ENABLED", "ENABLED", false, true},
 		{"being switched on", "ENABLING", "ENABLING", false, true},
 		{"another was faster", "DISABLED", "ENABLING", true, true},
-		{"refused for another reason", "DISABLED", "DISABLED", true, false}, // and the reason is told
+		{"refused for another reason", "DISABLED", "DISABLED", true, false}, // the error has the reason
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var sent []string
@@ -222,12 +222,12 @@ func TestCreateTableMayLoseTheRaceForTTL(t *testing.T) {
 	}
 }
 
-// described is a table that is well made in all that is not said.
+// described is a fake table. It is correct in everything that its fields don't set.
 type described struct {
 	status  string // default ACTIVE
 	ttl     string // default ENABLED
-	members string // more of its description
-	denied  string // the action that the credentials don't allow
+	members string // further members of its description
+	denied  string // an action that the credentials don't allow
 }
 
 func (d described) client() *dynamodb.Client {

@@ -19,9 +19,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// tenants is a database of many, each under its own id, over an HTTP client that is
-// as careless as an HTTP client may be: it answers before it has read the request,
-// and reads on after it has answered.
+// tenants is the database of many tenants, each with its own id. It is also an HTTP client that is
+// as careless as an HTTP client may be: it responds before it has read the request, and continues
+// to read afterwards.
 type tenants struct {
 	t       *testing.T
 	reading sync.WaitGroup
@@ -39,7 +39,7 @@ func (c *tenants) Do(r *http.Request) (*http.Response, error) {
 		rest, more := io.ReadAll(r.Body)
 		if err != nil || more != nil {
 			if more == nil || !strings.Contains(more.Error(), "closed") {
-				return // the SDK's body ends with the call
+				return // the SDK closes the body when the call ends
 			}
 		}
 		if whole := append(half[:n:n], rest...); len(whole) == int(r.ContentLength) {
@@ -53,7 +53,7 @@ func (c *tenants) Do(r *http.Request) (*http.Response, error) {
 	return c.answer(operation, tenant)
 }
 
-// check fails the test if a request is another tenant's, in any part.
+// check fails the test if a request contains anything of another tenant.
 func (c *tenants) check(tenant string, body []byte) {
 	if !json.Valid(body) || bytes.Count(body, []byte("tenant-")) != bytes.Count(body, []byte(tenant+"|")) || !bytes.Contains(body, []byte(tenant+"|")) {
 		c.t.Errorf("a request of %s is %.200q", tenant, body)
@@ -62,7 +62,7 @@ func (c *tenants) check(tenant string, body []byte) {
 
 type tenantKey struct{}
 
-// answer is one of the tenant's own: of a kind that chance decides.
+// answer returns a response with only the tenant's own data. Chance decides its kind.
 func (c *tenants) answer(operation, tenant string) (*http.Response, error) {
 	it := claimed(tenantsClaim(tenant))
 	it.finish(withValue([]byte(strings.Repeat(tenant+"|", 1+rand.IntN(3000)))))
@@ -92,8 +92,8 @@ func tenantsClaim(tenant string) lambdaidem.Claim {
 	return c
 }
 
-// F2, G3: nothing of one tenant's call is ever in another's: not in what is sent, and
-// not in what comes back, while buffers go from call to call.
+// No request and no response of one tenant's call contains data of another tenant, although calls
+// share buffers.
 func TestG3_NothingOfOneCallIsInAnother(t *testing.T) {
 	both(t, func(t *testing.T, by func(*Options)) {
 		client, _ := inMemory()
@@ -138,7 +138,7 @@ func asTenant(t *testing.T, s *Store, tenant string) {
 	tx, _ := s.Begin(strings.NewReader(strings.Repeat("r", 64))).(*transaction)
 	tx.enlisted.Put("order", types.Put{TableName: &s.table, Item: attributes{"id": str(tenant + "|order")}})
 	see(tx.Commit(ctx, &lambdaidem.Completion{Lease: l, Result: own}))
-	for _, rec := range kept { // later calls have had the buffers since
+	for _, rec := range kept { // later calls have used the buffers since
 		if text := string(rec.Result.Value); strings.Count(text, "tenant-") != strings.Count(text, tenant+"|") {
 			t.Errorf("%s kept %.200q", tenant, text)
 		}

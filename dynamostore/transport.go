@@ -40,9 +40,9 @@ type transport interface {
 // is TransportDirect. directTransport then returns the direct transport in spite of such a
 // setting.
 //
-// The function below is a placeholder. The file direct.go replaces the placeholder by the
-// real function when the program starts. If direct.go is deleted from the package, the
-// placeholder remains, and the SDK's client makes all tries.
+// The function below is a placeholder. The file direct.go replaces it with the real function
+// when the program starts. If direct.go is deleted from the package, the placeholder remains,
+// and the SDK's client makes all tries.
 var directTransport = func(*wire.Client, *dynamodb.Client, bool) (_ transport, lost string) {
 	return nil, "this program is built without the direct transport"
 }

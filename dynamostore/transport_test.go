@@ -23,7 +23,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// The users' own pieces of a client.
+// Implementations of the user that replace parts of a client.
 type (
 	usersTracing   struct{ tracing.NopTracerProvider }
 	usersMeter     struct{ metrics.NopMeterProvider }
@@ -35,7 +35,7 @@ type (
 
 func (usersHook) BeforeExecution(context.Context, *smithyhttp.InterceptorContext) error { return nil }
 
-// usersLaterAuth signs the writes for another Region.
+// usersLaterAuth signs everything except GetItem for another Region.
 type usersLaterAuth struct{ of dynamodb.AuthSchemeResolver }
 
 func (u usersLaterAuth) ResolveAuthSchemes(ctx context.Context, p *dynamodb.AuthResolverParameters) ([]*smithyauth.Option, error) {
@@ -48,11 +48,11 @@ func (u usersLaterAuth) ResolveAuthSchemes(ctx context.Context, p *dynamodb.Auth
 	return all, err
 }
 
-// Each setting that works by the SDK's middleware alone leaves the store to the SDK,
-// and Transport says which it was.
+// If a setting works only through the SDK's middleware, the store uses the SDK's transport, and
+// Transport names the setting.
 func TestWhatTheSDKAloneCanDoIsLeftToIt(t *testing.T) {
 	for _, c := range []struct {
-		why    string // in what Transport says
+		why    string // part of what Transport says
 		option func(*dynamodb.Options)
 	}{
 		{"APIOptions", func(o *dynamodb.Options) {
@@ -66,7 +66,7 @@ func TestWhatTheSDKAloneCanDoIsLeftToIt(t *testing.T) {
 		{"anonymous", func(o *dynamodb.Options) { o.Credentials = aws.AnonymousCredentials{} }},
 		{"anonymous", func(o *dynamodb.Options) { o.Credentials = nil }},
 		{"an EndpointResolver", func(o *dynamodb.Options) {
-			o.EndpointResolver = dynamodb.EndpointResolverFromURL("http://dynamodb.test") //nolint:staticcheck // it is deprecated, and still works
+			o.EndpointResolver = dynamodb.EndpointResolverFromURL("http://dynamodb.test") //nolint:staticcheck // deprecated, but still works
 		}},
 		{"EndpointResolverV2 of its own, a dynamostore.usersEndpoints", func(o *dynamodb.Options) {
 			o.EndpointResolverV2 = usersEndpoints{dynamodb.NewDefaultEndpointResolverV2()}
@@ -91,7 +91,7 @@ func TestWhatTheSDKAloneCanDoIsLeftToIt(t *testing.T) {
 				t.Errorf("the transport is %q, since %q; want the SDK's, since %q", which, why, c.why)
 			}
 			if strings.HasPrefix(c.why, "discovers") {
-				return // in a goroutine that outlives the call
+				return // the SDK's request for endpoints runs in a goroutine that outlives the call
 			}
 			if _, err := s.Acquire(t.Context(), claim); err != nil {
 				t.Fatal(err)
@@ -103,8 +103,8 @@ func TestWhatTheSDKAloneCanDoIsLeftToIt(t *testing.T) {
 	}
 }
 
-// A member of the client's options that isn't known here may be one that works by
-// middleware: look at it, then name it here.
+// A new option of the client may work only through middleware. If this test fails, examine the
+// option, and then add its name.
 func TestEveryOptionOfTheClientIsKnown(t *testing.T) {
 	known := strings.Fields("APIOptions AppID BaseEndpoint ClientLogMode Credentials DefaultsMode DisableValidateResponseChecksum EnableAcceptEncodingGzip " +
 		"EndpointDiscovery EndpointOptions EndpointResolver EndpointResolverV2 HTTPSignerV4 IdempotencyTokenProvider Logger AccountIDEndpointMode Region " +
@@ -121,7 +121,7 @@ func TestEveryOptionOfTheClientIsKnown(t *testing.T) {
 	}
 }
 
-// What shows in a request is found by making one.
+// The rehearsal finds every setting that changes a request.
 func TestWhatTheRehearsalCantMatchIsLeftToTheSDK(t *testing.T) {
 	for _, c := range []struct {
 		name, why string
@@ -164,7 +164,8 @@ func TestWhatTheRehearsalCantMatchIsLeftToTheSDK(t *testing.T) {
 			if (err == nil) != (want == nil) {
 				t.Errorf("%v; by the SDK %v", err, want)
 			}
-			// Discovery asks for its endpoints in the background, and may do so later than this.
+			// With endpoint discovery, the SDK asks for endpoints in the background, perhaps later
+			// than this.
 			sent := slices.DeleteFunc(rec.take(t), func(r sent) bool { return strings.HasSuffix(r.header.Get("X-Amz-Target"), "DescribeEndpoints") })
 			if len(sent) == 2 && (sent[0].url != sent[1].url || sent[0].header.Get("X-Users-Own") != sent[1].header.Get("X-Users-Own")) {
 				t.Errorf("sent %+v; by the SDK %+v", sent[0], sent[1])
@@ -173,7 +174,7 @@ func TestWhatTheRehearsalCantMatchIsLeftToTheSDK(t *testing.T) {
 	}
 }
 
-// authorizedBy has every request say that it was signed so.
+// authorizedBy sets the header field Authorization of every request.
 func authorizedBy(authorization string) func(*dynamodb.Options) {
 	return func(o *dynamodb.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
@@ -199,7 +200,7 @@ func (u regional) ResolveAuthSchemes(ctx context.Context, p *dynamodb.AuthResolv
 	return all, err
 }
 
-// A transport that is asked for is used where it can be.
+// A forced transport is used unless it can't work with the client.
 func TestATransportCanBeForced(t *testing.T) {
 	client, _ := inMemory()
 	logged := dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.ClientLogMode = aws.LogRetries })
@@ -221,7 +222,8 @@ func TestATransportCanBeForced(t *testing.T) {
 	}
 }
 
-// An anonymous client has nothing to sign with, whatever transport is asked for.
+// An anonymous client has no credentials to sign with, so the SDK's transport is used, even if the
+// direct one is forced.
 func TestAnAnonymousClientCanBeForced(t *testing.T) {
 	client, _ := inMemory(good)
 	s := New(dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.Credentials = nil }), "test", forced)
@@ -233,7 +235,7 @@ func TestAnAnonymousClientCanBeForced(t *testing.T) {
 	}
 }
 
-// A resolver of the user's own is asked each time, by a transport that was forced too.
+// A forced transport calls the user's endpoint resolver for each request.
 func TestAUsersEndpointResolverIsAskedEachTimeByAForcedTransport(t *testing.T) {
 	hosts := &rotating{}
 	rec := &recorder{}
@@ -257,7 +259,7 @@ func (r *rotating) ResolveEndpoint(context.Context, dynamodb.EndpointParameters)
 	return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: r.host + strings.Repeat("zero.test", 1-min(1, len(r.host)))}, Properties: smithy.Properties{}}, nil
 }
 
-// The first calls may come at once.
+// The first calls may be concurrent.
 func TestTheFirstCallsMayComeAtOnce(t *testing.T) {
 	rec := &recorder{kept: nil}
 	client, _ := inMemory()

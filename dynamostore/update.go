@@ -28,7 +28,7 @@ func (l *layout) writes(table string) writes {
 	// The last argument says which item the response to a write contains: the item as it
 	// was before the write (ALL_OLD), or none. The item after the write (ALL_NEW) would
 	// only make the response longer, because it also contains the answer or the steps that
-	// the request has just sent. None of these consumes additional capacity.
+	// the request has just sent. None of these choices consumes additional capacity.
 	//
 	// A completion, a release and a save need the old item: they are given only the lease,
 	// but the methods of Store return the whole record. A takeover needs the steps in the

@@ -17,11 +17,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 )
 
-// What is meant (E5, X4, as for a handler that returns an error): an attempt that leaves a
-// step running is not released, since it would not be true that nothing happens.
-// It used to be otherwise: where the release comes from a rejected transaction instead of the
-// handler's own error, the step that is still running is forgotten: the record is
-// released, and a retry runs the step beside the first one.
+// An attempt that leaves a step running is not released, because the step may still have an effect.
+//
+// In an earlier version, the attempt was released if its transaction was rejected. A retry then ran
+// the step again while the first run of it had not ended.
 func TestE5_StepLeftRunningAndARejectedTransaction(t *testing.T) {
 	for name, own := range map[string]error{"own error": errors.New("no"), "rejected": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +58,7 @@ func TestE5_StepLeftRunningAndARejectedTransaction(t *testing.T) {
 	}
 }
 
-// userValue has no JSON if it is bad: to encode it panics.
+// userValue panics when it is encoded if bad is true.
 type userValue struct{ bad bool }
 
 func (v userValue) MarshalJSON() ([]byte, error) {
@@ -71,10 +70,11 @@ func (v userValue) MarshalJSON() ([]byte, error) {
 
 func (v *userValue) UnmarshalJSON([]byte) error { return nil }
 
-// What is meant (E4: "No answer, error or panic leaves before the record was consulted"):
-// the loser of a race replays the winner's answer, if its own panics too.
-// It used to be otherwise: a panic of the encoding of its result (or of Options.Outcome) leaves
-// without a look at the record; one of the handler does not.
+// No answer, error or panic is returned before the record was read. So the loser of a race replays
+// the winner's answer even if encoding its own answer panics.
+//
+// In an earlier version, a panic while the answer was encoded, or in Options.Outcome, reached the
+// caller without a read of the record.
 func TestE4_PanicOfAnEncodingConsultsTheRecord(t *testing.T) {
 	b := newUserBank(t, func(o *lambdaidem.Options) { o.Optimistic = true })
 	call := lambdaidem.Call{Operation: "pay", Key: "k"}
@@ -94,10 +94,9 @@ func TestE4_PanicOfAnEncodingConsultsTheRecord(t *testing.T) {
 	}
 }
 
-// What is meant (X2, E2: what ElseFunc says is taken "as if the handler had returned it";
-// nothing was written): a panic in it releases, as a handler's does.
-// It used to be otherwise: the lease is kept, so that retries get 409 until its end: 60 s, or the
-// function's timeout.
+// A panic in ElseFunc releases the record, like a panic of the handler: nothing was written.
+//
+// In an earlier version, the attempt kept its lease, and retries got 409 until the lease ended.
 func TestX2_PanicInElseFuncReleases(t *testing.T) {
 	b := newUserBank(t)
 	b.set(t, "alice", 0)
@@ -117,10 +116,10 @@ func TestX2_PanicInElseFuncReleases(t *testing.T) {
 	}
 }
 
-// What is meant (X5: "the client sees no internals"; Handler: "reported … without what the
-// store said"): the invoker of a typed handler sees the code and the detail.
-// It used to be otherwise: what the guard makes of a rejected transaction goes out whole: names of
-// tables and writes, DynamoDB's words and request ids. Over HTTP it does not.
+// The invoker of a typed handler sees the code and the detail of an error, but no internals.
+//
+// In an earlier version, the invoker saw the whole error of a rejected transaction: names of tables
+// and writes, DynamoDB's text, and request ids. Over HTTP it did not.
 func TestX5_HandlerShowsNoInternalsOfARejectedTransaction(t *testing.T) {
 	b := newUserBank(t)
 	b.set(t, "alice", 0)
@@ -137,12 +136,12 @@ func TestX5_HandlerShowsNoInternalsOfARejectedTransaction(t *testing.T) {
 	}
 }
 
-// What is meant (docs/errors.md: idempotency_write_invalid is for "a value that can't be
-// encoded": nothing was written): 500 at once, which names the write.
-// It used to be otherwise: attributevalue encodes a chan, a func and a nil interface's pointer as
-// nothing, without an error; bind does not look, and a request with a null in it
-// is sent, three times. The answer is 503 idempotency_outcome_unknown, and the key
-// stays closed until the lease is over.
+// A value that can't be encoded is refused at once with ErrWriteInvalid, and the error names the
+// write.
+//
+// In an earlier version, a chan, a func, or a pointer to a nil interface was not detected, because
+// attributevalue encodes it as nothing and returns no error. The request was sent three times with
+// a null in it, and the key was blocked until the lease ended.
 func TestE3_ValueThatEncodesToNothing(t *testing.T) {
 	b := newUserBank(t)
 	_, err := lambdaidem.Do(idemtest.Invocation(t, 3*time.Second), b.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (string, error) {
@@ -154,11 +153,11 @@ func TestE3_ValueThatEncodesToNothing(t *testing.T) {
 	}
 }
 
-// What is meant (UpdateValue: key is "a struct or a map of its key attributes"; errors.md:
-// "The log names the write"): a key that is a text is refused in words.
-// It used to be otherwise: attributevalue.MarshalMap makes an empty map of it without an error. One
-// such write gets DynamoDB's words, with no name; two are "to the same item",
-// though they name two.
+// A key that is a string is refused, and the error names the write.
+//
+// In an earlier version, attributevalue.MarshalMap made an empty map of it, without an error. One
+// such write got DynamoDB's error, without a name. Two such writes were said to be to the same
+// item.
 func TestE3_KeyThatIsNoMap(t *testing.T) {
 	b := newUserBank(t)
 	for i, keys := range [][]string{{"alice"}, {"alice", "bob"}} {
@@ -174,10 +173,10 @@ func TestE3_KeyThatIsNoMap(t *testing.T) {
 	}
 }
 
-// What is meant (E3): what DynamoDB keeps can be enlisted.
-// It used to be otherwise: sizeOfNumber counts a decimal point, an exponent and the zeros after the
-// point as digits, so that an item is refused as over 400 KB which has half of
-// that, and which a PutItem of the same item writes.
+// Every item that DynamoDB can store can be enlisted.
+//
+// In an earlier version, sizeOfNumber counted a decimal point, an exponent and zeros after the
+// point as digits. So an item of half the maximum size was refused as too large.
 func TestE3_ItemOfSmallNumbers(t *testing.T) {
 	b := newUserBank(t)
 	values := make([]float64, 70_000)
@@ -201,11 +200,12 @@ func TestE3_ItemOfSmallNumbers(t *testing.T) {
 	}
 }
 
-// What is meant (X2: "Of several marks the most careful counts", and an error without a mark
-// that is joined to one is not lost): what is uncertain too is not stored as done.
-// It used to be otherwise: an Answer anywhere in the error's tree wins over every mark and every other
-// error: the call is stored as succeeded, its enlisted writes are made, and the
-// other error is dropped in silence.
+// If an error asks for several outcomes, the most careful one counts. An uncertain call is not
+// stored as succeeded.
+//
+// In an earlier version, an Answer anywhere in the error's tree took precedence over every other
+// error in it. The call was stored as succeeded, its enlisted writes were made, and the other error
+// was lost.
 func TestX2_AnswerDoesNotHideAMark(t *testing.T) {
 	b := newUserBank(t)
 	b.set(t, "shop", 0)

@@ -16,8 +16,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 )
 
-// A stored step does not run again, so a write enlisted within it would be lost
-// with the attempt that stored it: it is refused aloud.
+// A stored step does not run again, so a write that was enlisted inside it would be missing from a
+// retry. Enlist therefore panics.
 func TestG1_WriteIsNotEnlistedWithinAStep(t *testing.T) {
 	b := newUserBank(t)
 	defer func() {
@@ -34,8 +34,8 @@ func TestG1_WriteIsNotEnlistedWithinAStep(t *testing.T) {
 	t.Error("it was taken")
 }
 
-// Nor is one taken, or changed, through a Tx that the handler asked for outside of
-// the step. The step below is stored by an attempt that fails; the retry skips it.
+// Inside a step, no write can be enlisted or changed through a Tx that the handler got before the
+// step. An attempt stores the step and fails, and a retry would skip it.
 func TestG1_NothingIsEnlistedWithinAStepThroughAnOuterTx(t *testing.T) {
 	for name, enlist := range map[string]func(b *userBank, tx *dynamostore.Tx, had *dynamostore.Write){
 		"Put":    func(_ *userBank, tx *dynamostore.Tx, _ *dynamostore.Write) { tx.Put("late", types.Put{}) },
@@ -74,14 +74,12 @@ func TestG1_NothingIsEnlistedWithinAStepThroughAnOuterTx(t *testing.T) {
 	}
 }
 
-// What is meant (E4: "Unknown: the same bytes again, or a consistent read that shows our
-// token completed; absence proves nothing: 503"; X8): once a transaction of an
-// optimistic attempt is on its way with unknown end, no answer says that nothing
-// was written.
-// It used to be otherwise: the second try of the transaction is refused by a condition. The
-// record is absent, which proves nothing, but the answer is
-// idempotency_condition_failed ("nothing was written") or what Else says. The
-// first request arrives later and moves the money.
+// If an earlier request of a transaction may still be applied, the caller of an optimistic attempt
+// is never told that nothing was written.
+//
+// In an earlier version, a condition failed at the second try, and the record was absent, which
+// proves nothing. The caller got ErrConditionFailed or the error of Else. Then the first request
+// arrived and moved the money.
 func TestE4_FailedConditionAfterAnUnknownTransaction(t *testing.T) {
 	for name, verdict := range map[string]error{
 		"without Else": nil,
@@ -105,9 +103,8 @@ func TestE4_FailedConditionAfterAnUnknownTransaction(t *testing.T) {
 	}
 }
 
-// The same under a lock and policy Hold (docs/errors.md, idempotency_condition_failed:
-// "Nothing was written"): the attempt is uncertain, so its lease is kept, and the
-// late transaction still finds it.
+// The same under policy Hold, with a lease. The outcome is uncertain, so the attempt keeps its
+// lease, and the late transaction is applied.
 func TestX2_FailedConditionAfterAnUnknownTransactionUnderHold(t *testing.T) {
 	b := newUserBank(t, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
 	b.set(t, "alice", 0)
@@ -123,13 +120,12 @@ func TestX2_FailedConditionAfterAnUnknownTransactionUnderHold(t *testing.T) {
 	}
 }
 
-// The same for an attempt that failed open (E1: "unknown sends the same bytes again,
-// else 503"). Here Else's verdict is given as final although it is not stored
-// either: 402, and the money is moved.
+// The same for an attempt that failed open. In an earlier version, the caller got the 402 of Else,
+// which was not stored, and the money was moved.
 func TestX5_FailedConditionAfterAnUnknownTransaction(t *testing.T) {
 	b := newUserBank(t, func(o *lambdaidem.Options) { o.FailOpen = true })
 	b.set(t, "alice", 0)
-	b.wire.breakAll("PutItem") // no lock can be had
+	b.wire.breakAll("PutItem") // the record can't be locked
 	b.wire.keepBack("TransactWriteItems")
 	_, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (string, error) {
 		b.add(ctx, "alice", -30).Else(lambdaidem.Reject(402, "insufficient_funds", ""))
@@ -142,13 +138,12 @@ func TestX5_FailedConditionAfterAnUnknownTransaction(t *testing.T) {
 	}
 }
 
-// What is meant (E5: "ctx is the handler's, or one derived from it"; K6, E6: RecordID and
-// DownstreamKey are the same in every attempt at the record; G1): a Do that runs
-// unguarded inside of a guarded handler leaves the outer record where it is, as an
-// unguarded HTTP request inside does.
-// It used to be otherwise: it hides the outer attempt. RecordID, DownstreamKey and Attempt are
-// empty, a Step is not stored and runs again in the next attempt, and enlisted
-// writes are committed apart from the record: once for each attempt.
+// A Do that runs unguarded inside a guarded handler belongs to the attempt of that handler, like an
+// unguarded HTTP request inside it. RecordID and DownstreamKey are the same in every attempt.
+//
+// In an earlier version, such a Do hid the attempt. RecordID and DownstreamKey returned "" and
+// Attempt 0, a step ran again in the next attempt, and each attempt committed the enlisted writes
+// separately.
 func TestE5_UnguardedDoInsideAGuardedHandler(t *testing.T) {
 	b := newUserBank(t, func(o *lambdaidem.Options) { o.KeyOptional = true })
 	b.set(t, "shop", 0)
@@ -184,11 +179,11 @@ func TestE5_UnguardedDoInsideAGuardedHandler(t *testing.T) {
 	}
 }
 
-// What is meant (E1, X4, L8; errors.md: "in time to answer"; Options.Reserve): a commit of an
-// unguarded request that can't be made is given up in time for the 503, as a
-// completion is.
-// It used to be otherwise: it is tried until the invocation's very deadline: nothing is kept back
-// (no keepBack in runAlone). Lambda ends the function, and no answer is given.
+// If the writes of an unguarded request can't be committed, the guard gives up early enough to send
+// the 503, as it does for a completion.
+//
+// In an earlier version, it tried until the invocation's deadline. Lambda ended the function, and
+// the caller got no answer.
 func TestE1_UnguardedCommitLeavesTimeToAnswer(t *testing.T) {
 	b := newUserBank(t)
 	store := idemtest.NewStore(b.store)
@@ -210,12 +205,12 @@ func TestE1_UnguardedCommitLeavesTimeToAnswer(t *testing.T) {
 	}
 }
 
-// What is meant (docs/errors.md: idempotency_store_unavailable, "did the handler run? no",
-// and "it can't be told whether the operation was carried out before"; README: "the
-// table can't be reached | 503 | does not run"): whoever reads this code may take it
-// that the handler did not run.
-// It used to be otherwise: an unguarded request whose transaction could not be made, and an
-// optimistic one whose record could not be read, have run and answer this code.
+// A caller that gets ErrStoreUnavailable can rely on it that the handler did not run
+// (docs/errors.md, idempotency_store_unavailable).
+//
+// In an earlier version, two kinds of requests got this error after the handler had run: an
+// unguarded one whose transaction could not be committed, and an optimistic one whose record could
+// not be read.
 func TestE1_StoreUnavailableSaysThatTheHandlerDidNotRun(t *testing.T) {
 	t.Run("unguarded", func(t *testing.T) {
 		b := newUserBank(t)
@@ -225,7 +220,7 @@ func TestE1_StoreUnavailableSaysThatTheHandlerDidNotRun(t *testing.T) {
 		called := 0
 		call := lambdaidem.Call{Operation: "pay", Skip: true}
 		_, err := lambdaidem.Do(idemtest.Invocation(t, 3*time.Second), guard, call, func(ctx context.Context) (string, error) {
-			called++ // another service, say
+			called++ // such as a call to another service
 			b.add(ctx, "shop", 30)
 			return "paid", nil
 		})
@@ -249,11 +244,11 @@ func TestE1_StoreUnavailableSaysThatTheHandlerDidNotRun(t *testing.T) {
 	})
 }
 
-// What is meant (L6, docs/errors.md: idempotency_attempt_abandoned is "under policy Hold"
-// and "an operator decides"; a client must not retry it): a guard under Rerun never
-// answers it for a record that no guard under Hold began.
-// It used to be otherwise: an attempt that failed open and finds a released record with steps
-// answers it, though the very next request just runs.
+// A guard under policy Rerun never returns ErrAttemptAbandoned for a record that was not acquired
+// under Hold: this error means that an operator must decide, and that a retry is useless.
+//
+// In an earlier version, an attempt that failed open returned it for a released record with steps,
+// although the next request would run.
 func TestE4_ReleasedRecordWithStepsIsNotAbandonedUnderRerun(t *testing.T) {
 	b := newUserBank(t)
 	b.set(t, "shop", 0)

@@ -19,7 +19,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// userMiddleware guards a handler over a store of DynamoDB that is never asked.
+// userMiddleware guards a handler with a DynamoDB store that receives no requests.
 func userMiddleware(next http.HandlerFunc) http.Handler {
 	store := dynamostore.New(dynamodb.New(dynamodb.Options{Region: "eu-west-1"}), "idempotency")
 	return lambdaidem.New(store, func(o *lambdaidem.Options) {
@@ -40,7 +40,7 @@ func userServer(t *testing.T, h http.Handler, http2 bool) *httptest.Server {
 	return server
 }
 
-// userAnswer is an answer whose body was read.
+// userAnswer is a response without its body.
 type userAnswer struct {
 	StatusCode      int
 	Header, Trailer http.Header
@@ -63,10 +63,10 @@ func userSend(t *testing.T, server *httptest.Server, method, contentType string,
 	return userAnswer{resp.StatusCode, resp.Header, resp.Trailer, resp.Close}
 }
 
-// What is meant (K4, E1; Middleware: "A request that is not guarded, and its answer, pass
-// through untouched"): the handler meets what it meets without the guard.
-// It used to be otherwise: over a store with transactions the response writer is another one,
-// which lacks http.Pusher.
+// An unguarded request passes through unchanged, so its handler gets a ResponseWriter with the same
+// abilities as without the guard.
+//
+// In an earlier version, the ResponseWriter had no http.Pusher if the store had transactions.
 func TestK4_UnguardedHTTP2CanPush(t *testing.T) {
 	says := func(w http.ResponseWriter, _ *http.Request) {
 		_, pusher := w.(http.Pusher)
@@ -79,9 +79,10 @@ func TestK4_UnguardedHTTP2CanPush(t *testing.T) {
 	}
 }
 
-// Expected: as above. Happened: the other writer claims to be an http.Flusher, an
-// http.Hijacker and an io.ReaderFrom where the real one is none of them (behind
-// http.TimeoutHandler, or an adapter), so a handler that asks begins to stream.
+// The ResponseWriter of an unguarded request has no abilities that the server's doesn't have.
+//
+// In an earlier version, it claimed to be an http.Flusher, an http.Hijacker and an io.ReaderFrom
+// even inside an http.TimeoutHandler, so a handler that checked began to stream.
 func TestK4_UnguardedWriterClaimsNoMoreThanThereIs(t *testing.T) {
 	says := func(w http.ResponseWriter, _ *http.Request) {
 		_, flusher := w.(http.Flusher)
@@ -96,12 +97,14 @@ func TestK4_UnguardedWriterClaimsNoMoreThanThereIs(t *testing.T) {
 	}
 }
 
-// Expected: as above. Happened: the handler gets a copy of the request, so the server
-// does not find its MultipartForm, and does not remove its files: each upload stays
-// in the temporary directory (on Lambda: /tmp of an environment that is used again).
+// The server removes the temporary files of an unguarded upload.
+//
+// In an earlier version, the handler got a copy of the request. The server did not find the copy's
+// MultipartForm, so each upload remained in the temporary directory (on Lambda, the /tmp of an
+// environment that is reused).
 func TestK4_UnguardedUploadsAreRemoved(t *testing.T) {
 	uploads := func(_ http.ResponseWriter, r *http.Request) {
-		if err := r.ParseMultipartForm(1); err != nil { //nolint:gosec // of a test
+		if err := r.ParseMultipartForm(1); err != nil { //nolint:gosec // the size does not matter in a test
 			t.Error(err)
 		}
 	}
@@ -118,7 +121,7 @@ func TestK4_UnguardedUploadsAreRemoved(t *testing.T) {
 		_ = form.Close()
 		server := userServer(t, h, false)
 		userSend(t, server, http.MethodPut, form.FormDataContentType(), &body)
-		server.Close() // waits for the request's end
+		server.Close() // waits for the end of the request
 		files, err := filepath.Glob(filepath.Join(dir, "multipart-*"))
 		if err != nil {
 			t.Fatal(err)
@@ -133,8 +136,10 @@ func TestK4_UnguardedUploadsAreRemoved(t *testing.T) {
 	}
 }
 
-// Expected: as above. Happened: what an inner mux notes in the request (Pattern) is
-// not seen by handlers outside of the guard, such as those that log or measure.
+// Handlers outside the guard, such as those that log, see the Pattern that an inner mux sets on an
+// unguarded request.
+//
+// In an earlier version, they did not, because the handler got a copy of the request.
 func TestK4_UnguardedRequestIsTheHandlersOwn(t *testing.T) {
 	seen := func(guarded bool) (pattern string) {
 		mux := http.NewServeMux()
@@ -155,11 +160,11 @@ func TestK4_UnguardedRequestIsTheHandlersOwn(t *testing.T) {
 	}
 }
 
-// What is meant (R1 "as it would be without the guard"; E1): what a handler sets in the
-// header after it wrote the status is no header of the answer.
-// It used to be otherwise: where the handler took the header before it enlisted, it still writes
-// to that of the server, and the answer is sent later: a late header goes out, and
-// a trailer goes out twice, as a header too.
+// A header that the handler sets after it has written the status is not sent, as without the guard.
+//
+// In an earlier version, a handler that called Header before it enlisted still changed the server's
+// header. The buffered response was sent later, so a late header was sent, and a trailer was sent
+// twice, once as a header.
 func TestE1_KeptBackAnswersAreThoseOfTheHandler(t *testing.T) {
 	b := newUserBank(t)
 	b.set(t, "shop", 0)

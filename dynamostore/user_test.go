@@ -22,8 +22,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// userBank is a guard over a real store, beside a table of accounts, as a user
-// would have it.
+// userBank is a guard on a real store, next to a table of accounts, like a user would have.
 type userBank struct {
 	client            *dynamodb.Client
 	wire              *userWire
@@ -82,7 +81,7 @@ func (b *userBank) set(t *testing.T, id string, balance int) {
 	}
 }
 
-// balance is what an account has; -1: there is none.
+// balance returns the balance of an account, or -1 if there is no such account.
 func (b *userBank) balance(t *testing.T, id string) int {
 	t.Helper()
 	out, err := b.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &b.accounts, ConsistentRead: aws.Bool(true),
@@ -97,7 +96,8 @@ func (b *userBank) balance(t *testing.T, id string) int {
 	return a.Balance
 }
 
-// add enlists that an account gets an amount, or loses it if it has it.
+// add enlists a write that adds the amount to the balance of an account. If the amount is negative,
+// the account must have enough money.
 func (b *userBank) add(ctx context.Context, id string, amount int) *dynamostore.Write {
 	w := dynamostore.Enlist(ctx).UpdateValue("add to "+id, b.accounts, userKey{id}, "SET balance = balance + :amount", dynamostore.Args{":amount": amount})
 	if amount < 0 {
@@ -106,14 +106,14 @@ func (b *userBank) add(ctx context.Context, id string, amount int) *dynamostore.
 	return w
 }
 
-// userWire can keep a request back: the caller's connection breaks, and the
-// request arrives when arrive is called.
+// userWire can delay a request: the caller's connection breaks, and the request arrives when arrive
+// is called.
 type userWire struct {
 	next dynamodb.HTTPClient
 
 	mu     sync.Mutex
-	keep   string // operation whose next request is kept back
-	broken string // operation of which no request arrives
+	keep   string // the operation whose next request is delayed
+	broken string // the operation whose requests never arrive
 	kept   func() (int, string, error)
 }
 
@@ -159,7 +159,7 @@ func (w *userWire) breakAll(operation string) {
 	w.broken = operation
 }
 
-// arrive lets the request that was kept back arrive.
+// arrive delivers the delayed request.
 func (w *userWire) arrive(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()

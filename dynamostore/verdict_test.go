@@ -19,8 +19,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// X8 over every pair of fates that a write's attempts can have: the call is
-// unknown as soon as one attempt was ambiguous, and sure otherwise.
+// The test runs every pair of outcomes of a write's two attempts. The call is unknown if an attempt
+// may have been applied, and certain otherwise.
 func TestX8_OneAmbiguousAttemptMakesTheCallUnknown(t *testing.T) {
 	const unknown, sure = false, true
 	client, table := freshTable(t)
@@ -82,8 +82,8 @@ func TestX8_OneAmbiguousAttemptMakesTheCallUnknown(t *testing.T) {
 	}
 }
 
-// X8: a failed dial says that nothing was sent only if no connection was ever had, and
-// if the HTTP client lets us know of connections.
+// A failed dial proves that nothing was sent only if there was no connection in the whole attempt,
+// and if the HTTP client calls the hooks that report connections.
 func TestX8_AFailedDialProvesNothingOnceAConnectionExisted(t *testing.T) {
 	both(t, func(t *testing.T, by func(*Options)) {
 		client, table := freshTable(t)
@@ -116,8 +116,8 @@ func TestX8_AFailedDialProvesNothingOnceAConnectionExisted(t *testing.T) {
 	})
 }
 
-// X8: a transaction whose first sending may still happen stays unknown, although its
-// second one was never sent and nobody waited for its end.
+// The first request of a transaction may still be applied. The transaction stays unknown, although
+// its second request was never sent and the caller's context has ended.
 func TestX8_AnEarlierAmbiguityIsNotForgotten(t *testing.T) {
 	both(t, func(t *testing.T, by func(*Options)) {
 		client, _ := inMemory(loseRequest, callerEnds(refuseConnection))
@@ -136,8 +136,8 @@ func TestX8_AnEarlierAmbiguityIsNotForgotten(t *testing.T) {
 	})
 }
 
-// A later reply settles what an earlier attempt left open (X8), and our own
-// token in it means that the earlier attempt had landed (L4).
+// A later reply settles whether an earlier attempt was applied. If the record in the reply has the
+// caller's own token, the earlier attempt was applied.
 func TestL4_OwnTokenInARefusalIsSuccess(t *testing.T) {
 	client, table := freshTable(t)
 	for name, f := range map[string]fault{"reply lost": loseReply, "500": answer500AfterWrite, "answer cut short": cutAnswerShort} {
@@ -209,7 +209,7 @@ func TestX5_EveryReasonIsNamed(t *testing.T) {
 	for _, c := range []struct {
 		code   string
 		reason lambdaidem.Reason
-		trips  int // 3 where the SDK tries again
+		trips  int // the number of attempts; 3 if the SDK retries the error
 	}{
 		{"ProvisionedThroughputExceededException", lambdaidem.ReasonThrottled, 3},
 		{"ThrottlingException", lambdaidem.ReasonThrottled, 3},
@@ -286,7 +286,7 @@ func TestX8_AttemptsThatAllHangAreUnknown(t *testing.T) {
 	})
 }
 
-// An answer that comes as the attempt's time runs out is an answer.
+// A response that arrives when the attempt's time runs out counts.
 func TestX8_AnAnswerAtTheAttemptsEndCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, w := inMemory(func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
@@ -300,7 +300,7 @@ func TestX8_AnAnswerAtTheAttemptsEndCounts(t *testing.T) {
 	})
 }
 
-// The error names AttemptTimeout where that ended the attempts, and only there.
+// The error names AttemptTimeout only if that timeout ended the attempts.
 func TestX5_ATimeoutSaysWhoseItWas(t *testing.T) {
 	httpClients := func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) { return nil, context.DeadlineExceeded }
 	for _, c := range []struct {
@@ -377,8 +377,8 @@ func TestX8_AContextThatEndsWhileWaitingToRetryKeepsTheVerdict(t *testing.T) {
 	}
 }
 
-// The context may end while credentials are being had: too late for the SDK to
-// look, and early enough to send nothing.
+// The context may end while the SDK gets credentials. The SDK does not check the context after
+// that, but nothing must be sent.
 func TestX8_AContextThatEndsJustBeforeSendingAppliedNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	client, w := inMemory(succeed)
@@ -395,7 +395,7 @@ func TestX8_AContextThatEndsJustBeforeSendingAppliedNothing(t *testing.T) {
 	}
 }
 
-// A server that answers 5xx may have written, whatever error it names.
+// A request that got a 5xx may have been applied, whatever the error's code is.
 func TestX8_EveryServerErrorIsUnknown(t *testing.T) {
 	for _, c := range []struct {
 		status     int
@@ -421,7 +421,7 @@ func TestX8_EveryServerErrorIsUnknown(t *testing.T) {
 	}
 }
 
-// A refusal settles the call even if the item in its way can't be read (D4).
+// A refusal settles the call even if the existing item can't be read.
 func TestX8_ALaterRefusalByAForeignItemSettlesTheCall(t *testing.T) {
 	foreign := refuseFor(`{"id":{"S":"idem#test"},"paid":{"BOOL":true}}`)
 	for op, call := range writeVerbs {
@@ -431,7 +431,7 @@ func TestX8_ALaterRefusalByAForeignItemSettlesTheCall(t *testing.T) {
 	}
 }
 
-// So does one by no item at all: whoever held the record, it is gone.
+// A refusal without an item settles the call too: the record is gone.
 func TestX8_ALaterRefusalByNothingSettlesTheCall(t *testing.T) {
 	client, _ := inMemory(loseRequest, refuseAs("ConditionalCheckFailedException"))
 	got, err := New(client, "test", quick).Complete(t.Context(), lease, result)
@@ -440,7 +440,7 @@ func TestX8_ALaterRefusalByNothingSettlesTheCall(t *testing.T) {
 	}
 }
 
-// writeVerbs calls each verb that writes.
+// writeVerbs has a call of each method that writes.
 var writeVerbs = map[string]func(context.Context, *Store) error{
 	opAcquire:  func(ctx context.Context, s *Store) error { _, err := s.Acquire(ctx, claim); return err },
 	opComplete: func(ctx context.Context, s *Store) error { _, err := s.Complete(ctx, lease, result); return err },
@@ -471,7 +471,7 @@ func TestX8_AFailedReadAppliedNothing(t *testing.T) {
 	}
 }
 
-// DynamoDB has two sentences for an item over its limit, and no code.
+// DynamoDB has two texts for an item that is too large, and no error code.
 func TestX4_DynamoDBsWordsForTooLargeAreKnown(t *testing.T) {
 	for sentence, reason := range map[string]lambdaidem.Reason{
 		"Item size has exceeded the maximum allowed size":                                 lambdaidem.ReasonTooLarge,
@@ -490,7 +490,8 @@ func TestX4_DynamoDBsWordsForTooLargeAreKnown(t *testing.T) {
 	}
 }
 
-// A network that swallows packets ends as a timeout, but never had the request.
+// If packets are lost while connecting, the attempt times out, but the request was certainly not
+// sent.
 func TestX8_AnAttemptThatDiesConnectingAppliedNothing(t *testing.T) {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
@@ -504,7 +505,8 @@ func TestX8_AnAttemptThatDiesConnectingAppliedNothing(t *testing.T) {
 	wantStoreError(t, err, opAcquire, lambdaidem.ReasonTimeout, true)
 }
 
-// inMemory is a client whose requests meet the faults and nothing else.
+// inMemory returns a client whose requests meet the given faults. After these, there is no
+// connection.
 func inMemory(faults ...fault) (*dynamodb.Client, *faultyWire) {
 	w := &faultyWire{faults: faults, next: unreachable{}}
 	return dynamodb.New(dynamodb.Options{

@@ -25,8 +25,8 @@ type Warmed struct {
 	// Transport is the transport that the store's requests will use. It is empty if Warm had
 	// too little time to find out.
 	Transport Transport
-	// Err says what Warm could not do, so that the first request has to do it. It is nil
-	// if there is no such thing.
+	// Err says what Warm could not do. The first request then has to do it. Err is nil if
+	// nothing failed.
 	Err error
 }
 
@@ -53,9 +53,9 @@ func (w Warmed) LogValue() slog.Value {
 // nothing.
 //
 // Warm never prevents a start: it returns after about 2 seconds at the latest, it returns an
-// error only in Warmed.Err, and it recovers from panics, such as one of
-// Options.Encryption.Current. A function that ignores its context goes on in the background. The
-// store works the same without Warm.
+// error only in Warmed.Err, and it recovers from panics, such as a panic in
+// Options.Encryption.Current. If such a function ignores its context, Warm leaves it running in
+// the background. The store works the same without Warm.
 //
 // Warm does not help a process whose first invocation comes minutes later, as with provisioned
 // concurrency, because the connection may be closed by then.
@@ -86,15 +86,16 @@ func (s *Store) Warm(ctx context.Context) Warmed {
 	return w
 }
 
-// firstOf returns the next result. If ctx ends before there is one, it returns the error of ctx
-// soon after: a function of the application may ignore ctx, and must not delay the start.
+// firstOf returns the next result. If ctx ends first, firstOf waits 50 ms more for a result, and
+// then returns an error that wraps the cause of ctx's end. It does not wait longer, because a
+// function of the application may ignore ctx, and must not delay the start.
 func firstOf(ctx context.Context, results <-chan error) error {
 	select {
 	case err := <-results:
 		return err
 	case <-ctx.Done():
 	}
-	const patience = 50 * time.Millisecond // for a function that does not ignore ctx
+	const patience = 50 * time.Millisecond // enough for a function that heeds ctx to return its own error
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -114,8 +115,9 @@ func (s *Store) warmKey(ctx context.Context) error {
 	return s.fetchKey(ctx, opWarm)
 }
 
-// recovered calls f, and returns f's error, or an error if f panics. f calls functions of the
-// application, such as its credentials provider.
+// recovered calls f and returns its error. If f panics, recovered returns an error with the
+// value of the panic. f can panic because it calls functions of the application, such as its
+// credentials provider.
 func recovered(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

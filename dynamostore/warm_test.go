@@ -22,8 +22,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// overTLS returns a client whose requests go to a server with TLS, which answers all of them
-// with {}, and the server's connections and requests.
+// overTLS returns a client whose requests go to a TLS server that responds to all of them with {}.
+// It also returns the numbers of connections and the requests that the server has received.
 func overTLS(t *testing.T) (client *dynamodb.Client, connections *atomic.Int32, requests *[]string) {
 	t.Helper()
 	connections, requests = new(atomic.Int32), new([]string)
@@ -77,7 +77,7 @@ func TestWarm_TheFirstRequestNeedsNoNewConnection(t *testing.T) {
 func TestWarm_GetsTheKey(t *testing.T) {
 	for name, c := range map[string]struct {
 		current func(context.Context) (Key, error)
-		want    string // in Err
+		want    string // part of Warmed.Err
 	}{
 		"a key":    {func(context.Context) (Key, error) { return keyOf("k1"), nil }, ""},
 		"no key":   {func(context.Context) (Key, error) { return Key{}, errors.New("KMS is down") }, "KMS is down"},
@@ -121,8 +121,8 @@ func TestWarm_NeverPreventsAStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		faults []fault
 		trips  int
-		took   time.Duration // at most
-		want   string        // in Err
+		took   time.Duration // the maximum of Warmed.Took
+		want   string        // part of Warmed.Err
 	}{
 		"unreachable":       {[]fault{refuseConnection, refuseConnection, refuseConnection}, 3, warmTimeout, "refused"},
 		"no reply":          {[]fault{hang, hang, hang}, 1, warmTimeout + 100*time.Millisecond, "deadline exceeded"},
@@ -195,6 +195,6 @@ func TestWarm_ReturnsThoughTheEndpointIsNotResolved(t *testing.T) {
 		if took := time.Since(start); took > warmTimeout+100*time.Millisecond || warmed.Err == nil {
 			t.Errorf("Warm returned after %v: %+v", took, warmed)
 		}
-		time.Sleep(time.Minute) // the resolver ends
+		time.Sleep(time.Minute) // until the resolver has returned
 	})
 }

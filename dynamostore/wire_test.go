@@ -14,16 +14,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// faultyWire is an HTTP client that does to each request, in turn, what a fault says.
-// Once the faults are used up, requests pass.
+// faultyWire is an HTTP client that applies one fault to each request, in order. Once the faults
+// are used up, requests pass.
 type faultyWire struct {
 	next dynamodb.HTTPClient
 
 	mu      sync.Mutex
 	faults  []fault
 	sent    []string           // the operation of each attempt
-	written []string           // its body
-	later   map[string][]fault // of the next requests of an operation
+	written []string           // the body of each attempt
+	later   map[string][]fault // the faults for the next requests of an operation
 }
 
 type fault func(*http.Request, dynamodb.HTTPClient) (*http.Response, error)
@@ -44,7 +44,7 @@ func (w *faultyWire) Do(r *http.Request) (*http.Response, error) {
 	return f(r, w.next)
 }
 
-// bodyOf reads a request's body, and leaves it as it was.
+// bodyOf returns the body of a request, which can then be read again.
 func bodyOf(r *http.Request) string {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -58,7 +58,7 @@ func setBody(r *http.Request, body string) {
 	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 }
 
-// after says what becomes of the next requests of an operation.
+// after sets the faults for the next requests of an operation.
 func (w *faultyWire) after(operation string, faults ...fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,7 +68,7 @@ func (w *faultyWire) after(operation string, faults ...fault) {
 	w.later[operation] = append(w.later[operation], faults...)
 }
 
-// bodies are what was sent of an operation, in order.
+// bodies returns the bodies of all requests of an operation, in order.
 func (w *faultyWire) bodies(operation string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +81,7 @@ func (w *faultyWire) bodies(operation string) []string {
 	return of
 }
 
-// trips is how many attempts went over the wire.
+// trips returns the number of attempts.
 func (w *faultyWire) trips() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,7 +101,7 @@ func loseReply(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error
 	return loseRequest(r, next)
 }
 
-// refuseConnection fails as net/http does when nothing listens.
+// refuseConnection fails like net/http when nothing listens on the port.
 func refuseConnection(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
 	if hooks := httptrace.ContextClientTrace(r.Context()); hooks != nil && hooks.GetConn != nil {
 		hooks.GetConn("dynamodb.test:443")
@@ -114,8 +114,8 @@ func failDial(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 }
 
-// loseReplyAndFailDial is an HTTP client with retries of its own: it delivers the
-// request, loses the reply, and can't connect any more.
+// loseReplyAndFailDial is like an HTTP client that retries by itself. It delivers the request,
+// loses the reply, and then can't connect.
 func loseReplyAndFailDial(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
 	hooks := httptrace.ContextClientTrace(r.Context())
 	hooks.GetConn("dynamodb.test:443")
@@ -140,7 +140,7 @@ func cutAnswerShort(r *http.Request, next dynamodb.HTTPClient) (*http.Response, 
 	return answer(200, `{"Attributes":{"id":{"S":"ide`), nil
 }
 
-// hang answers when the request's context ends.
+// hang returns when the request's context ends.
 func hang(r *http.Request, _ dynamodb.HTTPClient) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()
@@ -148,14 +148,14 @@ func hang(r *http.Request, _ dynamodb.HTTPClient) (*http.Response, error) {
 
 func refuseAs(code string) fault { return fail(400, code, "refused by the test") }
 
-// fail answers with an error, the request having had no effect.
+// fail returns a fault that responds with an error. The request has no effect.
 func fail(status int, code, message string) fault {
 	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
 		return answer(status, `{"__type":"com.amazonaws.dynamodb.v20120810#`+code+`","message":"`+message+`"}`), nil
 	}
 }
 
-// refuseFor answers that a condition doesn't hold, because of the item.
+// refuseFor returns a fault that responds that the condition failed on the given item.
 func refuseFor(item string) fault {
 	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
 		return answer(400, `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException",`+
@@ -163,7 +163,7 @@ func refuseFor(item string) fault {
 	}
 }
 
-// find answers a read with the item.
+// find returns a fault that responds to a read with the given item.
 func find(item string) fault {
 	return func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
 		return answer(200, `{"Item":`+item+`}`), nil
@@ -175,13 +175,12 @@ var (
 	conflict = refuseAs("TransactionConflictException")
 )
 
-// succeed answers as DynamoDB does to a write that returns nothing, and to a
-// read that finds nothing.
+// succeed responds like DynamoDB to a write that returns no item, and to a read that finds none.
 func succeed(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
 	return answer(200, `{}`), nil
 }
 
-// deliver lets the request take effect and throws its answer away.
+// deliver delivers the request and discards the response.
 func deliver(r *http.Request, next dynamodb.HTTPClient) error {
 	resp, err := next.Do(r)
 	if err != nil {
@@ -199,7 +198,7 @@ func answer(status int, body string) *http.Response {
 	}
 }
 
-// The names of the operations and of header fields that tests look at.
+// The names of operations and header fields that tests use.
 const (
 	opPutItem    = "PutItem"
 	opUpdateItem = "UpdateItem"

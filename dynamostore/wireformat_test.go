@@ -22,8 +22,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// keeper is an HTTP client that keeps what is sent, and answers an update with the
-// item of a lock.
+// keeper is an HTTP client that records the requests. It responds to an UpdateItem with the item of
+// a lock.
 type keeper struct{ requests []map[string]any }
 
 func (s *keeper) Do(r *http.Request) (*http.Response, error) {
@@ -32,7 +32,7 @@ func (s *keeper) Do(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !jsontext.Value(body).IsValid() { // a member that is there twice
+	if !jsontext.Value(body).IsValid() { // such as a member that occurs twice
 		return nil, fmt.Errorf("%s is not valid", body)
 	}
 	one := map[string]any{}
@@ -46,9 +46,9 @@ func (s *keeper) Do(r *http.Request) (*http.Response, error) {
 	return answer(200, `{}`), nil
 }
 
-// sentByEveryVerb is what a store sends, verb by verb: a lock, a takeover, steps, a
-// completion, one by a failure, a release, a read; then transactions: of a lease, of
-// a claim, and of one over a record that was seen.
+// sentByEveryVerb returns the requests of a store: a lock, a takeover, a save of steps, a
+// completion with an answer, one with a failure, a release, and a read. Three transactions follow:
+// with a lease, with a claim, and with a claim over an existing record.
 func sentByEveryVerb(t *testing.T, optFns ...func(*Options)) []map[string]any {
 	t.Helper()
 	wire := &keeper{}
@@ -88,8 +88,8 @@ func sentByEveryVerb(t *testing.T, optFns ...func(*Options)) []map[string]any {
 	return wire.requests
 }
 
-// Every request that a store with the default options sends is, byte for byte, what
-// it was when the file was made: what is opt-in is neither written nor asked for.
+// With the default options, a store sends exactly the requests in the file. Optional features add
+// nothing to them.
 func TestD4_RequestsAreWhatTheyWere(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "requests.json"))
 	if err != nil {

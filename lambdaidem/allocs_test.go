@@ -11,9 +11,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// The guard's own cost is bounded: so many allocations at most for a request with a
-// 1 KB JSON body. Allocations are counted and so the same on every machine, but for
-// what the runtime's own differs by; the race detector adds its own.
+// For a request with a 1 KB JSON body, the guard makes at most these numbers of allocations.
+// Allocations are counted because their number is the same on every machine, apart from a few of
+// the runtime. The race detector adds allocations.
 func TestAllocationsAreBounded(t *testing.T) {
 	most := map[string]float64{"new": 33, "replay": 22, "mismatch": 23}
 	body, clock := jsonBody(1<<10), newTicker()
@@ -34,8 +34,8 @@ func TestAllocationsAreBounded(t *testing.T) {
 	}
 }
 
-// L8: the answer to a request that is in progress is written once for all: it takes
-// less than another of the guard's own.
+// The answer to a request that is in progress is encoded once and used for all requests. So it
+// needs fewer allocations than the guard's other answers.
 func TestL8_AConflictAllocatesLittle(t *testing.T) {
 	h := lambdaidem.New(memstore.New(), quiet).APIGatewayV2(func(context.Context, request) (response, error) {
 		return response{}, lambdaidem.Uncertain(errors.New("still at it"))
@@ -54,9 +54,9 @@ func TestL8_AConflictAllocatesLittle(t *testing.T) {
 	}
 }
 
-// R4: a replay from memory allocates less than one from the store in memory, and
-// than reading the event, the fingerprint, the id and decoding the answer take: it
-// is decoded once.
+// A replay from the cache makes fewer allocations than a replay from the in-memory store. It also
+// makes fewer than reading the event, the fingerprint, the id and decoding the answer together,
+// because the cache decodes an answer only once.
 func TestR4_AllocationsAreBounded(t *testing.T) {
 	body := jsonBody(1 << 10)
 	in := post("key-1", body)

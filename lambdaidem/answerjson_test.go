@@ -13,7 +13,8 @@ type (
 	textLists = map[string][]string
 )
 
-// wantEncodingJSON writes an answer that has those texts everywhere.
+// wantEncodingJSON writes answers that contain the given texts in every field, and checks that they
+// are written as encoding/json writes them.
 func wantEncodingJSON(t *testing.T, status int, body, one, two string, base64 bool) {
 	t.Helper()
 	for i, r := range []lambdaidem.Response{
@@ -42,7 +43,7 @@ func wantEncodingJSON(t *testing.T, status int, body, one, two string, base64 bo
 	}
 }
 
-// A stored answer is byte for byte what encoding/json made of it in versions before.
+// A stored answer is byte for byte what earlier versions wrote with encoding/json.
 func TestR1_AnswersAreWrittenAsEncodingJSONDoes(t *testing.T) {
 	var all []byte
 	for c := range 0x300 {

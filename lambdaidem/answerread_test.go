@@ -7,7 +7,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// wantSameAnswer holds what is read quickly to what encoding/json reads.
+// wantSameAnswer checks that the quick reader reads the same as encoding/json. It reports whether
+// the quick reader could read the text.
 func wantSameAnswer(t *testing.T, text string) (quickly bool) {
 	t.Helper()
 	quick, ok, whole, err := lambdaidem.ReadAnswer([]byte(text))
@@ -17,7 +18,7 @@ func wantSameAnswer(t *testing.T, text string) (quickly bool) {
 	return ok
 }
 
-// R1: what is read quickly is what encoding/json reads; usual answers are.
+// The quick reader reads the same as encoding/json, and it can read usual answers.
 func TestR1_AnswersAreReadAsEncodingJSONDoes(t *testing.T) {
 	for _, text := range []string{
 		`{"statusCode":201,"body":""}`,

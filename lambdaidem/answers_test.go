@@ -18,8 +18,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// R1: with the guard a client sees what it would without, first and replayed:
-// headers of outer handlers, what the handler makes of them, trailers.
+// With the guard, a client gets the same answer as without it, both for the first request and for
+// replays. This covers headers of outer handlers, the handler's changes to them, and trailers.
 func TestR1_MiddlewareChangesNothing(t *testing.T) {
 	outerHeader := func(next http.Handler) http.Handler {
 		n := 0
@@ -130,7 +130,7 @@ func TestR1_MiddlewareChangesNothing(t *testing.T) {
 	}
 }
 
-// R2: what is kept out of the store is kept out however it was set.
+// UnstoredHeaders are not stored, whichever way a header was set.
 func TestR2_UnstoredHeadersOfMiddleware(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), anonymous, func(o *lambdaidem.Options) {
 		o.UnstoredHeaders = []string{"set-cookie", "x-secret", "X-Powered-By"}
@@ -161,8 +161,8 @@ func TestR2_UnstoredHeadersOfMiddleware(t *testing.T) {
 	}
 }
 
-// R2: hooks and marks stand over what outer handlers set, also where the handler has added to
-// an outer handler's values.
+// Hooks and marks replace what outer handlers set, also where the handler has added to an outer
+// handler's values.
 func TestR2_MarksReplaceWhatOuterHandlersSet(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), anonymous, func(o *lambdaidem.Options) {
 		o.ReplayMarks = append(o.ReplayMarks, lambdaidem.Mark{Name: "x-cache", Value: "HIT"})
@@ -189,7 +189,7 @@ func TestR2_MarksReplaceWhatOuterHandlersSet(t *testing.T) {
 	}
 }
 
-// R1: payload format 2.0 knows no multiValueHeaders, so a replay sends none.
+// Payload format 2.0 has no multiValueHeaders, so a replay sends none.
 func TestR1_HTTPAPIReplaysWhatTheGatewaySends(t *testing.T) {
 	r := newRig(func(context.Context, request) (response, error) {
 		return response{StatusCode: 200, Headers: map[string]string{"X-A": "sent"},
@@ -200,7 +200,8 @@ func TestR1_HTTPAPIReplaysWhatTheGatewaySends(t *testing.T) {
 	if out.Headers["X-A"] != "sent" || out.Headers["X-B"] != "" || len(out.MultiValueHeaders) > 0 || len(out.Cookies) > 0 {
 		t.Errorf("the replay is %+v", out)
 	}
-	// A hook's list is one header of payload format 2.0, and cookies are apart.
+	// A header that a hook sets to several values becomes one header in payload format 2.0. Cookies
+	// have their own field.
 	hooked := newRig(func(context.Context, request) (response, error) {
 		return response{StatusCode: 200, Cookies: []string{"a=1"}}, nil
 	},
@@ -215,8 +216,8 @@ func TestR1_HTTPAPIReplaysWhatTheGatewaySends(t *testing.T) {
 	}
 }
 
-// R1: a REST API merges headers and multiValueHeaders by a rule of its own, so
-// a replay has both as the handler wrote them.
+// A REST API merges headers and multiValueHeaders by its own rule, so a replay has both maps as the
+// handler wrote them.
 func TestR1_RESTReplaysBothHeaderMaps(t *testing.T) {
 	type (
 		single = map[string]string
@@ -252,7 +253,7 @@ func TestR1_RESTReplaysBothHeaderMaps(t *testing.T) {
 			}
 		})
 	}
-	// What is taken away is gone from both.
+	// A header that is removed is removed from both maps.
 	g := lambdaidem.New(memstore.New(), quiet, func(o *lambdaidem.Options) { o.UnstoredHeaders = []string{"X-a"} })
 	h := g.APIGateway(func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
 		return events.APIGatewayProxyResponse{StatusCode: 200, Headers: single{"x-a": "1"}, MultiValueHeaders: multi{"X-A": {"2"}}}, nil
@@ -266,8 +267,8 @@ func TestR1_RESTReplaysBothHeaderMaps(t *testing.T) {
 	}
 }
 
-// R1: values that the handler adds to an outer handler's header are added to
-// this answer alone, even if that handler sets one slice in every answer.
+// Values that the handler adds to an outer handler's header go into this answer only, even if the
+// outer handler sets the same slice in every answer.
 func TestR1_AnswersShareNoHeaderValues(t *testing.T) {
 	shared := append(make([]string, 0, 8), "Origin")
 	inner := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -17,7 +17,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// jsonBody is a JSON object of about n bytes, as an application would send it.
+// jsonBody returns a JSON object of about n bytes, as an application might send it.
 func jsonBody(n int) string {
 	var b strings.Builder
 	b.WriteString(`{"currency":"EUR","lines":[`)
@@ -31,7 +31,7 @@ func jsonBody(n int) string {
 	return b.String()
 }
 
-// benchGuard guards a handler that does nothing.
+// benchGuard returns a guarded handler that does nothing.
 func benchGuard(clock *ticker) handler {
 	return benchHandler(clock, `{"id":"payment-1","state":"paid"}`)
 }
@@ -43,9 +43,9 @@ func benchHandler(clock *ticker, answer string, optFns ...func(*lambdaidem.Optio
 	})
 }
 
-// benchCases are the calls that are measured: what to send as the i-th. Time
-// passes with each new key, so that the store drops old records and what is
-// measured is not the collector's work on a heap that grows.
+// benchCases returns the calls to measure. Each function returns the i-th request. Time passes with
+// each new key, so that the store drops old records. Without that, the benchmark would measure the
+// garbage collector's work on a growing heap.
 func benchCases(body string, clock *ticker) map[string]func(i int) request {
 	other := post("key-1", strings.Replace(body, "EUR", "USD", 1))
 	again := post("key-1", body)
@@ -71,7 +71,7 @@ func benchSend(b testing.TB, h handler, in request, want int) {
 
 var benchStatus = map[string]int{"new": 201, "replay": 201, "mismatch": 422}
 
-// BenchmarkGuard is the guard alone: a 1 KB JSON body over a store in memory.
+// BenchmarkGuard measures the guard alone, with a 1 KB JSON body and an in-memory store.
 func BenchmarkGuard(b *testing.B) {
 	body, clock := jsonBody(1<<10), newTicker()
 	for name, next := range benchCases(body, clock) {
@@ -88,12 +88,11 @@ func BenchmarkGuard(b *testing.B) {
 	}
 }
 
-// BenchmarkCachedReplay is R4's: what a replay of a 1 KB answer from memory costs
-// (whole) beyond what none can do without (needed): the fingerprint of the
-// request, the hash that is the record's id, and decoding the answer. What reading
-// and writing the events costs (events) is in it, and stands apart too. All are
-// measured by turns, so that a busy machine hits all; the figures are medians of
-// batches.
+// BenchmarkCachedReplay measures a replay of a 1 KB answer from the cache (whole), and what every
+// replay needs at least (needed): the request's fingerprint, the hash for the record's id, and
+// decoding the answer. The cost of reading and writing the events is part of whole, and is also
+// reported separately (events). The measurements alternate, so that a busy machine affects all of
+// them. The results are medians of batches.
 func BenchmarkCachedReplay(b *testing.B) {
 	body := jsonBody(1 << 10)
 	in := post("key-1", body)
@@ -127,8 +126,8 @@ func BenchmarkCachedReplay(b *testing.B) {
 	}
 }
 
-// BenchmarkBodySize shows that the cost of a body grows with its size and no
-// faster: MB/s must not fall.
+// BenchmarkBodySize shows that the cost grows no faster than the size of the body: MB/s must not
+// fall.
 func BenchmarkBodySize(b *testing.B) {
 	for _, n := range []int{1 << 10, 8 << 10, 64 << 10, 512 << 10, 1 << 20} {
 		b.Run(fmt.Sprintf("%dKB", n>>10), func(b *testing.B) {
@@ -143,8 +142,8 @@ func BenchmarkBodySize(b *testing.B) {
 	}
 }
 
-// BenchmarkAdversarial is S2's: no body is dearer per byte than a plain one by
-// more than a constant.
+// BenchmarkAdversarial shows that per byte, no body costs more than a constant factor times the
+// cost of a plain one.
 func BenchmarkAdversarial(b *testing.B) {
 	for name, body := range adversarial(64 << 10) {
 		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
@@ -158,9 +157,9 @@ func BenchmarkAdversarial(b *testing.B) {
 	}
 }
 
-// BenchmarkMessages is V2's: what the engine costs for each of 10,000 SQS messages of
-// 1 KB (beyond), over a plain loop that calls Do for each (loop). Both are measured by
-// turns, on stores of their own; the figures are medians.
+// BenchmarkMessages measures what the engine costs for each of 10,000 SQS messages of 1 KB
+// (beyond), compared with a plain loop that calls Do for each message (loop). The two measurements
+// alternate and use separate stores. The results are medians.
 func BenchmarkMessages(b *testing.B) {
 	const n = 10_000
 	body := jsonBody(1 << 10)

@@ -10,9 +10,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// L5: where an earlier claim turns out to have landed, the handler's time ends
-// with the lease of that claim, MaxSkew before its end and the reserve before
-// that.
+// An earlier claim turns out to have been stored. The handler's time then ends with the lease of
+// that claim: MaxSkew and the reserve before the lease's end.
 func TestL5_TheHandlersTimeIsThatOfTheClaimThatLanded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -25,7 +24,7 @@ func TestL5_TheHandlersTimeIsThatOfTheClaimThatLanded(t *testing.T) {
 		})
 		r.store.fail(acquire, func(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 			rec, err := ambiguous(ctx, verb, call)
-			time.Sleep(10 * time.Second) // the reply takes its time
+			time.Sleep(10 * time.Second) // a slow reply
 			return rec, err
 		})
 		if out := r.send(t, first()); out.StatusCode != 201 {
@@ -38,8 +37,8 @@ func TestL5_TheHandlersTimeIsThatOfTheClaimThatLanded(t *testing.T) {
 	})
 }
 
-// L8: the bound of a wait is one, however often the record becomes free and
-// others are faster.
+// The limit of a wait counts from the wait's begin, however often the record becomes free and other
+// requests take it first.
 func TestL8_TheBoundOfAWaitCountsFromTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(slow(50*time.Second, 201), waiting(5*time.Second))
@@ -61,7 +60,8 @@ func TestL8_TheBoundOfAWaitCountsFromTheFirst(t *testing.T) {
 	})
 }
 
-// X7: what a store began for a claim, or for a completion, ends with that at the latest.
+// The context that a store gets for a claim ends before the handler runs, and the one for a
+// completion ends before the guard returns.
 func TestX7_TheContextsOfAClaimAndOfACompletionEndWithThem(t *testing.T) {
 	var claim, completion context.Context
 	r := newRig(func(context.Context, request) (response, error) {
@@ -86,8 +86,9 @@ func TestX7_TheContextsOfAClaimAndOfACompletionEndWithThem(t *testing.T) {
 	}
 }
 
-// Store calls are tried again after 20 ms, then after twice as long each time, and at last
-// after a second; each pause may be half as long, so that processes don't keep step.
+// Store calls are tried again after 20 ms, then after twice as long each time, up to a second. Each
+// pause is shorter by a random part of up to half, so that processes don't retry at the same
+// moment.
 func TestX3_PausesGrowUpToASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil)

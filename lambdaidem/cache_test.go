@@ -21,21 +21,21 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// caching switches the cache on, with what bounds the test sets.
+// caching switches the cache on with the given limits.
 func caching(c lambdaidem.CacheOptions) func(*lambdaidem.Options) {
 	return func(o *lambdaidem.Options) { o.Cache = c }
 }
 
 var roomy = caching(lambdaidem.CacheOptions{Entries: 100})
 
-// beside is another process on the same store: no memory is shared.
+// beside returns another process on the same store. The two share no memory.
 func (r *rig) beside(optFns ...func(*lambdaidem.Options)) *rig {
 	other := newRig(nil, optFns...)
 	other.store.Store = r.store.Store
 	return other
 }
 
-// sendCounting sends a request and tells how often the store was asked.
+// sendCounting sends a request, and also returns the number of store calls that it needed.
 func (r *rig) sendCounting(t testing.TB, in request) (response, int) {
 	t.Helper()
 	before := len(r.store.allCalls())
@@ -43,7 +43,7 @@ func (r *rig) sendCounting(t testing.TB, in request) (response, int) {
 	return out, len(r.store.allCalls()) - before
 }
 
-// wantFromMemory sends a request that is to be answered without the store.
+// wantFromMemory sends a request and checks that it is answered without the store.
 func (r *rig) wantFromMemory(t testing.TB, in request) response {
 	t.Helper()
 	out, calls := r.sendCounting(t, in)
@@ -53,7 +53,7 @@ func (r *rig) wantFromMemory(t testing.TB, in request) response {
 	return out
 }
 
-// wantFromStore sends a request that is to be answered by the store.
+// wantFromStore sends a request and checks that it is answered with the help of the store.
 func (r *rig) wantFromStore(t testing.TB, in request) response {
 	t.Helper()
 	out, calls := r.sendCounting(t, in)
@@ -76,7 +76,7 @@ func TestR4_OffByDefault(t *testing.T) {
 	}
 }
 
-// Filled by the process's own completion and by a replay from the store.
+// The process's own completion fills the cache, and so does a replay from the store.
 func TestR4_AReplayNeedsNoRoundTrip(t *testing.T) {
 	own := newRig(nil, roomy)
 	answer := own.send(t, first())
@@ -99,7 +99,7 @@ func TestR4_AReplayNeedsNoRoundTrip(t *testing.T) {
 	}
 }
 
-// A duplicate that waited has asked the store, and its answer is remembered.
+// A duplicate that waited has asked the store, and the cache keeps its answer.
 func TestR4_FilledAfterAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := newRig(slow(time.Second, http.StatusCreated))
@@ -113,7 +113,7 @@ func TestR4_FilledAfterAWait(t *testing.T) {
 	})
 }
 
-// Only what is finished is remembered: not a lease, not a release, not a refusal.
+// The cache keeps only completed records, not leases, releases or refusals.
 func TestR4_OnlyFinishedRecords(t *testing.T) {
 	status := http.StatusInternalServerError
 	r := newRig(func(context.Context, request) (response, error) { return response{StatusCode: status}, nil }, roomy)
@@ -146,7 +146,7 @@ func TestR4_OnlyFinishedRecords(t *testing.T) {
 	})
 }
 
-// F5: the fingerprint is compared in memory as in the store.
+// The fingerprint is compared for a cached record too.
 func TestR4_AMismatchFromMemory(t *testing.T) {
 	for status, want := range map[int]int{0: http.StatusUnprocessableEntity, http.StatusConflict: http.StatusConflict} {
 		r := newRig(nil, roomy, func(o *lambdaidem.Options) { o.MismatchStatus = status })
@@ -161,8 +161,8 @@ func TestR4_AMismatchFromMemory(t *testing.T) {
 	}
 }
 
-// F1, F2: who else has the same key gets nothing from memory, nor the same caller
-// on another route, tenant or namespace.
+// The cache gives an answer only to the same caller on the same route, tenant and namespace, even
+// if another request has the same key.
 func TestR4_NobodyElsesAnswer(t *testing.T) {
 	as := func(in request, sub string) request {
 		in.RequestContext.Authorizer = &authorizer{JWT: &jwtAuth{Claims: map[string]string{"iss": "i", "sub": sub}}}
@@ -193,17 +193,17 @@ func TestR4_NobodyElsesAnswer(t *testing.T) {
 	}
 }
 
-// The one that was not asked for the longest goes.
+// The entry that was used least recently is evicted.
 func TestR4_BoundedInEntries(t *testing.T) {
 	r := newRig(nil, caching(lambdaidem.CacheOptions{Entries: 2}))
 	in := func(i int) request { return post(fmt.Sprint("key-", i), `{}`) }
 	r.send(t, in(1))
 	r.send(t, in(2))
 	r.wantFromMemory(t, in(1))
-	r.send(t, in(3)) // in place of 2
+	r.send(t, in(3)) // evicts 2
 	r.wantFromMemory(t, in(1))
 	r.wantFromMemory(t, in(3))
-	r.wantFromStore(t, in(2)) // in place of 1
+	r.wantFromStore(t, in(2)) // evicts 1
 	r.wantFromMemory(t, in(3))
 	r.wantFromMemory(t, in(2))
 	r.wantFromStore(t, in(1))
@@ -217,40 +217,39 @@ func TestR4_BoundedInBytes(t *testing.T) {
 	r.send(t, in(1, 4000))
 	r.send(t, in(2, 3900))
 	r.wantFromMemory(t, in(1, 4000))
-	r.send(t, in(3, 20_000)) // alone too large: it is not kept, and nothing goes for it
+	r.send(t, in(3, 20_000)) // too large by itself, so it isn't kept and evicts nothing
 	r.wantFromStore(t, in(3, 20_000))
 	r.wantFromMemory(t, in(2, 3900))
 	r.wantFromMemory(t, in(1, 4000))
-	r.send(t, in(4, 8000)) // wants the place of both
+	r.send(t, in(4, 8000)) // evicts both
 	r.wantFromMemory(t, in(4, 8000))
 	r.wantFromStore(t, in(2, 3900))
 	r.wantFromMemory(t, in(2, 3900))
 	r.wantFromStore(t, in(4, 8000))
 	other := r.beside(caching(lambdaidem.CacheOptions{Bytes: 10_000}))
-	for range 5 { // several learn of one record at once, which is kept once
+	for range 5 { // several requests learn of one record at once; the cache keeps it once
 		other.store.fail(acquire, after(func() { other.send(t, in(1, 4000)) }))
 	}
 	other.wantFromStore(t, in(1, 4000))
 	other.wantFromMemory(t, in(1, 4000))
-	for i := range 100 { // what went is accounted for
+	for i := range 100 { // the size of evicted entries is subtracted
 		r.send(t, in(10+i, 2500))
 	}
 	r.wantFromMemory(t, in(109, 2500))
 	r.wantFromMemory(t, in(108, 2500))
-	for i := range 100 { // so is what is kept decoded too
+	for i := range 100 { // the size of decoded answers counts as well
 		r.send(t, in(200+i, 2000))
 		r.wantFromMemory(t, in(200+i, 2000))
 	}
 	for _, i := range []int{299, 298, 297, 298, 299} {
 		r.wantFromMemory(t, in(i, 2000))
 	}
-	r.send(t, in(300, 8000)) // wants the place of all
+	r.send(t, in(300, 8000)) // evicts all
 	r.wantFromMemory(t, in(300, 8000))
 	r.wantFromStore(t, in(299, 2000))
 }
 
-// A record that goes between a replay's look into the memory and its end is not
-// accounted for any more.
+// A record that is evicted between the lookup and the end of a replay no longer counts.
 func TestR4_BytesStayTrue(t *testing.T) {
 	in := func(i, size int) request { return post(fmt.Sprint("key-", i), `"`+strings.Repeat("y", size-2)+`"`) }
 	var nested func()
@@ -273,7 +272,7 @@ func TestR4_BytesStayTrue(t *testing.T) {
 		}
 		r.send(t, in(i, 1000))
 	}
-	for i := range 4 { // of 2.8 KB, all of which fit
+	for i := range 4 { // 2.8 KB each, so all of them fit
 		r.send(t, in(2000+i, 2000))
 	}
 	for i := range 4 {
@@ -281,7 +280,7 @@ func TestR4_BytesStayTrue(t *testing.T) {
 	}
 }
 
-// An answer that can't be decoded is unreadable from memory too (X4).
+// A cached answer that can't be decoded is unreadable, as one from the store is (X4).
 func TestR4_ADamagedAnswer(t *testing.T) {
 	r := newRig(status(500), roomy)
 	r.store.Store = &completed{value: []byte("no JSON")}
@@ -292,8 +291,8 @@ func TestR4_ADamagedAnswer(t *testing.T) {
 	}
 }
 
-// Bytes is what the memory really takes: for small answers what the cache needs
-// for each is most of it.
+// Bytes limits the memory that the cache really uses. For small answers, most of that is the
+// cache's own overhead per entry.
 func TestR4_BytesAreTrue(t *testing.T) {
 	const bound = 8 << 20
 	for _, size := range []int{10, 1000} {
@@ -307,7 +306,7 @@ func TestR4_BytesAreTrue(t *testing.T) {
 			})
 			h := g.APIGatewayV2(status(500))
 			before := heap()
-			for i := range 40_000 { // each twice: decoded the second time
+			for i := range 40_000 { // two requests per key, so that each answer is decoded
 				if out, err := h(t.Context(), post(fmt.Sprint("key-", i/2), "{}")); err != nil || !replayed(out) {
 					t.Fatal(out, err)
 				}
@@ -330,7 +329,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// completed is a store all of whose records are completed, whatever is asked for.
+// completed is a store in which every record is completed.
 type completed struct {
 	lambdaidem.Store
 	value []byte
@@ -342,8 +341,8 @@ func (s *completed) Acquire(_ context.Context, c lambdaidem.Claim) (lambdaidem.R
 		Result: lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: bytes.Clone(s.value), At: c.Now, Expires: c.Now.Add(time.Hour)}}, nil
 }
 
-// The age counts from before the store was asked: it bounds the delay of a purge.
-// Being asked for does not make an answer younger.
+// The age of an answer counts from before the request to the store, so MaxAge limits how late a
+// purge is noticed. Using an answer doesn't make it younger.
 func TestR4_BoundedInAge(t *testing.T) {
 	const maxAge = time.Minute
 	clock := newTicker()
@@ -364,12 +363,12 @@ func TestR4_BoundedInAge(t *testing.T) {
 	r.wantFromMemory(t, first())
 }
 
-// A purge is noticed once the age is over.
+// A purge is noticed after MaxAge at the latest.
 func TestR4_APurgeIsNoticedWithinTheAge(t *testing.T) {
 	clock := newTicker()
 	r := newRig(nil, clock.option, caching(lambdaidem.CacheOptions{MaxAge: time.Minute}))
 	r.send(t, first())
-	r.store.Store = memstore.New() // all its records are gone
+	r.store.Store = memstore.New() // all records are gone
 	clock.advance(time.Minute - time.Millisecond)
 	r.wantFromMemory(t, first())
 	clock.advance(time.Millisecond)
@@ -379,7 +378,7 @@ func TestR4_APurgeIsNoticedWithinTheAge(t *testing.T) {
 	r.wantRuns(t, 2)
 }
 
-// L7: a record is believed until it expires, by any clock within MaxSkew.
+// A cached record is used until it expires by any clock within MaxSkew.
 func TestR4_ExpiredIsOver(t *testing.T) {
 	clock := &ticker{now: time.Now().Truncate(time.Second)} // expiry is in whole seconds
 	r := newRig(nil, clock.option, caching(lambdaidem.CacheOptions{MaxAge: 100 * time.Hour}), func(o *lambdaidem.Options) { o.TTL = time.Hour })
@@ -396,13 +395,13 @@ func TestR4_ExpiredIsOver(t *testing.T) {
 	r.wantRuns(t, 2)
 }
 
-// A clock that jumps forward ends what was remembered; one that jumps back before
-// the answer was had does too, since its age can't be told. One that jumps back
-// less makes it live longer by the jump at most.
+// A clock that jumps forward by MaxAge or more ends a cached answer. So does one that jumps back to
+// before the answer was stored, because the answer's age is then unknown. After a smaller jump
+// back, the answer lives longer by at most that jump.
 func TestR4_ClockJumps(t *testing.T) {
 	const maxAge = time.Minute
 	begin := func(t *testing.T) (*rig, *ticker) {
-		clock := &ticker{now: time.Now().Truncate(time.Millisecond)} // a completion is
+		clock := &ticker{now: time.Now().Truncate(time.Millisecond)} // a completion's time is in milliseconds
 		r := newRig(nil, clock.option, caching(lambdaidem.CacheOptions{MaxAge: maxAge}))
 		r.send(t, first())
 		clock.advance(30 * time.Second)
@@ -427,7 +426,7 @@ func TestR4_ClockJumps(t *testing.T) {
 			r.wantFromStore(t, first())
 		})
 	}
-	t.Run("there and back", func(t *testing.T) { // what was seen as over does not come to life again
+	t.Run("there and back", func(t *testing.T) { // an answer that was once too old is not used again
 		r, clock := begin(t)
 		r.store.failAlways(acquire, refused(lambdaidem.ReasonThrottled))
 		clock.advance(24 * time.Hour)
@@ -437,9 +436,9 @@ func TestR4_ClockJumps(t *testing.T) {
 	})
 }
 
-// Lambda freezes a process between invocations: its monotonic clock stands still,
-// the wall clock goes on. The other way round, a wall clock that is set back does
-// not make an answer younger than the monotonic clock has it.
+// Lambda freezes a process between invocations: its monotonic clock stops, and the wall clock goes
+// on. Conversely, a wall clock that is set back doesn't make an answer younger than it is by the
+// monotonic clock.
 func TestR4_WallAndMonotonicClock(t *testing.T) {
 	const maxAge = time.Minute
 	for name, c := range map[string]struct{ wall, monotonic time.Duration }{
@@ -461,8 +460,8 @@ func TestR4_WallAndMonotonicClock(t *testing.T) {
 	}
 }
 
-// Guards of one New share what they know, unless their bounds differ; guards of
-// two News never do, not even on one store.
+// Guards made from one New share a cache unless their limits differ. Guards of two New calls never
+// do, not even on the same store.
 func TestR4_WhoSharesACache(t *testing.T) {
 	base := newRig(nil, roomy)
 	derived := func(g *lambdaidem.Guard, optFns ...func(*lambdaidem.Options)) *rig {
@@ -492,7 +491,7 @@ func TestR4_WhoSharesACache(t *testing.T) {
 	}
 }
 
-// What runs unguarded neither asks the cache nor fills it.
+// A request that runs unguarded neither uses the cache nor fills it.
 func TestR4_UnguardedIsUnguarded(t *testing.T) {
 	skip := false
 	r := newRig(nil, roomy, func(o *lambdaidem.Options) { o.Skip = func(*lambdaidem.Request) bool { return skip } })
@@ -510,7 +509,7 @@ func TestR4_UnguardedIsUnguarded(t *testing.T) {
 	}
 }
 
-// X4: that an answer is lost is remembered too.
+// The cache also remembers that an answer is lost.
 func TestR4_ALostAnswerIsRemembered(t *testing.T) {
 	r := newRig(nil, roomy)
 	r.store.fail(complete, refused(lambdaidem.ReasonTooLarge))
@@ -541,7 +540,7 @@ func TestR4_TheAnswerOfATransactionIsRememberedWithItsAttempt(t *testing.T) {
 	wantProblem(t, r.send(t, post("key-1", `{"amount":7}`)), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
 }
 
-// X2: a permanent failure replays from memory as from the store.
+// A permanent failure replays from the cache as it does from the store.
 func TestR4_AFailureFromMemory(t *testing.T) {
 	store := newFaulty()
 	g := lambdaidem.New(store, roomy, func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
@@ -558,15 +557,14 @@ func TestR4_AFailureFromMemory(t *testing.T) {
 	}
 }
 
-// R3: an answer that lies apart is remembered as what was given, never as the
-// place where it lies.
+// The cache keeps a large answer itself, never a reference to where it is stored.
 func TestR4_AnswersThatLieApart(t *testing.T) {
 	r := newRig(nil, roomy)
 	r.store.Store = apartStore{r.store.Store}
 	answer := r.send(t, first())
 	wantReplay(t, r.wantFromMemory(t, first()), answer)
 
-	other := newRig(nil, roomy) // it can't load the answer, and must not remember that it is none
+	other := newRig(nil, roomy) // it can't load the answer, and must not remember that there is none
 	other.store.Store = r.store.Store
 	for range 2 {
 		if out, calls := other.sendCounting(t, first()); calls == 0 || replayed(out) {
@@ -575,7 +573,8 @@ func TestR4_AnswersThatLieApart(t *testing.T) {
 	}
 }
 
-// What a store says wrongly is not remembered, nor what can't be known.
+// If a store returns a wrong record, or it is unknown whether the completion happened, the cache
+// keeps nothing.
 func TestR4_ACompletionThatIsNone(t *testing.T) {
 	r := newRig(nil, roomy)
 	r.store.fail(complete, func(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
@@ -586,7 +585,7 @@ func TestR4_ACompletionThatIsNone(t *testing.T) {
 	r.send(t, first())
 	r.wantFromStore(t, first())
 
-	lost := newRig(nil, roomy) // the answer had landed, apart, before the store said that it can't be kept
+	lost := newRig(nil, roomy) // the answer was stored separately before the store reported that it can't be kept
 	lost.store.Store = apartStore{lost.store.Store}
 	lost.store.fail(complete, replyLost, refused(lambdaidem.ReasonTooLarge))
 	lost.send(t, first())
@@ -595,7 +594,7 @@ func TestR4_ACompletionThatIsNone(t *testing.T) {
 	}
 }
 
-// apartStore says of every answer that it is kept elsewhere.
+// apartStore is a store that reports of every answer that it is stored separately.
 type apartStore struct{ lambdaidem.Store }
 
 func (s apartStore) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
@@ -612,8 +611,7 @@ func (s apartStore) Complete(ctx context.Context, l lambdaidem.Lease, r lambdaid
 	return rec, err
 }
 
-// Nobody can change what is remembered: not a hook, not a caller, not a store that
-// uses its memory again.
+// Nobody can change what the cache keeps: no hook, no caller, and no store that reuses its memory.
 func TestR4_ValuesAreNobodyElses(t *testing.T) {
 	r := newRig(func(context.Context, request) (response, error) {
 		return response{StatusCode: 201, Headers: map[string]string{"X-A": "a", "X-C": "c"}, Cookies: []string{"b=c"}, Body: "body"}, nil
@@ -662,9 +660,9 @@ func TestR4_ValuesAreNobodyElses(t *testing.T) {
 	}
 }
 
-// Nor can they where an answer has more than headers: what a hook takes away of a
-// REST API's two header maps, or of values that are added to an outer handler's, and
-// what an outer handler does with an answer's values.
+// The same holds for answers with more than headers: a hook that removes a header from both header
+// maps of a REST API or from values added to an outer handler's, and an outer handler that changes
+// an answer's values.
 func TestR4_NoPartOfAnAnswerIsShared(t *testing.T) {
 	hook := func(o *lambdaidem.Options) {
 		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, resp *lambdaidem.Response) { resp.Del("X-A") }
@@ -693,7 +691,7 @@ func TestR4_NoPartOfAnAnswerIsShared(t *testing.T) {
 			w.Header()["X-A"], w.Header()["X-B"] = []string{"outer"}, []string{"outer"}
 			inner.ServeHTTP(w, r)
 			got = fmt.Sprint(w.Header()["X-A"], w.Header()["X-B"], w.Header()[http.TrailerPrefix+"X-T"])
-			for _, values := range w.Header() { // what is late is for nobody
+			for _, values := range w.Header() { // changes after the answer must reach nobody
 				for i := range values {
 					values[i] = "late"
 				}
@@ -714,8 +712,7 @@ func TestR4_NoPartOfAnAnswerIsShared(t *testing.T) {
 	}
 }
 
-// reusing is a store that overwrites the bytes that it returned when it is asked
-// again.
+// reusing is a store that overwrites the bytes it returned at the next call.
 type reusing struct{ lambdaidem.Store }
 
 var reused struct {
@@ -744,10 +741,10 @@ func (s reusing) Complete(ctx context.Context, l lambdaidem.Lease, r lambdaidem.
 	return rec, err
 }
 
-// One cache serves many calls at once, while it fills, evicts and ages, and while
-// records expire. It is for the race detector, and every answer belongs to its key.
-// The lease outlasts the test: a goroutine that waits for a processor in the middle of
-// a claim must not find its lease over because the others moved the clock.
+// One cache serves many calls at once, while it fills, evicts and ages, and while records expire.
+// The test is for the race detector, and checks that every answer belongs to its key. The lease
+// outlasts the test: a goroutine that waits for a processor in the middle of a claim must not find
+// its lease over because the others moved the clock.
 func TestR4_SafeForConcurrentUse(t *testing.T) {
 	clock := newTicker()
 	r := newRig(func(_ context.Context, in request) (response, error) {
@@ -780,7 +777,7 @@ func TestR4_SafeForConcurrentUse(t *testing.T) {
 	all.Wait()
 }
 
-// R1: a replay from memory is the one from the store, for answers of every shape.
+// A replay from the cache equals one from the store, for answers of every form.
 func TestR4_AReplayFromMemoryIsTheSame(t *testing.T) {
 	for name, answer := range map[string]response{
 		"empty":   {StatusCode: 204},
@@ -799,7 +796,7 @@ func TestR4_AReplayFromMemoryIsTheSame(t *testing.T) {
 	}
 }
 
-// R1: a list of values that is nil is null in the first answer, and from memory too.
+// A nil list of values is null in the first answer, and also in a replay from the cache.
 func TestR1_ANilListOfValuesFromMemory(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), caching(lambdaidem.CacheOptions{Entries: 10}))
 	h := g.APIGateway(func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {

@@ -37,7 +37,7 @@ func secrets(all ...string) func(*lambdaidem.Options) {
 	}
 }
 
-// unsignedToo lets unsigned fingerprints match too.
+// unsignedToo also accepts unsigned fingerprints.
 func unsignedToo(o *lambdaidem.Options) {
 	o.FingerprintSecrets = append(o.FingerprintSecrets, lambdaidem.Unsigned())
 }
@@ -47,14 +47,14 @@ const (
 	newSecret = "new-secret-of-16"
 )
 
-// later is the same service after a deployment: another guard on r's store.
+// later returns the same service after a deployment: another guard on r's store.
 func (r *rig) later(h handler, optFns ...func(*lambdaidem.Options)) *rig {
 	next := &rig{store: r.store, seen: r.seen, guard: r.guard.With(optFns...)}
 	next.handler = next.guarded(h)
 	return next
 }
 
-// wantSame checks whether the rig takes b for a retry of a, and a for one of b.
+// wantSame checks whether the rig accepts b as a retry of a, and a as a retry of b.
 func wantSame(t *testing.T, a, b request, same bool, optFns ...func(*lambdaidem.Options)) {
 	t.Helper()
 	for _, pair := range [][2]request{{a, b}, {b, a}} {
@@ -102,7 +102,7 @@ func TestF4_IgnoredPartsDontCount(t *testing.T) {
 	}
 }
 
-// A text that is no JSON by its media type counts byte by byte, and has no parts.
+// A text whose media type isn't JSON counts byte by byte and has no parts.
 func TestF4_ABodyOfAnotherTypeHasNoParts(t *testing.T) {
 	text := func(body string) request {
 		in := post("k", body)
@@ -162,7 +162,7 @@ func TestF4_ChosenHeadersCount(t *testing.T) {
 	}
 }
 
-// Events in payload format 2.0 have the cookies apart from the headers.
+// Events in payload format 2.0 have the cookies in their own field.
 func TestF4_ACookieHeaderCounts(t *testing.T) {
 	with := func(cookies ...string) request {
 		in := first()
@@ -215,7 +215,7 @@ func TestF4_RepeatedHeadersCountEach(t *testing.T) {
 	}
 }
 
-// Records that stand in a table keep their fingerprints.
+// Stored records remain valid only if the fingerprints stay the same.
 func TestF4_FingerprintsAreStable(t *testing.T) {
 	text := func(body string, parts ...string) []byte {
 		var out []byte
@@ -251,8 +251,8 @@ func TestF4_FingerprintsAreStable(t *testing.T) {
 	}
 }
 
-// What the secrets of a guard that began a record and of one that meets it make
-// of its retry.
+// One guard begins a record, and another with other secrets gets the retry. The cases list whether
+// the fingerprints match.
 func TestF4_SecretsRotate(t *testing.T) {
 	other := post("key-1", `{"amount":101}`)
 	for _, c := range []struct {
@@ -291,7 +291,7 @@ func TestF4_SecretsRotate(t *testing.T) {
 
 func opts(all ...func(*lambdaidem.Options)) []func(*lambdaidem.Options) { return all }
 
-// Chosen parts and headers count under an old secret as they do under the new one.
+// The options for parts and headers apply to old secrets in the same way as to the new one.
 func TestF4_OldSecretsCountTheSame(t *testing.T) {
 	was := newRig(nil, secrets(oldSecret), ignoring("/t"), counting("x-a"))
 	send := func(r *rig, body, header string) response {
@@ -323,8 +323,8 @@ func TestF4_OptimisticAttemptsKnowOldSecrets(t *testing.T) {
 	wantProblem(t, next.send(t, post("key-1", "{}")), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
 }
 
-// Old fingerprints are made only where the first does not match: a call that
-// needs none takes as many allocations with a hundred old secrets as with one.
+// Fingerprints with old secrets are made only if the first one doesn't match: a call that needs
+// none makes as many allocations with a hundred old secrets as with one.
 func TestF4_OldFingerprintsAreMadeLate(t *testing.T) {
 	many := []string{newSecret, oldSecret}
 	for i := range 100 {
@@ -344,7 +344,7 @@ func TestF4_OldFingerprintsAreMadeLate(t *testing.T) {
 	}
 }
 
-// New names the field, and never shows a secret.
+// The panic of New names the field and never shows a secret.
 func TestF4_BadOptionsPanic(t *testing.T) {
 	for field, bad := range map[string][]func(*lambdaidem.Options){
 		"FingerprintIgnore":     {ignoring(""), ignoring("a"), ignoring("/ok", "/~2"), ignoring("/\xff")},
@@ -366,7 +366,7 @@ func TestF4_BadOptionsPanic(t *testing.T) {
 	}
 }
 
-// What a user's own slices become afterwards is nothing to the guard.
+// A later change to the user's own slices doesn't affect the guard.
 func TestF4_OptionsAreNobodyElses(t *testing.T) {
 	pointers, headers, secret := []string{"/t"}, []string{"X-A"}, []byte(newSecret)
 	all := [][]byte{secret}

@@ -18,7 +18,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// keyBy derives keys and counts how often it is asked.
+// keyBy sets a key function and counts its calls.
 func keyBy(calls *int, f func(*lambdaidem.Request) (string, error)) func(*lambdaidem.Options) {
 	return func(o *lambdaidem.Options) {
 		o.Key = func(_ context.Context, r *lambdaidem.Request) (string, error) {
@@ -28,7 +28,7 @@ func keyBy(calls *int, f func(*lambdaidem.Request) (string, error)) func(*lambda
 	}
 }
 
-// orderID is the key in the body.
+// orderID returns the ID in the body as the key.
 func orderID(r *lambdaidem.Request) (string, error) {
 	var body struct{ ID string }
 	err := json.Unmarshal(r.Body, &body)
@@ -47,7 +47,7 @@ func TestK5_AFunctionFindsTheKey(t *testing.T) {
 		t.Errorf("the key is %q", one.Body)
 	}
 	wantReplay(t, r.send(t, post("", `{"ID":"o-1"}`)), one)
-	wantReplay(t, r.send(t, post(`"broken`, `{"ID":"o-1"}`)), one) // nobody reads the header
+	wantReplay(t, r.send(t, post(`"broken`, `{"ID":"o-1"}`)), one) // the header is not read
 	if out := r.send(t, post("header-1", `{"ID":"o-2"}`)); replayed(out) || out.Body != "o-2" {
 		t.Errorf("another key got %+v", out)
 	}
@@ -57,7 +57,7 @@ func TestK5_AFunctionFindsTheKey(t *testing.T) {
 	}
 }
 
-// The function sees all that a request is.
+// The key function gets all of the request.
 func TestK5_TheFunctionSeesTheWholeRequest(t *testing.T) {
 	calls := 0
 	var seen lambdaidem.Request
@@ -110,7 +110,7 @@ func TestK5_ADerivedKeyIsHeldToTheRules(t *testing.T) {
 				t.Errorf("the store was asked %d times, the function %d times", n, calls)
 			}
 			r.wantRuns(t, 0)
-			if e := r.seen.last(t); c.err == errWire && !errors.Is(e.Err, errWire) { //nolint:errorlint // the very one
+			if e := r.seen.last(t); c.err == errWire && !errors.Is(e.Err, errWire) { //nolint:errorlint // errWire itself
 				t.Errorf("the observer saw %v", e.Err)
 			}
 		})
@@ -132,8 +132,8 @@ func TestK5_AKeyFunctionOfATypedHandlerMayReject(t *testing.T) {
 	}
 }
 
-// K3, K4: what runs unguarded is not asked for its key, and what has none by
-// option runs unguarded.
+// For a request that runs unguarded, the key function isn't called. A request without a key runs
+// unguarded if the options allow that.
 func TestK5_UnguardedRequests(t *testing.T) {
 	for name, c := range map[string]struct {
 		body string
@@ -160,7 +160,8 @@ func TestK5_UnguardedRequests(t *testing.T) {
 	}
 }
 
-// With optional keys a header is no key where a function finds it.
+// With optional keys, a request without a header is still guarded if the key function returns a
+// key.
 func TestK5_OptionalKeysAreStillGuarded(t *testing.T) {
 	calls := 0
 	r := newRig(nil, keyBy(&calls, orderID), optionalKeys)
@@ -171,7 +172,8 @@ func TestK5_OptionalKeysAreStillGuarded(t *testing.T) {
 	}
 }
 
-// S2: the function sees nothing that is out of bounds, with optional keys or not.
+// The key function isn't called for a request that exceeds the limits, whether keys are optional or
+// not.
 func TestS2_KeyFunctionsSeeNoMoreThanTheBounds(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*request)
@@ -221,8 +223,8 @@ func TestK5_MiddlewareReadsTheBodyForTheFunction(t *testing.T) {
 	}
 }
 
-// A request that has no key by option is untouched: its handler reads the whole
-// body, and what comes after the part that the function saw.
+// A request that may go without a key is unchanged: its handler reads the whole body, also the part
+// after what the key function got.
 func TestK5_MiddlewareLeavesAKeylessRequestUntouched(t *testing.T) {
 	calls := 0
 	g := lambdaidem.New(memstore.New(), anonymous, optionalKeys, keyBy(&calls, func(r *lambdaidem.Request) (string, error) { return r.Query, nil }))

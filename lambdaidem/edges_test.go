@@ -19,11 +19,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// Findings of an attack on the edges, each of which gave one caller another
-// answer, or a second effect.
+// The tests in this file repeat findings of a security review. Each finding gave a caller the
+// answer of another one, or caused a second effect.
 
-// F1: what a handler makes of a request, and what it makes of its own, are other
-// routes than the client's; behind Outermost too.
+// If an outer handler rewrites a request or makes a new one, the result is another route than the
+// client's, also behind Outermost.
 func TestF1_RewrittenTargetsAreRoutesOfTheirOwn(t *testing.T) {
 	routes := func() (http.Handler, *http.ServeMux) {
 		g, m := lambdaidem.New(memstore.New(), anonymous), http.NewServeMux()
@@ -68,7 +68,7 @@ func TestF1_RewrittenTargetsAreRoutesOfTheirOwn(t *testing.T) {
 	} {
 		for _, behind := range []bool{true, false} {
 			if !behind && name == "requests of a batch, by URL alone" {
-				continue // refused: it has no target
+				continue // refused, because it has no target
 			}
 			t.Run(fmt.Sprint(name, behind), func(t *testing.T) {
 				m, _ := routes()
@@ -91,8 +91,8 @@ func TestF1_RewrittenTargetsAreRoutesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// F1: who strips a prefix from the request line too can't be seen through, but
-// behind Outermost.
+// If an outer handler also strips a prefix from the request line, only Outermost lets the guard see
+// the original.
 func TestF1_OutermostSeesThroughARewrittenRequestLine(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), anonymous)
 	outer := http.NewServeMux()
@@ -108,13 +108,13 @@ func TestF1_OutermostSeesThroughARewrittenRequestLine(t *testing.T) {
 			t.Errorf("%s got %s", tenant, w.Body)
 		}
 	}
-	// The client's query is part of the payload, though it is gone by now (F3).
+	// The client's query is part of the payload, although it has been removed by now (F3).
 	if w := serve(lambdaidem.Outermost(outer), posted(t, "/a/pay?amount=2")); w.Code != 422 {
 		t.Errorf("another query got %d %s", w.Code, w.Body)
 	}
 }
 
-// F1: one host in several spellings is one.
+// Different spellings of one host count as the same host.
 func TestF1_SpellingsOfAHost(t *testing.T) {
 	h := lambdaidem.New(memstore.New(), anonymous).Middleware(says("x"))
 	for _, hosts := range [][]string{{"example.com", "EXAMPLE.com.", "example.com:80", "Example.Com.:8080"}, {"[::1]", "[::1]:80"}, {"10.0.0.1", "10.0.0.1:9"}} {
@@ -128,7 +128,7 @@ func TestF1_SpellingsOfAHost(t *testing.T) {
 	}
 }
 
-// F3: what was read between two Outermosts counts.
+// What was read between two Outermost handlers counts.
 func TestF3_OutermostTwice(t *testing.T) {
 	h := lambdaidem.Outermost(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.CopyN(io.Discard, r.Body, 8)
@@ -137,7 +137,7 @@ func TestF3_OutermostTwice(t *testing.T) {
 	if got := sendReal(t, h, "AAAAAAAAsame", true); got.status != 500 {
 		t.Errorf("the answer is %d %s", got.status, got.body)
 	}
-	// It changes nothing else: who has no body has none.
+	// Outermost changes nothing else: a request without a body still has none.
 	none := lambdaidem.Outermost(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Body != http.NoBody {
 			t.Errorf("the body is a %T", r.Body)
@@ -148,7 +148,7 @@ func TestF3_OutermostTwice(t *testing.T) {
 	serve(none, r)
 }
 
-// G3: a request that is guarded twice is refused, not stored.
+// A request that is guarded twice is refused, and nothing is stored.
 func TestG3_GuardedTwice(t *testing.T) {
 	seen := &recorder{}
 	g := lambdaidem.New(memstore.New(), anonymous, func(o *lambdaidem.Options) { o.Observer = seen })
@@ -167,8 +167,7 @@ func TestG3_GuardedTwice(t *testing.T) {
 	}
 }
 
-// X1: what a guard further inside answers for the moment, over HTTP too, is
-// nothing to store.
+// A temporary refusal by an inner guard is not stored, also if it arrived over HTTP.
 func TestX1_AnothersRefusalOfTheMomentIsNotStored(t *testing.T) {
 	for code, stored := range map[lambdaidem.Code]bool{lambdaidem.ErrInProgress: false, lambdaidem.ErrAttemptAbandoned: false, "insufficient_funds": true} {
 		for policy, state := range map[lambdaidem.Policy]lambdaidem.State{lambdaidem.Rerun: lambdaidem.Released, lambdaidem.Hold: lambdaidem.InProgress} {
@@ -186,7 +185,7 @@ func TestX1_AnothersRefusalOfTheMomentIsNotStored(t *testing.T) {
 				}
 			}
 			r := newRig(func(context.Context, request) (response, error) {
-				return response{StatusCode: 200, Body: `{"code":"` + string(code) + `"}`}, nil // it tells of a refusal, and is none
+				return response{StatusCode: 200, Body: `{"code":"` + string(code) + `"}`}, nil // it contains a refusal's code, but isn't one
 			}, func(o *lambdaidem.Options) { o.Policy = policy })
 			r.send(t, first())
 			if got := r.record(t).State; got != lambdaidem.Completed {
@@ -196,8 +195,7 @@ func TestX1_AnothersRefusalOfTheMomentIsNotStored(t *testing.T) {
 	}
 }
 
-// X2: where errors are joined, one without a mark may be of a call that
-// happened.
+// In a joined error, a part without a mark may come from a call that had an effect.
 func TestX2_JoinedErrorsUnderHold(t *testing.T) {
 	nothing, unknown, gone := lambdaidem.Retryable(errWire), errors.New("reset"), lambdaidem.Reject(404, "gone", "Gone.")
 	for _, c := range []struct {
@@ -224,8 +222,8 @@ func TestX2_JoinedErrorsUnderHold(t *testing.T) {
 	}
 }
 
-// G2: that an inner call was released says nothing of the handler around it; its
-// final verdict does, at first and when it replays.
+// The release of an inner call does not decide about the handler around it. The handler's own
+// result does, both at first and when it replays.
 func TestG2_AnInnerCallSpeaksForItself(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -244,7 +242,7 @@ func TestG2_AnInnerCallSpeaksForItself(t *testing.T) {
 			}
 			return response{}, err
 		}, hold)
-		for _, key := range []string{"one", "two"} { // the second meets a replay, where there is one
+		for _, key := range []string{"one", "two"} { // the second key meets a replay, if there is one
 			_, _ = r.handler(t.Context(), post(key, "{}"))
 			rec, err := r.store.Store.Get(t.Context(), r.guard.RecordID(lambdaidem.Identity{Method: "POST", Route: "/payments", Key: key}), r.store.allClaims()[0].Now)
 			if err != nil || rec.State != c.want {
@@ -254,7 +252,7 @@ func TestG2_AnInnerCallSpeaksForItself(t *testing.T) {
 	}
 }
 
-// G2: an inner answer that was lost decides nothing for the handler around it.
+// A lost answer of an inner call does not decide about the handler around it.
 func TestG2_AnInnerAnswerThatIsLost(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -271,8 +269,8 @@ func TestG2_AnInnerAnswerThatIsLost(t *testing.T) {
 	}
 }
 
-// X2, F1: a typed handler inside a guarded one returns what Do would return there, with
-// its marks; its scope is not that of a call of the same name.
+// A typed handler inside a guarded one returns what Do would return there, including the marks. It
+// has another scope than a call of the same name.
 func TestX2_ATypedHandlerInsideAGuardedOne(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -299,7 +297,7 @@ func TestX2_ATypedHandlerInsideAGuardedOne(t *testing.T) {
 
 type hiddenID struct{ id string }
 
-// F5, R1: what JSON can't see is neither compared nor replayed as nothing.
+// A value that JSON can't represent is neither compared nor replayed as if it were empty.
 func TestF5_ValuesThatJSONCannotSee(t *testing.T) {
 	type nested struct{ In any }
 	count := new(atomic.Int64)
@@ -353,7 +351,7 @@ type (
 	byPointer hiddenID
 )
 
-// MarshalJSON is not asked where a value has no address.
+// encoding/json doesn't call MarshalJSON on a value that has no address.
 func (p *byPointer) MarshalJSON() ([]byte, error) { return json.Marshal(p.id) }
 
 type counter struct {
@@ -367,12 +365,12 @@ func locked() *counter {
 	return c
 }
 
-// shown is a key that encoding/json takes as it is, whatever it marshals to.
+// shown is a string key: encoding/json uses the string itself and doesn't call MarshalText.
 type shown string
 
 func (shown) MarshalText() ([]byte, error) { return []byte("x"), nil }
 
-// numbered is a key that marshals itself.
+// numbered is a key that encoding/json marshals with MarshalText.
 type numbered struct{ n byte }
 
 func (n numbered) MarshalText() ([]byte, error) { return []byte{n.n}, nil }
@@ -391,8 +389,8 @@ type ring struct {
 
 func (r *ring) IsZero() bool { return true }
 
-// F3: bytes that are not UTF-8 don't hide in keys and in what marshals itself;
-// a cycle that JSON leaves out ends.
+// Invalid UTF-8 is found in map keys and in values that marshal themselves. A cycle in fields that
+// JSON leaves out doesn't cause an endless loop.
 func TestF3_TextsThatHide(t *testing.T) {
 	loop := &ring{Text: json.RawMessage(`"\ufffd"`)}
 	loop.Self = loop
@@ -407,7 +405,7 @@ func TestF3_TextsThatHide(t *testing.T) {
 	}
 }
 
-// K3, K4: what runs unguarded streams as it would without the guard.
+// The body of a request that runs unguarded is streamed as it would be without the guard.
 func TestK4_UnguardedBodiesAreNotRead(t *testing.T) {
 	for name, set := range map[string]func(*testing.T, *lambdaidem.Options){
 		"key optional": func(_ *testing.T, o *lambdaidem.Options) { o.KeyOptional = true },
@@ -420,7 +418,7 @@ func TestK4_UnguardedBodiesAreNotRead(t *testing.T) {
 			body, client := io.Pipe()
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/a", body)
 			serve(g.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				go func() { _, _ = client.Write([]byte("late")); _ = client.Close() }() // only now
+				go func() { _, _ = client.Write([]byte("late")); _ = client.Close() }() // written only now
 				if text, err := io.ReadAll(r.Body); string(text) != "late" || err != nil {
 					t.Errorf("the handler read %q, %v", text, err)
 				}
@@ -432,8 +430,8 @@ func TestK4_UnguardedBodiesAreNotRead(t *testing.T) {
 	}
 }
 
-// R1: what outer handlers set on the retry alone stays; what the handler set is
-// its own, equal to theirs or not.
+// A header that outer handlers set only on the retry stays. A header that the handler set is the
+// handler's own, even if its value equals the outer handler's.
 func TestR1_OuterHeadersThatChange(t *testing.T) {
 	n := 0
 	inner := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -458,8 +456,8 @@ func TestR1_OuterHeadersThatChange(t *testing.T) {
 	}
 }
 
-// R1: a length that is none bounds nothing, and a trailer that was taken back is
-// not sent.
+// An invalid Content-Length doesn't limit the body, and a trailer that was removed again isn't
+// sent.
 func TestR1_OddLengthsAndTrailers(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{
 		"negative": func(w http.ResponseWriter, _ *http.Request) {
@@ -485,7 +483,7 @@ func TestR1_OddLengthsAndTrailers(t *testing.T) {
 	}
 }
 
-// K3: without a key nobody is asked whose it is.
+// Without a key, the principal function is not called.
 func TestK3_OptionalKeysNeedNoPrincipal(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), quiet, func(o *lambdaidem.Options) { o.KeyOptional = true })
 	h := lambdaidem.Handler(g, "op", func(context.Context, order) (string, error) { return "", nil }, func(context.Context, order) (int, error) { return 7, nil },
@@ -497,8 +495,8 @@ func TestK3_OptionalKeysNeedNoPrincipal(t *testing.T) {
 	}
 }
 
-// K6: a call that is skipped inside a guarded handler is a part of it: the record
-// is the handler's.
+// A skipped call inside a guarded handler is part of that handler: RecordID returns the handler's
+// record.
 func TestK6_ASkippedCallIsOfTheRecordAroundIt(t *testing.T) {
 	var r *rig
 	r = newRig(func(outer context.Context, _ request) (response, error) {
@@ -515,9 +513,9 @@ func TestK6_ASkippedCallIsOfTheRecordAroundIt(t *testing.T) {
 	r.send(t, first())
 }
 
-// X2, R1: small things of errors and outcomes.
+// Rare errors and outcomes.
 func TestX2_OddErrors(t *testing.T) {
-	// An error of Lambda's without a type, and an empty text, replay as they were.
+	// A Lambda error without a type and with an empty text replays unchanged.
 	g := lambdaidem.New(memstore.New(), quiet)
 	for range 2 {
 		_, err := lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "op", Key: "k"}, func(context.Context) (int, error) { return 0, lambdaidem.Permanent(errors.New("")) })
@@ -525,12 +523,12 @@ func TestX2_OddErrors(t *testing.T) {
 			t.Errorf("the error is %q", err)
 		}
 	}
-	// A mark without a status is a 503 all the same.
+	// A mark without a status still gives a 503.
 	r := newRig(func(context.Context, request) (response, error) {
 		return response{}, lambdaidem.Retryable(&lambdaidem.Error{Code: "mine"})
 	})
 	wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrRetryable)
-	// A rule that changes what it is shown changes nothing.
+	// An outcome rule that changes its argument doesn't change the answer.
 	r = newRig(status(201), func(o *lambdaidem.Options) {
 		o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {
 			r.Status, r.Body = 500, "changed"
@@ -539,13 +537,13 @@ func TestX2_OddErrors(t *testing.T) {
 	})
 	one := r.send(t, first())
 	wantReplay(t, r.send(t, first()), one)
-	// Raw JSON that is no JSON is lost, not null.
+	// A raw JSON result that isn't valid JSON is lost, and isn't replaced by null.
 	seen := &recorder{}
 	g = lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = seen })
 	if _, err := lambdaidem.Do(t.Context(), g, charge, func(context.Context) (json.RawMessage, error) { return json.RawMessage{}, nil }); err != nil || seen.last(t).Kind != lambdaidem.EventAnswerLost {
 		t.Errorf("%v, %v", err, seen.kinds())
 	}
-	// A target that is no URI is not told.
+	// An invalid request target isn't shown.
 	seen.forget()
 	bad := posted(t, "/a")
 	bad.RequestURI = "secret\x7f"

@@ -17,8 +17,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// A call that failed open and enlisted writes is not answered with its success
-// while nobody knows whether they were made.
+// A call failed open and enlisted writes, and it is unknown whether they were made. The answer must
+// not be the call's success.
 func TestX4_FailedOpenTransactionOfUnknownFateIsUnknown(t *testing.T) {
 	for name, f := range map[string]fault{"request lost": requestLost, "no permission": refused(lambdaidem.ReasonPermission)} {
 		t.Run(name, func(t *testing.T) {
@@ -34,8 +34,9 @@ func TestX4_FailedOpenTransactionOfUnknownFateIsUnknown(t *testing.T) {
 	}
 }
 
-// The author's code for a failed condition panics. Where an earlier sending of the
-// transaction may still happen, the lease is kept; else nothing was written.
+// The user's function for a failed condition panics. If an earlier request with the transaction may
+// still be carried out, the lease is kept. Otherwise nothing was written, and the record is
+// released.
 func TestX8_PanicOverAnUnsettledTransactionKeepsTheLease(t *testing.T) {
 	for unsettled, want := range map[bool]lambdaidem.State{true: lambdaidem.InProgress, false: lambdaidem.Released} {
 		r, l := withLedger(enlisting(created))
@@ -60,8 +61,8 @@ func TestX8_PanicOverAnUnsettledTransactionKeepsTheLease(t *testing.T) {
 	}
 }
 
-// The store's failure took all of the time: the handler does not run, and nothing
-// that was surely not claimed is released.
+// The store's failure took all of the time. The handler does not run, and if the claim certainly
+// wasn't made, nothing is released.
 func TestX5_FailedOpenWithoutTimeReleasesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := withLedger(enlisting(created), failOpen, func(o *lambdaidem.Options) { o.Reserve = 500 * time.Millisecond })
@@ -80,7 +81,7 @@ func TestX5_FailedOpenWithoutTimeReleasesNothing(t *testing.T) {
 	})
 }
 
-// Leases are by Options.Clock, and so is what is left of one.
+// Leases are measured with Options.Clock, and so is the remaining time of a lease.
 func TestX4_RetryAfterIsByTheGuardsClock(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		for name, f := range map[string]func(r *rig, ctx context.Context) (response, error){
@@ -111,7 +112,7 @@ func TestX4_RetryAfterIsByTheGuardsClock(t *testing.T) {
 	}
 }
 
-// stepKeeper is a store that keeps the steps of each save as it was given them.
+// stepKeeper is a store that keeps the steps of each save exactly as it got them.
 type stepKeeper struct {
 	*memstore.Store
 	saves []lambdaidem.Steps
@@ -122,7 +123,7 @@ func (s *stepKeeper) SaveSteps(ctx context.Context, l lambdaidem.Lease, steps la
 	return s.Store.SaveSteps(ctx, l, steps, now)
 }
 
-// What a store was given once doesn't change later.
+// Steps that were passed to the store once don't change later.
 func TestE5_StepsOfASaveAreNotChangedByTheNext(t *testing.T) {
 	store := &stepKeeper{Store: memstore.New()}
 	guard := lambdaidem.New(store)
@@ -144,7 +145,7 @@ func TestE5_StepsOfASaveAreNotChangedByTheNext(t *testing.T) {
 	}
 }
 
-// Options.MaxStepBytes is allowed, and a byte more is not.
+// Steps may have exactly Options.MaxStepBytes, but no byte more.
 func TestE5_StepsMayHaveExactlyTheirLimit(t *testing.T) {
 	for bytes, fits := range map[int]bool{64: true, 65: false} {
 		r := newRig(nil, func(o *lambdaidem.Options) { o.MaxStepBytes = 64 })
@@ -165,7 +166,7 @@ func TestE5_StepsMayHaveExactlyTheirLimit(t *testing.T) {
 	}
 }
 
-// A call inside a step has steps of its own.
+// A call inside a step has its own steps.
 func TestE5_CallWithinAStepHasItsOwnSteps(t *testing.T) {
 	r := newRig(nil)
 	inner := 0
@@ -187,16 +188,15 @@ func TestE5_CallWithinAStepHasItsOwnSteps(t *testing.T) {
 	}
 }
 
-// What a handler does last to a header counts, through whichever of the two headers
-// that it got hold of.
+// The handler's last change to a header counts, whichever of the two header maps it changed.
 func TestE1_UnguardedHeaderThatChangedLastCounts(t *testing.T) {
 	server, l, _ := passingServer(t, func(w http.ResponseWriter, req *http.Request) {
 		early := w.Header()
 		enlist(req.Context(), "write")
-		w.Header().Set("X-Other", "1") // from here on there are two
+		w.Header().Set("X-Other", "1") // from here on there are two maps
 		early.Set("X-Last", "1")
 		early.Set("X-Gone", "1")
-		_ = http.NewResponseController(w).Flush() // refused, and the header is looked at
+		_ = http.NewResponseController(w).Flush() // refused, but it looks at the header
 		w.Header().Set("X-Last", "2")
 		early.Del("X-Gone")
 		w.WriteHeader(http.StatusCreated)
@@ -208,7 +208,7 @@ func TestE1_UnguardedHeaderThatChangedLastCounts(t *testing.T) {
 	l.wantDone(t, "write")
 }
 
-// statuses is a response writer that remembers each status.
+// statuses is a response writer that records every status.
 type statuses struct {
 	*httptest.ResponseRecorder
 	all []int
@@ -219,8 +219,8 @@ func (s *statuses) WriteHeader(status int) {
 	s.ResponseRecorder.WriteHeader(status)
 }
 
-// While a response is buffered, informational ones are not sent: what follows may
-// be a refusal.
+// While a response is buffered, informational responses are not sent, because the final response
+// may be a refusal.
 func TestE1_UnguardedBufferedResponseSendsNoHints(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		r, l := withLedger(nil, func(o *lambdaidem.Options) { o.AnonymousCallers = true })

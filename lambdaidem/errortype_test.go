@@ -22,8 +22,8 @@ type (
 func (e genericError[T]) Error() string    { return fmt.Sprint("generic ", e.of) }
 func (e *genericPointer[T]) Error() string { return fmt.Sprint("generic pointer ", e.of) }
 
-// onTheWire is what Lambda answers, byte for byte: the payload, or the error's
-// document, as aws-lambda-go's runtime writes it.
+// onTheWire returns what Lambda answers, byte for byte: the payload, or the error's document as
+// aws-lambda-go's runtime writes it.
 func onTheWire(t *testing.T, h any, event string) string {
 	t.Helper()
 	out, err := lambda.NewHandler(h).Invoke(t.Context(), []byte(event))
@@ -41,8 +41,8 @@ func onTheWire(t *testing.T, h any, event string) string {
 	return string(text)
 }
 
-// X2: the first failure and its replay are the same bytes on the wire, with the
-// errorType of what was marked, whatever wraps it and whatever its type is.
+// The first failure and its replay are byte for byte the same, and have the errorType of the marked
+// error, however it is wrapped and whatever its type is.
 func TestX2_APermanentFailureIsTheSameBytesOnTheWire(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -112,7 +112,7 @@ func TestX2_AnErrorOfAnInnerCallKeepsItsErrorType(t *testing.T) {
 	}
 }
 
-// X2: a failure that replays inside another call keeps its errorType there too.
+// A failure that replays inside another call keeps its errorType there too.
 func TestX2_AFailureThatReplaysInsideKeepsItsErrorType(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), quiet)
 	h := lambdaidem.Handler(g, "order", func(_ context.Context, o order) (string, error) { return o.ID, nil }, func(ctx context.Context, _ order) (receipt, error) {

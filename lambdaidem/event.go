@@ -200,7 +200,7 @@ func withCookies(r *Response) map[string][]string {
 	return all
 }
 
-// joined returns headers with one value for each name. It joins several values by commas
+// joined returns headers with one value for each name. It joins several values with commas
 // (RFC 9110, 5.3). Several Set-Cookie values can't be joined, so joined returns them as
 // cookies.
 func joined(header map[string][]string) (headers map[string]string, cookies []string) {

@@ -17,8 +17,8 @@ import (
 //
 // The event source mapping needs ReportBatchItemFailures, which Lambda offers for Kafka only in
 // provisioned mode (AWS Lambda, "Configuring error handling controls for Kafka event sources").
-// For any other mapping, set BatchOptions.WholeBatch. Otherwise Lambda takes a list of failures
-// for a success, and the failed records are lost.
+// For any other mapping, set BatchOptions.WholeBatch. Otherwise Lambda treats a response that
+// lists failures as a success, and the failed records are lost.
 //
 // A partition makes no progress past a record that fails. By default, Lambda retries the record
 // until the topic deletes it, or at most 10 times if the mapping has a destination for failures.

@@ -19,16 +19,16 @@ import (
 
 func quiet(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard }
 
-// answers is what each decorator's handler answers to an event given as JSON,
-// as JSON.
+// decorator is one of the guard's decorators. The function invoke sends an event, given as JSON, to
+// a guarded handler, and returns the answer as decoded JSON.
 type decorator struct {
 	name   string
 	events map[string]string // by form of the event
 	invoke func(t testing.TB, g *lambdaidem.Guard, runs *int, event string) map[string]any
 }
 
-// decorate guards a handler that answers 201 with two cookies, a repeated header
-// and what it was sent.
+// decorate guards a handler that answers 201 with two cookies, a repeated header, and the request
+// that it got.
 func decorate[In, Out any](guard func(*lambdaidem.Guard, func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error), answer func(In) Out) func(testing.TB, *lambdaidem.Guard, *int, string) map[string]any {
 	return func(t testing.TB, g *lambdaidem.Guard, runs *int, event string) map[string]any {
 		t.Helper()
@@ -111,7 +111,7 @@ var decorators = []decorator{
 	},
 }
 
-// withoutMark takes the mark out of an answer, and tells whether it was there.
+// withoutMark removes the replay mark from an answer, and reports whether it was there.
 func withoutMark(out map[string]any) bool {
 	marked := false
 	for _, field := range []string{"headers", "multiValueHeaders"} {
@@ -127,7 +127,7 @@ func withoutMark(out map[string]any) bool {
 	return marked
 }
 
-// V1, R1: each event sent twice gets equal answers and one run.
+// Each event is sent twice. The answers are equal, and the handler runs once.
 func TestV1_EachEventReplays(t *testing.T) {
 	for _, d := range decorators {
 		for form, event := range d.events {
@@ -153,7 +153,7 @@ func TestV1_EachEventReplays(t *testing.T) {
 	}
 }
 
-// The guard's own answers are in the form that the event's source reads.
+// The guard's own answers have the form that the event's source expects.
 func TestV1_OwnAnswersHaveTheFormOfTheEvent(t *testing.T) {
 	for _, d := range decorators {
 		for form, event := range d.events {
@@ -176,8 +176,8 @@ func TestV1_OwnAnswersHaveTheFormOfTheEvent(t *testing.T) {
 	}
 }
 
-// R1: an answer that the guard encodes for an ALB without multi-value headers
-// keeps its cookies apart, since they can't be joined.
+// For an ALB without multi-value headers, an answer that the guard encodes has its cookies in
+// separate headers, because cookies can't be joined.
 func TestR1_CookiesOfASingleValueALB(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), quiet, func(o *lambdaidem.Options) {
 		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, r *lambdaidem.Response) {
@@ -209,7 +209,7 @@ func TestR1_CookiesOfASingleValueALB(t *testing.T) {
 	}
 }
 
-// S2: what can't be decoded is the client's error.
+// An event that can't be decoded is the client's error.
 func TestS2_WrongBase64IsABadRequest(t *testing.T) {
 	r := newRig(nil)
 	in := first()
@@ -229,7 +229,7 @@ func TestS2_BoundsOnBodyAndHeaders(t *testing.T) {
 	if !strings.Contains(out.Body, "100 bytes") {
 		t.Errorf("the answer does not name the bound: %s", out.Body)
 	}
-	// base64 counts decoded
+	// The limit of a base64 body counts decoded bytes.
 	fit.Headers["idempotency-key"], fit.IsBase64Encoded, fit.Body = "b64", true, base64.StdEncoding.EncodeToString([]byte(fit.Body))
 	if out := r.send(t, fit); out.StatusCode != 201 {
 		t.Errorf("a base64 body of just the bound got %d", out.StatusCode)
@@ -242,8 +242,8 @@ func TestS2_BoundsOnBodyAndHeaders(t *testing.T) {
 	r.wantRuns(t, 2)
 }
 
-// S2: bodies made to be dear or to break a parser get an answer below 500, the
-// same on a retry.
+// Bodies that are expensive to parse, or that try to break a parser, get an answer below 500, and
+// the same one on a retry.
 func TestS2_AdversarialBodies(t *testing.T) {
 	for name, body := range adversarial(1 << 20) {
 		t.Run(name, func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestS2_AdversarialBodies(t *testing.T) {
 	}
 }
 
-// adversarial has bodies of about n bytes.
+// adversarial returns bodies of about n bytes that are hard to parse.
 func adversarial(n int) map[string]string {
 	return map[string]string{
 		"deep arrays":       strings.Repeat("[", n),
@@ -291,8 +291,8 @@ func members(n int) string {
 	return b.String()
 }
 
-// S2: whatever an event is, no decorator panics, and none answers with a 5xx of
-// the guard's own: the memory store does not fail.
+// Whatever an event contains, no decorator panics and the guard never answers with a 5xx of its
+// own, because the memory store doesn't fail.
 func FuzzEvents(f *testing.F) {
 	for _, d := range decorators {
 		for _, event := range d.events {
@@ -321,7 +321,7 @@ func fuzzOne[In, Out any](t *testing.T, event []byte, guard func(*lambdaidem.Gua
 	t.Helper()
 	var in In
 	if json.Unmarshal(event, &in) != nil {
-		return // aws-lambda-go refuses it before any handler
+		return // aws-lambda-go refuses it before it calls a handler
 	}
 	h := guard(lambdaidem.New(memstore.New(), quiet), func(context.Context, In) (Out, error) { return answer, nil })
 	var got [2]int
@@ -337,8 +337,8 @@ func fuzzOne[In, Out any](t *testing.T, event []byte, guard func(*lambdaidem.Gua
 	}
 }
 
-// K4: a method in lower case is the same method, whichever event has it: it is
-// guarded, and the two spellings are one record.
+// A method in lower case is the same method in every kind of event: the request is guarded, and
+// both spellings have the same record.
 func TestK4_MethodsOfEventsMatchWithoutCase(t *testing.T) {
 	for _, d := range decorators {
 		for form, event := range d.events {
@@ -361,8 +361,7 @@ func TestK4_MethodsOfEventsMatchWithoutCase(t *testing.T) {
 	}
 }
 
-// S2: just as many headers as the bound says are allowed, one more is not,
-// whichever map of the event has them.
+// As many headers as the limit are allowed, one more is not, whichever map of the event has them.
 func TestS2_HeadersAtTheBound(t *testing.T) {
 	const bound = 5
 	for form, header := range map[string]struct{ d, event, one string }{
@@ -389,7 +388,7 @@ func TestS2_HeadersAtTheBound(t *testing.T) {
 	}
 }
 
-// R1: a body in base64 replays as one, whichever the event.
+// A base64 body replays as a base64 body, in every kind of event.
 func TestR1_Base64BodiesReplayAsSuch(t *testing.T) {
 	ctx, headers := t.Context(), map[string]string{"idempotency-key": "k"}
 	g := lambdaidem.New(memstore.New(), quiet)
@@ -423,8 +422,8 @@ func TestR1_Base64BodiesReplayAsSuch(t *testing.T) {
 	}
 }
 
-// F3: every value of a parameter counts, in its order; so does the one that the
-// single-value map of a REST API's event hides.
+// Every value of a parameter counts, in its order. So do the values that the single-value map of a
+// REST API event leaves out.
 func TestF3_EveryValueOfAParameterCounts(t *testing.T) {
 	type multi = map[string][]string
 	ctx, headers := t.Context(), map[string]string{"idempotency-key": "k"}
@@ -447,7 +446,7 @@ func TestF3_EveryValueOfAParameterCounts(t *testing.T) {
 		})
 		var got [2][2]int
 		for i, query := range []multi{c.a, c.b} {
-			last := make(map[string]string) // as API Gateway has it
+			last := make(map[string]string) // as API Gateway does it
 			for name, values := range query {
 				last[name] = values[len(values)-1]
 			}
@@ -470,8 +469,8 @@ func TestF3_EveryValueOfAParameterCounts(t *testing.T) {
 	}
 }
 
-// R1: cookies that a hook adds come after those among the headers, where the
-// event has no place of their own for them.
+// If the event has no field for cookies, the cookies that a hook adds come after those among the
+// handler's headers.
 func TestR1_CookiesOfAHookComeAfterTheHandlers(t *testing.T) {
 	type multi = map[string][]string
 	g := lambdaidem.New(memstore.New(), quiet, func(o *lambdaidem.Options) {
@@ -501,8 +500,8 @@ func TestR1_CookiesOfAHookComeAfterTheHandlers(t *testing.T) {
 	}
 }
 
-// V1, E2: a load balancer reads the answer's headers in the form that it sent the
-// request's in, also where the answer is an error's, or the guard's own.
+// A load balancer gets the answer's headers in the form in which it sent the request's headers.
+// This also holds for answers that stand for an error, and for the guard's own.
 func TestV1_AnALBsAnswersHaveTheFormOfItsRequests(t *testing.T) {
 	link := map[string][]string{"Link": {"x", "y"}}
 	h := lambdaidem.New(memstore.New(), quiet).ALB(func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error) {
@@ -524,7 +523,7 @@ func TestV1_AnALBsAnswersHaveTheFormOfItsRequests(t *testing.T) {
 	}
 }
 
-// V1: a load balancer's answer has a status line, the guard's own too.
+// An answer to a load balancer has a status description, also the guard's own answers.
 func TestV1_AnALBIsToldTheStatusInWords(t *testing.T) {
 	h := lambdaidem.New(memstore.New(), quiet).ALB(func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error) {
 		return events.ALBTargetGroupResponse{}, lambdaidem.Uncertain(errors.New("still at it"))

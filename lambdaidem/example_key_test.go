@@ -12,7 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// sendAll posts bodies to a guarded handler and prints what becomes of each.
+// sendAll sends the bodies to a guarded handler and prints each answer.
 func sendAll(guard *lambdaidem.Guard, key string, bodies ...string) {
 	handler := guard.APIGatewayV2(func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusCreated}, nil
@@ -28,8 +28,8 @@ func sendAll(guard *lambdaidem.Guard, key string, bodies ...string) {
 	}
 }
 
-// A key of what makes an order one, for clients that send no Idempotency-Key. By
-// an expression it is shorter: see the jmeskey package.
+// The key is made from the fields that identify an order, for clients that send no Idempotency-Key.
+// With an expression, this is shorter: see the jmeskey package.
 func ExampleHashKey() {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {
 		o.Key = func(_ context.Context, r *lambdaidem.Request) (string, error) {
@@ -52,7 +52,7 @@ func ExampleHashKey() {
 	// 400  <nil>
 }
 
-// Each retry of this client has a time of its own, which is no reason to refuse it.
+// Each retry of this client has its own time, which must not count as another payload.
 func ExampleOptions_fingerprintIgnore() {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {
 		o.FingerprintIgnore = []string{"/meta/sentAt"}
@@ -64,7 +64,7 @@ func ExampleOptions_fingerprintIgnore() {
 	// 422  <nil>
 }
 
-// A secret is rotated: what the old one signed still matches.
+// A secret is rotated. Fingerprints that were made with the old one still match.
 func ExampleOptions_fingerprintSecrets() {
 	oldSecret, newSecret := []byte("32 random bytes, kept in secret."), []byte("32 others, kept in secret, too!!")
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {
@@ -81,7 +81,7 @@ func ExampleOptions_fingerprintSecrets() {
 	// 422  <nil>
 }
 
-// A header that says in which currency an amount is belongs to the payload.
+// A header with the currency of an amount belongs to the payload.
 func ExampleOptions_fingerprintHeaders() {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {
 		o.FingerprintHeaders = []string{"X-Currency"}

@@ -13,8 +13,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// A queue delivers a batch again after one message of it failed. What was done is
-// not done again.
+// A queue delivers a batch again after one message of it failed. The other messages are not handled
+// again.
 func ExampleGuard_SQS() {
 	guard := lambdaidem.New(memstore.New())
 	broken := true
@@ -46,8 +46,8 @@ func ExampleGuard_SQS() {
 	// {[]} <nil>
 }
 
-// A FIFO queue keeps the order of a message group: what comes after a failure is not
-// begun, and comes back with it.
+// A FIFO queue keeps the order of a message group: messages after a failed one are not handled, and
+// the queue delivers them again with it.
 func ExampleGuard_SQS_fifo() {
 	guard := lambdaidem.New(memstore.New())
 	consume := guard.SQS(func(_ context.Context, m events.SQSMessage) error {
@@ -75,8 +75,8 @@ func ExampleGuard_SQS_fifo() {
 	// {[{1} {3}]} <nil>
 }
 
-// A key derived from the message holds over a redrive, which gives a message a new
-// id. The consumer of the dead-letter queue shares the records by the operation.
+// A key derived from the message stays the same after a redrive, which gives the message a new id.
+// The consumer of the dead-letter queue uses the same operation, so it shares the records.
 func ExampleBatchOptions() {
 	guard := lambdaidem.New(memstore.New())
 	charge := func(_ context.Context, m events.SQSMessage) error {
@@ -104,8 +104,8 @@ func ExampleBatchOptions() {
 	// {[]} <nil>
 }
 
-// A topic says by an attribute what a message means, so that a message that is
-// published again is not handled again.
+// The publisher sets the key in a message attribute, so that a message that is published again is
+// not handled again.
 func ExampleGuard_SNS() {
 	guard := lambdaidem.New(memstore.New())
 	handle := guard.SNS(func(_ context.Context, m events.SNSEventRecord) error {
@@ -124,7 +124,7 @@ func ExampleGuard_SNS() {
 	// <nil>
 }
 
-// Two rules that match one event deliver it twice.
+// Two rules that match the same event deliver it twice.
 func ExampleGuard_EventBridge() {
 	guard := lambdaidem.New(memstore.New())
 	handle := guard.EventBridge(func(_ context.Context, e events.EventBridgeEvent) error {
@@ -140,8 +140,8 @@ func ExampleGuard_EventBridge() {
 	// <nil>
 }
 
-// A stream goes on from the lowest sequence number that was reported. What was done
-// beyond it comes again, and is not run again.
+// A stream continues from the lowest sequence number that was reported. Later records that are done
+// already are delivered again, but not handled again.
 func ExampleGuard_Kinesis() {
 	guard := lambdaidem.New(memstore.New())
 	broken := true
@@ -174,7 +174,7 @@ func ExampleGuard_Kinesis() {
 	// {[]} <nil>
 }
 
-// A table's stream is the outbox of whoever writes to it.
+// A table's stream delivers the changes that a writer made, as an outbox does.
 func ExampleGuard_DynamoDBStream() {
 	guard := lambdaidem.New(memstore.New())
 	handle := guard.DynamoDBStream(func(_ context.Context, r events.DynamoDBEventRecord) error {

@@ -39,7 +39,8 @@ func ExampleGuard_APIGatewayV2() {
 func ExampleGuard_Middleware() {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {
 		o.Principal = func(context.Context, *lambdaidem.Request) (string, error) {
-			// Whoever your own authentication found, never what a client can claim.
+			// The principal that your own authentication found, never something that a client can
+			// choose.
 			return "tenant-1", nil
 		}
 	})
@@ -103,8 +104,7 @@ func ExampleHandler() {
 	// 42 <nil>
 }
 
-// An answer of the application: a 404 is stored and replayed, a 503 would be
-// released.
+// The application's own answers: a 404 is stored and replayed, and a 503 would be released.
 func ExampleReject() {
 	guard := lambdaidem.New(memstore.New())
 	find := func() error {
@@ -125,7 +125,7 @@ func ExampleReject() {
 	// payment_unknown: There is no such payment. true
 }
 
-// An error that every retry would meet again is stored, and replays.
+// An error that would happen again on every retry is stored and replayed.
 func ExamplePermanent() {
 	guard := lambdaidem.New(memstore.New())
 	for range 2 {
@@ -142,11 +142,11 @@ func ExamplePermanent() {
 	// card stolen
 }
 
-// An error after which it is not known whether the money moved: the lease is
-// kept, so that no retry runs before it ends.
+// After this error, it is unknown whether the money was moved. The lease is kept, so that no retry
+// runs before it ends.
 func ExampleUncertain() {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {
-		o.Policy = lambdaidem.Hold // and after its end an operator decides
+		o.Policy = lambdaidem.Hold // after the lease's end, an operator decides
 		o.Observer = lambdaidem.Discard
 	})
 	for range 2 {
@@ -163,7 +163,7 @@ func ExampleUncertain() {
 	// idempotency_in_progress: A request with this idempotency key is in progress. Repeat this request later to get its answer. true
 }
 
-// One guard for most routes, and a stricter one for some.
+// One guard serves most routes, and a stricter one serves some.
 func ExampleGuard_With() {
 	guard := lambdaidem.New(memstore.New())
 	payouts := guard.With(func(o *lambdaidem.Options) {
@@ -177,8 +177,7 @@ func ExampleGuard_With() {
 	// idempotency_key_invalid: The idempotency key is invalid: it is not a UUID of 36 characters.
 }
 
-// A handler of several outside effects: where it is run again, the steps that are
-// done stay done.
+// The handler has several outside effects. When it runs again, completed steps don't run again.
 func ExampleStep() {
 	guard := lambdaidem.New(memstore.New())
 	mailServer := errors.New("the mail server is down")
@@ -193,7 +192,7 @@ func ExampleStep() {
 		return lambdaidem.Step(ctx, "mail", func(context.Context) (string, error) {
 			fmt.Println("mailing the receipt of", charge)
 			if err := mailServer; err != nil {
-				mailServer = nil // up again soon
+				mailServer = nil // works again from now on
 				return "", err
 			}
 			return "sent", nil
@@ -212,8 +211,8 @@ func ExampleStep() {
 	// "sent" <nil>
 }
 
-// A step may run again if its process dies before its result is stored. A service
-// that takes a key itself then sees the same one, and does it once.
+// A step may run again if its process dies before its result is stored. A service that accepts a
+// key then gets the same key again, and does the work once.
 func ExampleDownstreamKey() {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace = "shop" })
 	for range 2 {

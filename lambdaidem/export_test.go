@@ -10,10 +10,9 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// BareReplay is what every replay of the answer costs at least. needed is the
-// request's fingerprint, its record's id and the answer decoded; events is what
-// reading the request's event, asking who sent it and writing the answer's event
-// cost on top of that.
+// BareReplay returns functions that do what every replay of the answer costs at least. needed makes
+// the request's fingerprint and its record's id, and decodes the answer. events reads the request's
+// event, determines who sent it, and writes the answer's event.
 func BareReplay(in events.APIGatewayV2HTTPRequest, status int, body string) (needed, events func()) {
 	g := New(struct{ Store }{})
 	ctx := context.Background()
@@ -47,7 +46,7 @@ func BareReplay(in events.APIGatewayV2HTTPRequest, status int, body string) (nee
 	return needed, events
 }
 
-// WriteAnswer is the text of a stored answer, and what encoding/json makes of it.
+// WriteAnswer returns the text of a stored answer, and the text that encoding/json makes of it.
 func WriteAnswer(r *Response, reason string, added, removed []string, trailer map[string][]string, beside map[string]string) (ours, theirs []byte) {
 	own := *r
 	own.reason, own.added, own.removed, own.trailer, own.beside = reason, added, removed, trailer, beside
@@ -62,7 +61,7 @@ func WriteAnswer(r *Response, reason string, added, removed []string, trailer ma
 	return ours, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
-// stored is the answer in the form that versions before gave to encoding/json.
+// stored returns the answer in the form that earlier versions passed to encoding/json.
 func (r *Response) stored() *storedAnswer {
 	s := storedAnswer{StatusCode: &r.Status, StatusDescription: r.reason, Cookies: r.Cookies, Body: r.Body, IsBase64Encoded: r.Base64,
 		Beside: r.beside, Added: r.added, Removed: r.removed, Trailers: r.trailer}
@@ -82,18 +81,18 @@ func (r *Response) stored() *storedAnswer {
 	return &s
 }
 
-// Ignores tells whether an event of that kind would be for nobody.
+// Ignores reports whether an observer ignores events of a kind with an error.
 var Ignores = ignores
 
 // Warnings is the default observer.
 var Warnings Observer = warnings{}
 
-// ReadAnswer reads a stored answer in both ways.
+// ReadAnswer reads a stored answer with the quick reader and with encoding/json.
 func ReadAnswer(data []byte) (quick *Response, ok bool, whole *Response, err error) {
 	quick, ok = readAnswer(string(data))
 	whole, err = unmarshalAnswer(data)
 	return quick, ok, whole, err
 }
 
-// ByCode is how a typed handler returns a refusal of its own guard.
+// ByCode returns a refusal of the guard as a typed handler returns it.
 var ByCode = byCode

@@ -8,10 +8,10 @@ import (
 )
 
 // failureCode returns a short name for the error that ended an attempt: the error's code,
-// "http_503" for a response with status 503, "panic", or the name of the error's Go type. A
-// release of the record stores the name as Record.LastFailure, and an operator finds the attempt in
-// the log by it. The name never contains any of the
-// error's text, which may contain personal data and secrets.
+// "http_503" for a response with status 503, "panic", or the name of the error's Go type. It
+// returns "" if err is nil. A release of the record stores the name as Record.LastFailure, which
+// helps an operator to find the attempt in the log. The name contains nothing of the error's
+// text, which may contain personal data and secrets.
 func failureCode(err error) string {
 	switch {
 	case err == nil:

@@ -15,7 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// X3: clean-up runs even when the request's context has ended.
+// Clean-up runs even when the request's context has ended.
 func TestX3_CleanUpOutlivesTheRequestsContext(t *testing.T) {
 	for name, c := range map[string]struct {
 		end   func(context.Context) (response, error)
@@ -28,7 +28,7 @@ func TestX3_CleanUpOutlivesTheRequestsContext(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			r := newRig(func(ctx context.Context, _ request) (response, error) {
-				cancel() // the client hangs up
+				cancel() // the client disconnects
 				<-ctx.Done()
 				return c.end(ctx)
 			})
@@ -43,7 +43,7 @@ func TestX3_CleanUpOutlivesTheRequestsContext(t *testing.T) {
 	}
 }
 
-// X3: the limit of the clean-up is short and its own.
+// Clean-up has its own short limit.
 func TestX3_CleanUpIsBounded(t *testing.T) {
 	for name, h := range map[string]handler{"completion": status(201), "release": status(500)} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestX3_CleanUpIsBounded(t *testing.T) {
 	}
 }
 
-// A release has a short limit even where much time is left.
+// A release has a short limit even if much time is left.
 func TestX3_ReleaseIsBoundedWithinTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(status(500))
@@ -102,7 +102,7 @@ func TestX3_AReleaseIsRetried(t *testing.T) {
 	}
 }
 
-// A handler that returns after its deadline is stored all the same.
+// The answer of a handler that returns after its deadline is still stored.
 func TestX3_AnswerAfterTheDeadlineIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(slow(4*time.Second, 201))
@@ -116,8 +116,8 @@ func TestX3_AnswerAfterTheDeadlineIsStored(t *testing.T) {
 	})
 }
 
-// X4: retried within the time left; then 503 with a Retry-After no shorter than
-// the lease. It is never released, since effects may have happened.
+// A failed completion is retried within the time left. Then the answer is a 503 with a Retry-After
+// no shorter than the lease. The record is never released, because effects may have happened.
 func TestX4_CompletionLostNeverReleases(t *testing.T) {
 	for name, f := range map[string]fault{"refused": refused(lambdaidem.ReasonUnreachable), "throttled": refused(lambdaidem.ReasonThrottled),
 		"no permission": refused(lambdaidem.ReasonPermission), "unknown": requestLost, "hangs": hangs, "conflict": refused(lambdaidem.ReasonConflict)} {
@@ -142,7 +142,7 @@ func TestX4_CompletionLostNeverReleases(t *testing.T) {
 					t.Errorf("the record is %s after %d releases", rec.State, r.store.count(release))
 				}
 				r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventUncertain)
-				// The client does as it is told, and L6 decides.
+				// The client waits as told, and then L6 decides.
 				r.store.failAlways(complete, nil)
 				time.Sleep(retryAfter(t, out))
 				if out := r.send(t, first()); out.StatusCode != 201 || out.Body != "run 2" {
@@ -171,13 +171,13 @@ func TestX4_CompletionIsRetried(t *testing.T) {
 	}
 }
 
-// X4: an answer that can't be stored: the record completes without it.
+// If the answer can't be stored, the record completes without it.
 func TestX4_AnswerThatCannotBeStored(t *testing.T) {
 	for _, reason := range []lambdaidem.Reason{lambdaidem.ReasonTooLarge, lambdaidem.ReasonEncoding} {
 		t.Run(string(reason), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(nil)
-				r.store.fail(complete, refused(reason), requestLost) // and the second try needs a third
+				r.store.fail(complete, refused(reason), requestLost) // the second try fails as well
 				one := r.send(t, first())
 				if one.StatusCode != 201 || one.Body != "run 1" {
 					t.Errorf("the first answer is %+v", one)
@@ -197,7 +197,7 @@ func TestX4_AnswerThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// A store for which everything is too large is no endless loop.
+// A store that reports everything as too large doesn't cause an endless loop.
 func TestX4_EverythingIsTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil)
@@ -211,7 +211,7 @@ func TestX4_EverythingIsTooLarge(t *testing.T) {
 	})
 }
 
-// X4: what panics after the handler had its effect never releases.
+// A panic after the handler had its effect never releases the record.
 func TestX4_PanicOfTheOutcomeRuleNeverReleases(t *testing.T) {
 	r := newRig(nil, func(o *lambdaidem.Options) {
 		o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { panic("rule") }
@@ -230,8 +230,7 @@ func TestX4_PanicOfTheOutcomeRuleNeverReleases(t *testing.T) {
 	r.wantEvents(t, lambdaidem.EventUncertain)
 }
 
-// X5: fail closed is the default. The reason is in the log, the client sees
-// nothing of it.
+// Failing closed is the default. The reason is in the log, and the client sees nothing of it.
 func TestX5_FailClosed(t *testing.T) {
 	for _, reason := range []lambdaidem.Reason{lambdaidem.ReasonUnknown, lambdaidem.ReasonTimeout, lambdaidem.ReasonUnreachable, lambdaidem.ReasonThrottled,
 		lambdaidem.ReasonNoTable, lambdaidem.ReasonPermission, lambdaidem.ReasonInvalid} {
@@ -249,7 +248,7 @@ func TestX5_FailClosed(t *testing.T) {
 			if e := r.seen.last(t); e.Reason != reason || !errors.Is(e.Err, errWire) {
 				t.Errorf("the event is %+v", e)
 			}
-			// X8: it surely did not happen, so there is nothing to give back.
+			// The claim certainly did not happen, so there is nothing to release (X8).
 			if n := r.store.count(release); n > 0 {
 				t.Errorf("it released %d times", n)
 			}
@@ -257,8 +256,7 @@ func TestX5_FailClosed(t *testing.T) {
 	}
 }
 
-// X5: if the acquire may have landed, it is released by our token before the
-// answer goes out.
+// If the claim may have been stored, it is released with our token before the answer is sent.
 func TestX5_AnUnknownAcquireIsGivenBack(t *testing.T) {
 	for name, f := range map[string]fault{"request lost": requestLost, "reply lost": replyLost, "reply hangs": replyHangs,
 		"an error of no known type": func(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
@@ -288,8 +286,8 @@ func TestX5_AnUnknownAcquireIsGivenBack(t *testing.T) {
 	}
 }
 
-// If that can't be given back either, the lease's end decides, and the caller
-// gets an answer all the same.
+// If the release fails as well, the record stays until its lease ends. The caller still gets an
+// answer.
 func TestX5_AnUnknownAcquireThatStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil)
@@ -304,7 +302,7 @@ func TestX5_AnUnknownAcquireThatStays(t *testing.T) {
 	})
 }
 
-// A request whose client is gone while it acquires leaves nothing behind.
+// A request whose client disconnects during the claim leaves nothing behind.
 func TestX5_CancelledWhileAcquiring(t *testing.T) {
 	for _, failOpen := range []bool{false, true} {
 		r := newRig(nil, func(o *lambdaidem.Options) { o.FailOpen = failOpen })
@@ -326,7 +324,8 @@ func TestX5_CancelledWhileAcquiring(t *testing.T) {
 
 func failOpen(o *lambdaidem.Options) { o.FailOpen = true }
 
-// X5: it runs, is counted so, and still tries to complete under its token.
+// The handler runs, the request is counted as failed open, and the guard still tries to complete
+// the record with its token.
 func TestX5_FailOpen(t *testing.T) {
 	for name, f := range map[string]fault{"refused": refused(lambdaidem.ReasonUnreachable), "request lost": requestLost, "reply lost": replyLost} {
 		t.Run(name, func(t *testing.T) {
@@ -355,7 +354,7 @@ func TestX5_FailOpen(t *testing.T) {
 	}
 }
 
-// With the store gone altogether the handler's answers go out as they are.
+// If the store can't be reached at all, the handler's answers are sent as they are.
 func TestX5_FailOpenWithoutAnyStore(t *testing.T) {
 	for code := range map[int]bool{201: true, 404: true, 500: true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -374,7 +373,7 @@ func TestX5_FailOpenWithoutAnyStore(t *testing.T) {
 	}
 }
 
-// An attempt that ran without the store gives way to what the record says.
+// An attempt that ran without the store sends the record's answer if the record has one.
 func TestX5_FailOpenGivesWayToTheRecord(t *testing.T) {
 	var r *rig
 	r = newRig(func(context.Context, request) (response, error) {
@@ -410,10 +409,10 @@ func TestX5_HangingStoreLeavesTimeToAnswer(t *testing.T) {
 	}
 }
 
-// stolen lets another attempt take the lease over while the handler runs.
+// stolen returns a handler that runs past its lease, while another attempt takes the lease over.
 func stolen(t *testing.T, r **rig, winner handler) handler {
 	return func(context.Context, request) (response, error) {
-		time.Sleep(2 * time.Minute) // past its lease, against its context
+		time.Sleep(2 * time.Minute) // past its lease, although its context has ended
 		if _, err := (*r).guarded(winner)(t.Context(), first()); err != nil && winner != nil {
 			t.Logf("the other attempt returned %v", err)
 		}
@@ -421,8 +420,8 @@ func stolen(t *testing.T, r **rig, winner handler) handler {
 	}
 }
 
-// X6: a lease found lost at completion: the attempt's own answer is not sent as
-// if it were the truth.
+// The completion finds that the lease is lost. The attempt's own answer is not sent as if it were
+// valid.
 func TestX6_LeaseLost(t *testing.T) {
 	t.Run("completed by another", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -479,7 +478,7 @@ func TestX6_LeaseLost(t *testing.T) {
 	})
 }
 
-// G3: a completed record never changes, whatever late attempts do.
+// A completed record never changes, whatever late attempts do.
 func TestG3_ACompletedRecordNeverChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, end := range []handler{status(201), status(404), status(500), func(context.Context, request) (response, error) { return response{}, errWire }} {
@@ -503,8 +502,8 @@ func TestG3_ACompletedRecordNeverChanges(t *testing.T) {
 	})
 }
 
-// X7: nothing outlives the invocation, not even where everything hangs. The end
-// of a synctest bubble fails on any goroutine left, TestMain on any elsewhere.
+// Nothing outlives the invocation, not even if all store calls hang. The end of a synctest bubble
+// fails if any goroutine is left, and TestMain fails for all others.
 func TestX7_NothingOutlivesTheInvocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, waiting(10*time.Second))
@@ -520,7 +519,7 @@ func TestX7_NothingOutlivesTheInvocation(t *testing.T) {
 	})
 }
 
-// X7: the handler's context is over once its handler is.
+// The handler's context ends when its handler returns.
 func TestX7_TheHandlersContextEndsWithIt(t *testing.T) {
 	var kept context.Context
 	for _, end := range []handler{status(201), status(500)} {
@@ -535,8 +534,8 @@ func TestX7_TheHandlersContextEndsWithIt(t *testing.T) {
 	}
 }
 
-// X8: the guard takes a store at its word: surely refused means nothing to give
-// back, anything else may have happened, however the later replies read.
+// The guard believes the store: after an error with NotApplied there is nothing to release. After
+// any other error the claim may have happened, whatever later errors say.
 func TestX8_OneAmbiguousTryMakesAClaimUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil)
@@ -554,8 +553,8 @@ func TestX8_OneAmbiguousTryMakesAClaimUnknown(t *testing.T) {
 	})
 }
 
-// X9: busy, never unavailable: retried for up to 200 ms, then as in progress.
-// It never fails open.
+// A conflict means busy, never unavailable: the call is retried for up to 200 ms, and then answered
+// as in progress. It never fails open.
 func TestX9_ConflictIsBusy(t *testing.T) {
 	for _, opt := range []func(*lambdaidem.Options){func(*lambdaidem.Options) {}, failOpen} {
 		synctest.Test(t, func(t *testing.T) {
@@ -590,7 +589,7 @@ func TestX9_ConflictThatPasses(t *testing.T) {
 	})
 }
 
-// X9 in wait mode: a conflict is waited for like an attempt in progress.
+// In wait mode, the guard waits on a conflict as it waits for an attempt in progress.
 func TestX9_ConflictIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, waiting(10*time.Second))
@@ -608,8 +607,8 @@ func TestX9_ConflictIsWaitedFor(t *testing.T) {
 	})
 }
 
-// Whatever fails, and in whatever order, the guard answers, and once a first
-// answer went out every replay equals it, while no attempt died.
+// Whatever fails in whatever order, the guard answers. Once a first answer was sent, every replay
+// equals it, as long as no attempt died.
 func TestG3_EveryReplayEqualsTheFirstAnswer(t *testing.T) {
 	faults := map[string]fault{"none": nil, "refused": refused(lambdaidem.ReasonThrottled), "request lost": requestLost, "reply lost": replyLost, "conflict": refused(lambdaidem.ReasonConflict), "hangs": hangs, "reply hangs": replyHangs}
 	for a, onAcquire := range faults {
@@ -642,8 +641,7 @@ func TestG3_EveryReplayEqualsTheFirstAnswer(t *testing.T) {
 	}
 }
 
-// The text of a store's error says what was tried, why it failed and whether it
-// may have happened.
+// The text of a StoreError says what was tried, why it failed, and whether it may have happened.
 func TestX8_StoreErrorsSayWhatMayHaveHappened(t *testing.T) {
 	for _, c := range []struct {
 		err  lambdaidem.StoreError
@@ -663,8 +661,8 @@ func TestX8_StoreErrorsSayWhatMayHaveHappened(t *testing.T) {
 	}
 }
 
-// X5: one that failed open and then finds no time to run gives back the lease
-// that its unanswered acquire took.
+// A request that failed open and then has no time left to run releases the lease that its claim may
+// have taken.
 func TestX5_FailOpenWithoutTimeGivesBackTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, failOpen, func(o *lambdaidem.Options) { o.Reserve = time.Second })

@@ -20,7 +20,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// sameRequest tells whether the guard takes b for a retry of a.
+// sameRequest reports whether the guard accepts b as a retry of a.
 func sameRequest(t testing.TB, a, b request) bool {
 	t.Helper()
 	r := newRig(nil)
@@ -93,7 +93,7 @@ func TestF3_PathQueryAndMediaTypeCount(t *testing.T) {
 	media := func(m, body string) request {
 		return with(func(in *request) { in.Headers["content-type"], in.Body = m, body })
 	}
-	var as, bs []string // enough of them that a sort that is not stable shows
+	var as, bs []string // enough of them to reveal a sort that isn't stable
 	for i := range 50 {
 		as, bs = append(as, fmt.Sprint("a=", i)), append(bs, fmt.Sprint("b=", i))
 	}
@@ -141,8 +141,8 @@ func TestF3_PathQueryAndMediaTypeCount(t *testing.T) {
 	}
 }
 
-// F3: a JSON text that is too deep counts byte by byte, and so does one that
-// readers disagree about: the two ways never meet.
+// A JSON text that is nested too deeply counts byte by byte. So does one that different readers
+// read differently. A text that counts byte by byte never equals one that is read as JSON.
 func TestF3_DepthBoundCountsByteByByte(t *testing.T) {
 	deep := func(n int, inner string) string { return strings.Repeat("[", n) + inner + strings.Repeat("]", n) }
 	if sameRequest(t, post("k", deep(64, " ")), post("k", deep(64, ""))) == false {
@@ -162,8 +162,8 @@ func TestF3_StoredDigestIsSHA256(t *testing.T) {
 	}
 }
 
-// F3: different payloads are never equal. The oracle is encoding/json: where
-// two bodies are taken for one, both must be valid and decode to one value.
+// Different payloads never count as equal. The check uses encoding/json: if two bodies count as
+// equal, both must be valid JSON and decode to the same value.
 func FuzzFingerprint(f *testing.F) {
 	for _, seed := range [][2]string{
 		{`{"a":1,"b":2}`, `{"b":2,"a":1}`}, {`1.0`, `1`}, {`9007199254740993`, `9007199254740992`}, {`"\u0061"`, `"a"`},
@@ -188,7 +188,7 @@ func FuzzFingerprint(f *testing.F) {
 	})
 }
 
-// normal spells a JSON text by encoding/json, numbers as they are written.
+// normal writes a JSON text again with encoding/json, and keeps the numbers as they are written.
 func normal(t *testing.T, text string) string {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(text))
@@ -238,7 +238,7 @@ func TestF3_RepeatedParametersOfARESTAPINeverCollide(t *testing.T) {
 	}
 }
 
-// Which of two headers counts is never up to the order of a map.
+// The order of a map never decides which of two headers counts.
 func TestF3_TwoContentTypesCountByteByByte(t *testing.T) {
 	for i := range 20 {
 		r := newRig(nil)
@@ -251,8 +251,8 @@ func TestF3_TwoContentTypesCountByteByByte(t *testing.T) {
 	}
 }
 
-// F5: the handler does not run and the record does not change, done or in
-// progress, live or dead, under either policy.
+// The handler does not run and the record does not change, whether it is completed or in progress,
+// with a current lease or a dead one, and under either policy.
 func TestF5_OtherPayloadIsRefused(t *testing.T) {
 	other := post("key-1", `{"amount":999}`)
 	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
@@ -309,7 +309,7 @@ func TestF5_StatusByOption(t *testing.T) {
 	wantProblem(t, r.send(t, post("key-1", `{}`)), http.StatusConflict, lambdaidem.ErrPayloadMismatch)
 }
 
-// F5: only a released record forgets its fingerprint.
+// Only a released record loses its fingerprint.
 func TestF5_AReleasedKeyTakesACorrectedRequest(t *testing.T) {
 	fail := true
 	r := newRig(func(_ context.Context, in request) (response, error) {
@@ -327,10 +327,9 @@ func TestF5_AReleasedKeyTakesACorrectedRequest(t *testing.T) {
 	wantProblem(t, r.send(t, first()), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
 }
 
-// F3: a fingerprint is SHA-256 over the parts with their lengths, and over the
-// body after a letter that says how it was taken. Records that stand in a table
-// keep theirs: to a retry that meets another version of the program its own
-// payload must not be another.
+// A fingerprint is a SHA-256 over the parts with their lengths, and over the body after a letter
+// that says how the body counts. Stored records must keep their fingerprints: when a retry arrives
+// at another version of the program, its payload must still match.
 func TestF3_FingerprintsAreStable(t *testing.T) {
 	digest := func(taken byte, body string, parts ...string) string {
 		var text []byte
@@ -355,7 +354,8 @@ func TestF3_FingerprintsAreStable(t *testing.T) {
 		digest('b', ` { "amount" : 100 } `, "POST", "/payments", ""),
 		digest('j', `{"ID":"o-1"}`, "charge"),
 	} {
-		// Of the default settings: another prefix would leave every record in doubt.
+		// The prefix is the one for the default settings. Another prefix would make every stored
+		// record impossible to compare.
 		want = []string{"ba262921ab78", "ba262921ab78", "1ca17fcc3795"}[i] + "." + want
 		if got := r.store.allClaims()[i].Fingerprint; got != want {
 			t.Errorf("fingerprint %d is %s, want %s", i, got, want)

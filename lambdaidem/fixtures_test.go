@@ -16,9 +16,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// fixture is the event of a source as AWS documents its shape ("Using Lambda with
-// Amazon SQS", "… Amazon SNS", "… Amazon Kinesis", "… DynamoDB", "… Amazon MSK", "… Amazon MQ", "… Amazon DocumentDB", Amazon S3's "Event message structure", "Amazon EventBridge
-// event structure"), with values of our own.
+// fixture returns the event of a source, with our own values in the form that AWS documents ("Using
+// Lambda with Amazon SQS", "… Amazon SNS", "… Amazon Kinesis", "… DynamoDB", "… Amazon MSK", "…
+// Amazon MQ", "… Amazon DocumentDB", Amazon S3's "Event message structure", "Amazon EventBridge
+// event structure").
 func fixture(t testing.TB, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "events", name+".json"))
@@ -28,7 +29,7 @@ func fixture(t testing.TB, name string) []byte {
 	return text
 }
 
-// wantAsSent tells whether the guard hands a handler what AWS sent, and all of it.
+// wantAsSent checks that the guard passes everything that AWS sent to the handler.
 func wantAsSent[E, M any](t *testing.T, name string, records func(E) []M, guard func(*lambdaidem.Guard, func(context.Context, M) error) func(context.Context, E) error) {
 	t.Helper()
 	var in E
@@ -48,7 +49,7 @@ func wantAsSent[E, M any](t *testing.T, name string, records func(E) []M, guard 
 	if want := records(in); !reflect.DeepEqual(got, want) || len(want) == 0 {
 		t.Errorf("%s: handled\n%+v\nwant\n%+v", name, got, want)
 	}
-	// Nothing of what AWS sent is lost on the way to the handler.
+	// Nothing of what AWS sent is missing in what the handler gets.
 	var sent, kept any
 	again, err := json.Marshal(in)
 	if err != nil {
@@ -62,7 +63,7 @@ func wantAsSent[E, M any](t *testing.T, name string, records func(E) []M, guard 
 	}
 }
 
-// missingOf names what one JSON value has and another has not.
+// missingOf returns the path of a member that sent has and kept has not, or "".
 func missingOf(sent, kept any) string {
 	switch sent := sent.(type) {
 	case nil:
@@ -93,7 +94,7 @@ func missingOf(sent, kept any) string {
 	return ""
 }
 
-// V2: the documented event of each source reaches the handler as it came, once.
+// The documented event of each source reaches the handler unchanged and once.
 func TestV2_EventsAsAWSSendsThem(t *testing.T) {
 	sqs := func(g *lambdaidem.Guard, h func(context.Context, events.SQSMessage) error) func(context.Context, events.SQSEvent) error {
 		return withoutFailures(g.SQS(h), func(r events.SQSEventResponse) int { return len(r.BatchItemFailures) })
@@ -155,8 +156,7 @@ func withoutFailures[E, R any](h func(context.Context, E) (R, error), failed fun
 	}
 }
 
-// V3: the keys and ids of the documented events are those that senders and sources
-// gave.
+// The keys and ids of the documented events are those that senders and sources set.
 func TestV3_KeysOfEventsAsAWSSendsThem(t *testing.T) {
 	var keys []string
 	keep := func(ctx context.Context) { keys = append(keys, lambdaidem.Key(ctx)) }
@@ -214,8 +214,8 @@ func decode[E any](t *testing.T, name string, do func(E) error) {
 	}
 }
 
-// Whatever a source sends, decorators don't panic, and a batch that comes again
-// runs nothing that was done.
+// Whatever a source sends, no decorator panics, and a batch that is delivered again doesn't run
+// completed messages again.
 func FuzzMessages(f *testing.F) {
 	for _, name := range []string{"sqs", "sqs_fifo", "sns", "eventbridge", "kinesis", "dynamodb", "kafka", "kafka_self_managed", "s3", "s3_restore", "activemq", "rabbitmq", "documentdb"} {
 		f.Add(fixture(f, name))
@@ -235,7 +235,8 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// decodes decodes an event. aws-lambda-go panics at some events that DynamoDB never sends.
+// decodes decodes an event and reports whether that worked. aws-lambda-go panics at some events
+// that DynamoDB never sends.
 func decodes(event []byte, into any) (ok bool) {
 	defer func() {
 		if recover() != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// K6: the handler's context has the key and the record's id; both are the same
-// in every attempt, and the id is that of the record.
+// The handler's context has the key and the record's id. Both are the same in every attempt.
 func TestK6_HandlersKnowKeyAndRecord(t *testing.T) {
 	var keys, ids []string
 	var attempts []int
@@ -47,8 +46,8 @@ func TestK6_HandlersKnowKeyAndRecord(t *testing.T) {
 	unguarded.wantRuns(t, 1)
 }
 
-// F1: a record's id can be had from the parts of its identity, which are those
-// that the guard makes of a request.
+// A record's id can be computed from the parts of its identity, which are those that the guard
+// takes from a request.
 func TestF1_RecordIDLeadsFromAKeyToItsRecord(t *testing.T) {
 	r := newRig(nil)
 	in := first()
@@ -94,7 +93,7 @@ func TestF1_RecordIDLeadsFromAKeyToItsRecord(t *testing.T) {
 	}
 }
 
-// Records that stand in a table keep their ids.
+// Stored records keep their ids.
 func TestF1_IDsAreStable(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace = "payments" })
 	for want, who := range map[string]lambdaidem.Identity{
@@ -137,7 +136,7 @@ func TestF1_AnIDPrefixMakesItsOwnRecords(t *testing.T) {
 	}
 }
 
-// F2: no two choices of kind and parts are one principal.
+// No two different combinations of kind and parts give the same principal.
 func TestF2_PrincipalsAreUnambiguous(t *testing.T) {
 	seen := map[string]bool{}
 	for _, parts := range [][]string{{"a", "b", "c"}, {"a", "b|c"}, {"a:b", "c"}, {"a:b|c"}, {"a", "b:c"}, {"a"}, {"a", ""}, {"a", "", ""}, {"a", "%7C"}, {"a", "|"}} {
@@ -149,7 +148,7 @@ func TestF2_PrincipalsAreUnambiguous(t *testing.T) {
 	}
 }
 
-// O1: route and caller stand apart from each other, in what is refused too.
+// Route and caller are separate fields of an event, also in events of refused requests.
 func TestO1_EventsNameRouteAndCaller(t *testing.T) {
 	r := newRig(nil)
 	in := first()
@@ -171,8 +170,7 @@ func TestO1_EventsNameRouteAndCaller(t *testing.T) {
 	}
 }
 
-// L6: where the policies of the attempt that died and of the reader differ, the
-// stricter decides.
+// If the dead attempt and the reader have different policies, the stricter one decides.
 func TestL6_TheStricterPolicyDecides(t *testing.T) {
 	for _, c := range []struct {
 		died, reads lambdaidem.Policy
@@ -204,8 +202,7 @@ func TestL6_TheStricterPolicyDecides(t *testing.T) {
 	}
 }
 
-// X4: time is left for the answer when a completion hangs: half of the reserve,
-// at most 200 ms.
+// When a completion hangs, time is left for the answer: half of the reserve, at most 200 ms.
 func TestX4_TimeIsLeftForTheAnswer(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{
 		time.Second: 50 * time.Millisecond, 3 * time.Second: 150 * time.Millisecond, 10 * time.Second: 200 * time.Millisecond, time.Minute: 200 * time.Millisecond,
@@ -215,7 +212,7 @@ func TestX4_TimeIsLeftForTheAnswer(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), timeout)
 				defer cancel()
 				r := newRig(func(ctx context.Context, _ request) (response, error) {
-					<-ctx.Done() // it uses all the time that it has
+					<-ctx.Done() // uses all of its time
 					return response{StatusCode: answer}, nil
 				})
 				r.store.failAlways(verb, hangs)
@@ -228,8 +225,8 @@ func TestX4_TimeIsLeftForTheAnswer(t *testing.T) {
 	}
 }
 
-// X2: Retryable says that nothing happened, under either policy and whatever
-// the way the handler is called.
+// Retryable says that nothing happened. It leads to a release under either policy and for each kind
+// of handler.
 func TestX2_RetryableIsReleased(t *testing.T) {
 	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
 		var err error
@@ -271,14 +268,14 @@ func TestX2_RetryableIsReleased(t *testing.T) {
 	}
 }
 
-// X2: of several marks the most careful counts.
+// If an error has several marks, the most careful one counts.
 func TestX2_TheMostCarefulMarkCounts(t *testing.T) {
 	for _, err := range []error{
 		lambdaidem.Retryable(lambdaidem.Uncertain(errWire)), lambdaidem.Uncertain(lambdaidem.Retryable(errWire)),
 		lambdaidem.Permanent(lambdaidem.Uncertain(errWire)), errors.Join(lambdaidem.Retryable(errWire), lambdaidem.Uncertain(errWire)),
 	} {
 		r := newRig(func(context.Context, request) (response, error) { return response{}, err })
-		out, got := r.handler(t.Context(), first())                                                 // no answer that says that nothing happened
+		out, got := r.handler(t.Context(), first())                                                 // an empty answer, since an effect may have happened
 		if rec := r.record(t); rec.State != lambdaidem.InProgress || got != err || out.Body != "" { //nolint:errorlint // it has to be the very error
 			t.Errorf("%#v: the record is %s, and the answer %+v, %v", err, rec.State, out, got)
 		}
@@ -294,8 +291,8 @@ func TestX2_TheMostCarefulMarkCounts(t *testing.T) {
 	}
 }
 
-// X2: under Hold every error without a mark is uncertain, that of a guard inside
-// too; what Reject made goes by its status.
+// Under Hold, every error without a mark is uncertain, also one from an inner guard. An error made
+// by Reject counts by its status.
 func TestX2_UnmarkedErrorsUnderHold(t *testing.T) {
 	for want, errs := range map[lambdaidem.State][]error{
 		lambdaidem.InProgress: {
@@ -315,7 +312,7 @@ func TestX2_UnmarkedErrorsUnderHold(t *testing.T) {
 	}
 }
 
-// X2: an outcome function that falls back to the default rule gets the policy's.
+// An outcome function that falls back to the default rule gets the policy's rule.
 func TestX2_TheFallbackKnowsThePolicy(t *testing.T) {
 	for policy, want := range map[lambdaidem.Policy]lambdaidem.State{lambdaidem.Rerun: lambdaidem.Released, lambdaidem.Hold: lambdaidem.InProgress} {
 		for name, answer := range map[string]handler{
@@ -342,10 +339,10 @@ func TestX2_TheFallbackKnowsThePolicy(t *testing.T) {
 	}
 }
 
-// X2: Lambda reports the error that was marked, not the mark.
+// Lambda reports the type of the marked error, not that of the mark.
 func TestX2_TypedHandlersReportWhatWasMarked(t *testing.T) {
 	for name, err := range map[string]error{"retryable": lambdaidem.Retryable(&cardError{"down"}), "uncertain": lambdaidem.Uncertain(&cardError{"down"}), "permanent": lambdaidem.Permanent(&cardError{"down"})} {
-		for _, key := range []string{"k", ""} { // guarded, and not
+		for _, key := range []string{"k", ""} { // guarded, and unguarded
 			g := lambdaidem.New(memstore.New(), quiet, func(o *lambdaidem.Options) { o.KeyOptional = true })
 			h := lambdaidem.Handler(g, "op", func(context.Context, order) (string, error) { return key, nil }, func(context.Context, order) (int, error) { return 0, err })
 			if _, errorType, message := invoke(t, h, `{"ID":"o"}`); errorType != "cardError" || message != "down" {
@@ -359,7 +356,7 @@ type cardError struct{ text string }
 
 func (e *cardError) Error() string { return e.text }
 
-// Option functions see the defaults, so that appending adds.
+// Option functions get the defaults, so they can append to them.
 func TestOptions_SeeTheDefaults(t *testing.T) {
 	add := func(o *lambdaidem.Options) {
 		o.Methods = append(o.Methods, "put")
@@ -383,7 +380,7 @@ func TestOptions_SeeTheDefaults(t *testing.T) {
 			}
 		}
 	}
-	// A field that is set back to its zero value has its default again.
+	// A field that is set back to its zero value gets its default again.
 	r := newRig(nil, func(o *lambdaidem.Options) { o.Methods, o.TTL = nil, 0 })
 	r.send(t, first())
 	if out := r.send(t, first()); !replayed(out) {
@@ -391,7 +388,7 @@ func TestOptions_SeeTheDefaults(t *testing.T) {
 	}
 }
 
-// K4: Skip for Do, counted.
+// Skip works for Do too, and skipped calls are counted.
 func TestK4_CallsCanBeSkipped(t *testing.T) {
 	c := newCharges()
 	call := charge
@@ -406,7 +403,7 @@ func TestK4_CallsCanBeSkipped(t *testing.T) {
 	}
 }
 
-// A guard can be switched off by the environment, and says so each time.
+// The environment variable switches a guard off, and each call then reports that.
 func TestSwitchOff(t *testing.T) {
 	for _, value := range []string{"1", "true", "TRUE"} {
 		t.Setenv(lambdaidem.SwitchOff, value)
@@ -451,8 +448,8 @@ func TestSwitchOff(t *testing.T) {
 	lambdaidem.New(memstore.New())
 }
 
-// V1: a guarded call of its own inside a guarded handler is a record of its
-// own: what it did stays done when the handler runs again.
+// A guarded call inside a guarded handler has its own record: it isn't repeated when the handler
+// runs again.
 func TestV1_ACallInsideAGuardedHandler(t *testing.T) {
 	charges, answer := 0, 500
 	var r *rig
@@ -475,7 +472,7 @@ func TestV1_ACallInsideAGuardedHandler(t *testing.T) {
 	r.wantRuns(t, 2)
 }
 
-// Answer and Reject mean the same in a handler that runs unguarded.
+// Answer and Reject work in the same way in a handler that runs unguarded.
 func TestX2_AnswerAndRejectWorkUnguarded(t *testing.T) {
 	errOwn := errors.New("own")
 	end := map[string]error{

@@ -24,7 +24,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// X7: nothing of the guard outlives a call, and so none of these tests.
+// TestMain checks that no goroutine of the guard is left after the tests (X7).
 func TestMain(m *testing.M) {
 	if os.Getenv(asFunction) != "" {
 		chargeFunction()
@@ -32,15 +32,15 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// Most rules are the same for every event, and are proved on HTTP API events.
+// Most rules are the same for every kind of event, and are tested with HTTP API events.
 type (
 	request  = events.APIGatewayV2HTTPRequest
 	response = events.APIGatewayV2HTTPResponse
 	handler  = func(context.Context, request) (response, error)
 )
 
-// rig is a guarded handler on a store that can be made to fail, with what
-// happened beside it.
+// rig is a guarded handler on a store that can be made to fail. It also records the runs and
+// events.
 type rig struct {
 	handler
 	guard *lambdaidem.Guard
@@ -49,7 +49,7 @@ type rig struct {
 	runs  atomic.Int64
 }
 
-// newRig guards h; a nil h answers 201 with the number of the run.
+// newRig guards h. If h is nil, the handler answers 201 with the number of the run.
 func newRig(h handler, optFns ...func(*lambdaidem.Options)) *rig {
 	r := &rig{store: newFaulty(), seen: &recorder{}}
 	all := append([]func(*lambdaidem.Options){func(o *lambdaidem.Options) {
@@ -60,7 +60,7 @@ func newRig(h handler, optFns ...func(*lambdaidem.Options)) *rig {
 	return r
 }
 
-// guarded guards another handler in the same way; runs counts it too.
+// guarded guards another handler with the same guard. Its runs count in runs too.
 func (r *rig) guarded(h handler) handler {
 	return r.guard.APIGatewayV2(func(ctx context.Context, in request) (response, error) {
 		n := r.runs.Add(1)
@@ -71,7 +71,7 @@ func (r *rig) guarded(h handler) handler {
 	})
 }
 
-// send calls the guarded handler; an error of it fails the test.
+// send calls the guarded handler. An error fails the test.
 func (r *rig) send(t testing.TB, in request) response {
 	t.Helper()
 	return r.sendCtx(t.Context(), t, in)
@@ -86,7 +86,7 @@ func (r *rig) sendCtx(ctx context.Context, t testing.TB, in request) response {
 	return out
 }
 
-// record is what the store has for the one key that the test used.
+// record returns the stored record for the one key that the test used.
 func (r *rig) record(t testing.TB) lambdaidem.Record {
 	t.Helper()
 	claims := r.store.allClaims()
@@ -122,7 +122,7 @@ func (r *rig) wantEvents(t testing.TB, want ...lambdaidem.Kind) {
 	}
 }
 
-// post is a request with a key, unless key is empty.
+// post returns a request with the given key. An empty key means none.
 func post(key, body string) request {
 	in := request{RouteKey: "POST /payments", RawPath: "/payments", Headers: map[string]string{"content-type": "application/json"}, Body: body}
 	in.RequestContext.HTTP.Method = http.MethodPost
@@ -132,14 +132,14 @@ func post(key, body string) request {
 	return in
 }
 
-// first is the request that most tests send.
+// first returns the request that most tests send.
 func first() request { return post("key-1", `{"amount":100}`) }
 
 const mark = "X-Idempotency-Replayed"
 
 func replayed(out response) bool { return out.Headers[mark] == "true" }
 
-// wantReplay tells whether out is the first answer again.
+// wantReplay checks that out is a replay of first.
 func wantReplay(t testing.TB, out, first response) {
 	t.Helper()
 	if !replayed(out) {
@@ -152,7 +152,7 @@ func wantReplay(t testing.TB, out, first response) {
 	}
 }
 
-// sameAnswer compares by what a gateway makes of the answers.
+// sameAnswer reports whether a gateway would send the same response for both answers.
 func sameAnswer(a, b response) bool {
 	return a.StatusCode == b.StatusCode && a.Body == b.Body && a.IsBase64Encoded == b.IsBase64Encoded &&
 		slices.Equal(a.Cookies, b.Cookies) && maps.EqualFunc(allHeaders(a), allHeaders(b), slices.Equal)
@@ -163,10 +163,10 @@ func allHeaders(r response) map[string][]string {
 	for name, v := range r.Headers {
 		all[name] = []string{v}
 	}
-	return all // payload format 2.0 knows no multiValueHeaders
+	return all // payload format 2.0 has no multiValueHeaders
 }
 
-// wantProblem checks an answer that the guard makes itself: RFC 9457.
+// wantProblem checks one of the guard's own answers, which have the form of RFC 9457.
 func wantProblem(t testing.TB, out response, status int, code lambdaidem.Code) {
 	t.Helper()
 	var doc struct {
@@ -185,7 +185,7 @@ func wantProblem(t testing.TB, out response, status int, code lambdaidem.Code) {
 	}
 }
 
-// retryAfter is the answer's Retry-After; 0 without one.
+// retryAfter returns the answer's Retry-After, or 0 without one.
 func retryAfter(t testing.TB, out response) time.Duration {
 	t.Helper()
 	text, ok := out.Headers["Retry-After"]
@@ -199,7 +199,7 @@ func retryAfter(t testing.TB, out response) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// recorder is an observer that remembers.
+// recorder is an observer that records all events.
 type recorder struct {
 	mu     sync.Mutex
 	events []lambdaidem.Event
@@ -240,7 +240,7 @@ func (r *recorder) forget() {
 	r.events = nil
 }
 
-// The verbs of a store.
+// The store's operations.
 const (
 	acquire  = "acquire"
 	complete = "complete"
@@ -249,7 +249,7 @@ const (
 	save     = "save_steps"
 )
 
-// fault is what becomes of one call of a store, which would be made by call.
+// A fault replaces one store call. The original call is made by call.
 type fault func(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error)
 
 // faulty is a memstore whose calls can be made to fail.
@@ -257,8 +257,8 @@ type faulty struct {
 	lambdaidem.Store
 
 	mu     sync.Mutex
-	next   map[string][]fault // of the next calls of a verb; nil is none
-	always map[string]fault   // of those after them
+	next   map[string][]fault // by operation, for the next calls; nil is no fault
+	always map[string]fault   // by operation, for all calls after those
 	calls  []string
 	claims []lambdaidem.Claim
 }
@@ -267,14 +267,14 @@ func newFaulty() *faulty {
 	return &faulty{Store: memstore.New(), next: map[string][]fault{}, always: map[string]fault{}}
 }
 
-// fail lets the next calls of a verb fail, one fault each.
+// fail sets a fault for each of the next calls of an operation.
 func (s *faulty) fail(verb string, faults ...fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next[verb] = append(s.next[verb], faults...)
 }
 
-// failAlways lets every further call of a verb fail; a nil fault ends that.
+// failAlways sets a fault for all further calls of an operation. A nil fault ends that.
 func (s *faulty) failAlways(verb string, f fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -349,23 +349,22 @@ func (s *faulty) SaveSteps(ctx context.Context, l lambdaidem.Lease, steps lambda
 	return s.do(ctx, save, func() (lambdaidem.Record, error) { return s.Store.(lambdaidem.StepStore).SaveSteps(ctx, l, steps, now) })
 }
 
-// errWire is what the store's errors are caused by. Its text is an internal,
-// which no client may see.
+// errWire is the cause of the store's errors. Its text is internal, and no client may see it.
 var errWire = errors.New("dial tcp 10.0.0.1:8000: table-arn-secret")
 
-// refused: the call surely did not happen.
+// refused is a fault in which the call certainly did not happen.
 func refused(reason lambdaidem.Reason) fault {
 	return func(_ context.Context, verb string, _ func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: reason, NotApplied: true, Err: errWire}
 	}
 }
 
-// requestLost: the call did not happen, but nobody can know.
+// requestLost is a fault in which the call did not happen, but the guard can't know that.
 func requestLost(_ context.Context, verb string, _ func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonUnreachable, Err: errWire}
 }
 
-// replyLost: the call happened, but nobody can know.
+// replyLost is a fault in which the call happened, but the guard can't know that.
 func replyLost(_ context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 	if _, err := call(); err != nil {
 		return lambdaidem.Record{}, fmt.Errorf("under a lost reply: %w", err)
@@ -373,13 +372,13 @@ func replyLost(_ context.Context, verb string, call func() (lambdaidem.Record, e
 	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonTimeout, Err: errWire}
 }
 
-// hangs: the call does not happen, and gives up when its context does.
+// hangs is a fault in which the call does not happen and returns when its context ends.
 func hangs(ctx context.Context, verb string, _ func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 	<-ctx.Done()
 	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonTimeout, Err: ctx.Err()}
 }
 
-// replyHangs: the call happens, and its reply never comes.
+// replyHangs is a fault in which the call happens and its reply never arrives.
 func replyHangs(ctx context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 	if _, err := call(); err != nil {
 		return lambdaidem.Record{}, fmt.Errorf("under a hanging reply: %w", err)
@@ -387,7 +386,7 @@ func replyHangs(ctx context.Context, verb string, call func() (lambdaidem.Record
 	return hangs(ctx, verb, nil)
 }
 
-// after runs f once the call has happened, before its reply arrives.
+// after returns a fault that runs f after the call has happened and before its reply arrives.
 func after(f func()) fault {
 	return func(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 		rec, err := call()
@@ -396,7 +395,7 @@ func after(f func()) fault {
 	}
 }
 
-// wantNoInternals checks that a client sees nothing of the store (X5).
+// wantNoInternals checks that the client's answer contains nothing about the store (X5).
 func wantNoInternals(t testing.TB, out response) {
 	t.Helper()
 	if text := fmt.Sprintf("%+v", out); strings.Contains(text, "secret") || strings.Contains(text, "10.0.0.1") {
@@ -426,9 +425,9 @@ func (c *ticker) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// leaseWithoutDeadline is how long a lease lives by default where the context
-// has no deadline: LeaseDuration and MaxSkew, and a millisecond for rounding.
+// leaseWithoutDeadline is the default length of a lease where the context has no deadline:
+// LeaseDuration and MaxSkew, and a millisecond for rounding.
 const leaseWithoutDeadline = time.Minute + 2*time.Second + time.Millisecond
 
-// sameRecord compares all that a record keeps.
+// sameRecord compares all fields of two records.
 func sameRecord(a, b lambdaidem.Record) bool { return cmp.Equal(a, b) }

@@ -27,8 +27,8 @@ type line struct {
 	Count int    `json:"count"`
 }
 
-// K5: keys are what records are found by, for as long as they live: no version of
-// the program may make others.
+// Records are found by their keys as long as they live, so no version of the program may make other
+// keys.
 func TestK5_HashKeysAreStable(t *testing.T) {
 	for _, c := range []struct {
 		want   string
@@ -85,7 +85,7 @@ func TestK5_OneValueIsOneKey(t *testing.T) {
 			t.Errorf("%s: %q and %q", name, a, b)
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) { // maps have another order each time
+	rapid.Check(t, func(t *rapid.T) { // the order of a map differs each time
 		m := rapid.MapOf(rapid.StringMatching(`[a-f]{1,8}`), rapid.Int()).Draw(t, "map")
 		again := map[string]int{}
 		for name, v := range m {
@@ -99,7 +99,7 @@ func TestK5_OneValueIsOneKey(t *testing.T) {
 	})
 }
 
-// K5: what is missing makes the key missing, never a key that others share.
+// If a field is missing, the key is missing. It is never a key that others share.
 func TestK5_AMissingFieldIsAMissingKey(t *testing.T) {
 	var none *string
 	empty, number := "", json.Number("")

@@ -13,8 +13,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// R2: every answer that the guard makes itself passes the hook, those that are
-// rare too: a browser that may not read them can't act on them.
+// The hook gets every answer that the guard makes, also the rare ones: a browser that may not read
+// an answer can't act on it.
 func TestR2_HookSeesTheRareAnswersToo(t *testing.T) {
 	headers := func(n int) request {
 		in := first()
@@ -26,7 +26,7 @@ func TestR2_HookSeesTheRareAnswersToo(t *testing.T) {
 	for code, c := range map[lambdaidem.Code]struct {
 		opt  func(*lambdaidem.Options)
 		h    handler
-		made func(*testing.T, *rig) // before first() is sent
+		made func(*testing.T, *rig) // runs before first() is sent
 		in   request
 	}{
 		lambdaidem.ErrOutcomeUnknown:   {made: func(_ *testing.T, r *rig) { r.store.failAlways(complete, requestLost) }},
@@ -75,7 +75,7 @@ func TestR2_HookSeesTheRareAnswersToo(t *testing.T) {
 	}
 }
 
-// R2: what an error of the handler stands for is the handler's answer.
+// An answer that stands for the handler's error is the handler's own, so the hook doesn't get it.
 func TestR2_HookSeesNoAnswerOfTheHandlers(t *testing.T) {
 	for _, own := range []error{lambdaidem.Reject(404, "no_order", "There is no such order."), lambdaidem.Permanent(errWire), lambdaidem.Retryable(errWire)} {
 		r := newRig(func(context.Context, request) (response, error) { return response{}, own }, func(o *lambdaidem.Options) {
@@ -88,8 +88,7 @@ func TestR2_HookSeesNoAnswerOfTheHandlers(t *testing.T) {
 	}
 }
 
-// R2: "Set-Cookie" is matched without case where cookies have a place of their
-// own, too.
+// "Set-Cookie" in UnstoredHeaders matches without case, also if the event has a field for cookies.
 func TestR2_UnstoredCookiesWithoutCase(t *testing.T) {
 	for _, name := range []string{"Set-Cookie", "set-cookie", "SET-COOKIE"} {
 		answer := response{StatusCode: 200, Headers: map[string]string{"A": "1"}, Cookies: []string{"session=secret"}}
@@ -102,8 +101,8 @@ func TestR2_UnstoredCookiesWithoutCase(t *testing.T) {
 	}
 }
 
-// R1, R2: hooks of a net/http guard may answer as those of events may: with a
-// body in base64, and with cookies apart from the headers.
+// Hooks of a net/http guard may do what those of event guards may: set a base64 body, and set
+// cookies separately from the headers.
 func TestR2_HooksOfMiddleware(t *testing.T) {
 	change := func(resp *lambdaidem.Response) {
 		resp.Body, resp.Base64 = "AP8B", true

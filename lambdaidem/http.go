@@ -39,7 +39,7 @@ type Request struct {
 func (r *Request) Values(name string) []string { return r.headers.appendTo(nil, name) }
 
 // contentType returns the Content-Type header. If the request has several, contentType joins
-// them by commas. The result is then no valid media type, so it does not count as JSON.
+// them with commas. The result is then not a valid media type, so it does not count as JSON.
 func (r *Request) contentType() string {
 	var room [1]string
 	return strings.Join(r.headers.appendTo(room[:0], "Content-Type"), ", ")

@@ -127,9 +127,9 @@ func isParameter(segment string) bool {
 	})
 }
 
-// idOf returns the id of the record that i identifies: idPrefix, Options.IDPrefix if it is set, and
-// the SHA-256 of the parts of the identity. The length of each part is hashed before the part, so that the hashed bytes are
-// different for different identities.
+// idOf returns the id of the record that i identifies: idPrefix, Options.IDPrefix and "#" if that
+// option is set, and the SHA-256 of the parts of the identity in base64. The length of each part
+// is hashed before the part, so that different identities have different hashes.
 //
 // Host and tenant come last, each after a label. If they are empty, they are left out. Both were
 // added in a later version, and identities without them must keep the ids that they had before.

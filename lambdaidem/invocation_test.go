@@ -17,13 +17,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// inLambda is the context of an invocation with that request id.
+// inLambda returns the context of an invocation with the given request id.
 func inLambda(ctx context.Context, requestID string) context.Context {
 	return lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{AwsRequestID: requestID})
 }
 
-// L9: from acquire on, a record names the invocation that holds it; every
-// takeover replaces the name, and a completion keeps it.
+// From the claim on, a record names the invocation that holds it. Every takeover replaces the name,
+// and a completion keeps it.
 func TestL9_ARecordNamesTheInvocationThatHoldsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *rig
@@ -55,8 +55,7 @@ func TestL9_ARecordNamesTheInvocationThatHoldsIt(t *testing.T) {
 	})
 }
 
-// L9: outside Lambda no invocation is named; and what calls itself a request id
-// is bounded.
+// Outside Lambda, no invocation is named. The length of a request id is limited.
 func TestL9_AnInvocationIsBounded(t *testing.T) {
 	for id, want := range map[string]string{
 		"": "", "8f5a\xff": "8f5a", strings.Repeat("x", 129): strings.Repeat("x", 128), strings.Repeat("x", 127) + "é": strings.Repeat("x", 127),
@@ -77,8 +76,8 @@ type declinedError[T any] struct{ card string }
 
 func (e *declinedError[T]) Error() string { return "declined: " + e.card }
 
-// L9: after a release a record names the failure by its code or its Go type, and
-// never has any of its text.
+// A released record names the failure by its code or its Go type, and never contains any of its
+// text.
 func TestL9_AReleasedRecordNamesItsLastFailure(t *testing.T) {
 	const personal = "4111 1111 1111 1111"
 	long := lambdaidem.Code(strings.Repeat("é", 100))
@@ -128,7 +127,7 @@ func TestL9_AReleasedRecordNamesItsLastFailure(t *testing.T) {
 	}
 }
 
-// L9: a message's record names its failure as any other.
+// The record of a message names its failure in the same way.
 func TestL9_AReleasedMessageNamesItsLastFailure(t *testing.T) {
 	for want, fail := range map[string]func() error{
 		"panic":       func() error { panic("4111") },

@@ -15,7 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// keyed is the first request with the header's bytes as given.
+// keyed returns the first request with the given header value, byte for byte.
 func keyed(header string) request {
 	in := first()
 	in.Headers["idempotency-key"] = header
@@ -27,7 +27,7 @@ func TestK1_BareAndStringFormAreOneKey(t *testing.T) {
 		{`abc`, `"abc"`, ` abc `, "\t\"abc\"  ", `"abc";v=1`},
 		{`a\b`, `"a\\b"`},
 		{`a b`, `"a b"`},
-		{`:YWJj:`, `":YWJj:"`}, // a bare key is text, whatever RFC 9651 calls it
+		{`:YWJj:`, `":YWJj:"`}, // a bare key is text, even if RFC 9651 reads it as bytes
 		{`?1`, `"?1"`},
 		{`42`, `"42"`},
 		{`a;b=c`, `"a;b=c"`},
@@ -55,7 +55,7 @@ func TestK1_StringEscapes(t *testing.T) {
 	}
 }
 
-// K1, K2: 400, the handler does not run, nothing is stored.
+// The answer is 400, the handler does not run, and nothing is stored.
 func TestK1_InvalidKeysAreRefused(t *testing.T) {
 	for name, header := range map[string]string{
 		"empty":                     "",
@@ -116,7 +116,7 @@ func TestK1_LongestKeysAreAccepted(t *testing.T) {
 	}
 }
 
-// S2: the header is bounded before it is parsed, parameters and all.
+// The length of the header, including parameters, is limited before it is parsed.
 func TestS2_TheKeysHeaderIsBounded(t *testing.T) {
 	for size, want := range map[int]int{1024: 201, 1025: 400} {
 		header := `"key";a="` + strings.Repeat("x", size-len(`"key";a=""`)) + `"`
@@ -185,7 +185,7 @@ func TestK1_HeaderNameIsConfigurableAndWithoutCase(t *testing.T) {
 	if out := r.send(t, in); !replayed(out) {
 		t.Errorf("the second request got %+v", out)
 	}
-	out := r.send(t, first()) // has the default header, which is nothing here
+	out := r.send(t, first()) // it has the default header, which doesn't count here
 	wantProblem(t, out, http.StatusBadRequest, lambdaidem.ErrKeyMissing)
 	if !strings.Contains(out.Body, "X-Request-Id") {
 		t.Errorf("the answer does not name the header: %s", out.Body)
@@ -207,8 +207,8 @@ func TestK1_FormsAreOneKeyForAnyText(t *testing.T) {
 	})
 }
 
-// K2: whatever the header's bytes are, the answer is the handler's or 400 with
-// a code, and never a panic.
+// Whatever the header contains, the answer is the handler's or a 400 with a code, and nothing
+// panics.
 func FuzzParseKey(f *testing.F) {
 	for _, seed := range []string{"", "abc", `"abc"`, `"a\"b"`, `"a`, `a,b`, `"a", "b"`, `"a";b="c"`, "\xff", "\x00", `"\`, ":YQ==:", "(a b)", `"é"`, "@1", `%"a"`} {
 		f.Add(seed)
@@ -312,7 +312,7 @@ func TestK3_OptionalKeysRunUnguardedAndNeverShare(t *testing.T) {
 	}
 }
 
-// An empty key is no missing one: the client meant to send a key.
+// An empty key isn't a missing key: the client meant to send one.
 func TestK3_OptionalKeysAreStillValidated(t *testing.T) {
 	for _, header := range []string{"", `""`, `"a`} {
 		r := newRig(nil, func(o *lambdaidem.Options) {
@@ -328,7 +328,7 @@ func TestK4_MethodsGuardedByDefault(t *testing.T) {
 	for method, guarded := range map[string]bool{"POST": true, "PATCH": true, "patch": true, "GET": false, "HEAD": false,
 		"PUT": false, "DELETE": false, "OPTIONS": false, "TRACE": false, "": false, "POSTS": false} {
 		r := newRig(nil)
-		in := post("", "{}") // no key: refused if guarded, untouched if not
+		in := post("", "{}") // no key: refused if guarded, unchanged if not
 		in.RequestContext.HTTP.Method = method
 		out := r.send(t, in)
 		if guarded {
@@ -342,8 +342,8 @@ func TestK4_MethodsGuardedByDefault(t *testing.T) {
 	}
 }
 
-// A method that passes through is touched by nothing: not by limits, not by a
-// body that can't be decoded, and its error is its own.
+// A request with a method that isn't guarded is unchanged. No limit applies, a body that can't be
+// decoded is passed on, and the handler's error is returned as it is.
 func TestK4_OtherMethodsPassUntouched(t *testing.T) {
 	failed := errors.New("own")
 	r := newRig(func(_ context.Context, in request) (response, error) {

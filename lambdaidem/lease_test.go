@@ -16,7 +16,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// L2: a refused lock learns all that it needs from that one reply.
+// After a refused claim, the guard needs no second call: the reply contains everything.
 func TestL2_OneCallDecidesReplayConflictAndMismatch(t *testing.T) {
 	var r *rig
 	calls := func(t *testing.T, what string, in request, want int) {
@@ -38,7 +38,7 @@ func TestL2_OneCallDecidesReplayConflictAndMismatch(t *testing.T) {
 	calls(t, "mismatch", post("key-1", "{}"), http.StatusUnprocessableEntity)
 }
 
-// L2, L7: an expired record counts as absent, whether or not it was deleted.
+// An expired record counts as absent, whether or not it was deleted.
 func TestL7_AnExpiredRecordIsAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL })
@@ -57,8 +57,8 @@ func TestL7_AnExpiredRecordIsAbsent(t *testing.T) {
 	})
 }
 
-// A record that expires between the refused lock and the reply is absent: the
-// lock is tried again.
+// A record that expires between the refused claim and the reply is absent, so the guard tries the
+// claim again.
 func TestL7_ExpiredBetweenAcquireAndReply(t *testing.T) {
 	r := newRig(nil)
 	r.store.fail(acquire, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
@@ -70,7 +70,7 @@ func TestL7_ExpiredBetweenAcquireAndReply(t *testing.T) {
 	r.wantRuns(t, 1)
 }
 
-// A store that never says anything useful ends the call all the same.
+// The call ends even if the store never gives a usable reply.
 func TestL6_RetriesOfAClaimAreBounded(t *testing.T) {
 	r := newRig(nil)
 	r.store.failAlways(acquire, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
@@ -100,11 +100,11 @@ func TestL3_TokensAreRandomAndOfOneAttempt(t *testing.T) {
 	}
 }
 
-// L3: passing its end does not lose a lease that nobody took.
+// A lease whose end has passed isn't lost as long as nobody takes it over.
 func TestL3_ALateCompletionSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(ctx context.Context, _ request) (response, error) {
-			<-ctx.Done() // and on, against its context
+			<-ctx.Done() // continues although its context has ended
 			time.Sleep(3 * time.Second)
 			return response{StatusCode: 201, Body: "late"}, nil
 		})
@@ -121,10 +121,10 @@ func TestL3_ALateCompletionSucceeds(t *testing.T) {
 	})
 }
 
-// L4: an acquire that is refused by its own token holds the lease.
+// A claim that is refused because of its own token holds the lease.
 func TestL4_OwnTokenInProgressHoldsTheLease(t *testing.T) {
 	r := newRig(nil)
-	// The first try lands, its reply is lost, and the store says busy.
+	// The first try is stored, its reply is lost, and then the store reports a conflict.
 	r.store.fail(acquire, func(_ context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 		if _, err := call(); err != nil {
 			return lambdaidem.Record{}, err
@@ -150,13 +150,13 @@ func TestL4_OwnCompletionIsRecognised(t *testing.T) {
 	r.wantEvents(t, lambdaidem.EventNew, lambdaidem.EventReplayed)
 }
 
-// L5: the lease's end is the deadline and MaxSkew; the handler's context ends a
-// reserve before the deadline.
+// The lease ends at the deadline plus MaxSkew. The handler's context ends the reserve before the
+// deadline.
 func TestL5_LeaseAndReserve(t *testing.T) {
 	for _, c := range []struct {
 		name           string
-		left, reserve  time.Duration // given
-		lease, handler time.Duration // wanted
+		left, reserve  time.Duration // input
+		lease, handler time.Duration // expected
 	}{
 		{"a tenth", 3 * time.Second, 0, 5 * time.Second, 2700 * time.Millisecond},
 		{"half a second", 29 * time.Second, 0, 31 * time.Second, 28500 * time.Millisecond},
@@ -200,9 +200,9 @@ func TestL5_LeaseDurationAndSkewAreOptions(t *testing.T) {
 	})
 }
 
-// L5, L7: whatever the time left and the TTL, the lease outlives the deadline by
-// MaxSkew, in whole milliseconds, and the record outlives the lease by MaxSkew
-// and a second, in whole seconds.
+// For every deadline and TTL, the lease lasts until MaxSkew after the deadline, in whole
+// milliseconds. The record lasts until MaxSkew and a second after the lease's end, in whole
+// seconds.
 func TestL7_RecordsOutliveLeases(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		left := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(15*time.Minute)).Draw(rt, "left"))
@@ -231,8 +231,7 @@ func TestL7_RecordsOutliveLeases(t *testing.T) {
 	})
 }
 
-// L7: with the shortest TTL and the longest deadline, the record outlives its lease by
-// MaxSkew all the same.
+// Even with the shortest TTL and the longest deadline, the record outlives its lease by MaxSkew.
 func TestL7_TheShortestTTLOutlivesTheLongestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, func(o *lambdaidem.Options) { o.TTL, o.MaxSkew = lambdaidem.MinTTL, time.Minute })
@@ -245,7 +244,7 @@ func TestL7_TheShortestTTLOutlivesTheLongestLease(t *testing.T) {
 	})
 }
 
-// L7: from the moment of completion, the TTL counts anew.
+// The TTL counts anew from the completion.
 func TestL7_CompletionResetsTheTTL(t *testing.T) {
 	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
 		synctest.Test(t, func(t *testing.T) {
@@ -292,8 +291,8 @@ func TestL5_NoTimeLeftIsSaidAsSuch(t *testing.T) {
 	}
 }
 
-// The store took so long that the handler's time is over before it begins: the
-// handler does not run, and the lease is given back.
+// The store took so long that the handler's time is over before it begins. The handler does not
+// run, and the lease is released.
 func TestL5_NoTimeLeftAfterAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, func(o *lambdaidem.Options) { o.Reserve = 200 * time.Millisecond })
@@ -307,7 +306,7 @@ func TestL5_NoTimeLeftAfterAcquire(t *testing.T) {
 	})
 }
 
-// dead leaves the record of first() with a dead lease.
+// dead leaves the record of first() with a dead lease, and returns the record.
 func dead(t *testing.T, r *rig) lambdaidem.Record {
 	t.Helper()
 	_, err := r.guarded(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) })(t.Context(), first())
@@ -320,8 +319,8 @@ func dead(t *testing.T, r *rig) lambdaidem.Record {
 	return rec
 }
 
-// L6: under rerun the next request takes over, conditional on what it saw, and
-// the handler can read the higher attempt number.
+// Under Rerun, the next request takes over, on the condition that the record is unchanged since it
+// was read. The handler can read the higher attempt number.
 func TestL6_RerunTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		number := 0
@@ -349,7 +348,7 @@ func TestL6_RerunTakesOver(t *testing.T) {
 	})
 }
 
-// L6: a lease is live until the millisecond that it names.
+// No takeover happens before the millisecond of the lease's end.
 func TestL6_NoTakeoverBeforeTheLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := newTicker()
@@ -367,7 +366,7 @@ func TestL6_NoTakeoverBeforeTheLeaseEnds(t *testing.T) {
 	})
 }
 
-// L6: if the takeover is refused, the item that refused it is judged.
+// If the takeover is refused, the guard decides by the record that is stored now.
 func TestL6_ARefusedTakeoverIsJudged(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -386,7 +385,7 @@ func TestL6_ARefusedTakeoverIsJudged(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(nil)
 				dead(t, r)
-				// The plain acquire sees the dead lease; then another is faster.
+				// The plain claim sees the dead lease. Then another attempt is faster.
 				r.store.fail(acquire, after(func() {
 					if _, err := r.guarded(c.winner)(t.Context(), first()); err != nil {
 						t.Errorf("the winner: %v", err)
@@ -404,7 +403,7 @@ func TestL6_ARefusedTakeoverIsJudged(t *testing.T) {
 	}
 }
 
-// L6: many that meet a dead lease at once: one of them runs.
+// Of many requests that meet a dead lease at the same time, one runs.
 func TestL6_OneOfManyTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(context.Context, request) (response, error) {
@@ -421,11 +420,11 @@ func TestL6_OneOfManyTakesOver(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		r.wantRuns(t, 2) // the dead one and its heir
+		r.wantRuns(t, 2) // the dead attempt and the one that took over
 	})
 }
 
-// L6: under hold nobody runs until an operator decides, and the record stays.
+// Under Hold, no handler runs until an operator decides, and the record doesn't expire.
 func TestL6_HoldWaitsForAnOperator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, hold)
@@ -448,7 +447,7 @@ func TestL6_HoldWaitsForAnOperator(t *testing.T) {
 	})
 }
 
-// L6: a released record is taken over under either policy.
+// A released record is taken over under either policy.
 func TestL6_AReleasedRecordIsTakenOver(t *testing.T) {
 	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
 		t.Run(string(policy), func(t *testing.T) {
@@ -477,8 +476,8 @@ func TestL6_AttemptIsZeroOutsideAGuard(t *testing.T) {
 	}
 }
 
-// G2: under hold nothing runs twice after an uncertain end; under rerun it runs
-// again, at least once.
+// After an attempt of unknown outcome, nothing runs again under Hold. Under Rerun, the handler runs
+// again, so it runs at least once.
 func TestG2_OutsideEffectsByPolicy(t *testing.T) {
 	for policy, want := range map[lambdaidem.Policy]int64{lambdaidem.Rerun: 4, lambdaidem.Hold: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -494,8 +493,8 @@ func TestG2_OutsideEffectsByPolicy(t *testing.T) {
 	}
 }
 
-// A clock that jumps ahead while the lease is taken makes the guard careful,
-// one that jumps back makes nothing worse.
+// If the clock jumps far ahead during the claim, the guard doesn't run the handler. If it jumps
+// back, the handler gets no more time than without the jump.
 func TestL5_AClockThatJumps(t *testing.T) {
 	for jump, want := range map[time.Duration]int{time.Hour: 503, -time.Hour: 201, time.Second: 201} {
 		t.Run(jump.String(), func(t *testing.T) {
@@ -518,8 +517,7 @@ func TestL5_AClockThatJumps(t *testing.T) {
 	}
 }
 
-// Whatever the clock does within the handler, the answer is stored once and
-// replays.
+// However the clock changes while the handler runs, the answer is stored once and replays.
 func TestL5_AClockThatJumpsInTheHandler(t *testing.T) {
 	for _, jump := range []time.Duration{-time.Hour, 30 * time.Second} {
 		now := newTicker()
@@ -532,8 +530,8 @@ func TestL5_AClockThatJumpsInTheHandler(t *testing.T) {
 	}
 }
 
-// L5: a deadline so far away that a duration can't reach past it still makes a
-// lease that lives.
+// A deadline that is further away than a time.Duration can express still gives a lease in the
+// future.
 func TestL5_ADeadlineAnAgeAway(t *testing.T) {
 	far := func(t *testing.T) context.Context {
 		t.Helper()

@@ -15,8 +15,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// shelf is a store that keeps every answer apart from its record. It is no
-// Loader: see loading.
+// shelf is a store that keeps every answer separately from its record. It isn't a Loader; see
+// loading.
 type shelf struct{ *faulty }
 
 func (s *shelf) apart(rec lambdaidem.Record, err error) (lambdaidem.Record, error) {
@@ -38,7 +38,7 @@ func (s *shelf) Get(ctx context.Context, id string, now time.Time) (lambdaidem.R
 	return s.apart(s.faulty.Get(ctx, id, now))
 }
 
-// loading is a shelf that is a Loader. The verb load can be made to fail.
+// loading is a shelf that is a Loader. The operation load can be made to fail.
 type loading struct{ *shelf }
 
 const load = "load"
@@ -51,7 +51,8 @@ func (s loading) Load(ctx context.Context, rec lambdaidem.Record) (lambdaidem.Re
 	return rec.Result, err
 }
 
-// newApartRig is a rig whose store keeps answers apart, and is a Loader or not.
+// newApartRig returns a rig whose store keeps answers separately, and is a Loader if loader is
+// true.
 func newApartRig(loader bool, h handler, optFns ...func(*lambdaidem.Options)) *rig {
 	r := newRig(h, optFns...)
 	s := &shelf{r.store}
@@ -66,8 +67,7 @@ func newApartRig(loader bool, h handler, optFns ...func(*lambdaidem.Options)) *r
 	return r
 }
 
-// R3, L2: an answer that is kept apart is read for a replay, and for nothing
-// else.
+// An answer that is stored separately is read only for a replay.
 func TestR3_AnAnswerApartIsReadForReplaysAlone(t *testing.T) {
 	r := newApartRig(true, nil)
 	one := r.send(t, first())
@@ -83,8 +83,8 @@ func TestR3_AnAnswerApartIsReadForReplaysAlone(t *testing.T) {
 	r.wantRuns(t, 1)
 }
 
-// R3, X4: never half of an answer. One that is gone is final, one that can't be
-// read now is not.
+// An answer is never replayed in part. If it is gone, the failure is final. If it can't be read at
+// the moment, the failure is temporary.
 func TestR3_AnAnswerApartThatCantBeReadIsNeverReplayed(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -117,7 +117,7 @@ func TestR3_AnAnswerApartThatCantBeReadIsNeverReplayed(t *testing.T) {
 				t.Errorf("the event is %+v", e)
 			}
 			r.wantRuns(t, 1)
-			if c.loader { // nothing was changed by it
+			if c.loader { // the failed load changed nothing
 				r.store.failAlways(load, nil)
 				wantReplay(t, r.send(t, first()), one)
 			}
@@ -150,7 +150,7 @@ func leavesApart(context.Context, string, func() (lambdaidem.Record, error)) (la
 	return lambdaidem.Record{Result: lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Apart: "still"}}, nil
 }
 
-// R3: a load has the time of the claim, and leaves time to answer.
+// A load must end within the time of the claim, and leaves time for the answer.
 func TestR3_ALoadEndsBeforeTheInvocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newApartRig(true, nil)
@@ -165,7 +165,7 @@ func TestR3_ALoadEndsBeforeTheInvocation(t *testing.T) {
 	})
 }
 
-// R3, L8: whoever waited for another's answer loads it.
+// A request that waited for another attempt's answer loads it.
 func TestR3_AnAnswerApartIsLoadedAfterAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newApartRig(true, slow(time.Second, 201), waiting(5*time.Second))
@@ -176,7 +176,7 @@ func TestR3_AnAnswerApartIsLoadedAfterAWait(t *testing.T) {
 	})
 }
 
-// R3, X6: so does an attempt whose lease was lost.
+// An attempt that lost its lease loads the answer too.
 func TestR3_AnAnswerApartIsLoadedByWhoLostItsLease(t *testing.T) {
 	for name, f := range map[string]fault{"loaded": nil, "throttled": refused(lambdaidem.ReasonThrottled)} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestR3_AnAnswerApartIsLoadedByWhoLostItsLease(t *testing.T) {
 	}
 }
 
-// R3: every way through the guard loads: Do, a typed handler and net/http too.
+// Every kind of handler loads the answer, also Do, typed handlers and net/http.
 func TestR3_AnAnswerApartIsReplayedByEveryEvent(t *testing.T) {
 	type paid struct{ Receipt string }
 	r := newApartRig(true, nil)

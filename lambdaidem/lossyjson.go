@@ -18,7 +18,7 @@ import (
 // unseen returns an error if text, the JSON of v, does not show all of v. name describes v
 // in the error. These parts of v are an error:
 //
-//   - a string that is not UTF-8: encoding/json replaces the invalid bytes by U+FFFD;
+//   - a string that is not UTF-8: encoding/json replaces the invalid bytes with U+FFFD;
 //   - a struct that is not zero and has no exported fields: encoding/json writes nothing of
 //     it;
 //   - a field that is missing from the JSON although no tag omits it; see hiddenField. A

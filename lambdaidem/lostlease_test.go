@@ -31,7 +31,7 @@ func TestX6_AnInnerCallThatLostItsLeaseAndFailedIsNotSettled(t *testing.T) {
 	}
 }
 
-// The same without an injected fault: the inner call ignores the end of its context.
+// The same happens without an injected fault if the inner call ignores the end of its context.
 func TestX6_AnInnerCallThatOutlivesItsLeaseIsNotSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		charged, goOn, done := 0, make(chan struct{}), make(chan struct{})
@@ -85,8 +85,9 @@ func TestX6_AFailureAfterALostLeaseGetsTheRecordsAnswer(t *testing.T) {
 	})
 }
 
-// The handler ran, and failed open: the record that it then finds is of another payload. The
-// client gets the handler's answer. After a 422, it would send the request with a new key.
+// The request failed open, and the handler ran. The record that it then finds has another payload.
+// The client gets the handler's answer, because after a 422 it would send the request with a new
+// key.
 func TestX5_FailedOpenBesideAnotherPayload(t *testing.T) {
 	r := newRig(nil, failOpen)
 	r.send(t, post("key-1", `{"amount":1}`))

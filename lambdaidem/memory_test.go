@@ -10,8 +10,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// A hook may keep a Request for a log of its own. That keeps nothing else of the call:
-// the answer, say, which may have 6 MB.
+// A hook may keep a Request, for example for its own log. The Request keeps nothing else of the
+// call in memory, such as the answer, which may have 6 MB.
 func TestAKeptRequestKeepsNoAnswer(t *testing.T) {
 	var kept *lambdaidem.Request
 	var answer weak.Pointer[string]

@@ -18,11 +18,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// What an observer that counts needs of an event (O1): how long the store took,
-// a name that is one of few, and other observers beside it.
+// The tests in this file cover what a metrics observer needs (O1): the time spent in the store, a
+// name with few different values, and a way to combine observers.
 
-// O1: every verb of the store counts as time in the store, steps don't: they are
-// the handler's.
+// The time of every store operation counts as time in the store, except that of steps, which counts
+// as the handler's.
 func TestO1_TimeInTheStore(t *testing.T) {
 	slowly := after(func() { time.Sleep(time.Second) })
 	everySlow := func(r *rig, verbs ...string) {
@@ -54,7 +54,7 @@ func TestO1_TimeInTheStore(t *testing.T) {
 			everySlow(r, all...)
 			r.send(t, first())
 			return r
-		}, lambdaidem.EventReplayed, 2 * time.Second}, // acquire and load
+		}, lambdaidem.EventReplayed, 2 * time.Second}, // a claim and a load
 		"a wait": {func(t *testing.T) *rig {
 			r := newRig(slow(3*time.Second, 201), func(o *lambdaidem.Options) { o.Wait = time.Minute })
 			r.store.failAlways(get, slowly)
@@ -62,7 +62,7 @@ func TestO1_TimeInTheStore(t *testing.T) {
 			r.send(t, first())
 			<-done
 			return r
-		}, lambdaidem.EventReplayed, 4 * time.Second}, // four reads, a pause before each; the last saw the answer
+		}, lambdaidem.EventReplayed, 4 * time.Second}, // four reads, with a pause before each; the last one gets the answer
 		"steps": {func(t *testing.T) *rig {
 			r := newRig(func(ctx context.Context, _ request) (response, error) {
 				_, err := lambdaidem.Step(ctx, "one", func(context.Context) (int, error) { return 1, nil })
@@ -121,8 +121,8 @@ func TestO1_TimeInTheStore(t *testing.T) {
 	}
 }
 
-// O1: what a client or a sender chose is never in a template, and so its values
-// are as few as the routes are.
+// A template never contains what a client or a sender chose, so there are no more templates than
+// routes.
 func TestO1_TemplatesAreFew(t *testing.T) {
 	seen := &recorder{}
 	store := memstore.New()
@@ -187,7 +187,7 @@ func TestO1_TemplatesAreFew(t *testing.T) {
 	}
 }
 
-// O1: several observers are told of each event, in order.
+// Each of several observers gets every event, in the given order.
 func TestO1_Observers(t *testing.T) {
 	var order []string
 	says := func(name string) lambdaidem.Observer {
@@ -206,13 +206,13 @@ func TestO1_Observers(t *testing.T) {
 	}
 	several := []lambdaidem.Observer{says("a"), says("b")}
 	o := lambdaidem.Observers(several...)
-	several[0], order = nil, nil // the caller's own
+	several[0], order = nil, nil // the slice belongs to the caller
 	if o.Observe(t.Context(), lambdaidem.Event{}); len(order) != 2 {
 		t.Errorf("they were told %v", order)
 	}
 }
 
-// O1: an observer is added to the default one, whose warnings go on.
+// An observer can be added to the default one, and the default one's warnings continue.
 func TestO1_AnObserverBesideTheDefault(t *testing.T) {
 	var buf bytes.Buffer
 	was := slog.Default()
@@ -233,7 +233,7 @@ func TestO1_AnObserverBesideTheDefault(t *testing.T) {
 	}
 }
 
-// What is for nobody is not made, of several observers too.
+// An event that every observer ignores isn't created.
 func TestObservers_NobodyListens(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -19,7 +19,7 @@ import (
 
 func anonymous(o *lambdaidem.Options) { o.AnonymousCallers, o.Observer = true, lambdaidem.Discard }
 
-// posted is a POST to path with a key.
+// posted returns a POST to path with a key.
 func posted(t *testing.T, path string) *http.Request {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, nil)
@@ -33,7 +33,7 @@ func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// R1: first answer and replay are what the handler would answer unguarded.
+// The first answer and the replay are what the handler would answer unguarded.
 func TestV1_MiddlewareReplays(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{
 		"nothing":      func(http.ResponseWriter, *http.Request) {},
@@ -82,14 +82,14 @@ func TestV1_MiddlewareReplays(t *testing.T) {
 	}
 }
 
-// F1: the mux's pattern is the route template; a subtree is a catch-all.
+// The mux's pattern is the route template. A pattern for a subtree is not.
 func TestF1_PatternsAreRouteTemplates(t *testing.T) {
 	for _, c := range []struct {
 		a, b   string
 		status int
 		runs   int
 	}{
-		{"/payments/1", "/payments/2", 422, 1}, // one route and another payload
+		{"/payments/1", "/payments/2", 422, 1}, // the same route and another payload
 		{"/payments/1", "/payments/1", 200, 1},
 		{"/tree/a", "/tree/b", 200, 2},
 		{"/rest/a", "/rest/b", 200, 2},
@@ -131,7 +131,7 @@ func TestF2_MiddlewareKeepsCallersApart(t *testing.T) {
 	}
 }
 
-// V1: a streaming response is refused in words, at the first use.
+// A streaming response is refused with an explanation at the first attempt to stream.
 func TestV1_FlushAndHijackAreRefused(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), anonymous)
 	h := g.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -164,7 +164,7 @@ func TestK4_UnguardedRequestsStream(t *testing.T) {
 	}
 }
 
-// A status that net/http panics at panics here as well, and is released.
+// A status that makes net/http panic makes the guard panic too, and the record is released.
 func TestX2_MiddlewarePanicsAtNoStatus(t *testing.T) {
 	store := newFaulty()
 	h := lambdaidem.New(store, anonymous).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(0) }))
@@ -181,7 +181,7 @@ func TestX2_MiddlewarePanicsAtNoStatus(t *testing.T) {
 	}
 }
 
-// A 7xx is no answer that could be meant: it goes out as it is and is released.
+// A 7xx status can't be meant as an answer. It is sent as it is, and the record is released.
 func TestX1_MiddlewareReleases7xx(t *testing.T) {
 	store := newFaulty()
 	h := lambdaidem.New(store, anonymous).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(700) }))
@@ -223,7 +223,7 @@ func TestL6_MiddlewareTellsTheAttempt(t *testing.T) {
 	}
 }
 
-// S2: a body that is too large or breaks off is the client's error.
+// A body that is too large or incomplete is the client's error.
 func TestS2_MiddlewareBoundsTheBody(t *testing.T) {
 	h := lambdaidem.New(memstore.New(), anonymous, func(o *lambdaidem.Options) { o.MaxBody = 10 }).
 		Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") }))
@@ -236,7 +236,7 @@ func TestS2_MiddlewareBoundsTheBody(t *testing.T) {
 	}
 }
 
-// S2: the bound of an outer handler (http.MaxBytesHandler) is one too.
+// The limit of an outer handler (http.MaxBytesHandler) is reported in the same way.
 func TestS2_MiddlewareSaysThatAnOuterBoundWasPassed(t *testing.T) {
 	h := http.MaxBytesHandler(lambdaidem.New(memstore.New(), anonymous).
 		Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") })), 10)
@@ -318,7 +318,7 @@ func TestR1_EncodedBodiesAreNotSniffed(t *testing.T) {
 	}
 }
 
-// answer is what a client gets over a real connection.
+// answer is a response that a client got over a real connection.
 type answer struct {
 	Status int
 	Header http.Header // without the date
@@ -365,7 +365,7 @@ func TestF3_ABodyReadBeforeTheGuardIsRefused(t *testing.T) {
 	}
 }
 
-// F3: a form that an outer handler parsed took the body with it, whatever its
+// An outer handler that parses a form reads the body, so the request is refused whatever the body's
 // length.
 func TestF3_AFormParsedBeforeTheGuardIsRefused(t *testing.T) {
 	h := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") }))
@@ -385,8 +385,8 @@ func TestF3_AFormParsedBeforeTheGuardIsRefused(t *testing.T) {
 	}
 }
 
-// F3: a handler that reads a form by parts leaves a mark on the request alone, no
-// parsed values.
+// A handler that reads a form part by part leaves only a marker in the request, and no parsed
+// values.
 func TestF3_AFormReadByPartsBeforeTheGuardIsRefused(t *testing.T) {
 	h := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") }))
 	r := posted(t, "/a")
@@ -404,7 +404,7 @@ func TestF3_AFormReadByPartsBeforeTheGuardIsRefused(t *testing.T) {
 	}
 }
 
-// K4: net/http takes any method as it comes; one in lower case is the same.
+// net/http accepts methods in any case. One in lower case counts as the same method.
 func TestK4_MiddlewareMatchesMethodsWithoutCase(t *testing.T) {
 	runs := 0
 	h := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { runs++ }))
@@ -420,8 +420,8 @@ func TestK4_MiddlewareMatchesMethodsWithoutCase(t *testing.T) {
 	}
 }
 
-// F1, F3: a path counts as it was escaped: what one handler reads as a slash
-// within a segment is to another the end of one.
+// A path counts in its escaped form, because an escaped slash is part of a segment for one handler
+// and the end of a segment for another.
 func TestF3_EscapingOfAPathCounts(t *testing.T) {
 	guarded := func() http.Handler { return lambdaidem.New(memstore.New(), anonymous).Middleware(says("x")) }
 	routed := func() http.Handler {
@@ -436,7 +436,7 @@ func TestF3_EscapingOfAPathCounts(t *testing.T) {
 	}{
 		{guarded(), "/orders/a%2Fb", "/orders/a/b", 200}, // another record
 		{guarded(), "/orders/a%2Fb", "/orders/a%2fb", 200},
-		{routed(), "/orders/a%2Fb", "/orders/a%252Fb", 422}, // one route, another payload
+		{routed(), "/orders/a%2Fb", "/orders/a%252Fb", 422}, // the same route, another payload
 		{routed(), "/orders/%61", "/orders/a", 422},
 	} {
 		if w := serve(c.h, posted(t, c.a)); w.Code != 200 {
@@ -451,7 +451,7 @@ func TestF3_EscapingOfAPathCounts(t *testing.T) {
 	}
 }
 
-// S2: each value of a repeated header counts towards the bound.
+// Each value of a repeated header counts towards the limit.
 func TestS2_MiddlewareCountsEveryHeaderValue(t *testing.T) {
 	h := lambdaidem.New(memstore.New(), anonymous, func(o *lambdaidem.Options) { o.MaxHeaders = 5 }).Middleware(says("x"))
 	for values, want := range map[int]int{4: 200, 5: 431} {
@@ -465,8 +465,7 @@ func TestS2_MiddlewareCountsEveryHeaderValue(t *testing.T) {
 	}
 }
 
-// F3: what came of a body that breaks off is no payload, however much of it came
-// and whatever its declared length.
+// An incomplete body is not a payload, however much of it arrived and whatever its declared length.
 func TestF3_ABodyThatBreaksOffIsRefused(t *testing.T) {
 	h := lambdaidem.New(memstore.New(), anonymous).Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") }))
 	const came = "amount=1"

@@ -15,9 +15,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// O1: one event for an outcome, with its durations and attempt number. The
-// events of each outcome stand with the rule that makes them; this is the table
-// of all, and of what they carry.
+// Each outcome gives one event, with its durations and attempt number. The details of an outcome's
+// events are tested with the rule that creates them. This test lists all outcomes and the fields
+// that are set.
 func TestO1_EventsOfEachOutcome(t *testing.T) {
 	fails := func(verb string, f fault) func(*testing.T, *rig) {
 		return func(t *testing.T, r *rig) {
@@ -29,7 +29,7 @@ func TestO1_EventsOfEachOutcome(t *testing.T) {
 		h    handler
 		opt  func(*lambdaidem.Options)
 		do   func(*testing.T, *rig)
-		want lambdaidem.Event // beside Kind: Attempt, and whether Scope, Key and Handler are there
+		want lambdaidem.Event // besides Kind: Attempt, and whether Scope, Key and Handler are set
 	}{
 		lambdaidem.EventNew:        {want: lambdaidem.Event{Scope: "+", Key: "+", Attempt: 1, Handler: 1}},
 		lambdaidem.EventReplayed:   {do: func(t *testing.T, r *rig) { r.send(t, first()); r.send(t, first()) }, want: lambdaidem.Event{Scope: "+", Key: "+", Attempt: 1}},
@@ -102,7 +102,7 @@ func TestO1_EventsOfEachOutcome(t *testing.T) {
 	}
 }
 
-// O1: where the store says which limit it ran into, each event of its error does.
+// If the store reports which limit it exceeded, each event of the error does so too.
 func TestO1_WhichLimitThrottles(t *testing.T) {
 	r := newRig(nil, failOpen)
 	r.store.fail(acquire, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
@@ -116,7 +116,7 @@ func TestO1_WhichLimitThrottles(t *testing.T) {
 	}
 }
 
-// O1: keys are told as a short hash unless asked for.
+// Events contain a short hash of the key, unless an option asks for the key.
 func TestO1_KeysAreHashed(t *testing.T) {
 	r := newRig(nil)
 	r.send(t, first())
@@ -152,8 +152,8 @@ func TestO1_SlogObserver(t *testing.T) {
 	}
 }
 
-// O1: warnings are on by default, on the logger that is the default then; the
-// key is not in them.
+// Warnings are on by default, and go to the logger that is the default at that time. They don't
+// contain the key.
 func TestO1_WarningsByDefault(t *testing.T) {
 	var buf bytes.Buffer
 	was := slog.Default()
@@ -179,7 +179,7 @@ func TestO1_WarningsByDefault(t *testing.T) {
 	}
 }
 
-// O1: what an operator has to look at is a warning, and nothing else is.
+// Events that need an operator's attention are warnings, and no others.
 func TestO1_WhatIsWorthAWarning(t *testing.T) {
 	var buf bytes.Buffer
 	o := lambdaidem.SlogObserver(slog.New(slog.NewTextHandler(&buf, &slog.HandlerOptions{Level: slog.LevelDebug})))
@@ -188,7 +188,7 @@ func TestO1_WhatIsWorthAWarning(t *testing.T) {
 			lambdaidem.EventAnswerLost, lambdaidem.EventOutOfTime, lambdaidem.EventUnreadable, lambdaidem.EventNoPrincipal, lambdaidem.EventNeverStarted, lambdaidem.EventSwitchedOff},
 		"INFO": {lambdaidem.EventNew, lambdaidem.EventReplayed, lambdaidem.EventInProgress, lambdaidem.EventMismatch, lambdaidem.EventKeyMissing, lambdaidem.EventKeyInvalid,
 			lambdaidem.EventReleased},
-		"DEBUG": {lambdaidem.EventBypassed}, // of every GET
+		"DEBUG": {lambdaidem.EventBypassed}, // every GET causes one
 	} {
 		for _, kind := range kinds {
 			buf.Reset()
@@ -199,8 +199,8 @@ func TestO1_WhatIsWorthAWarning(t *testing.T) {
 	}
 }
 
-// O1: a request that is refused for its form is told as such, and has no record;
-// an answer that can't be read has one, for an operator to find.
+// A request that is refused for its form gives an event of its own kind without a record. The event
+// of an answer that can't be read has the record's id, so that an operator can find it.
 func TestO1_EventsOfRefusals(t *testing.T) {
 	for code, c := range map[lambdaidem.Code]struct {
 		kind   lambdaidem.Kind
@@ -236,16 +236,16 @@ func TestO1_EventsOfRefusals(t *testing.T) {
 	}
 }
 
-// O1: what a handler's author has to mend is a warning by default: a failed
-// condition that nothing explains, a write that can't be made, an error that no
-// retry will mend. The line names the write and the cause.
+// Errors that the handler's author has to fix are warnings by default: a failed condition without
+// an explanation, a write that can't be made, and an error that no retry can fix. The log line
+// names the write and the cause.
 func TestO1_AFailureOfTheHandlersIsAWarning(t *testing.T) {
 	rejection := func(code lambdaidem.Code, cause string) error {
 		return &lambdaidem.Error{Code: code, Status: 500, Err: errors.New(cause)}
 	}
 	for name, c := range map[string]struct {
 		err  error
-		want string // of the line; empty: no warning
+		want string // in the log line; empty: no warning
 	}{
 		"a condition failed": {rejection(lambdaidem.ErrConditionFailed, "the write debit"), "the write debit"},
 		"a write is invalid": {rejection(lambdaidem.ErrWriteInvalid, "the write credit"), "the write credit"},
@@ -281,7 +281,7 @@ func TestO1_AFailureOfTheHandlersIsAWarning(t *testing.T) {
 	}
 }
 
-// O1: an answer that can't be read again is one event, and no replay.
+// An answer that can't be read again gives one event, and no event for a replay.
 func TestO1_AnUnreadableReplayIsOneEvent(t *testing.T) {
 	t.Run("HTTP", func(t *testing.T) {
 		for _, opt := range []func(*lambdaidem.Options){func(*lambdaidem.Options) {}, roomy} {
@@ -311,7 +311,7 @@ func TestO1_AnUnreadableReplayIsOneEvent(t *testing.T) {
 	})
 }
 
-// O1: an event's duration is the whole call's so far, the handler's stands apart.
+// An event's duration is that of the whole call so far. The handler's duration is a separate field.
 func TestO1_DurationsOfAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(slow(time.Second, 201))

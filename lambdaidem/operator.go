@@ -201,8 +201,8 @@ func checkAnswer(value []byte) error {
 }
 
 // normalized decodes a JSON text and encodes it again. A member that is repeated in the text
-// is only once in the result. So the text has repeated members if and only if the result has
-// fewer tokens.
+// appears only once in the result. So the text has repeated members if and only if the result
+// has fewer tokens.
 func normalized(text []byte) ([]byte, error) {
 	v, err := fromJSON[any](text, true)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// made is the record that a guard makes of one call.
+// made returns the record that a guard writes for one call.
 func made(t *testing.T, call func(*lambdaidem.Guard)) lambdaidem.Record {
 	t.Helper()
 	s := &lastRecord{Store: memstore.New()}
@@ -133,7 +133,7 @@ func TestO2_CheckResultRefusesWhatNoGuardCanReplay(t *testing.T) {
 	for _, c := range []struct {
 		scope string
 		r     lambdaidem.Result
-		why   string // "": it is fine
+		why   string // empty if the value is valid
 	}{
 		{overHTTP, ok(`{"statusCode":201,"body":"paid"}`), ""},
 		{overHTTP, ok(`{"statusCode":201, "body":"paid"}`), "white space"},
@@ -225,7 +225,7 @@ func TestO2_CheckResultRefusesWhatNoGuardCanReplay(t *testing.T) {
 	}
 }
 
-// What stands in a record without an answer is what a guard calls answer unavailable.
+// For a record without an answer, a guard reports that the answer is unavailable.
 func TestX4_NoAnswerIsAnswerUnavailable(t *testing.T) {
 	s := memstore.New()
 	g := lambdaidem.New(s, func(o *lambdaidem.Options) { o.Namespace, o.Observer = "shop", lambdaidem.Discard })
@@ -278,7 +278,7 @@ func TestK1_ParseKeyIsTheGuards(t *testing.T) {
 	}
 }
 
-// E6: who looks at a record gets the key that its handlers passed on.
+// From a record, an operator can compute the downstream keys that its handlers used.
 func TestE6_RecordHasItsHandlersDownstreamKeys(t *testing.T) {
 	key := ""
 	rec := made(t, func(g *lambdaidem.Guard) {
@@ -292,7 +292,7 @@ func TestE6_RecordHasItsHandlersDownstreamKeys(t *testing.T) {
 	}
 }
 
-// What is accepted for an answer of HTTP is one that a guard can replay, byte by byte.
+// A guard can replay every HTTP answer that CheckResult accepts, byte for byte.
 func FuzzCheckResult(f *testing.F) {
 	for _, value := range []string{
 		`{"statusCode":201,"body":"paid"}`, `{"statusCode":200,"headers":{"A":"b"},"multiValueHeaders":{"C":["d","e"]},"cookies":["f=g"],"body":"/w==","isBase64Encoded":true}`,

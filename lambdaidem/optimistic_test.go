@@ -17,8 +17,7 @@ import (
 
 func optimistic(o *lambdaidem.Options) { o.Optimistic = true }
 
-// standing puts another attempt's record in the way, with the request's own
-// fingerprint.
+// standing stores a record of another attempt with the request's own fingerprint.
 func (l *ledger) standing(t *testing.T, lease time.Duration) lambdaidem.Lease {
 	t.Helper()
 	probe, pl := withLedger(nil, optimistic)
@@ -39,7 +38,7 @@ func (l *ledger) finish(t *testing.T, lease lambdaidem.Lease) {
 	}
 }
 
-// A loser waits for the winner, by option, as elsewhere (L8).
+// With Options.Wait, an attempt that finds another one's record waits for it, as elsewhere (L8).
 func TestE4_LoserWaits(t *testing.T) {
 	ends := map[string]func(context.Context) (response, error){
 		"well":  created,
@@ -70,8 +69,8 @@ func TestE4_LoserWaits(t *testing.T) {
 	}
 }
 
-// While it waits, the record becomes free: it is claimed after all, over what was
-// seen.
+// The record becomes free while the attempt waits. The attempt then claims it, on the condition
+// that it is unchanged since it was read.
 func TestE4_LoserClaimsWhatBecameFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := withLedger(enlisting(created), optimistic, func(o *lambdaidem.Options) { o.Wait = 10 * time.Second })
@@ -87,7 +86,7 @@ func TestE4_LoserClaimsWhatBecameFree(t *testing.T) {
 	})
 }
 
-// A released record is nobody's that died: nothing is taken over.
+// A released record doesn't belong to a dead attempt, so this is not a takeover.
 func TestE4_ReleasedRecordIsClaimed(t *testing.T) {
 	r, l := withLedger(enlisting(created), optimistic)
 	lease := l.standing(t, time.Minute)
@@ -101,11 +100,11 @@ func TestE4_ReleasedRecordIsClaimed(t *testing.T) {
 	r.wantEvents(t, lambdaidem.EventNew)
 }
 
-// A record that others keep taking is given way to.
+// If other attempts take the record again and again, the attempt gives up in the end.
 func TestE4_LoserGivesWayInTheEnd(t *testing.T) {
 	r, l := withLedger(enlisting(created), optimistic)
 	r.store.failAlways(commit, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
-		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost // and gone when it was looked at
+		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost // and the record is gone when the guard reads it
 	})
 	wantProblem(t, r.send(t, first()), 409, lambdaidem.ErrInProgress)
 	if n := r.store.count(commit); n != 8 {
@@ -114,7 +113,7 @@ func TestE4_LoserGivesWayInTheEnd(t *testing.T) {
 	l.wantDone(t)
 }
 
-// A record with steps is not to be claimed: they would be lost.
+// A record with steps isn't claimed, because its steps would be lost.
 func TestE4_RecordWithStepsIsLeftAlone(t *testing.T) {
 	r, l := withLedger(enlisting(created), optimistic)
 	r.store.fail(commit, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
@@ -156,7 +155,7 @@ func TestE4_SwitchedOnBeforeARetryThatHasSteps(t *testing.T) {
 	}
 }
 
-// Nothing of an optimistic attempt leaves before the record was consulted.
+// An optimistic attempt sends no answer before it has read the record.
 func TestE4_NothingLeavesUnconsulted(t *testing.T) {
 	own := errors.New("own")
 	for name, end := range map[string]func(context.Context) (response, error){
@@ -178,7 +177,7 @@ func TestE4_NothingLeavesUnconsulted(t *testing.T) {
 					t.Error("it asked again for what it may not see")
 				}
 				r.store.failAlways(get, nil)
-				r.store.fail(get, requestLost, requestLost) // it is asked again
+				r.store.fail(get, requestLost, requestLost) // the read is repeated
 				out, err := r.handler(t.Context(), first())
 				if said := out.Body; !strings.Contains(said, "own") && !errors.Is(err, own) && !strings.Contains(said, string(lambdaidem.ErrOutcomeUnknown)) {
 					t.Errorf("%+v, %v", out, err)
@@ -189,8 +188,8 @@ func TestE4_NothingLeavesUnconsulted(t *testing.T) {
 	}
 }
 
-// A panic goes on with its own value, from its own place, unless the record knows
-// an answer. Where it can't be asked, the panic says no more than that it failed.
+// A panic continues with its own value and stack, unless the record has an answer. This also holds
+// if the record can't be read.
 func TestE4_PanicGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := withLedger(enlisting(func(context.Context) (response, error) { panic("own") }), optimistic)
@@ -235,7 +234,7 @@ func TestE4_NoTimeIsLeft(t *testing.T) {
 	}
 }
 
-// A wrong answer of the outcome rule is no success.
+// An invalid result of the outcome rule doesn't count as success.
 func TestE4_OutcomeThatIsNoneIsUncertain(t *testing.T) {
 	r, l := withLedger(enlisting(created), optimistic, func(o *lambdaidem.Options) {
 		o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { return "whatever" }
@@ -244,7 +243,7 @@ func TestE4_OutcomeThatIsNoneIsUncertain(t *testing.T) {
 	l.wantDone(t)
 }
 
-// An answer without writes is stored all the same, by one round trip.
+// An answer without writes is stored too, with a single call.
 func TestE4_AnswerWithoutWrites(t *testing.T) {
 	r, _ := withLedger(nil, optimistic)
 	out := r.send(t, first())
@@ -255,7 +254,7 @@ func TestE4_AnswerWithoutWrites(t *testing.T) {
 	r.wantRuns(t, 2)
 }
 
-// preparing is a ledger that needs something before it can keep a result.
+// preparing is a ledger that needs something before it can store a result.
 type preparing struct {
 	*ledger
 	err   error
@@ -269,8 +268,8 @@ func (p *preparing) Prepare(ctx context.Context) error {
 	return p.err
 }
 
-// S1, X5: what a store needs to keep a result is had before an optimistic handler
-// runs; an acquire has it by itself.
+// An optimistic handler runs only after the store has what it needs to store a result. With a
+// claim, the store has it already.
 func TestS1_AnOptimisticHandlerRunsOncePreparedFor(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -300,7 +299,7 @@ func TestS1_AnOptimisticHandlerRunsOncePreparedFor(t *testing.T) {
 	}
 }
 
-// idemtest.Twice takes an optimistic handler: its second run is undone, however it ends.
+// idemtest.Twice works with an optimistic handler: its second run is undone, however it ends.
 func TestE4_TwiceTakesAnOptimisticHandler(t *testing.T) {
 	for name, again := range map[string]func(context.Context) (response, error){
 		"well":  created,
@@ -323,7 +322,7 @@ func TestE4_TwiceTakesAnOptimisticHandler(t *testing.T) {
 	}
 }
 
-// A run that is not undone counts, optimistic or not.
+// A run that is not undone counts, whether it is optimistic or not.
 func TestE4_TwiceCountsAnOptimisticRunThatStands(t *testing.T) {
 	r, _ := withLedger(enlisting(func(context.Context) (response, error) { return response{}, errors.New("retry") }), optimistic)
 	var got complaints
@@ -333,7 +332,7 @@ func TestE4_TwiceCountsAnOptimisticRunThatStands(t *testing.T) {
 	}
 }
 
-// complaints is a test that keeps what a helper complains of.
+// complaints is a test that records the failures that a helper reports.
 type complaints struct {
 	testing.TB
 	said []string

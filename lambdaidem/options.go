@@ -27,15 +27,15 @@ type Options struct {
 	// the same table. Default: the name of the Lambda function. Outside Lambda: the
 	// program's package path or, if that is unknown, its file name.
 	Namespace string
-	// IDPrefix begins the ids of the records, after "lambdaidem#". With the prefix "acme", the id
-	// of a record is "lambdaidem#acme#" and a hash, and the items with the parts of a large answer
-	// have ids that begin like that too. So the policy of a role can limit the role to the
-	// records of one tenant, by the condition key dynamodb:LeadingKeys (Amazon DynamoDB, "Using
-	// IAM policy conditions for fine-grained access control"). Make one guard for each tenant,
-	// with a store whose client has the tenant's role.
+	// IDPrefix follows "lambdaidem#" in the id of every record. With the prefix "acme", the id of
+	// a record is "lambdaidem#acme#" and a hash. The items with the parts of a large answer have
+	// ids that begin in the same way. So an IAM policy can limit a role to the records of one
+	// tenant, with the condition key dynamodb:LeadingKeys (Amazon DynamoDB, "Using IAM policy
+	// conditions for fine-grained access control"). Make one guard for each tenant, with a store
+	// whose client has the tenant's role.
 	//
-	// A prefix has 1 to 40 ASCII letters, digits and characters of "-_.:/=+@". A guard does not
-	// find records that have another prefix, or none. Default: "", no prefix.
+	// A prefix has 1 to 40 characters: ASCII letters, digits and any of "-_.:/=+@". A guard does
+	// not find records that have another prefix, or none. Default: "", no prefix.
 	IDPrefix string
 
 	// KeyHeader is the name of the request header with the idempotency key. Case does not

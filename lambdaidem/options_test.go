@@ -17,7 +17,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// New panics on what can't be meant, and names the field.
+// New panics if an option's value can't be meant, and names the field.
 func TestOptions_WhatCannotBeMeantPanics(t *testing.T) {
 	for field, set := range map[string][]func(*lambdaidem.Options){
 		"KeyHeader":     {func(o *lambdaidem.Options) { o.KeyHeader = "Idempotency Key" }, func(o *lambdaidem.Options) { o.KeyHeader = "Schlüssel" }, func(o *lambdaidem.Options) { o.KeyHeader = "a:" }},
@@ -75,7 +75,7 @@ func TestOptions_NoStorePanics(t *testing.T) {
 	lambdaidem.New(nil)
 }
 
-// Without randomness there is no fencing, so nothing runs.
+// Without random numbers there are no tokens for leases, so nothing runs.
 func TestL3_NoRandomnessNoAttempt(t *testing.T) {
 	r := newRig(nil, func(o *lambdaidem.Options) { o.Random = iotest.ErrReader(io.ErrUnexpectedEOF) })
 	defer func() {
@@ -87,7 +87,7 @@ func TestL3_NoRandomnessNoAttempt(t *testing.T) {
 	r.send(t, first())
 }
 
-// With shares the store, keeps what was set and leaves the first guard alone.
+// With shares the store, keeps the options that were set, and doesn't change the first guard.
 func TestOptions_With(t *testing.T) {
 	r := newRig(nil, func(o *lambdaidem.Options) { o.MismatchStatus = http.StatusConflict })
 	derived := &rig{store: r.store, seen: r.seen, guard: r.guard.With(func(o *lambdaidem.Options) {
@@ -109,7 +109,7 @@ func TestOptions_With(t *testing.T) {
 	wantProblem(t, r.send(t, in), http.StatusBadRequest, lambdaidem.ErrKeyMissing)
 }
 
-// A guard may serve several invocations at once.
+// A guard may serve several invocations at the same time.
 func TestOptions_AGuardIsSafeForConcurrentUse(t *testing.T) {
 	r := newRig(nil)
 	done := make(chan response)
@@ -131,7 +131,7 @@ func TestOptions_AGuardIsSafeForConcurrentUse(t *testing.T) {
 	r.wantRuns(t, 8)
 }
 
-// R2: guards derived from one share no slice with it, nor with each other.
+// Guards derived from one guard share no slice with it or with each other.
 func TestOptions_DerivedGuardsAreApart(t *testing.T) {
 	roomy := append(make([]string, 0, 8), "X-Trace")
 	base := newRig(nil, func(o *lambdaidem.Options) { o.UnstoredHeaders = roomy })
@@ -151,7 +151,7 @@ func TestOptions_DerivedGuardsAreApart(t *testing.T) {
 	}
 }
 
-// S2: as large as an int can say is as good as no bound, not no body.
+// The largest int as MaxBody means no limit, and not an empty body.
 func TestS2_TheLargestBodyBound(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), anonymous, func(o *lambdaidem.Options) { o.MaxBody = math.MaxInt })
 	h := g.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -166,8 +166,8 @@ func TestS2_TheLargestBodyBound(t *testing.T) {
 	}
 }
 
-// What an option changes in place, of a derived guard or of a slice of the
-// user's own, is that guard's alone.
+// If an option function changes a slice in place, the change affects only that guard, whether the
+// slice came from another guard or from the user.
 func TestOptions_SlicesAreNobodyElses(t *testing.T) {
 	base := newRig(nil)
 	derived := &rig{store: newFaulty(), seen: &recorder{}}
@@ -194,13 +194,13 @@ func TestOptions_SlicesAreNobodyElses(t *testing.T) {
 	}
 }
 
-// F1: by default the namespace is the Lambda function's name.
+// The default namespace is the name of the Lambda function.
 func TestF1_TheNamespaceIsTheFunctionsName(t *testing.T) {
 	was := lambdacontext.FunctionName
 	defer func() { lambdacontext.FunctionName = was }()
 	who := lambdaidem.Identity{Operation: "charge", Key: "k"}
 	ids := map[string]bool{}
-	for _, name := range []string{"payments", "refunds", ""} { // outside Lambda there is none
+	for _, name := range []string{"payments", "refunds", ""} { // outside Lambda, the name is empty
 		lambdacontext.FunctionName = name
 		g := lambdaidem.New(memstore.New())
 		if name != "" {

@@ -40,7 +40,7 @@ func TestX1_StatusDecides(t *testing.T) {
 		400: {failed, failed}, 404: {failed, failed}, 409: {failed, failed}, 422: {failed, failed}, 499: {failed, failed},
 		408: {released, released}, 425: {released, released}, 429: {released, released},
 		500: {released, uncertain}, 503: {released, uncertain}, 599: {released, uncertain},
-		// What is no status of an answer reaches the client as the gateway's 5xx.
+		// A number that isn't an answer's status reaches the client as the gateway's 5xx.
 		0: {released, uncertain}, 100: {released, uncertain}, 199: {released, uncertain}, 600: {released, uncertain}, 700: {released, uncertain}, -1: {released, uncertain},
 	} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -83,12 +83,12 @@ func TestX1_RuleIsAnOption(t *testing.T) {
 		{lambdaidem.OutcomeFailed, lambdaidem.Completed, lambdaidem.EventNew},
 		{lambdaidem.OutcomeReleased, lambdaidem.Released, lambdaidem.EventReleased},
 		{lambdaidem.OutcomeUncertain, lambdaidem.InProgress, lambdaidem.EventUncertain},
-		// A rule that says nothing that can be meant keeps the lease.
+		// If a rule returns an invalid outcome, the lease is kept.
 		{"", lambdaidem.InProgress, lambdaidem.EventUncertain},
 		{"sUcCeEdEd", lambdaidem.InProgress, lambdaidem.EventUncertain},
 	} {
 		for _, code := range []int{200, 404, 500} {
-			// Hold's own rule about 5xx does not come on top of the option.
+			// Hold's own rule for 5xx doesn't apply in addition to the option.
 			r := newRig(status(code), hold, func(o *lambdaidem.Options) {
 				o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {
 					if r.Status != code || r.Body != fmt.Sprintf("status %d", code) {
@@ -107,7 +107,7 @@ func TestX1_RuleIsAnOption(t *testing.T) {
 	}
 }
 
-// X2: released, or under Hold uncertain; the error is returned as it is.
+// The record is released, or of unknown outcome under Hold. The error is returned unchanged.
 func TestX2_AnErrorIsReturned(t *testing.T) {
 	failed := errors.New("read tcp: connection reset by peer")
 	for policy, want := range map[lambdaidem.Policy]struct {
@@ -137,10 +137,10 @@ func TestX2_AnErrorIsReturned(t *testing.T) {
 
 type card struct{ number []int }
 
-// explode is a frame that has to be found in the stack.
+// explode panics. The test looks for its name in the stack.
 func explode(v any) { panic(v) }
 
-// X2: the panic goes on with its own value and stack.
+// The panic continues with its own value and stack.
 func TestX2_APanicGoesOnWithItsValueAndStack(t *testing.T) {
 	for policy, state := range map[lambdaidem.Policy]lambdaidem.State{lambdaidem.Rerun: lambdaidem.Released, lambdaidem.Hold: lambdaidem.InProgress} {
 		for name, value := range map[string]any{"type of its own": &card{[]int{1}}, "error": http.ErrAbortHandler, "text": "oops", "nil": nil} {
@@ -185,7 +185,7 @@ type declined struct{ reason string }
 
 func (d *declined) Error() string { return "card declined: " + d.reason }
 
-// X2: over HTTP the same answer.
+// Over HTTP, the answer is the same.
 func TestX2_PermanentOverHTTP(t *testing.T) {
 	for name, c := range map[string]struct {
 		err    error
@@ -213,7 +213,7 @@ func TestX2_PermanentOverHTTP(t *testing.T) {
 	}
 }
 
-// X1, X2: what Reject made goes through the outcome rule like a response.
+// An error made by Reject goes through the outcome rule like a response.
 func TestX2_RejectOverHTTP(t *testing.T) {
 	for code, stored := range map[int]bool{400: true, 404: true, 409: true, 408: false, 425: false, 429: false, 500: false, 503: false} {
 		r := newRig(func(context.Context, request) (response, error) {
@@ -233,7 +233,7 @@ func TestX2_RejectOverHTTP(t *testing.T) {
 	}
 }
 
-// RFC 9457: an error's own type stands in its document.
+// An error's own type is the type in its problem document (RFC 9457).
 func TestX2_AnErrorsOwnTypeIsTold(t *testing.T) {
 	const own = "https://example.com/problems/no-order"
 	r := newRig(func(context.Context, request) (response, error) {
@@ -282,13 +282,14 @@ func TestX2_MarksDoNotHideTheError(t *testing.T) {
 	}
 }
 
-// X2: the lease is kept, and L6 decides.
+// The lease is kept, and L6 decides what happens after it.
 func TestX2_UncertainKeepsTheLease(t *testing.T) {
 	timeout := errors.New("the card network timed out")
 	for name, err := range map[string]error{
 		"plain": lambdaidem.Uncertain(timeout), "wrapped": fmt.Errorf("charge: %w", lambdaidem.Uncertain(timeout)),
-		"inside permanent": lambdaidem.Permanent(lambdaidem.Uncertain(timeout)), // the weaker promise counts
-		// The call behind the error is not known to the guard: another service says so, for example.
+		"inside permanent": lambdaidem.Permanent(lambdaidem.Uncertain(timeout)), // the more careful mark counts
+		// The guard doesn't know the call behind the error. It may be an answer of another service,
+		// for example.
 		"permanent of an unknown outcome": lambdaidem.Permanent(fmt.Errorf("%w: %w", lambdaidem.ErrOutcomeUnknown, timeout)),
 		"retryable of an unknown outcome": lambdaidem.Retryable(fmt.Errorf("%w: %w", lambdaidem.ErrOutcomeUnknown, timeout)),
 	} {
@@ -325,8 +326,8 @@ func TestX2_DeadlineErrorsAreUncertainUnderHold(t *testing.T) {
 	}
 }
 
-// A guard's own refusal is no verdict of the application: an outer handler that
-// passes it on does not store it.
+// A guard's own refusal is not a result of the application. If an outer handler passes it on, it
+// isn't stored.
 func TestX2_AGuardsRefusalIsNeverStored(t *testing.T) {
 	inner := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
 	charge := func(ctx context.Context, payload int, fn func(context.Context) (string, error)) (string, error) {
@@ -362,8 +363,8 @@ type (
 	receipt struct{ Total int }
 )
 
-// invoke sends an event through aws-lambda-go's own handler, as Lambda does,
-// and returns what Lambda would report.
+// invoke sends an event through aws-lambda-go's own handler, as Lambda does, and returns what
+// Lambda would report.
 func invoke(t *testing.T, h any, event string) (payload, errorType, message string) {
 	t.Helper()
 	out, err := lambda.NewHandler(h).Invoke(t.Context(), []byte(event))
@@ -373,14 +374,14 @@ func invoke(t *testing.T, h any, event string) (payload, errorType, message stri
 	if reported := (messages.InvokeResponse_Error{}); errors.As(err, &reported) {
 		return "", reported.Type, reported.Message
 	}
-	typ := reflect.TypeOf(err) // what aws-lambda-go reports of any other error
+	typ := reflect.TypeOf(err) // what aws-lambda-go reports for any other error
 	if typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
 	}
 	return "", typ.Name(), err.Error()
 }
 
-// X2: from a typed handler the same errorType and message.
+// A typed handler's replay has the same errorType and message.
 func TestX2_FailuresOfATypedHandlerReplay(t *testing.T) {
 	for name, c := range map[string]struct {
 		err       error
@@ -412,7 +413,7 @@ func TestX2_FailuresOfATypedHandlerReplay(t *testing.T) {
 	}
 }
 
-// A rejection has its code as errorType also if it isn't stored.
+// A rejection has its code as errorType even if it isn't stored.
 func TestX2_ARejectionIsReportedByItsCode(t *testing.T) {
 	closed := lambdaidem.Reject(503, "closed", "It is night.")
 	for name, err := range map[string]error{
@@ -428,7 +429,7 @@ func TestX2_ARejectionIsReportedByItsCode(t *testing.T) {
 	}
 }
 
-// What is not stored is reported by its own type, as without the guard.
+// An error that isn't stored is reported with its own type, as without the guard.
 func TestX2_OtherErrorsOfATypedHandlerAreTheirOwn(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
 	own := error(&declined{"try again"})
@@ -440,7 +441,7 @@ func TestX2_OtherErrorsOfATypedHandlerAreTheirOwn(t *testing.T) {
 	}
 }
 
-// X2: from Do as an error with the same code; the code and message survive.
+// Do's replay returns an error with the same code and message.
 func TestX2_FailuresOfDoReplay(t *testing.T) {
 	for name, c := range map[string]struct {
 		err     error

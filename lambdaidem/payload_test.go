@@ -12,13 +12,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// deploy is what one attempt runs with.
+// deploy contains the options and the body of one attempt.
 type deploy struct {
 	with []func(*lambdaidem.Options)
 	body string
 }
 
-// mustRun sends a request whose handler must run, however that ends.
+// mustRun sends a request and checks that its handler runs, whatever the result.
 func (r *rig) mustRun(t *testing.T, in request) {
 	t.Helper()
 	before := r.runs.Load()
@@ -27,8 +27,8 @@ func (r *rig) mustRun(t *testing.T, in request) {
 	}
 }
 
-// ranAsOne lets one request after another meet an attempt that is released, and returns
-// which of them ran. Each that runs must have the first one's downstream key.
+// ranAsOne sends one request after another under one key. Each attempt that runs is released.
+// ranAsOne returns which requests ran, and checks that all of these had the same downstream key.
 func ranAsOne(t *testing.T, deploys []deploy, optFns ...func(*lambdaidem.Options)) []bool {
 	t.Helper()
 	r := newRig(nil, optFns...)
@@ -121,8 +121,8 @@ func TestE6_ADownstreamKeyOutlivesADeployment(t *testing.T) {
 	}
 }
 
-// A record whose handler asked for no downstream key forgets its payload when it is
-// released, and the corrected one has the key that any payload would have had.
+// A record whose handler used no downstream key loses its payload when it is released. A corrected
+// payload then has the downstream key that every payload would have had.
 func TestF5_AReleasedRecordForgetsItsPayload(t *testing.T) {
 	for name, changed := range map[string][]func(*lambdaidem.Options){"the same settings": nil, "another secret": {secrets(newSecret)}} {
 		t.Run(name, func(t *testing.T) {
@@ -143,8 +143,8 @@ func TestF5_AReleasedRecordForgetsItsPayload(t *testing.T) {
 	}
 }
 
-// An attempt that died may have had an effect. A later one that is released knows nothing
-// of that, so the record keeps its payload.
+// A dead attempt may have had an effect. A later attempt that is released doesn't know about it, so
+// the record keeps its payload.
 func TestF5_ARecordKeepsThePayloadOfAnAttemptThatDied(t *testing.T) {
 	for name, second := range map[string]error{"released by its handler": errWire, "sure that nothing happened": lambdaidem.Retryable(errWire)} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestF5_ARecordKeepsThePayloadOfAnAttemptThatDied(t *testing.T) {
 	}
 }
 
-// A call that fails open has the key of the attempts that read the record.
+// A call that fails open has the same downstream key as the attempts that read the record.
 func TestE6_ACallThatFailsOpenHasTheRecordsKey(t *testing.T) {
 	var keys []string
 	h := func(ctx context.Context, _ request) (response, error) {
@@ -179,15 +179,15 @@ func TestE6_ACallThatFailsOpenHasTheRecordsKey(t *testing.T) {
 	send(r, paid100)
 	r.store.fail(acquire, unreachable)
 	send(r.later(h, secrets(newSecret)), paid100)
-	r.store.fail(acquire, nil, unreachable) // the record is seen, and then out of reach
+	r.store.fail(acquire, nil, unreachable) // the record is read, and then the store can't be reached
 	send(r, paid100)
 	if len(keys) != 3 || keys[0] != keys[1] || keys[1] != keys[2] {
 		t.Errorf("the downstream keys are %q", keys)
 	}
 }
 
-// A rotation ends when the old secret is removed: an attempt under the new one has
-// signed the record anew, wherever the one before it ended.
+// A rotation ends when the old secret is removed. However the previous attempt ended, an attempt
+// with the new secret signs the record again.
 func TestF4_ATakeoverSignsAnew(t *testing.T) {
 	reserve := func(ctx context.Context) error {
 		_, err := lambdaidem.Step(ctx, "reserve", func(context.Context) (int, error) { return 1, nil })
@@ -220,8 +220,8 @@ func TestF4_ATakeoverSignsAnew(t *testing.T) {
 	}
 }
 
-// The first secret, introduced by steps: at no time do two instances that serve
-// together refuse each other's records.
+// The first secret is introduced step by step. At no time do two instances that run together refuse
+// each other's records.
 func TestF4_TheFirstSecretIsIntroducedByASecretThatOnlyMatches(t *testing.T) {
 	before, matching := opts(), opts(secrets(string(lambdaidem.Unsigned()), newSecret))
 	signing, after := opts(secrets(newSecret), unsignedToo), opts(secrets(newSecret))

@@ -40,8 +40,8 @@ func (g *Guard) named(p string, err error, by string) (string, *Error) {
 	return "", e
 }
 
-// caller is what a gateway's event, of any kind, says about the caller of a request. Every value
-// must come from the gateway, because a client could forge a value that it sends itself.
+// caller holds what a gateway's event says about the caller of a request. Every value must come
+// from the gateway, because a client could forge a value that it sends itself.
 type caller struct {
 	token    bool   // the gateway has verified a JSON Web Token
 	iss, sub string // the issuer and subject claims of the JSON Web Token

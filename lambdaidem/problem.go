@@ -174,8 +174,8 @@ func bodyUnknown(status int, detail string, err error) *Error {
 	return &Error{Code: ErrBodyUnknown, Status: status, Detail: detail, Err: err}
 }
 
-// guardedTwice refuses a call made inside a handler that is guarded by the same record. The call
-// would wait for the handler to return, and the handler for the call.
+// guardedTwice returns the refusal of a call made inside a handler that is guarded by the same
+// record. The call would wait for the handler to return, and the handler for the call.
 func guardedTwice() *Error {
 	return &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request is guarded twice.",
@@ -188,72 +188,72 @@ func uriTooLong(size, limit int) *Error {
 		Detail: fmt.Sprintf("The request's target has %d bytes; at most %d are allowed.", size, limit)}
 }
 
-// principalUnknown refuses a request whose caller could not be identified.
+// principalUnknown returns the refusal of a request whose caller could not be identified.
 func principalUnknown(err error) *Error {
 	return &Error{Code: ErrPrincipalUnknown, Status: http.StatusForbidden,
 		Detail: "The caller could not be identified.", Err: err}
 }
 
-// payloadMismatch refuses a call whose record has another payload.
+// payloadMismatch returns the refusal of a call whose record has another payload.
 func payloadMismatch(status int) *Error {
 	return &Error{Code: ErrPayloadMismatch, Status: status,
 		Detail: "This idempotency key was used with another request. Send a new key with a new request, and the same request with the same key."}
 }
 
-// payloadUnsure refuses a call whose payload can't be compared with the record's. Its text
-// must not tell the client to use a new key: if the payload is the same, the request would
-// be carried out twice.
+// payloadUnsure returns the refusal of a call whose payload can't be compared with the record's.
+// The text must not tell the client to use a new key: if the payload is the same, the request
+// would be carried out twice.
 func payloadUnsure(status int) *Error {
 	return &Error{Code: ErrPayloadMismatch, Status: status, Err: errOtherSettings, unsure: true,
 		Detail: "This idempotency key was used before, and this version of the service can't tell whether the request was the same. Do not send it with a new key until you know whether it was carried out."}
 }
 
-// inProgress refuses a call because another attempt is running.
+// inProgress returns the refusal of a call for which another attempt is running.
 func inProgress(retryAfter time.Duration) *Error {
 	return &Error{Code: ErrInProgress, Status: http.StatusConflict, RetryAfter: retryAfter,
 		Detail: "A request with this idempotency key is in progress. Repeat this request later to get its answer."}
 }
 
-// attemptAbandoned refuses a call because an earlier attempt died under policy Hold. The
-// record stays in progress until an operator decides.
+// attemptAbandoned returns the refusal of a call after an earlier attempt died under policy Hold.
+// The record stays in progress until an operator decides.
 func attemptAbandoned() *Error {
 	return &Error{Code: ErrAttemptAbandoned, Status: http.StatusConflict,
 		Detail: "An earlier attempt of this request ended without a known outcome. An operator must examine it before the key can be used again."}
 }
 
-// stepsRemain refuses a call with Options.Optimistic whose record has stored steps of an earlier
-// attempt. A handler that runs with Options.Optimistic can't skip stored steps, and would
-// repeat their effects.
+// stepsRemain returns the refusal of a call with Options.Optimistic whose record has stored steps
+// of an earlier attempt. A handler that runs with Options.Optimistic can't skip stored steps, and
+// would repeat their effects.
 func stepsRemain(err error) *Error {
 	return &Error{Code: ErrAttemptAbandoned, Status: http.StatusConflict, Err: err,
 		Detail: "An earlier attempt of this request has completed some of its steps, and this version of the service can't continue after them. An operator must examine it before the key can be used again."}
 }
 
-// storeUnavailable refuses a call because its record could not be acquired: the store did not
-// answer, or reported an error.
+// storeUnavailable returns the refusal of a call whose record could not be acquired: the store
+// did not reply, or reported an error.
 func storeUnavailable(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrStoreUnavailable, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "The request was not carried out, because it is not known at the moment whether an earlier one with this key was. Repeat it later."}
 }
 
-// outOfTime refuses a call because too little time is left to run its handler.
+// outOfTime returns the refusal of a call that has too little time left to run its handler.
 func outOfTime(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrOutOfTime, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "The request was not carried out this time, because too little time was left. Repeat it."}
 }
 
-// outcomeUnknown replaces the answer of a handler if the caller must not rely on that answer.
-// For example, the store could not record the outcome, or a guarded call that the handler made
-// was refused or has an unknown outcome; see attempt.settle.
+// outcomeUnknown returns the error that replaces the answer of a handler if the caller must not
+// rely on that answer. For example, the store could not record the outcome, or a guarded call
+// that the handler made was refused or has an unknown outcome; see attempt.settle.
 func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrOutcomeUnknown, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "The outcome of the request could not be recorded. Repeat it with the same key to get its outcome."}
 }
 
-// conditionFailed replaces the response of a net/http handler after the database has rejected
-// the handler's writes. err is the error of the rejection. The guard calls conditionFailed only
-// if err has no response of its own. An error made by the function Answer has one, and so has an
-// error with a problem document.
+// conditionFailed returns the error that replaces the response of a net/http handler after the
+// database has rejected the handler's writes. err is the error of the rejection. The guard calls
+// conditionFailed only if err has no response of its own. An error made by the function Answer
+// has one, and so has an error with a problem document.
 func conditionFailed(err error) *Error {
 	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request wrote nothing, because a condition that it requires is not met. Repeat it with the same key."}
@@ -266,8 +266,8 @@ func answerNotKept() *Failure {
 		Message: string(ErrAnswerUnavailable) + ": the operation was carried out, but its answer could not be stored"}
 }
 
-// answerUnavailable refuses a call whose record is completed, but has the failure f instead of
-// an answer. With OutcomeSucceeded, the text tells the client that the request was carried out.
+// answerUnavailable returns the refusal of a call whose record is completed, but has the failure f
+// instead of an answer. With OutcomeSucceeded, the text says that the request was carried out.
 // With OutcomeFailed, the text says that nobody knows this. Either the handler failed and its
 // answer could not be stored, or an operator ended the record, by settling it without an answer
 // or by erasing its steps.
@@ -279,22 +279,22 @@ func answerUnavailable(f *Failure, outcome Outcome) *Error {
 	return &Error{Code: f.Code, Status: f.Status, Detail: detail, replayed: true, message: f.Message}
 }
 
-// answerGone refuses a call whose answer was stored outside the record, and is now missing
-// or damaged.
+// answerGone returns the refusal of a call whose answer was stored outside the record, and is now
+// missing or damaged.
 func answerGone(err error, outcome Outcome) *Error {
 	return &Error{Code: ErrAnswerUnavailable, Status: http.StatusInternalServerError, Err: err,
 		Detail: hasEnded(outcome) + ", but its stored answer is lost. It will not be carried out again."}
 }
 
-// answerUnread refuses a call because reading its stored answer failed, and may succeed
-// later.
+// answerUnread returns the refusal of a call whose stored answer could not be read. The read may
+// succeed later.
 func answerUnread(err error, outcome Outcome, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrStoreUnavailable, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: hasEnded(outcome) + " before, but its answer can't be read now. Repeat it later to get that answer."}
 }
 
-// answerUnreadable refuses a call whose stored answer this program can't decode, because
-// another version of the program stored it, or because it is damaged.
+// answerUnreadable returns the refusal of a call whose stored answer this program can't decode,
+// because another version of the program stored it, or because it is damaged.
 func answerUnreadable(err error, outcome Outcome) *Error {
 	return &Error{Code: ErrAnswerUnreadable, Status: http.StatusInternalServerError, Err: err,
 		Detail: hasEnded(outcome) + ", but its stored answer can't be read by this version of the service. It will not be carried out again."}
@@ -311,7 +311,8 @@ func hasEnded(outcome Outcome) string {
 	return "The request has ended"
 }
 
-// recordForeign refuses a call whose record was written by another program or is damaged.
+// recordForeign returns the refusal of a call whose record was written by another program or is
+// damaged.
 func recordForeign(err error) *Error {
 	return &Error{Code: ErrRecordForeign, Status: http.StatusInternalServerError,
 		Detail: "The record for this idempotency key can't be read, so the request was not carried out now.", Err: err}

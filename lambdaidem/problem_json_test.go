@@ -18,8 +18,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// X2: a problem document (RFC 9457) is what encoding/json makes of it, whatever it
-// says: with escapes for HTML, and with U+FFFD for what is no UTF-8.
+// A problem document (RFC 9457) is written as encoding/json writes it, whatever it contains: with
+// escapes for HTML, and with U+FFFD in place of invalid UTF-8.
 func TestX2_AProblemIsWrittenAsEncodingJSONDoes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "<b>&amp;</b>", "a\u2028b\u2029", "\xff<", `"quoted\"`, "\x00\x1f\x7f", "ü\ufffd"}))
@@ -52,8 +52,8 @@ func TestX2_AProblemIsWrittenAsEncodingJSONDoes(t *testing.T) {
 	})
 }
 
-// X2: no problem is taken for the one of a request in progress, whose text is written
-// once: each differs from it in one thing.
+// The document of a request in progress is encoded only once. It is used for no other problem: each
+// problem in this test differs from it in one field.
 func TestX2_ProblemsAreToldApartFromTheOneOfARequestInProgress(t *testing.T) {
 	base := lambdaidem.Error{Code: lambdaidem.ErrInProgress, Status: 409, RetryAfter: time.Second,
 		Detail: "A request with this idempotency key is in progress. Repeat this request later to get its answer."}
@@ -98,8 +98,8 @@ func TestX2_ProblemsAreToldApartFromTheOneOfARequestInProgress(t *testing.T) {
 	}
 }
 
-// R2: what a hook makes of one answer of the guard is no part of the next one, nor one
-// header's value a part of another's.
+// What a hook changes in one of the guard's answers is neither in the next answer nor in another
+// header's value.
 func TestR2_AHookChangesOneAnswerAlone(t *testing.T) {
 	times := 0
 	r := newRig(func(context.Context, request) (response, error) {
@@ -128,8 +128,8 @@ func TestR2_AHookChangesOneAnswerAlone(t *testing.T) {
 	}
 }
 
-// X2: what an error says is read once, when it is answered: the text may be of a buffer
-// that is used again.
+// The text of an error is read once, when the error is answered, because the text may be in a
+// buffer that is used again.
 func TestX2_AProblemHoldsNothingOfItsError(t *testing.T) {
 	buf := make([]byte, 8)
 	r := newRig(func(_ context.Context, in request) (response, error) {

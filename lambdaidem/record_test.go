@@ -11,8 +11,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// X3: a release is tried once where trying again can't help: another attempt has
-// the lease, or there may be no lease to give back, nor a store.
+// A release is tried only once if trying again can't help: if another attempt has the lease, if
+// there may be no lease to release, or if there is no store.
 func TestX3_AReleaseThatCannotSucceedIsNotRetried(t *testing.T) {
 	for name, c := range map[string]struct {
 		opt    func(*lambdaidem.Options)
@@ -39,8 +39,7 @@ func TestX3_AReleaseThatCannotSucceedIsNotRetried(t *testing.T) {
 	}
 }
 
-// L7: a released record's time counts from its release, not from when its
-// attempt began.
+// The TTL of a released record counts from its release, not from the begin of its attempt.
 func TestL7_AReleaseResetsTheTTL(t *testing.T) {
 	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
 		synctest.Test(t, func(t *testing.T) {
@@ -54,7 +53,7 @@ func TestL7_AReleaseResetsTheTTL(t *testing.T) {
 	}
 }
 
-// L7, X4: a record that could not keep its answer expires like any other.
+// A record that could not keep its answer expires like any other.
 func TestX4_ARecordWithoutItsAnswerExpires(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, *charges) error{
 		"too large for the store": func(t *testing.T, c *charges) error {
@@ -86,7 +85,7 @@ func TestX4_ARecordWithoutItsAnswerExpires(t *testing.T) {
 	}
 }
 
-// X4: Retry-After is no shorter than the lease, nor than the option says.
+// Retry-After is at least the rest of the lease, and at least Options.RetryAfter.
 func TestX4_RetryAfterIsTheLongerOfLeaseAndOption(t *testing.T) {
 	for option, want := range map[time.Duration]time.Duration{time.Second: 3 * time.Second, time.Hour: time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -96,15 +95,15 @@ func TestX4_RetryAfterIsTheLongerOfLeaseAndOption(t *testing.T) {
 			defer cancel()
 			out := r.sendCtx(ctx, t, first())
 			wantProblem(t, out, http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
-			if got := retryAfter(t, out); got != want { // MaxSkew, and what is kept back to answer
+			if got := retryAfter(t, out); got != want { // MaxSkew, and the time that is reserved for the answer
 				t.Errorf("with an option of %v Retry-After is %v, want %v", option, got, want)
 			}
 		})
 	}
 }
 
-// L2, L7: a record is gone once it has expired, in whole seconds, and no lease
-// on it is live, in whole milliseconds.
+// A record is gone in the second in which it expires, unless its lease is current. A lease is over in
+// the millisecond of its end.
 func TestL7_WhenARecordIsGone(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 999_999_999, time.UTC)
 	past, ahead := now.Add(-time.Second), now.Add(time.Second)

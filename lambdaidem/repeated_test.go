@@ -22,7 +22,7 @@ func again(in request) request {
 	return in
 }
 
-// sendAsking sends a request, and returns the calls of the store that it caused.
+// sendAsking sends a request, and returns its answer and the store calls that it caused.
 func (r *rig) sendAsking(t *testing.T, in request) (response, []string) {
 	t.Helper()
 	before := len(r.store.allCalls())
@@ -59,7 +59,7 @@ func TestR5_ARepeatedRequestDoesNotRunAnOptimisticHandler(t *testing.T) {
 	l.wantDone(t, "write")
 }
 
-// A request that does not say so is locked, and so is one whose record has no answer.
+// A request that isn't marked as repeated makes a claim. So does one whose record has no answer.
 func TestR5_OnlyAFinishedRecordIsReplayedByTheRead(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -101,7 +101,7 @@ func TestR5_OnlyAFinishedRecordIsReplayedByTheRead(t *testing.T) {
 	}
 }
 
-// While another attempt runs, a repeated request is refused as ever.
+// While another attempt runs, a repeated request is refused like any other.
 func TestR5_ARepeatedRequestInProgressIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(slow(time.Second, 201), lookingUp)
@@ -112,7 +112,7 @@ func TestR5_ARepeatedRequestInProgressIsRefused(t *testing.T) {
 	})
 }
 
-// A read that fails decides nothing, and a slow one leaves time to lock the record.
+// A read that fails decides nothing, and a slow one leaves time for the claim.
 func TestR5_AFailedReadLeavesTheRequestToTheLock(t *testing.T) {
 	for name, f := range map[string]fault{"refused": refused(lambdaidem.ReasonPermission), "no reply": requestLost, "hangs": hangs} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestR5_AFailedReadLeavesTheRequestToTheLock(t *testing.T) {
 	}
 }
 
-// What was read is remembered like any other replay.
+// The cache keeps what was read, like any other replay.
 func TestR5_TheReadFillsTheCache(t *testing.T) {
 	r := newRig(nil, lookingUp)
 	r.send(t, first())
@@ -278,7 +278,7 @@ func TestR5_ARetryOfStepFunctionsIsReplayed(t *testing.T) {
 		func(o *lambdaidem.HandlerOptions[input]) {
 			o.Repeated = func(_ context.Context, in input) bool { return in.RetryCount > 0 }
 		})
-	if _, err := h(t.Context(), input{"o-1", 0}); err != nil { // its answer is lost
+	if _, err := h(t.Context(), input{"o-1", 0}); err != nil { // the answer of this call is lost
 		t.Fatal(err)
 	}
 	if got, err := h(t.Context(), input{"o-1", 1}); got != "paid" {

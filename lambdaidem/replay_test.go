@@ -14,7 +14,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// R1: status, every header value in order, cookies, body bytes, base64 flag.
+// A replay has the same status, header values in the same order, cookies, body bytes and base64
+// flag.
 func TestR1_AReplayIsTheFirstAnswer(t *testing.T) {
 	for name, answer := range map[string]response{
 		"plain":           {StatusCode: 201, Headers: map[string]string{"Content-Type": "application/json", "Location": "/payments/1"}, Body: `{"id":"1"}`},
@@ -44,7 +45,7 @@ func TestR1_AReplayIsTheFirstAnswer(t *testing.T) {
 	}
 }
 
-// The first answer stands, whatever the caller and the handler do with theirs
+// The first answer stays the same, whatever the caller and the handler do with their copies
 // afterwards.
 func TestR1_AReplayIsNobodysToChange(t *testing.T) {
 	headers := map[string]string{"A": "1"}
@@ -59,7 +60,7 @@ func TestR1_AReplayIsNobodysToChange(t *testing.T) {
 	wantReplay(t, r.send(t, first()), response{StatusCode: 200, Headers: map[string]string{"A": "1"}, Cookies: []string{"c=1"}})
 }
 
-// What the handler does to its input changes neither record nor fingerprint.
+// If the handler changes its input, neither the record nor the fingerprint changes.
 func TestR1_AHandlerThatMutatesItsInput(t *testing.T) {
 	r := newRig(func(_ context.Context, in request) (response, error) {
 		clear(in.Headers)
@@ -97,7 +98,7 @@ func TestR2_Marks(t *testing.T) {
 	}
 }
 
-// A mark stands once, whatever the handler called by that name.
+// A mark is set once, even if the handler set a header of that name.
 func TestR2_AMarkReplacesTheHandlersHeader(t *testing.T) {
 	r := newRig(func(context.Context, request) (response, error) {
 		return response{StatusCode: 200, MultiValueHeaders: map[string][]string{"x-idempotency-replayed": {"a", "b"}}}, nil
@@ -124,7 +125,7 @@ func TestR2_HookChangesAReplay(t *testing.T) {
 	if one := r.send(t, first()); one.StatusCode != 200 || one.Headers["Date"] != "old" {
 		t.Errorf("the first answer is %+v", one)
 	}
-	for range 2 { // it changes the replay, never the record
+	for range 2 { // the hook changes the replay, never the record
 		two := r.send(t, first())
 		if two.StatusCode != 299 || two.Headers["date"] != "new for /payments" || len(two.Headers) != 2 {
 			t.Errorf("the replay is %+v", two)
@@ -146,7 +147,7 @@ func TestR2_UnstoredHeaders(t *testing.T) {
 	}
 }
 
-// R2: every answer that the guard makes itself passes one hook.
+// One hook gets every answer that the guard makes.
 func TestR2_HookSeesEveryAnswerOfTheGuard(t *testing.T) {
 	type answer = func(t *testing.T, r *rig) response
 	ask := func(in request) answer { return func(t *testing.T, r *rig) response { return r.send(t, in) } }
@@ -192,7 +193,7 @@ func TestR2_HookSeesEveryAnswerOfTheGuard(t *testing.T) {
 	}
 }
 
-// R1: any status, header, cookie and body bytes replay equal.
+// An answer with any status, header, cookie and body bytes replays unchanged.
 func FuzzAnswerRoundTrip(f *testing.F) {
 	f.Add(200, "Content-Type", "text/plain", "a", "c=1", "body", false)
 	f.Add(404, "X", "", "\xff", "", "\xff\x00", true)
@@ -200,7 +201,7 @@ func FuzzAnswerRoundTrip(f *testing.F) {
 	f.Add(700, "A", "\ufffd", "é", "\"", `{"bytes":true}`, true)
 	f.Add(-1, "", "", "", "", "", false)
 	f.Fuzz(func(t *testing.T, status int, name, v1, v2, cookie, body string, base64 bool) {
-		name = strings.ToValidUTF8(name, "") // no server sends another (RFC 9110, 5.1)
+		name = strings.ToValidUTF8(name, "") // no server sends other names (RFC 9110, 5.1)
 		if strings.EqualFold(name, mark) {
 			return
 		}
@@ -252,7 +253,7 @@ func TestR1_StoredFormIsReadable(t *testing.T) {
 	}
 }
 
-// R2: a hook may write to the header map of a replay that has no header.
+// A hook may write to the header map of a replay that has no header.
 func TestR2_HookOnAReplayWithoutHeaders(t *testing.T) {
 	r := newRig(nil, func(o *lambdaidem.Options) {
 		o.ReplayMarks = []lambdaidem.Mark{}
@@ -266,7 +267,7 @@ func TestR2_HookOnAReplayWithoutHeaders(t *testing.T) {
 	}
 }
 
-// R1: bytes that are not UTF-8 survive wherever in an answer they alone are.
+// Bytes that are not UTF-8 are kept in every part of an answer, even if they are in only one part.
 func TestR1_NotUTF8InAnyOnePlace(t *testing.T) {
 	const odd = "\xe9t\xe9"
 	for name, answer := range map[string]response{

@@ -17,8 +17,8 @@ func reserve(d time.Duration) func(*lambdaidem.Options) {
 	return func(o *lambdaidem.Options) { o.Reserve = d }
 }
 
-// V2: a message begins only if MinRunTime is left of the handler's time, which ends before
-// Reserve begins.
+// A message begins only if at least MinRunTime is left for the handler. The handler's time ends
+// when Reserve begins.
 func TestV2_AMessageHasItsTimeBeforeTheReserve(t *testing.T) {
 	for _, keep := range []time.Duration{time.Second, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestV2_AMessageHasItsTimeBeforeTheReserve(t *testing.T) {
 	}
 }
 
-// X3: a function whose timeout is not above Reserve runs all the same.
+// A handler also runs if the function's timeout is not longer than Reserve.
 func TestX3_AReserveThatLeavesNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, reserve(3*time.Second))
@@ -65,8 +65,8 @@ func TestX3_AReserveThatLeavesNoTime(t *testing.T) {
 	})
 }
 
-// X3: a request that has waited begins its own attempt only if MinRunTime is left of the
-// handler's time.
+// A request that has waited begins its own attempt only if at least MinRunTime is left for the
+// handler.
 func TestX3_AfterAWaitTheReserveIsLeftToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(ctx context.Context, _ request) (response, error) {

@@ -18,13 +18,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// says is a handler that answers with its name.
+// says returns a handler that answers with the given name.
 func says(name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })
 }
 
-// F1: two routes never share a record, whichever router leads to them, however
-// it mounts them, and whatever its patterns say.
+// Two routes never share a record, whichever router leads to them, however they are mounted, and
+// whatever the patterns are.
 func TestF1_RoutersKeepRoutesApart(t *testing.T) {
 	guarded := func() func(http.Handler) http.Handler {
 		return lambdaidem.New(memstore.New(), anonymous).Middleware
@@ -159,7 +159,7 @@ func TestF1_RoutersKeepRoutesApart(t *testing.T) {
 	}
 }
 
-// F3: the fingerprint too is of what the client asked for.
+// The fingerprint, too, uses the target that the client asked for.
 func TestF3_FingerprintsAreOfTheUnstrippedTarget(t *testing.T) {
 	h := lambdaidem.New(memstore.New(), anonymous).Middleware(says("x"))
 	outer := http.NewServeMux()
@@ -175,11 +175,12 @@ func TestF3_FingerprintsAreOfTheUnstrippedTarget(t *testing.T) {
 	}
 }
 
-// F1: what a pattern of the mux alone stands for, and what not.
+// A pattern replaces the path in the route only if it is a pattern of the mux with wildcards for
+// single segments.
 func TestF1_APatternStandsInOnlyForItsOwnRoute(t *testing.T) {
 	for _, c := range []struct {
 		pattern, a, b string
-		status        int // of b after a, the payload being another one by its path
+		status        int // of b after a; the payload differs by the path
 	}{
 		{"POST /p/{id}", "/p/1", "/p/2", 422},
 		{"/p/{id}", "/p/1", "/p/2", 422},
@@ -201,7 +202,7 @@ func TestF1_APatternStandsInOnlyForItsOwnRoute(t *testing.T) {
 			t.Errorf("%s: %s after %s got %d, want %d", c.pattern, c.b, c.a, w.Code, c.status)
 		}
 	}
-	// A pattern that something else wrote into the request stands for nothing.
+	// A pattern that something else wrote into the request is not used.
 	for _, pattern := range []string{"PUT /p/1", "PUT /p/{id}", "/p/{id:[0-9]+}", "/*", "/p/*", "/p/{*rest}", "/p", "/p/1/2", "other.example/p/1", "p", "", "/p/{$}"} {
 		h := lambdaidem.New(memstore.New(), anonymous).Middleware(says("x"))
 		for _, path := range []string{"/p/1", "/p/2"} {
@@ -223,7 +224,7 @@ func TestF1_APatternStandsInOnlyForItsOwnRoute(t *testing.T) {
 	}
 }
 
-// F1: without its request line nobody knows what was stripped of a path.
+// Without the request line, the guard can't know what was stripped from the path.
 func TestF1_ARequestWithoutItsTargetIsRefused(t *testing.T) {
 	seen := &recorder{}
 	g := lambdaidem.New(memstore.New(), anonymous, func(o *lambdaidem.Options) { o.Observer = seen })
@@ -248,7 +249,7 @@ func TestF1_ARequestWithoutItsTargetIsRefused(t *testing.T) {
 		t.Errorf("the log says %v", err)
 	}
 	unread := request("/a/payments")
-	unread.Body = io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF)) // what else is wrong does not hide it
+	unread.Body = io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF)) // another error doesn't hide this one
 	if w := serve(outer, unread); w.Code != 500 || !strings.Contains(seen.last(t).Err.Error(), "Outermost") {
 		t.Errorf("with a body that breaks off it got %d, and the log says %v", w.Code, seen.last(t).Err)
 	}
@@ -261,7 +262,7 @@ func TestF1_ARequestWithoutItsTargetIsRefused(t *testing.T) {
 	}
 }
 
-// F3: a body that can't be known whole never passes as equal to another.
+// A body that can't be known completely never counts as equal to another.
 func TestF3_BodiesThatWereReadBefore(t *testing.T) {
 	reads := func(n int64, next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -275,7 +276,7 @@ func TestF3_BodiesThatWereReadBefore(t *testing.T) {
 	}
 	for _, read := range []int64{-1, 1, 5} {
 		for _, chunked := range []bool{false, true} {
-			for _, known := range []bool{false, true} { // by Outermost
+			for _, known := range []bool{false, true} { // if Outermost counts the body
 				t.Run(fmt.Sprint(read, chunked, known), func(t *testing.T) {
 					h := reads(read, lambdaidem.New(memstore.New(), anonymous).Middleware(says("paid")))
 					if known {
@@ -296,8 +297,8 @@ func TestF3_BodiesThatWereReadBefore(t *testing.T) {
 	}
 }
 
-// F3: a body without a length is known whole where nobody can have read it, and
-// where Outermost counts.
+// A body without a declared length is known completely if no handler can have read from it, or if
+// Outermost counts it.
 func TestF3_ChunkedBodiesThatNobodyRead(t *testing.T) {
 	guarded := func() http.Handler { return lambdaidem.New(memstore.New(), anonymous).Middleware(says("paid")) }
 	muxed := func(h http.Handler) http.Handler {
@@ -367,7 +368,7 @@ func TestF3_ChunkedBodiesThatNobodyRead(t *testing.T) {
 	}
 }
 
-// F3: of a request that no server made, a length of 0 may mean that nobody knows:
+// If a request wasn't made by a server, a length of 0 may mean that the length is unknown, so
 // Outermost counts its body.
 func TestF3_BodiesOfRequestsThatNoServerMade(t *testing.T) {
 	request := func(body string) *http.Request { // as lambdaurl of aws-lambda-go makes them
@@ -404,7 +405,7 @@ type realAnswer struct {
 	body    string
 }
 
-// sendReal sends a POST to /a of a real server.
+// sendReal sends a POST to /a to a real server.
 func sendReal(t *testing.T, h http.Handler, body string, chunked bool) realAnswer {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -436,8 +437,8 @@ func exchange(t *testing.T, s *httptest.Server, r *http.Request) realAnswer {
 	return realAnswer{resp.StatusCode, resp.Header, resp.Trailer, string(text)}
 }
 
-// S2: a target is bounded before it is used, whoever is asked to serve it, and
-// what is told of it is short.
+// The length of a target is checked before the target is used, in every kind of handler, and events
+// contain only a short form of it.
 func TestS2_LongTargetsAreRefused(t *testing.T) {
 	long := strings.Repeat("a", 410_000)
 	for name, change := range map[string]func(*request){
@@ -471,8 +472,8 @@ func TestS2_LongTargetsAreRefused(t *testing.T) {
 	wantProblem(t, exact.send(t, in), http.StatusRequestURITooLong, lambdaidem.ErrURITooLong)
 }
 
-// S2: a scope is bounded part by part, and route and caller stay findable and
-// apart from each other.
+// Each part of a scope is limited separately, so that route and caller can still be found and told
+// apart.
 func TestS2_ScopesAreBoundedPartByPart(t *testing.T) {
 	long := strings.Repeat("é", 2000)
 	scope := func(principal, operation string) string {
@@ -494,20 +495,20 @@ func TestS2_ScopesAreBoundedPartByPart(t *testing.T) {
 			seen[s] = true
 		}
 	}
-	for _, before := range []string{"", "a", "ab", "abc"} { // no part is cut within a character
+	for _, before := range []string{"", "a", "ab", "abc"} { // a part is never cut within a character
 		if s := scope("p", before+strings.Repeat("€", 200)); !utf8.ValidString(s) || !strings.HasPrefix(strings.Split(s, " ")[2], before+"€") {
 			t.Errorf("the scope is %q", s)
 		}
 	}
-	// What is written like a cut part is another one.
+	// A part that looks like a shortened part gets another scope.
 	cut := strings.Split(scope(long, "op"), " ")[3]
 	if again := strings.Split(scope(cut, "op"), " ")[3]; again == cut {
 		t.Errorf("two callers are told as %q", cut)
 	}
 }
 
-// S2: a path may hold a secret; what is told of it can be shortened without
-// losing the caller, and without changing the record.
+// A path may contain a secret. ScopePath shortens what events show of the path. The caller stays
+// visible, and the record stays the same.
 func TestS2_PathsCanBeShortenedInScopes(t *testing.T) {
 	r := newRig(nil, func(o *lambdaidem.Options) {
 		o.ScopePath = func(path string) string { return strings.TrimSuffix(path, "SECRET") + "…" }
@@ -524,7 +525,7 @@ func TestS2_PathsCanBeShortenedInScopes(t *testing.T) {
 	if a, b := r.store.allClaims()[0].ID, plain.store.allClaims()[0].ID; a != b {
 		t.Errorf("the record is %s, want %s", a, b)
 	}
-	// A template holds no secret.
+	// A template contains no secret, so it isn't shortened.
 	r.send(t, first())
 	if e := r.seen.last(t); e.Route != "POST /payments" {
 		t.Errorf("the route is told as %q", e.Route)

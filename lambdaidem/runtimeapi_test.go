@@ -21,7 +21,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// asFunction makes the test binary a Lambda function; see TestMain.
+// asFunction is the environment variable that makes the test binary a Lambda function; see
+// TestMain.
 const asFunction = "LAMBDAIDEM_TEST_AS_FUNCTION"
 
 type debit struct {
@@ -29,7 +30,7 @@ type debit struct {
 	Amount    int
 }
 
-// chargeFunction is a guarded function that fails as its event asks.
+// chargeFunction runs a guarded function that fails as its event asks.
 func chargeFunction() {
 	g := lambdaidem.New(memstore.New(), quiet)
 	lambda.Start(lambdaidem.Handler(g, "charge", func(_ context.Context, d debit) (string, error) { return d.ID, nil },
@@ -48,8 +49,8 @@ func chargeFunction() {
 		}))
 }
 
-// invokeFunction starts the test binary as a function, behind a Lambda Runtime API,
-// and returns what it answers to each event.
+// invokeFunction starts the test binary as a function behind a Lambda Runtime API, and returns its
+// answer to each event.
 func invokeFunction(t *testing.T, events ...string) []string {
 	t.Helper()
 	queued, answers := make(chan string, len(events)), make(chan string)
@@ -93,8 +94,8 @@ func invokeFunction(t *testing.T, events ...string) []string {
 	return got
 }
 
-// X2: over the Runtime API a refusal's errorType is its code, which Step Functions can
-// catch by name; an error of the handler's keeps its own, and so does its replay.
+// Over the Runtime API, a refusal's errorType is its code, which Step Functions can catch by name.
+// An error of the handler keeps its own errorType, also when it replays.
 func TestX2_OverTheRuntimeAPIARefusalsErrorTypeIsItsCode(t *testing.T) {
 	errorType := regexp.MustCompile(`"errorType":"([^"]*)"`)
 	steps := []struct{ event, want string }{
@@ -126,16 +127,16 @@ func TestX2_OverTheRuntimeAPIARefusalsErrorTypeIsItsCode(t *testing.T) {
 	}
 }
 
-// passedOnCodes are the codes of an inner call's refusal that say the same about the call of
-// the handler that returns it.
+// passedOnCodes are the codes of an inner call's refusal that are equally true for the call of the
+// handler that returns it.
 var passedOnCodes = map[lambdaidem.Code]bool{
 	lambdaidem.ErrInProgress: true, lambdaidem.ErrAttemptAbandoned: true, lambdaidem.ErrStoreUnavailable: true, lambdaidem.ErrOutOfTime: true,
 	lambdaidem.ErrOutcomeUnknown: true, lambdaidem.ErrConditionFailed: true, lambdaidem.ErrWriteInvalid: true,
 }
 
 // Every code with which the guard refuses a call is an errorType. The code of an inner call's
-// refusal is one only if it says the same about the call around it. In the process, errors.Is
-// and errors.As find the code either way.
+// refusal is one only if it is true for the outer call as well. Within the process, errors.Is and
+// errors.As find the code in both cases.
 func TestX2_EveryCodeIsAnErrorType(t *testing.T) {
 	source, err := os.ReadFile("errors.go")
 	if err != nil {
@@ -148,7 +149,7 @@ func TestX2_EveryCodeIsAnErrorType(t *testing.T) {
 	for _, m := range all {
 		code := lambdaidem.Code(m[1])
 		if code == lambdaidem.ErrPermanent || code == lambdaidem.ErrRetryable || code == lambdaidem.ErrLeaseLost {
-			continue // marks, and what is between guard and store
+			continue // marks, and codes that are used only between guard and store
 		}
 		g := lambdaidem.New(memstore.New(), quiet)
 		inner := &lambdaidem.Error{Code: code, Status: 500, Detail: "why"}

@@ -53,8 +53,8 @@ func TestF1_EachPartMakesItsOwnRecord(t *testing.T) {
 	})
 }
 
-// A parameter that is renamed leaves completed keys what they are; whatever else
-// differs makes another route.
+// The name of a parameter may change without an effect on completed keys. Any other difference
+// makes another route.
 func TestF1_AParametersNameDoesNotCount(t *testing.T) {
 	g := lambdaidem.New(newFaulty())
 	id := func(route string) string {
@@ -73,7 +73,7 @@ func TestF1_AParametersNameDoesNotCount(t *testing.T) {
 		"/payments/{id}", "/payments/{id}/x", "/payments/x/{id}", "/{id}", "/{id}/{$}", "/{id}/{x}", "/{id}/$", "/payments/id", "/payments/{$}", "/payments/{id:int}",
 		"/payments/{name:text}", "/payments/%7Bid%7D", "/payments/%7B%7D", "/payments/{id}.json", "/payments/x{id}", "/{proxy+}", "/payments/{a}{b}", "/payments/{}",
 	} {
-		if other, ok := seen[id(route)]; ok && (route != "/payments/{}" || other != "/payments/{id}") { // no router has an unnamed one
+		if other, ok := seen[id(route)]; ok && (route != "/payments/{}" || other != "/payments/{id}") { // no router has an unnamed parameter
 			t.Errorf("%s and %s are one record", route, other)
 		}
 		seen[id(route)] = route
@@ -84,8 +84,8 @@ func TestF1_AParametersNameDoesNotCount(t *testing.T) {
 	}
 }
 
-// The same through the events and through net/http: the answer replays, and the
-// scope shows the route as it is now.
+// The same holds for events and for net/http: the answer replays, and the scope shows the route as
+// it is now.
 func TestF1_ARenamedParameterReplays(t *testing.T) {
 	r := newRig(nil)
 	in := first()
@@ -116,7 +116,7 @@ func TestF1_OneTemplateIsOneRoute(t *testing.T) {
 	in.RouteKey, in.RawPath = "POST /payments/{id}/refunds", "/payments/1/refunds"
 	r.send(t, in)
 	in.RawPath = "/payments/2/refunds"
-	// The path is part of the payload (F3), not of the record.
+	// The path is part of the payload (F3), not of the record's id.
 	wantProblem(t, r.send(t, in), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
 }
 
@@ -149,7 +149,7 @@ func TestF1_ATemplateIsNoPath(t *testing.T) {
 	}
 }
 
-// A call of Do and a request never share a record, whatever they are named.
+// A call of Do and a request never share a record, whatever their names are.
 func TestF1_CallsAndRequestsAreApart(t *testing.T) {
 	r := newRig(nil)
 	r.send(t, first())
@@ -163,7 +163,7 @@ func TestF1_CallsAndRequestsAreApart(t *testing.T) {
 	}
 }
 
-// F1: parts are joined so that no choice of parts can collide.
+// No two different combinations of parts give the same id.
 func TestF1_NoChoiceOfPartsCollides(t *testing.T) {
 	part := rapid.StringMatching(`[ab|:#% /]{0,4}`)
 	type parts struct{ namespace, principal, route, key string }
@@ -176,7 +176,7 @@ func TestF1_NoChoiceOfPartsCollides(t *testing.T) {
 		c := r.store.allClaims()[0]
 		return c.ID, c.Scope
 	}
-	// No separator is safe: a part may hold it.
+	// No separator is safe, because a part may contain it.
 	gap := strings.Repeat("\x00", 8)
 	one, _ := id(t, parts{principal: "p", route: gap + "q"})
 	two, _ := id(t, parts{principal: "p" + gap, route: "q"})
@@ -224,7 +224,7 @@ func TestD4_ForeignRecordsAreRefused(t *testing.T) {
 	}
 }
 
-// A record of ours whose answer was damaged is not replayed.
+// A damaged answer in a record of the guard isn't replayed.
 func TestR1_DamagedAnswersAreRefused(t *testing.T) {
 	for _, value := range []string{"", "null", "{", `{"a":1}`, `[]`, `{"statusCode":200,"bytes":true,"body":"not base64"}`} {
 		r := newRig(nil)
@@ -245,11 +245,11 @@ func (s damaged) Complete(ctx context.Context, l lambdaidem.Lease, r lambdaidem.
 	return s.Store.Complete(ctx, l, r)
 }
 
-// principalOf is the principal that a guard finds in an event. It fails the
-// test if the caller is refused, unless refused is wanted.
+// principalCase is a caller, as the events of several sources show it, and the principal that the
+// guard finds in them.
 type principalCase struct {
 	name string
-	want string // "403": refused
+	want string // "403" if the caller is refused
 	v1   func(*events.APIGatewayProxyRequest)
 	v2   func(*events.APIGatewayV2HTTPRequest)
 	url  func(*events.LambdaFunctionURLRequest)
@@ -265,7 +265,7 @@ type (
 
 const (
 	role = "arn:aws:sts::123456789012:assumed-role/Payers/session"
-	// pool is the ARN of every user of a Cognito identity pool.
+	// pool is the ARN that every user of a Cognito identity pool has.
 	pool = "arn:aws:sts::123456789012:assumed-role/Cognito/CognitoIdentityCredentials"
 )
 
@@ -274,7 +274,7 @@ type (
 	httpAPICert = events.APIGatewayV2HTTPRequestContextAuthenticationClientCert
 )
 
-// F2: only what the gateway vouches for, in the rule's order.
+// Only what the gateway has verified counts, in the documented order.
 var principalCases = []principalCase{
 	{name: "v1 nobody", want: "", v1: func(*events.APIGatewayProxyRequest) {}},
 	{name: "v1 jwt", want: "jwt:https://idp/|alice", v1: func(e *events.APIGatewayProxyRequest) {
@@ -457,7 +457,7 @@ func TestF2_PrincipalIsWhatTheGatewayVouchesFor(t *testing.T) {
 			if status != http.StatusCreated {
 				t.Fatalf("the answer is %d %s", status, body)
 			}
-			escaped := strings.ReplaceAll(c.want, "%", "%25") // in a scope
+			escaped := strings.ReplaceAll(c.want, "%", "%25") // as in a scope
 			if got := r.store.allClaims()[0].Scope; !strings.HasSuffix(got, " "+escaped) {
 				t.Errorf("the scope is %q, want the principal %q", got, c.want)
 			}
@@ -465,7 +465,7 @@ func TestF2_PrincipalIsWhatTheGatewayVouchesFor(t *testing.T) {
 	}
 }
 
-// F2: one principal never sees, blocks or completes another's record.
+// A caller never sees, blocks or completes another caller's record.
 func TestF2_TwoPrincipalsNeverMeet(t *testing.T) {
 	as := func(sub string) request {
 		in := first()
@@ -540,7 +540,7 @@ func TestF2_AFunctionThatNamesNobody(t *testing.T) {
 	}
 }
 
-// The function decides even where the gateway has an opinion.
+// Options.Principal decides even if the gateway has found a caller.
 func TestF2_FunctionComesBeforeTheGateway(t *testing.T) {
 	r := newRig(nil, func(o *lambdaidem.Options) {
 		o.Principal = func(_ context.Context, r *lambdaidem.Request) (string, error) { return "own " + r.Principal, nil }

@@ -10,8 +10,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// settled stores a text of its own in place of what the handler returned, as an
-// operator does who settles a record.
+// settled is a store that keeps its own text in place of the handler's result, like an operator who
+// settles a record.
 type settled struct {
 	*memstore.Store
 
@@ -23,7 +23,7 @@ func (s settled) Complete(ctx context.Context, lease lambdaidem.Lease, result la
 	return s.Store.Complete(ctx, lease, result)
 }
 
-// A value that a person wrote replays by value: every caller gets the same JSON.
+// A value that a person wrote replays by its value: every caller gets the same JSON.
 func TestR1_ASettledValueReplaysByValue(t *testing.T) {
 	type payment struct {
 		ID     string             `json:"id"`

@@ -21,35 +21,35 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// msg is a message of any source, as far as the rules of V2 and V3 go.
+// msg is a message of any source, with the parts that the rules V2 and V3 use.
 type msg struct {
 	id, group, body string
-	key             string            // as the sender's attribute, where the source has attributes
-	attrs           map[string]string // others
+	key             string            // in the sender's attribute, if the source has attributes
+	attrs           map[string]string // other attributes
 	received        int
 }
 
-// want is what tests set of BatchOptions, for any type of message.
+// want contains the BatchOptions that tests set, for any type of message.
 type want struct {
 	key                   func(body string) (string, error)
 	operation, queue      string
 	concurrency           int
 	stopBatch, wholeBatch bool
-	counted               []string // attributes
+	counted               []string // names of attributes
 	onFailure             func(body string, err error)
 	wait, timeout         time.Duration
 	discard               func(body string, err error) bool
 }
 
-// batchSource is one kind of event: how AWS sends it, and how it is guarded.
+// batchSource is one kind of event: how AWS sends it, and how the guard handles it.
 type batchSource struct {
 	name           string
 	ordered, async bool
-	partitioned    bool // an event has the messages of one group after those of another
+	partitioned    bool // an event lists the messages of one group after those of another
 	attributes     bool
 	event          func(arn string, all []msg) any
-	identifier     func(m msg) any                                                              // the itemIdentifier that names a message; nil if that is its id
-	guard          func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any // a Lambda handler
+	identifier     func(m msg) any                                                              // the itemIdentifier of a message; nil if that is its id
+	guard          func(g *lambdaidem.Guard, h func(context.Context, string) error, w want) any // returns a Lambda handler
 }
 
 func applied[M any](w want, body func(M) string) func(*lambdaidem.BatchOptions[M]) {
@@ -60,7 +60,7 @@ func applied[M any](w want, body func(M) string) func(*lambdaidem.BatchOptions[M
 		if w.onFailure != nil {
 			o.OnFailure = func(_ context.Context, m M, err error) { w.onFailure(body(m), err) }
 		} else {
-			o.OnFailure = func(context.Context, M, error) {} // quietly
+			o.OnFailure = func(context.Context, M, error) {} // suppresses the log
 		}
 		o.Operation, o.Concurrency, o.StopBatch, o.WholeBatch = w.operation, w.concurrency, w.stopBatch, w.wholeBatch
 		o.FingerprintAttributes = w.counted
@@ -87,7 +87,7 @@ func sqs(fifo bool) batchSource {
 		var records []object
 		for _, m := range all {
 			attributes := object{"ApproximateReceiveCount": fmt.Sprint(m.received), "SentTimestamp": "1764000000000", "SenderId": "AIDAEXAMPLE", "ApproximateFirstReceiveTimestamp": fmt.Sprint(1764000000000 + m.received)}
-			attributes["MessageGroupId"] = m.group // of a standard queue too: a tenant of a fair queue
+			attributes["MessageGroupId"] = m.group // also for a standard queue, where it is a tenant of a fair queue
 			if fifo {
 				attributes["SequenceNumber"], attributes["MessageDeduplicationId"] = "18849496460467696128", m.id
 			}
@@ -358,14 +358,14 @@ func bodiesOf(all []msg) []string {
 	return bodies
 }
 
-// consumer is a guarded function behind one source.
+// consumer is a guarded function with one source.
 type consumer struct {
 	batchSource
 	queue  string
 	invoke lambda.Handler
 }
 
-// behind guards h as a consumer of the source.
+// behind returns a consumer of the source that guards h.
 func (s batchSource) behind(g *lambdaidem.Guard, h func(context.Context, string) error, w want) *consumer {
 	if w.queue == "" {
 		w.queue = "orders"
@@ -373,8 +373,8 @@ func (s batchSource) behind(g *lambdaidem.Guard, h func(context.Context, string)
 	return &consumer{s, w.queue, lambda.NewHandler(s.guard(g, h, w))}
 }
 
-// deliver sends messages as AWS does, and returns the ids of those that failed. The
-// error is that of the whole batch.
+// deliver sends messages as AWS does, and returns the ids of those that failed. The error is that
+// of the whole batch.
 func (c *consumer) deliver(ctx context.Context, t testing.TB, all ...msg) ([]string, error) {
 	t.Helper()
 	if c.async { // one by one
@@ -429,7 +429,7 @@ func (s batchSource) identifierOf(m msg) any {
 	return s.identifier(m)
 }
 
-// wantFailed delivers and wants exactly those to be reported.
+// wantFailed delivers the messages and checks that exactly the given ids are reported as failed.
 func (c *consumer) wantFailed(t testing.TB, all []msg, want ...string) {
 	t.Helper()
 	failed, err := c.deliver(t.Context(), t, all...)
@@ -438,7 +438,7 @@ func (c *consumer) wantFailed(t testing.TB, all []msg, want ...string) {
 	}
 }
 
-// effects counts how often each body was handled, and can fail.
+// effects counts how often each body was handled. Handling a body can be made to fail.
 type effects struct {
 	fail func(body string, run int) error
 	all  []string
@@ -470,7 +470,7 @@ func (e *effects) want(t testing.TB, name string, want ...string) {
 
 var errBroken = errors.New("broken")
 
-// failing fails those bodies while on says so.
+// failing returns a function that fails for the given bodies while *on is true.
 func failing(on *bool, bodies ...string) func(string, int) error {
 	return func(body string, _ int) error {
 		if *on && slices.Contains(bodies, body) {
@@ -480,7 +480,7 @@ func failing(on *bool, bodies ...string) func(string, int) error {
 	}
 }
 
-// batchOf are messages with those bodies, each "id group", in their order.
+// batchOf returns messages for the given texts of the form "id group", in the same order.
 func batchOf(texts ...string) []msg {
 	var all []msg
 	for _, text := range texts {

@@ -10,8 +10,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// A client may spell one header's name in several ways, and gateways pass each of
-// them on. Equal requests are equal all the same, whichever way a map is walked.
+// A client may spell one header's name in several ways, and gateways pass all of them on. Equal
+// requests still count as equal, in whichever order a map is iterated.
 func TestF3_HeaderInSeveralSpellingsIsOneHeader(t *testing.T) {
 	guard := newRig(nil, func(o *lambdaidem.Options) { o.FingerprintHeaders = []string{"x-tenant"} }).guard
 	type values = map[string][]string
@@ -54,7 +54,8 @@ func TestF3_HeaderInSeveralSpellingsIsOneHeader(t *testing.T) {
 	}
 }
 
-// The body's media type is that of all spellings together: several are none.
+// All spellings of Content-Type together give the body's media type. If there are several values,
+// the body has no media type.
 func TestF3_ContentTypeInSeveralSpellings(t *testing.T) {
 	r := newRig(nil)
 	for i := range 50 {
@@ -88,8 +89,7 @@ func TestRequestValuesAreInOrder(t *testing.T) {
 	}
 }
 
-// A hook's cookies come after those that the handler set, whose header it wrote in
-// two spellings.
+// The handler wrote its cookie header in two spellings. A hook's cookies come after the handler's.
 func TestR1_CookiesInSeveralSpellingsAreKept(t *testing.T) {
 	guard := newRig(nil, func(o *lambdaidem.Options) {
 		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, resp *lambdaidem.Response) {

@@ -16,8 +16,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// An outcome rule decides about a response. What it does to it is in no answer:
-// not in the first one, and so in no replay either.
+// An outcome rule decides about a response. If the rule changes the response, the change is neither
+// in the first answer nor in a replay.
 func TestR1_OutcomeRuleChangesNoAnswer(t *testing.T) {
 	r := newRig(nil, func(o *lambdaidem.Options) {
 		o.Outcome = func(resp *lambdaidem.Response) lambdaidem.Outcome {
@@ -61,7 +61,7 @@ func TestR1_OutcomeRuleChangesNoAnswer(t *testing.T) {
 	}
 }
 
-// nilAnswer has a transaction rejected with Answer(nil), from a Do of that type.
+// nilAnswer calls Do with the given type. The transaction is rejected with Answer(nil).
 func nilAnswer[T any](t *testing.T) (T, error) {
 	t.Helper()
 	r, _ := withLedger(nil)
@@ -73,7 +73,7 @@ func nilAnswer[T any](t *testing.T) (T, error) {
 	})
 }
 
-// Answer(nil) stands for the nil of the handler's type, where that has one.
+// Answer(nil) means the nil value of the handler's type, if the type has one.
 func TestE2_AnswerOfNil(t *testing.T) {
 	if v, err := nilAnswer[any](t); v != nil || err != nil {
 		t.Errorf("any: %v, %v", v, err)
@@ -100,8 +100,8 @@ func TestE2_AnswerOfNil(t *testing.T) {
 
 type account struct{ ID string }
 
-// The handler that stands in for a rejected transaction's answer knows the call
-// that it answers, and can't enlist any more.
+// The handler that answers in place of a rejected transaction has the context of its call, and can
+// no longer enlist writes.
 func TestK6_AnswerHandlerKnowsTheCall(t *testing.T) {
 	type outerKey struct{}
 	for method, guarded := range map[string]bool{http.MethodPost: true, http.MethodPut: false} {
@@ -143,8 +143,9 @@ func TestK6_AnswerHandlerKnowsTheCall(t *testing.T) {
 	}
 }
 
-// Without a record nothing keeps a repeated request from running: its transaction
-// is not asked for until the invocation is over, a quarter of an hour later.
+// Without a record, nothing prevents a repeated request from running. So an unguarded transaction
+// is tried again only for a short time, not until the invocation ends up to a quarter of an hour
+// later.
 func TestE1_UnguardedTransactionIsGivenUpSoon(t *testing.T) {
 	put := first()
 	put.RequestContext.HTTP.Method = http.MethodPut

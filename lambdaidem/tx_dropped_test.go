@@ -13,7 +13,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// ruled has every answer be of that outcome.
+// ruled makes every answer have the given outcome.
 func ruled(outcome lambdaidem.Outcome) func(*lambdaidem.Options) {
 	return func(o *lambdaidem.Options) {
 		o.AnonymousCallers = true
@@ -21,8 +21,8 @@ func ruled(outcome lambdaidem.Outcome) func(*lambdaidem.Options) {
 	}
 }
 
-// An outcome rule that drops the writes of an answer which tells the client that
-// all went well: the client must not get that answer.
+// An outcome rule drops the writes of an answer which tells the client that the request succeeded.
+// The client must not get that answer.
 func TestE1_SuccessNeverGoesOutWithoutItsWrites(t *testing.T) {
 	guards := map[string]struct {
 		method string
@@ -46,7 +46,7 @@ func TestE1_SuccessNeverGoesOutWithoutItsWrites(t *testing.T) {
 				name := fmt.Sprintf("%q, %s, %d", outcome, guard, status)
 				want := state
 				if outcome == lambdaidem.OutcomeFailed && guard == "held" {
-					want = lambdaidem.InProgress // outside calls may have gone before
+					want = lambdaidem.InProgress // there may have been outside calls before
 				}
 				check := func(t *testing.T, r *rig, l *ledger, got int, body string) {
 					t.Helper()
@@ -98,7 +98,8 @@ func TestE1_SuccessNeverGoesOutWithoutItsWrites(t *testing.T) {
 	}
 }
 
-// What goes out as before: an answer that is no success, and one without writes.
+// These answers are sent in spite of dropped writes: an answer that isn't a success, and one
+// without writes.
 func TestE1_OutcomeRuleDropsTheWritesOfOtherAnswers(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodPut} {
 		for _, outcome := range []lambdaidem.Outcome{"", lambdaidem.OutcomeReleased, lambdaidem.OutcomeUncertain, lambdaidem.OutcomeFailed} {
@@ -121,8 +122,8 @@ func TestE1_OutcomeRuleDropsTheWritesOfOtherAnswers(t *testing.T) {
 	}
 }
 
-// An answer that counts as failed takes its writes along where the handler asked
-// for it, whatever its status.
+// If the handler asked for it, the writes of an answer that counts as failed are committed,
+// whatever its status.
 func TestE1_SuccessThatCountsAsFailedGoesOutWithItsWrites(t *testing.T) {
 	r, l := withLedger(func(ctx context.Context, _ request) (response, error) {
 		enlist(ctx, "write").whenFailed = true
@@ -137,8 +138,8 @@ func TestE1_SuccessThatCountsAsFailedGoesOutWithItsWrites(t *testing.T) {
 	}
 }
 
-// What the author gives in the place of a rejected transaction is no answer that
-// lost its writes: it was made knowing that there are none.
+// The answer that the user gives in place of a rejected transaction hasn't lost its writes, because
+// the user knew that there are none.
 func TestE2_AnswerToARejectionGoesOutByTheRule(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodPut} {
 		r, l := withLedger(enlisting(created), func(o *lambdaidem.Options) {

@@ -10,8 +10,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// skippable are the parts of a handler that a retry of it may skip. Each runs f
-// inside of it.
+// skippable returns the parts of a handler that its retry may skip. Each of them calls f inside the
+// part.
 func skippable(r *rig) map[string]func(ctx context.Context, f func()) error {
 	do := func(ctx context.Context, g *lambdaidem.Guard, f func()) error {
 		_, err := lambdaidem.Do(ctx, g, lambdaidem.Call{Operation: "inner", Key: "k"}, func(context.Context) (int, error) {
@@ -62,14 +62,14 @@ func skippable(r *rig) map[string]func(ctx context.Context, f func()) error {
 
 func created1(ctx context.Context, _ request) (response, error) { return created(ctx) }
 
-// A retry of the handler gets the stored result of such a part and does not run it
-// again. A write that it enlisted in the handler's transaction would be missing
-// from the retry's, and the caller would be told that all is well.
+// A retry of the handler gets the stored result of such a part and does not run it again. A write
+// that the part enlisted in the handler's transaction would be missing from the retry's
+// transaction, and the caller would be told that everything succeeded.
 func TestE1_NoWriteIsEnlistedByWhatARetrySkips(t *testing.T) {
 	for name := range skippable(nil) {
 		for outer, method := range map[string]string{"guarded": http.MethodPost, "unguarded": http.MethodPut} {
 			if outer == "unguarded" && name == "step" {
-				continue // it is never stored then, so it runs each time
+				continue // a step is never stored then, so it runs each time
 			}
 			t.Run(name+" in a handler that runs "+outer, func(t *testing.T) {
 				var r *rig
@@ -103,7 +103,7 @@ func TestE1_NoWriteIsEnlistedByWhatARetrySkips(t *testing.T) {
 	}
 }
 
-// What runs beside such a part may enlist before and after it.
+// The handler may enlist writes before and after such a part.
 func TestE1_WritesAreEnlistedAroundWhatARetrySkips(t *testing.T) {
 	for name := range skippable(nil) {
 		t.Run(name, func(t *testing.T) {
@@ -133,8 +133,8 @@ func TestE1_WritesAreEnlistedAroundWhatARetrySkips(t *testing.T) {
 	}
 }
 
-// Two of them may overlap: writes are allowed again once both have ended. So does
-// the transaction that the handler asks for only while one of them runs.
+// Two such parts may overlap: writes are allowed again once both have ended. The same holds for a
+// transaction that the handler gets only while one of them runs.
 func TestE1_WritesAreRefusedUntilTheLastPartHasEnded(t *testing.T) {
 	r, l := withLedger(func(ctx context.Context, _ request) (response, error) {
 		step := func(ctx context.Context, name string, f func()) {
@@ -183,7 +183,7 @@ func TestE1_WritesAreRefusedUntilTheLastPartHasEnded(t *testing.T) {
 	l.wantDone(t, "write")
 }
 
-// An inner call has a transaction of its own.
+// An inner call has its own transaction.
 func TestE1_InnerCallEnlistsInItsOwnTransaction(t *testing.T) {
 	var r *rig
 	var l *ledger
@@ -202,8 +202,8 @@ func TestE1_InnerCallEnlistsInItsOwnTransaction(t *testing.T) {
 	l.wantDone(t, "inner", "outer")
 }
 
-// An inner call under the key of the handler that makes it would complete the
-// handler's own record, or wait for it: it is refused at any depth.
+// An inner call with the key of the handler that makes it would complete the handler's own record
+// or wait for it. So it is refused at any depth.
 func TestE1_CallInsideItselfIsRefused(t *testing.T) {
 	for name, opt := range map[string]func(*lambdaidem.Options){
 		"optimistic": optimistic,

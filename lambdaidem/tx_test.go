@@ -19,11 +19,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// commit is the verb of a transaction.
+// commit is the store operation of a transaction.
 const commit = "commit"
 
-// ledger is a store with transactions: what handlers enlist are names, which a
-// commit enters in done.
+// ledger is a store with transactions. Handlers enlist names, and a commit adds them to done.
 type ledger struct {
 	*faulty
 	mu   sync.Mutex
@@ -31,7 +30,7 @@ type ledger struct {
 	sent []*lambdaidem.Completion
 }
 
-// on puts a ledger into a rig's place of a store.
+// withLedger returns a rig whose store is a ledger.
 func withLedger(h handler, optFns ...func(*lambdaidem.Options)) (*rig, *ledger) {
 	r := newRig(h)
 	l := &ledger{faulty: r.store}
@@ -65,7 +64,7 @@ type ledgerTx struct {
 	refused    error
 }
 
-// enlist is what a store's package gives its users.
+// enlist adds a write to the call's transaction, as the package of a store does for its users.
 func enlist(ctx context.Context, name string) *ledgerTx {
 	tx, err := lambdaidem.TxOf(ctx)
 	if err != nil {
@@ -127,14 +126,15 @@ func (t *ledgerTx) complete(ctx context.Context, c *lambdaidem.Completion) (lamb
 	return store.Complete(ctx, c.Lease, c.Result)
 }
 
-// rejects lets a transaction fail by the handler's own writes.
+// rejects returns a fault in which a transaction fails because of the handler's own writes.
 func rejects(verdict error) fault {
 	return func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 		return lambdaidem.Record{}, &lambdaidem.Rejected{Err: verdict}
 	}
 }
 
-// unsettled lets one fail so whose earlier sending may still happen.
+// unsettled returns a fault in which a transaction fails, and an earlier request with it may still
+// be carried out.
 func unsettled(verdict error) fault {
 	return func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 		return lambdaidem.Record{}, &lambdaidem.Rejected{Err: verdict, Unsettled: true}
@@ -145,7 +145,7 @@ func created(context.Context) (response, error) {
 	return response{StatusCode: 201, Body: "created"}, nil
 }
 
-// enlisting is a handler that enlists "write" and ends so.
+// enlisting returns a handler that enlists "write" and then calls end.
 func enlisting(end func(context.Context) (response, error)) handler {
 	return func(ctx context.Context, _ request) (response, error) {
 		enlist(ctx, "write")
@@ -170,7 +170,7 @@ func TestE1_TransactionTakesThePlaceOfTheCompletion(t *testing.T) {
 	}
 }
 
-// Nobody asks the store for more than before where nothing is enlisted.
+// If nothing is enlisted, the store gets the same calls as without transactions.
 func TestE1_WithoutWritesThereIsNoTransaction(t *testing.T) {
 	r, _ := withLedger(nil)
 	r.send(t, first())
@@ -200,7 +200,7 @@ func TestE1_StoreWithoutTransactionsSaysSo(t *testing.T) {
 	}
 }
 
-// The reply of a transaction is asked for again with the very same completion.
+// A transaction without a reply is sent again with exactly the same completion.
 func TestE1_UnansweredTransactionIsAskedForAgainUnchanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := withLedger(enlisting(created))
@@ -232,7 +232,7 @@ func TestX4_UnsettledTransactionIsNeverReleased(t *testing.T) {
 	})
 }
 
-// What can only end alike isn't asked for until the time is up.
+// If all further tries must end in the same way, the transaction isn't tried again.
 func TestX4_HopelessTransactionIsGivenUpAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := withLedger(enlisting(created))
@@ -256,14 +256,14 @@ func TestX4_AnswerTooLargeCommitsWithoutIt(t *testing.T) {
 	r.wantRuns(t, 1)
 }
 
-// What a rejected transaction comes to, over HTTP (E2, X2).
+// The result of a rejected transaction over HTTP (E2, X2).
 func TestE2_RejectionIsTakenAsTheHandlersOwnError(t *testing.T) {
 	plain := errors.New("the write was refused")
 	for name, c := range map[string]struct {
 		verdict error
 		policy  lambdaidem.Policy
-		status  int    // 0: the handler's error goes out
-		body    string // contained
+		status  int    // 0: the handler's error is returned
+		body    string // part of the body
 		state   lambdaidem.State
 		events  []lambdaidem.Kind
 	}{
@@ -299,7 +299,7 @@ func TestE2_RejectionIsTakenAsTheHandlersOwnError(t *testing.T) {
 	}
 }
 
-// A verdict takes the place of an answer that was an error's itself.
+// The error for a rejected transaction also replaces an answer that stood for an error.
 func TestE2_VerdictTakesThePlaceOfAProblem(t *testing.T) {
 	r, l := withLedger(func(ctx context.Context, _ request) (response, error) {
 		enlist(ctx, "write").whenFailed = true
@@ -312,7 +312,7 @@ func TestE2_VerdictTakesThePlaceOfAProblem(t *testing.T) {
 	l.wantDone(t)
 }
 
-// A handler can say what it would answer by an error too.
+// A handler can also return its answer as an error.
 func TestE2_AnswerFromAHandler(t *testing.T) {
 	r, l := withLedger(enlisting(func(context.Context) (response, error) {
 		return response{}, lambdaidem.Answer(response{StatusCode: 201, Body: "by an error"})
@@ -325,8 +325,8 @@ func TestE2_AnswerFromAHandler(t *testing.T) {
 	l.wantDone(t, "write")
 }
 
-// A transaction that was given up, and turns out to have happened: two results of
-// one attempt are never of one moment, so it is seen.
+// The guard gave a transaction up, and the transaction turns out to have happened. Two results of
+// one attempt never have the same time, so the guard recognizes this.
 func TestE2_CompletionThatHadHappenedIsTheAnswer(t *testing.T) {
 	for name, verdict := range map[string]error{
 		"stored":   lambdaidem.Reject(402, "no_funds", "No."),
@@ -351,7 +351,7 @@ func TestE2_CompletionThatHadHappenedIsTheAnswer(t *testing.T) {
 	}
 }
 
-// What runs unguarded commits by itself (E1).
+// A request that runs unguarded commits by itself (E1).
 func TestE1_UnguardedRunsCommit(t *testing.T) {
 	put := first()
 	put.RequestContext.HTTP.Method = http.MethodPut
@@ -397,8 +397,8 @@ func TestE1_UnguardedRunsCommit(t *testing.T) {
 	})
 }
 
-// How an unguarded run ends decides as elsewhere. Its error stays its own, unless Reject
-// made it.
+// The result of an unguarded run decides about its writes as elsewhere. Its error is unchanged,
+// unless Reject made it.
 func TestE1_UnguardedRunsThatEndOtherwise(t *testing.T) {
 	own := errors.New("no")
 	in := first()
@@ -435,8 +435,8 @@ func TestE1_UnguardedRunsThatEndOtherwise(t *testing.T) {
 	}
 }
 
-// Inside of a guarded handler an unguarded request, or Do, is part of the outer
-// one's transaction: what is guarded outside happens once.
+// Inside a guarded handler, an unguarded request or call of Do uses the outer transaction, so its
+// writes happen once.
 func TestE1_UnguardedInsideGuarded(t *testing.T) {
 	var inner handler
 	r, l := withLedger(func(ctx context.Context, in request) (response, error) {
@@ -444,7 +444,7 @@ func TestE1_UnguardedInsideGuarded(t *testing.T) {
 		if _, err := inner(ctx, in); err != nil {
 			return response{}, err
 		}
-		return response{StatusCode: 500}, nil // and so nothing of it happens
+		return response{StatusCode: 500}, nil // and so none of the writes happen
 	})
 	inner = r.guard.APIGatewayV2(enlisting(created))
 	r.send(t, first())
@@ -488,7 +488,7 @@ func TestE1_NothingIsEnlistedOnceTheRunIsOver(t *testing.T) {
 	}
 }
 
-// passing is a net/http handler that runs unguarded.
+// passingServer returns a server with a net/http handler that runs unguarded.
 func passingServer(t *testing.T, h http.HandlerFunc) (*httptest.Server, *ledger, *rig) {
 	t.Helper()
 	r, l := withLedger(nil, func(o *lambdaidem.Options) { o.AnonymousCallers = true })
@@ -497,7 +497,7 @@ func passingServer(t *testing.T, h http.HandlerFunc) (*httptest.Server, *ledger,
 	return server, l, r
 }
 
-// fetched is an answer, its body apart.
+// fetched is a response and its body.
 type fetched struct {
 	StatusCode    int
 	Header        http.Header
@@ -523,7 +523,7 @@ func fetch(t *testing.T, url string) (fetched, string) {
 	return fetched{resp.StatusCode, resp.Header, resp.ContentLength}, string(body)
 }
 
-// Without writes an unguarded answer is a stream as ever.
+// Without writes, an unguarded answer is streamed as usual.
 func TestE1_UnguardedAnswersStream(t *testing.T) {
 	server, _, _ := passingServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusEarlyHints)
@@ -560,7 +560,7 @@ func TestE1_UnguardedAnswersStream(t *testing.T) {
 	}
 }
 
-// With writes it is kept back until they are there.
+// With writes, the answer is held back until they are committed.
 func TestE1_UnguardedAnswersWaitForTheirWrites(t *testing.T) {
 	var l *ledger
 	server, ledger, r := passingServer(t, func(w http.ResponseWriter, req *http.Request) {
@@ -614,7 +614,7 @@ func TestE1_UnguardedAnswersWaitForTheirWrites(t *testing.T) {
 	l.wantDone(t)
 }
 
-// A handler of net/http without a status has answered 200, kept back or not.
+// A net/http handler that sets no status has answered 200, whether its answer is held back or not.
 func TestE1_UnguardedAnswerWithoutAStatus(t *testing.T) {
 	server, l, _ := passingServer(t, func(_ http.ResponseWriter, req *http.Request) { enlist(req.Context(), "write") })
 	if resp, body := fetch(t, server.URL); resp.StatusCode != 200 || body != "" {
@@ -627,7 +627,7 @@ func TestE1_UnguardedAnswerWithoutAStatus(t *testing.T) {
 	}
 }
 
-// Once an answer has begun, nothing can be enlisted with it.
+// Once an answer has begun, no write can be enlisted.
 func TestE1_UnguardedAnswerThatBeganTakesNoWrites(t *testing.T) {
 	for name, begin := range map[string]func(http.ResponseWriter){
 		"status": func(w http.ResponseWriter) { w.WriteHeader(200) },
@@ -648,7 +648,7 @@ func TestE1_UnguardedAnswerThatBeganTakesNoWrites(t *testing.T) {
 	}
 }
 
-// A guarded net/http handler: what a rejection comes to.
+// The result of a rejection in a guarded net/http handler.
 func TestE2_RejectionInNetHTTP(t *testing.T) {
 	for name, c := range map[string]struct {
 		verdict error
@@ -680,7 +680,7 @@ func TestE2_RejectionInNetHTTP(t *testing.T) {
 	}
 }
 
-// What may have happened is asked for again, whatever refused it last (X8).
+// If a transaction may have happened, it is sent again, whatever the last error was (X8).
 func TestX8_RefusalAfterTheUnknownIsNoReasonToGiveUp(t *testing.T) {
 	doubtful := func(_ context.Context, verb string, _ func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonPermission, Err: errWire}
@@ -699,8 +699,7 @@ func TestX8_RefusalAfterTheUnknownIsNoReasonToGiveUp(t *testing.T) {
 	}
 }
 
-// A middleware that lets a request pass inside of one that guards it leaves its
-// writes to that.
+// A middleware that lets a request pass inside a guarded one leaves the writes to the guarded one.
 func TestE1_UnguardedMiddlewareInsideAGuardedOne(t *testing.T) {
 	r, l := withLedger(nil, func(o *lambdaidem.Options) { o.AnonymousCallers = true })
 	inner := r.guard.With(func(o *lambdaidem.Options) { o.Methods = []string{http.MethodDelete} })
@@ -721,8 +720,7 @@ func TestE1_UnguardedMiddlewareInsideAGuardedOne(t *testing.T) {
 	}
 }
 
-// A transaction of a call that failed open is asked for again like any other (E1,
-// X5).
+// A transaction of a call that failed open is sent again like any other (E1, X5).
 func TestE1_FailedOpenAsksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := withLedger(enlisting(created), func(o *lambdaidem.Options) { o.FailOpen = true })
@@ -800,8 +798,8 @@ func TestX5_FailedOpenLeavesARecordWithStepsToARetry(t *testing.T) {
 	l.wantDone(t, "write")
 }
 
-// Where the release that would keep a late transaction from happening can't be
-// written, nobody says that nothing happened (X8).
+// The release that would prevent a late transaction can't be written. Then the answer doesn't say
+// that nothing happened (X8).
 func TestX8_UnsettledRejectionThatCantBeReleasedIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := withLedger(enlisting(created))
@@ -839,8 +837,8 @@ func TestX10_TheReleaseAfterAnUnsettledRejectionIsSentAgain(t *testing.T) {
 	}
 }
 
-// A rejection whose transaction may still happen is nobody's word that nothing
-// happened, however the attempt ends without a record of it (X8).
+// After a rejection whose transaction may still happen, no answer says that nothing happened,
+// however the attempt ends without a record (X8).
 func TestX8_UnsettledRejectionWithoutARecordIsUnknown(t *testing.T) {
 	plain := errors.New("plain")
 	hold := func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold }
@@ -927,8 +925,8 @@ func TestO1_TheEventOfATransactionNamesItsAttempt(t *testing.T) {
 	}
 }
 
-// A verdict of a call that failed open is stored, so that it is the same the next
-// time (E1, X5).
+// The error for a rejected transaction of a call that failed open is stored, so that the next
+// request gets the same one (E1, X5).
 func TestE1_FailedOpenStoresAVerdict(t *testing.T) {
 	r, _ := withLedger(enlisting(created), func(o *lambdaidem.Options) { o.FailOpen = true })
 	r.store.fail(acquire, requestLost)
@@ -941,7 +939,8 @@ func TestE1_FailedOpenStoresAVerdict(t *testing.T) {
 	r.wantRuns(t, 1)
 }
 
-// A panic of the author's verdict is one of the handler: nothing was written (X2).
+// If the user's function for a rejection panics, that counts as a panic of the handler: nothing was
+// written (X2).
 func TestX2_PanicOfAVerdictReleases(t *testing.T) {
 	r, _ := withLedger(enlisting(created))
 	r.store.fail(commit, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
@@ -958,7 +957,7 @@ func TestX2_PanicOfAVerdictReleases(t *testing.T) {
 	r.wantState(t, lambdaidem.Released)
 }
 
-// What wraps an Answer says otherwise (X2).
+// An Answer that is wrapped in another error is an error (X2).
 func TestX2_WrappedAnswerIsAnError(t *testing.T) {
 	r, l := withLedger(enlisting(func(context.Context) (response, error) {
 		return response{}, lambdaidem.Uncertain(lambdaidem.Answer(response{StatusCode: 201}))
@@ -1011,8 +1010,8 @@ func TestL5_UnguardedCommitLeavesTimeToAnswer(t *testing.T) {
 	})
 }
 
-// The verdict of an optimistic inner call panics while its transaction may still commit. The
-// handler around it recovers and fails, and this failure is not stored.
+// The function for the rejection of an optimistic inner call panics while the inner transaction may
+// still commit. The outer handler recovers and fails, and this failure is not stored.
 func TestX8_AnOptimisticInnerCallThatPanicsWhileItsTransactionMayCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := withLedger(nil)
@@ -1099,7 +1098,7 @@ func TestE1_NothingLeavesAnUnguardedHandlerBeforeTheCommit(t *testing.T) {
 }
 
 // The database refuses the write that a message's handler has enlisted. The message fails, and a
-// redelivery runs it again; with an Answer, the message is done.
+// redelivery runs it again. With an Answer, the message is done.
 func TestE1_AMessageWhoseWriteIsRefusedFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		verdict  error
@@ -1139,7 +1138,7 @@ func TestE1_OuterHandlersSeeThePatternOfAnUnguardedRequest(t *testing.T) {
 		pattern = in.Pattern
 	}))
 	fetch(t, s.URL+"/orders/7")
-	s.Close() // which waits for the handler
+	s.Close() // waits for the handler
 	if pattern != "GET /orders/{id}" {
 		t.Errorf("the pattern is %q", pattern)
 	}

@@ -28,7 +28,7 @@ func doOnce[T any](t *testing.T, g *lambdaidem.Guard, payload any, result T) (go
 	return got, replays, err
 }
 
-// The versions of a program's types.
+// These are successive versions of a program's types.
 type (
 	orderV1 struct {
 		ID    string   `json:"id"`
@@ -88,7 +88,7 @@ func TestF4_AHandlersEventMayGainFields(t *testing.T) {
 	}
 }
 
-// Only fields of structs are left out, and only where they are zero.
+// Only fields of structs are left out, and only if they are zero.
 func TestF3_ZeroFieldsAloneAreLeftOut(t *testing.T) {
 	type one struct {
 		A int
@@ -119,13 +119,13 @@ func TestF3_ZeroFieldsAloneAreLeftOut(t *testing.T) {
 	}
 }
 
-// textInt marshals itself, zero or not.
+// textInt marshals itself, whether it is zero or not.
 type textInt int
 
 func (n textInt) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "n%d", n), nil }
 
-// What encoding/json writes of a value without zero fields, and what counts of it,
-// are the same: tags, embedded structs, keys and options included.
+// For a value without zero fields, the fingerprint uses exactly the JSON that encoding/json writes,
+// with tags, embedded structs, map keys and options.
 func TestF3_WhatCountsIsWhatEncodingJSONWrites(t *testing.T) {
 	type deep struct {
 		X int `json:"x"`
@@ -176,7 +176,7 @@ func TestF3_WhatCountsIsWhatEncodingJSONWrites(t *testing.T) {
 	})
 }
 
-// pointerly marshals itself where it has an address.
+// pointerly marshals itself only if it has an address.
 type pointerly struct{ N int }
 
 func (p *pointerly) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, `{"own":%d}`, p.N), nil }
@@ -223,8 +223,8 @@ type (
 
 func (d declares) MarshalJSON() ([]byte, error) { return json.Marshal(d.Amount) }
 
-// Two orders that differ only in what JSON hides would be one, and one caller would
-// get the other's answer.
+// Two orders that differ only in fields that JSON leaves out would count as equal, and one caller
+// would get the other's answer.
 func TestF3_ATypeWhoseJSONHidesFieldsIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		v    any
@@ -254,7 +254,7 @@ func TestF3_ATypeWhoseJSONHidesFieldsIsRefused(t *testing.T) {
 	if _, replays, err := doOnce(t, g, nil, twins{}); !errors.Is(err, lambdaidem.ErrRequestInvalid) || !replays {
 		t.Errorf("a result that hides fields: ran %v, %v", !replays, err)
 	}
-	if _, replays, err := doOnce(t, lambdaidem.New(memstore.New(), quiet), nil, renames{A: 1}); err != nil || replays { // stored by versions before, too
+	if _, replays, err := doOnce(t, lambdaidem.New(memstore.New(), quiet), nil, renames{A: 1}); err != nil || replays { // earlier versions stored it too
 		t.Errorf("a result that hides a field by a tag: ran %v, %v", !replays, err)
 	}
 	if _, replays, err := doOnce(t, g, nil, shadows{}); err != nil || replays {
@@ -270,7 +270,7 @@ func TestF3_ATypeWhoseJSONHidesFieldsIsRefused(t *testing.T) {
 	}
 }
 
-// A struct without exported fields is found wherever it stands.
+// A struct without exported fields is found in any position.
 func TestF3_WhatAStructHidesIsFoundEverywhere(t *testing.T) {
 	type hides struct{ amount int }
 	h := hides{1}
@@ -292,7 +292,7 @@ func TestF3_WhatAStructHidesIsFoundEverywhere(t *testing.T) {
 	}
 }
 
-// choice is a payload that has one of several types, as the client chose.
+// choice is a payload that contains one of several types, depending on the client.
 type choice struct{ By any }
 
 // A payload whose Go types a deployment changed may be the one that the record is bound to.
@@ -329,7 +329,7 @@ func TestE6_ADownstreamKeyOutlivesAChangedType(t *testing.T) {
 	}
 }
 
-// A stored answer outlives a type that gains a field, and not one that loses one.
+// A stored answer can still be read after its type gains a field, but not after the type loses one.
 func TestR1_AnAnswersTypeMayGainFields(t *testing.T) {
 	type v1 struct{ ID string }
 	type v2 struct {
@@ -359,7 +359,7 @@ func TestR1_AnAnswersTypeMayGainFields(t *testing.T) {
 	}
 }
 
-// big fills in a field that the stored answer hasn't.
+// big has a field that the stored answer doesn't have. It sets that field itself.
 type big struct {
 	ID    string
 	Count int

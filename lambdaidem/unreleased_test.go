@@ -18,8 +18,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// leaveBehind sends a request in an outage: its claim is applied, its reply is lost,
-// and its withdrawals fail.
+// leaveBehind sends a request during an outage: its claim is stored, the reply is lost, and the
+// withdrawals fail.
 func leaveBehind(t *testing.T, r *rig, in request) {
 	t.Helper()
 	r.store.fail(acquire, replyLost)
@@ -39,7 +39,7 @@ func underEachPolicy(t *testing.T, test func(t *testing.T, r *rig)) {
 	}
 }
 
-// Another key's request frees the key.
+// A request with another key makes the key free.
 func TestX10_TheNextAcquireWithdrawsAClaimLeftBehind(t *testing.T) {
 	underEachPolicy(t, func(t *testing.T, r *rig) {
 		leaveBehind(t, r, first())
@@ -64,7 +64,7 @@ func TestX10_TheNextAcquireWithdrawsAClaimLeftBehind(t *testing.T) {
 	})
 }
 
-// A guard made by With, for another route say, frees the key as well.
+// A guard made by With, for example for another route, makes the key free as well.
 func TestX10_DerivedGuardsShareTheClaimsLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
@@ -77,8 +77,8 @@ func TestX10_DerivedGuardsShareTheClaimsLeftBehind(t *testing.T) {
 	})
 }
 
-// A retry runs although the withdrawal before its acquire failed, whatever its
-// payload: nothing happened under the key.
+// A retry runs although the withdrawal before its claim failed, whatever its payload is, because
+// nothing happened with this key.
 func TestX10_ARetryThatMeetsAClaimLeftBehindRuns(t *testing.T) {
 	for name, retry := range map[string]request{"the same payload": first(), "another payload": post("key-1", `{"amount":7}`)} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestX10_AWithdrawnTakeoverLeavesARecordThatRunsWithTheSamePayload(t *testin
 	}
 }
 
-// Every call hangs: requests keep their time.
+// All withdrawals hang. They delay requests by at most 200 ms.
 func TestX10_AnOutageCostsLittleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
@@ -146,7 +146,7 @@ func TestX10_AnOutageCostsLittleTime(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		r.store.failAlways(release, hangs)
-		for i, most := range []time.Duration{200 * time.Millisecond, 0} { // the second comes at once
+		for i, most := range []time.Duration{200 * time.Millisecond, 0} { // the second request comes immediately after the first
 			began := time.Now()
 			if out := r.send(t, post(fmt.Sprintf("later-%d", i), "{}")); out.StatusCode != 201 {
 				t.Errorf("the answer is %+v", out)
@@ -197,7 +197,7 @@ func TestX10_AWithdrawalThatFailsComesLastTheNextTime(t *testing.T) {
 		time.Sleep(time.Second)
 		leaveBehind(t, r, post("key-2", "{}"))
 		time.Sleep(time.Minute)
-		r.store.fail(release, requestLost) // of the first claim
+		r.store.fail(release, requestLost) // the release of the first claim
 		r.send(t, post("key-3", "{}"))
 		time.Sleep(time.Minute)
 		r.store.fail(release, nil, requestLost)
@@ -224,7 +224,7 @@ func (p *panics) Observe(_ context.Context, e lambdaidem.Event) {
 	}
 }
 
-// An observer that panics does not leave a claim behind: the process lives on, and withdraws it.
+// An observer that panics does not leave a claim behind: the process continues and withdraws it.
 func TestX10_AnObserverThatPanicsLeavesNoClaimBehind(t *testing.T) {
 	for name, c := range map[string]struct {
 		at     panics
@@ -268,7 +268,7 @@ func TestX10_AnObserverThatPanicsLeavesNoClaimBehind(t *testing.T) {
 	}
 }
 
-// unreadable applies a claim and then finds the record unreadable.
+// unreadable makes a claim and then reports that the record is unreadable.
 func unreadable(_ context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 	rec, _ := call()
 	return rec, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonForeign, Err: errWire}
@@ -356,8 +356,8 @@ func TestX10_ATakeoverThatArrivesLateIsWithdrawn(t *testing.T) {
 	})
 }
 
-// A claim that found its way to nothing is forgotten when it can't arrive any more,
-// and few writes are spent on it until then.
+// A claim whose withdrawal found nothing is forgotten when it can't arrive any more. Few writes are
+// spent on it until then.
 func TestX10_AClaimThatCannotArriveIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil)
@@ -394,7 +394,7 @@ func TestX10_AWithdrawnTakeoverKeepsTheSteps(t *testing.T) {
 			return response{StatusCode: 201}, nil
 		})
 		r.send(t, first())
-		r.store.fail(acquire, nil, replyLost) // the lock is refused, the takeover applied
+		r.store.fail(acquire, nil, replyLost) // the claim is refused, and the takeover is made
 		r.store.failAlways(release, requestLost)
 		r.send(t, first())
 		r.store.failAlways(release, nil)
@@ -405,13 +405,13 @@ func TestX10_AWithdrawnTakeoverKeepsTheSteps(t *testing.T) {
 		if rec := r.record(t); rec.State != lambdaidem.Released || len(rec.Steps) != 1 {
 			t.Errorf("the record is %+v", rec)
 		}
-		if out := r.send(t, first()); out.StatusCode != 201 || runs != 2 { // key-2 ran its own
+		if out := r.send(t, first()); out.StatusCode != 201 || runs != 2 { // the step ran once for each key
 			t.Errorf("the retry got %+v; the step ran %d times", out, runs)
 		}
 	})
 }
 
-// The lease was taken, no time was left to start, and the release failed.
+// The lease was taken, no time was left to start the handler, and the release failed.
 func TestX10_AReleaseBeforeTheHandlerStartsIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
@@ -427,7 +427,7 @@ func TestX10_AReleaseBeforeTheHandlerStartsIsRepeated(t *testing.T) {
 	})
 }
 
-// A handler that started holds its key, whatever fails.
+// If its handler has started, a claim is not withdrawn, whatever fails.
 func TestX10_AClaimWhoseHandlerStartedIsNotWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, optFn := range map[string]func(*lambdaidem.Options){
@@ -452,7 +452,7 @@ func TestX10_AClaimWhoseHandlerStartedIsNotWithdrawn(t *testing.T) {
 	})
 }
 
-// The observer learns of the record and the invocation, and so does the log.
+// The observer gets the record's id and the invocation, and the log contains them.
 func TestX10_ObserversLearnOfAClaimLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -475,8 +475,8 @@ func TestX10_ObserversLearnOfAClaimLeftBehind(t *testing.T) {
 	})
 }
 
-// Memory is bounded: the oldest claim makes room. An event names its record if its handler
-// never started.
+// The number of remembered claims is limited: a new claim replaces the oldest. An event names the
+// replaced claim's record if its handler never started.
 func TestX10_TheOldestClaimLeftBehindMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, func(o *lambdaidem.Options) { o.Policy, o.CleanupTimeout = lambdaidem.Hold, time.Millisecond })
@@ -552,7 +552,7 @@ func TestX10_AReleaseWithoutAReplyIsSentAgain(t *testing.T) {
 	}
 }
 
-// A claim of a call that fails open arrives after its release found nothing.
+// The claim of a call that fails open arrives after its release found nothing.
 func TestX10_AClaimThatArrivesAfterFailingOpenIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(context.Context, request) (response, error) {
@@ -570,7 +570,7 @@ func TestX10_AClaimThatArrivesAfterFailingOpenIsReleased(t *testing.T) {
 	})
 }
 
-// A call that fails open although its claim surely was not made leaves nothing behind.
+// A call that fails open although its claim certainly was not made leaves nothing behind.
 func TestX10_FailingOpenWithoutAClaimLeavesNothingBehind(t *testing.T) {
 	r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Retryable(errWire) }, failOpen)
 	r.store.fail(acquire, refused(lambdaidem.ReasonUnreachable))
@@ -583,7 +583,8 @@ func TestX10_FailingOpenWithoutAClaimLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// A takeover that surely was not made has no step to repeat, so the call fails open.
+// The takeover certainly was not made, and the guard knows of no stored steps that the handler
+// might repeat, so the call fails open.
 func TestX10_ARefusedTakeoverFailsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(context.Context, request) (response, error) { return response{}, lambdaidem.Uncertain(errWire) }, failOpen)
@@ -594,7 +595,7 @@ func TestX10_ARefusedTakeoverFailsOpen(t *testing.T) {
 	})
 }
 
-// An optimistic guard releases the records of claims that the process left behind, too.
+// An optimistic guard also releases the records of claims that the process left behind.
 func TestX10_AnOptimisticGuardMeetsAClaimLeftBehind(t *testing.T) {
 	for name, answer := range map[string]int{"and completes": 201, "and releases": 503} {
 		t.Run(name, func(t *testing.T) {

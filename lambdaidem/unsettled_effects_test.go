@@ -11,8 +11,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// An attempt of the inner charge died after the bank was asked; the next was released, and the
-// record remembers the dead one (BoundByDeadAttempt). The third fails open: its claim is throttled.
+// One attempt of the inner charge died after its request to the bank. The next was released, and
+// the record keeps a note of the dead one (BoundByDeadAttempt). The third one fails open because
+// its claim is throttled.
 func TestX5_FailingOpenForgetsNoDeadAttemptOfAReleasedRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil)
@@ -30,9 +31,9 @@ func TestX5_FailingOpenForgetsNoDeadAttemptOfAReleasedRecord(t *testing.T) {
 			})
 			return err
 		}))
-		r.send(t, first()) // 503, outcome unknown
+		r.send(t, first()) // 503: the outcome is unknown
 		time.Sleep(2 * leaseWithoutDeadline)
-		r.send(t, first()) // 503: released, not settled
+		r.send(t, first()) // 503: released, but not settled
 		time.Sleep(time.Second)
 		wantNo402(t, r)
 		if tries < 3 {
@@ -41,7 +42,7 @@ func TestX5_FailingOpenForgetsNoDeadAttemptOfAReleasedRecord(t *testing.T) {
 	})
 }
 
-// The key function panics because of the payload; no inner call was made. The client corrects
+// The key function panics because of the payload, so no inner call was made. The client corrects
 // its request and keeps the key, as it may after a release without effects.
 func TestF5_APanicOfAKeyFunctionBindsNothing(t *testing.T) {
 	for name, fails := range map[string]func() (string, error){
@@ -75,7 +76,7 @@ func TestF5_APanicOfAKeyFunctionBindsNothing(t *testing.T) {
 	}
 }
 
-// The same without recover: the panic ends the outer handler.
+// The same happens without recover: the panic ends the outer handler.
 func TestF5_APanicOfAKeyFunctionThatIsNotRecoveredBindsNothing(t *testing.T) {
 	r := newRig(nil)
 	h := lambdaidem.Handler(r.guard, "charge", func(_ context.Context, body string) (string, error) {
@@ -123,7 +124,7 @@ func TestX4_AReleasedInnerCallHidesNoStoredStep(t *testing.T) {
 	}
 }
 
-// A function of the application that the guard calls before the handler panics.
+// A function of the application panics when the guard calls it before the inner handler.
 func TestX4_APanicBeforeAnInnerRequestIsServedSettlesNothing(t *testing.T) {
 	down := false
 	failing := func() {
@@ -154,8 +155,8 @@ func TestX4_APanicBeforeAnInnerRequestIsServedSettlesNothing(t *testing.T) {
 	}
 }
 
-// The charge is done. Its duplicate fails open and fails for good, and the store can't be
-// reached at its completion either.
+// The charge is done. Its duplicate fails open and ends with a final failure, and the store can't
+// be reached at its completion either.
 func TestX5_AFailureWithoutTheRecordSettlesNoInnerCallThatFailedOpen(t *testing.T) {
 	for _, end := range []string{"released", "stored"} {
 		t.Run(end, func(t *testing.T) {
@@ -173,7 +174,7 @@ func TestX5_AFailureWithoutTheRecordSettlesNoInnerCallThatFailedOpen(t *testing.
 					if end == "released" {
 						return 0, errWire
 					}
-					return 0, noPayment // the money was spent by the first charge
+					return 0, noPayment // the first charge has spent the money
 				})
 				return err
 			}))
@@ -182,9 +183,9 @@ func TestX5_AFailureWithoutTheRecordSettlesNoInnerCallThatFailedOpen(t *testing.
 	}
 }
 
-// The order fails open and charges inside; it is released. The handler makes the order again.
-// Now the order has a record, fails before the charge and is released. In the second case, a
-// refusal comes in between.
+// The order fails open, makes a charge and is released. Then the handler makes the order again. Now
+// the order has a record, fails before the charge and is released. In the second case, there is a
+// refusal between the two.
 func TestX4_ASecondTryForgetsNoEffectOfTheFirst(t *testing.T) {
 	for name, between := range map[string]bool{"at once": false, "after a refusal": true} {
 		t.Run(name, func(t *testing.T) {
@@ -237,8 +238,8 @@ func TestX5_AFinalFailureThatIsReleasedIsNotSentBesideAnotherAttempt(t *testing.
 	}
 }
 
-// Inner call fails open with a definite failure beside another attempt. The outer handler
-// under Hold marks it Retryable: nothing happened.
+// Beside another attempt, the inner call fails open with a definite failure. The outer handler
+// under Hold returns that failure marked as Retryable, which says that nothing happened.
 func TestX5_AnInnerCallThatFailedOpenHoldsNothing(t *testing.T) {
 	for name, failure := range map[string]error{"final": noPayment, "temporary": lambdaidem.Retryable(errWire), "permanent": lambdaidem.Permanent(errWire)} {
 		t.Run(name, func(t *testing.T) {
@@ -270,8 +271,8 @@ func TestX5_AnInnerCallThatFailedOpenHoldsNothing(t *testing.T) {
 	}
 }
 
-// The inner record is held: an attempt under Hold is of unknown outcome, and an operator must
-// decide. A duplicate fails open and fails for good.
+// The inner record is held: an attempt under Hold has an unknown outcome, and an operator must
+// decide. A duplicate fails open and ends with a final failure.
 func TestX5_AFailureBesideAHeldRecordIsNotFinal(t *testing.T) {
 	for _, inside := range []bool{true, false} {
 		name := map[bool]string{true: "inner call", false: "request"}[inside]
@@ -282,7 +283,7 @@ func TestX5_AFailureBesideAHeldRecordIsNotFinal(t *testing.T) {
 				n := 0
 				fn := func() error {
 					if n++; n == 1 {
-						return lambdaidem.Uncertain(context.DeadlineExceeded) // the bank was asked
+						return lambdaidem.Uncertain(context.DeadlineExceeded) // after the request to the bank
 					}
 					return noPayment
 				}
@@ -380,7 +381,7 @@ func (s *racing) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time
 // the record since the version under Hold has read it. No operator can decide it then.
 func TestL6_AHoldThatComesLateSeesWhatTheRecordIs(t *testing.T) {
 	for name, c := range map[string]struct {
-		ends error // how the other attempt ends
+		ends error // the result of the other attempt
 		want error
 	}{
 		"completed":   {nil, nil},
@@ -405,7 +406,7 @@ func TestL6_AHoldThatComesLateSeesWhatTheRecordIs(t *testing.T) {
 	}
 }
 
-// apart is a store that keeps answers apart, and can't be read any more.
+// zzApart is a store that keeps answers separately and can no longer load them.
 type zzApart struct{ *faulty }
 
 func (s zzApart) Release(ctx context.Context, l lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
@@ -421,8 +422,8 @@ func (s zzApart) Load(ctx context.Context, rec lambdaidem.Record) (lambdaidem.Re
 	return rec.Result, &lambdaidem.StoreError{Op: "load", Reason: lambdaidem.ReasonTimeout, NotApplied: true, Err: ctx.Err()}
 }
 
-// A request fails open during an outage and fails by itself. The record has an answer, which
-// can't be loaded. The request must be answered before the invocation's deadline all the same.
+// A request fails open during an outage, and its handler fails. The record has an answer, which
+// can't be loaded. The request must still be answered before the invocation's deadline.
 func TestL8_AnAnswerThatCantBeLoadedDelaysNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, runs := zzApart{newFaulty()}, 0

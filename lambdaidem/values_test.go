@@ -20,7 +20,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// V1: two handlers of one guard are two operations, and no call of Do.
+// Two typed handlers of one guard have different operations, and neither is that of a call of Do.
 func TestV1_TypedHandlersShareNoRecords(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), quiet)
 	key := func(_ context.Context, o order) (string, error) { return o.ID, nil }
@@ -45,8 +45,8 @@ func TestV1_TypedHandlersShareNoRecords(t *testing.T) {
 	lambdaidem.Handler(g, "", key, say(""))
 }
 
-// V1, F2: a typed handler can tell callers apart, by event and by context, and
-// skip.
+// A typed handler can distinguish callers by the event and by the context, and it can skip the
+// guard.
 func TestV1_TypedHandlerKnowsItsCallers(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), quiet)
 	type who struct{}
@@ -79,7 +79,7 @@ func TestV1_TypedHandlerKnowsItsCallers(t *testing.T) {
 	}
 }
 
-// F1: Lambda's tenants never share a record, whatever the event.
+// Tenants of a Lambda function never share a record, whatever the event is.
 func TestF1_TenantsShareNoRecords(t *testing.T) {
 	tenant := func(id string) context.Context {
 		return lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{TenantID: id})
@@ -128,8 +128,8 @@ type lossy struct{ n int }
 
 func (l lossy) MarshalJSON() ([]byte, error) { return []byte(fmt.Sprint(l.n)), nil }
 
-// R1: a typed handler's replay puts the same bytes on the wire as its first
-// answer, or says that it can't.
+// A typed handler's replay has byte for byte the same JSON as its first answer, or it is an error
+// that says why not.
 func TestR1_TypedReplaysAreTheSameBytes(t *testing.T) {
 	now := time.Date(2026, 11, 21, 1, 2, 3, 4, time.FixedZone("", 3600))
 	for name, same := range map[string]bool{
@@ -171,9 +171,9 @@ func TestR1_TypedReplaysAreTheSameBytes(t *testing.T) {
 	}
 }
 
-// wire sends one event twice to a handler that returns v, as Lambda's runtime
-// does. It tells whether the second answer has the bytes of the first; where it
-// has not, it must be an error that says so, announced by the first call.
+// wire sends one event twice to a handler that returns v, as Lambda's runtime does. It reports
+// whether the second answer has the same bytes as the first. If not, wire checks that the second
+// call returns an error that says so, and that the first call has announced it in an event.
 func wire[T any](t *testing.T, v T) bool {
 	t.Helper()
 	seen, runs := &recorder{}, 0
@@ -195,7 +195,7 @@ func wire[T any](t *testing.T, v T) bool {
 	return errOne == nil && !announced && bytes.Equal(one, two)
 }
 
-// R1: a value of Do has the same JSON for every caller.
+// A value returned by Do has the same JSON for every caller.
 func TestR1_ValuesOfDoHaveTheSameJSON(t *testing.T) {
 	same := func(v any) bool {
 		g := lambdaidem.New(memstore.New(), quiet)
@@ -224,7 +224,7 @@ func TestR1_ValuesOfDoHaveTheSameJSON(t *testing.T) {
 	})
 }
 
-// R1: raw JSON is replayed byte for byte, and none as none.
+// Raw JSON is replayed byte for byte, and nil as nil.
 func TestR1_RawJSONReplaysAsItIs(t *testing.T) {
 	for _, raw := range []json.RawMessage{nil, json.RawMessage(`null`), json.RawMessage(" {\"b\" : \"<\",\n \"a\":1.0}\t")} {
 		g := lambdaidem.New(memstore.New(), quiet)
@@ -237,7 +237,7 @@ func TestR1_RawJSONReplaysAsItIs(t *testing.T) {
 	}
 }
 
-// X4: raw text that is no JSON is returned once, and kept nowhere.
+// Raw text that isn't valid JSON is returned once and not stored.
 func TestX4_RawTextThatIsNoJSON(t *testing.T) {
 	c := newCharges()
 	do := func() (json.RawMessage, error) {
@@ -251,8 +251,8 @@ func TestX4_RawTextThatIsNoJSON(t *testing.T) {
 	}
 }
 
-// X4: what Lambda reports of an answer that could not be kept is an error of the
-// guard's, with a type.
+// If an answer could not be kept, Lambda reports an error for the retry. The error is one of the
+// guard, and its code is the errorType.
 func TestX4_TypedHandlersReportAnswersThatWereNotKept(t *testing.T) {
 	h := lambdaidem.Handler(lambdaidem.New(memstore.New(), quiet), "charge", func(_ context.Context, o order) (string, error) { return o.ID, nil },
 		func(context.Context, order) (hidden, error) { return hidden{errWire}, nil })
@@ -264,7 +264,7 @@ func TestX4_TypedHandlersReportAnswersThatWereNotKept(t *testing.T) {
 	}
 }
 
-// X4, R1: a result that its type can't be rebuilt to is returned once.
+// A result that can't be decoded into its type again is returned only once.
 func TestX4_ValuesThatCannotBeRebuilt(t *testing.T) {
 	c := newCharges()
 	do := func() (hidden, error) {
@@ -281,8 +281,8 @@ func TestX4_ValuesThatCannotBeRebuilt(t *testing.T) {
 	}
 }
 
-// R1: a record that another version of the program stored is replayed if it fits
-// today's type whole, and else refused in words of its own.
+// A record that another version of the program stored is replayed if all of it fits the current
+// type. Otherwise the error says that it doesn't fit.
 func TestR1_RecordsOfAnotherVersion(t *testing.T) {
 	type v1 struct{ ID string }
 	type v2 struct {
@@ -314,8 +314,8 @@ func TestR1_RecordsOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// F3: raw JSON with the escape of U+FFFD is as good as any, wherever it stands;
-// a Go text that is not UTF-8 is refused, wherever it stands.
+// Raw JSON with the escape of U+FFFD is accepted in every position. A Go string that isn't UTF-8 is
+// refused in every position.
 func TestF3_PayloadsWithReplacementCharacters(t *testing.T) {
 	raw := json.RawMessage(`{"text":"\ufffd"}`)
 	type text string
@@ -337,7 +337,7 @@ func TestF3_PayloadsWithReplacementCharacters(t *testing.T) {
 	for i, payload := range []any{
 		"\xff", text("\xff"), []string{"a", "\xff"}, map[string]string{"\xff": "a"}, map[string]any{"a": []any{"\xff"}},
 		struct{ A *string }{new("\xff")}, envelope{Data: "\xff", Raw: raw}, struct{ T textual }{textual("\xff")}, map[textual]int{"\xff": 1},
-		&tagged{Other: raw, Left: "x"}, // valid: must not be refused
+		&tagged{Other: raw, Left: "x"}, // valid, so it must not be refused
 	} {
 		call := lambdaidem.Call{Operation: "op", Key: fmt.Sprint("broken-", i), Payload: payload}
 		_, err := c.do(t, call)
@@ -354,7 +354,7 @@ type textual string
 
 func (t textual) MarshalText() ([]byte, error) { return []byte(t), nil }
 
-// A type that contains itself is examined once.
+// A type that contains itself is examined only once.
 func TestX4_AResultOfARecursiveTypeIsStored(t *testing.T) {
 	type node struct {
 		Name string

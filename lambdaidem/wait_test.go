@@ -16,7 +16,7 @@ func waiting(d time.Duration) func(*lambdaidem.Options) {
 	return func(o *lambdaidem.Options) { o.Wait = d }
 }
 
-// slow answers after d.
+// slow returns a handler that answers after d.
 func slow(d time.Duration, code int) handler {
 	return func(context.Context, request) (response, error) {
 		time.Sleep(d)
@@ -24,7 +24,7 @@ func slow(d time.Duration, code int) handler {
 	}
 }
 
-// meanwhile sends first() to h, and returns once its handler runs.
+// meanwhile sends first() to h, and returns when its handler runs. The channel gets the answer.
 func meanwhile(t *testing.T, h handler) (done chan response) {
 	t.Helper()
 	done = make(chan response, 1)
@@ -35,11 +35,11 @@ func meanwhile(t *testing.T, h handler) (done chan response) {
 		}
 		done <- out
 	}()
-	synctest.Wait() // it sleeps in its handler
+	synctest.Wait() // until the handler sleeps
 	return done
 }
 
-// L8: reject is the default.
+// By default, a request in progress is refused.
 func TestL8_RejectSaysWhenToComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(slow(10*time.Second, 201), func(o *lambdaidem.Options) { o.RetryAfter = 2500 * time.Millisecond })
@@ -93,7 +93,7 @@ func TestL8_WaitIsBounded(t *testing.T) {
 	})
 }
 
-// L8: the record is first read again after 20 to 40 ms, and then at least once in a second.
+// The first read of the record is after 20 to 40 ms. After that, it is read at least once a second.
 func TestL8_AWaitEndsSoonAfterTheOtherAttempt(t *testing.T) {
 	for _, c := range []struct{ runs, least, most time.Duration }{
 		{10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond},
@@ -114,7 +114,7 @@ func TestL8_AWaitEndsSoonAfterTheOtherAttempt(t *testing.T) {
 	}
 }
 
-// L8: the wait always leaves time to answer before the invocation's deadline.
+// The wait always leaves time for an answer before the invocation's deadline.
 func TestL8_WaitLeavesTimeToAnswer(t *testing.T) {
 	for _, left := range []time.Duration{50 * time.Millisecond, 500 * time.Millisecond, 3 * time.Second, 29 * time.Second} {
 		t.Run(left.String(), func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestL8_WaitLeavesTimeToAnswer(t *testing.T) {
 	}
 }
 
-// L8: it acquires afresh if the record became free and there is time to run.
+// If the record became free and there is time to run, the guard makes a new claim.
 func TestL8_WaitAcquiresWhatBecameFree(t *testing.T) {
 	for name, c := range map[string]struct {
 		left time.Duration
@@ -158,7 +158,7 @@ func TestL8_WaitAcquiresWhatBecameFree(t *testing.T) {
 	}
 }
 
-// An attempt that dies while another waits is taken over, or held.
+// If the other attempt dies during the wait, the record is taken over or held.
 func TestL8_WaitMeetsADeadLease(t *testing.T) {
 	for policy, want := range map[lambdaidem.Policy]int{lambdaidem.Rerun: 201, lambdaidem.Hold: 409} {
 		synctest.Test(t, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestL8_WaitMeetsADeadLease(t *testing.T) {
 	}
 }
 
-// A record that expires and is gone while another waits is free.
+// A record that expires and is deleted during the wait is free.
 func TestL8_WaitMeetsAnAbsentRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(slow(30*time.Second, 201), waiting(time.Hour))
@@ -207,7 +207,7 @@ func TestL8_OtherPayloadDoesNotWait(t *testing.T) {
 	})
 }
 
-// A client that gives up ends the wait.
+// If the client gives up, the wait ends.
 func TestL8_WaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(slow(30*time.Second, 201), waiting(time.Hour))
@@ -223,7 +223,7 @@ func TestL8_WaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// Many that wait for one: one run, and all have the one answer.
+// Many requests wait for one: there is one run, and all get its answer.
 func TestL8_ManyWaitForOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(slow(2*time.Second, 201), waiting(time.Minute))
@@ -255,7 +255,7 @@ func TestL8_ManyWaitForOne(t *testing.T) {
 	})
 }
 
-// pollTimes records when each call reads the record, since the store was made.
+// pollTimes is a store that records the time of each read since the store was made.
 type pollTimes struct {
 	*memstore.Store
 	began time.Time
@@ -273,8 +273,8 @@ func (s *pollTimes) Get(ctx context.Context, id string, now time.Time) (lambdaid
 	return s.Store.Get(ctx, id, now)
 }
 
-// L8: duplicates that arrive together do not read the record together. Each of them needs at most
-// 6 calls of the store to wait 200 ms: a claim and 5 reads.
+// Duplicates that arrive at the same time do not read the record at the same time. To wait 200 ms,
+// each of them needs at most 6 store calls: a claim and 5 reads.
 func TestL8_ManyWaitersPollApart(t *testing.T) {
 	const waiters, mostReads = 1000, 5
 	synctest.Test(t, func(t *testing.T) {
@@ -315,8 +315,8 @@ func TestL8_ManyWaitersPollApart(t *testing.T) {
 	})
 }
 
-// O1: why a wait could not see the record is in the log: the permission to read
-// it may be missing, which nothing else needs.
+// If a wait could not read the record, the log says why: the permission to read may be missing, and
+// nothing else needs it.
 func TestL8_AWaitThatCannotReadSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *rig
@@ -333,8 +333,8 @@ func TestL8_AWaitThatCannotReadSaysWhy(t *testing.T) {
 	})
 }
 
-// O1: a wait that read the record in the end, or that ended while it read, has
-// no error of the store to tell.
+// A wait that read the record in the end, or whose context ended during a read, reports no store
+// error.
 func TestL8_AWaitTellsOnlyWhyItCouldNotRead(t *testing.T) {
 	for name, set := range map[string]func(*faulty){
 		"a read that failed before": func(s *faulty) { s.fail(get, refused(lambdaidem.ReasonThrottled)) },

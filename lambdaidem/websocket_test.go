@@ -163,7 +163,7 @@ func TestF1_RecordsOfMessages(t *testing.T) {
 			t.Errorf("after a message signed by %s, the handler ran %d times; want %d", arn, *runs, want)
 		}
 	}
-	// Nor does a route share one with the route of another API that is called like it.
+	// A route doesn't share a record with a route of the same name in another API either.
 	g := lambdaidem.New(memstore.New(), quiet)
 	ran := 0
 	socket := g.APIGatewayWebSocket(func(context.Context, events.APIGatewayWebsocketProxyRequest) (events.APIGatewayProxyResponse, error) {

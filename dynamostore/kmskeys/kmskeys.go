@@ -9,7 +9,7 @@
 // Each process calls GenerateDataKey once per Encryption.KeyFor, and encrypts with the
 // data key that it gets. Each encrypted text is stored with the id of its data key. The id
 // is the data key itself, encrypted by KMS. To decrypt, another process calls Decrypt with
-// the id, once per Encryption.KeyFor for each data key. So most requests need no call of
+// the id, once per Encryption.KeyFor for each data key. So most requests need no call to
 // KMS. AWS CloudTrail logs who called KMS. Automatic rotation of the KMS key works without
 // changes.
 //
@@ -67,8 +67,8 @@ type Options struct {
 // often a mistake that can be corrected: a KMS key that is missing in Older, another Context, or
 // an ARN that is misspelled or of another Region. KMS has the same error for a misspelled ARN as
 // for a key that was deleted, so replays of answers whose key was deleted fail with 503 too.
-// Purge such answers. Only if the stored id of the data key is damaged (not base64), replays
-// fail with 500 for good.
+// Purge such answers. Replays fail with 500, and for good, only if the stored id of the data key
+// is damaged (not base64).
 //
 // To change to another KMS key, add the new key to Older and deploy everywhere. Then make
 // it the key that encrypts, with the former key in Older, and deploy again. If you do both

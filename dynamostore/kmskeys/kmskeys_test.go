@@ -16,13 +16,13 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/kmskeys"
 )
 
-// service is a KMS whose ciphertexts are readable.
+// service is a fake KMS with readable ciphertexts.
 type service struct {
 	fails   error
-	missing string // a key that was deleted
-	refuses string // a key that denies access
+	missing string // the ARN of a deleted key
+	refuses string // the ARN of a key that denies access
 	made    int
-	asked   []string // key ids of Decrypts
+	asked   []string // the key ids of all Decrypt calls
 }
 
 func (s *service) GenerateDataKey(_ context.Context, in *kms.GenerateDataKeyInput, _ ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error) {
@@ -55,8 +55,8 @@ func (s *service) Decrypt(_ context.Context, in *kms.DecryptInput, _ ...func(*km
 	return &kms.DecryptOutput{Plaintext: []byte(parts[2])}, nil
 }
 
-// S1: what one process encrypts with, another one finds by its id, under the same
-// KMS key and the same encryption context alone.
+// Another process finds a data key by its id, but only under the same KMS key and with the same
+// encryption context.
 func TestS1_DataKeysAreFoundByTheirIDs(t *testing.T) {
 	s := &service{}
 	made, err := kmskeys.New(s, "key-a").Current(t.Context())
@@ -102,7 +102,8 @@ const (
 	arnB = "arn:aws:kms:eu-west-1:123456789012:key/b"
 )
 
-// S1: a KMS key that is disabled, throttled, not allowed, not reached or not found may be back.
+// A KMS key that is disabled, throttled, not allowed, unreachable or not found may become available
+// again.
 func TestS1_NoErrorOfKMSMeansThatADataKeyIsGone(t *testing.T) {
 	s := &service{}
 	in := kmskeys.New(s, arnA)
@@ -124,7 +125,7 @@ func TestS1_NoErrorOfKMSMeansThatADataKeyIsGone(t *testing.T) {
 			t.Errorf("%T: %v; want it", err, got)
 		}
 	}
-	// One that can't be asked now may be the one that knows it.
+	// A KMS key that can't be used now may be the one that decrypts the data key.
 	s.fails, s.missing = nil, arnB
 	two := kmskeys.New(s, arnB, func(o *kmskeys.Options) { o.Older = []string{arnA} })
 	if got, err := two.Find(t.Context(), made.ID); err != nil || got.ID != made.ID {
@@ -134,7 +135,7 @@ func TestS1_NoErrorOfKMSMeansThatADataKeyIsGone(t *testing.T) {
 	if got, err := two.Find(t.Context(), made.ID); err != nil || got.ID != made.ID {
 		t.Errorf("the first of two keys refuses: %v, %v", got, err)
 	}
-	s.refuses, s.missing = "", arnA // deleted, or misspelled: KMS has one error for both
+	s.refuses, s.missing = "", arnA // deleted or misspelled: KMS returns the same error for both
 	for name, in := range map[string]dynamostore.Encryption{"the only key": in, "the former key": two} {
 		if _, err := in.Find(t.Context(), made.ID); err == nil || errors.Is(err, dynamostore.ErrKeyGone) {
 			t.Errorf("%s is not found: %v; want an error, and that the key is not gone", name, err)
@@ -142,10 +143,9 @@ func TestS1_NoErrorOfKMSMeansThatADataKeyIsGone(t *testing.T) {
 	}
 }
 
-// During a deployment that changes the KMS key, the former version doesn't name the new
-// key. It reports an error, but not that the data key is gone, because the new version can
-// decrypt the data key. If the former version names the new key in Older, both versions
-// can decrypt all data keys.
+// During a deployment that changes the KMS key, the former version doesn't list the new key. It
+// reports an error, but not that the data key is gone, because the new version can decrypt the data
+// key. If the former version lists the new key in Older, both versions can decrypt all data keys.
 func TestS1_ARollingChangeOfTheKMSKeyLosesNothing(t *testing.T) {
 	s := &service{}
 	older := func(arn string) func(*kmskeys.Options) {
@@ -199,7 +199,7 @@ func TestS1_AnAliasOrAnIDThatIsNotFoundIsNotGone(t *testing.T) {
 	}
 }
 
-// What is wrong is said at once, and what the caller changes later is its own.
+// New reports mistakes at once, and later changes by the caller have no effect.
 func TestNewNamesWhatIsWrong(t *testing.T) {
 	for name, do := range map[string]func(){
 		"no client":      func() { kmskeys.New(nil, "key-a") },

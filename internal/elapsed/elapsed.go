@@ -9,8 +9,8 @@ import "time"
 // Since returns the time since from, a result of time.Now. See Between.
 func Since(from time.Time) (d time.Duration, known bool) { return Between(from, time.Now()) }
 
-// Between returns the time from one result of time.Now to a later one. It computes it by the
-// monotonic clock and by the wall clock, and returns the longer one.
+// Between returns the time between two results of time.Now, from and the later to. It measures
+// the time by the monotonic clock and by the wall clock, and returns the longer duration.
 //
 // If the wall clock was set back to before from, known is false: the process may have been
 // frozen for any length of time since then, and d is the time by the monotonic clock alone.

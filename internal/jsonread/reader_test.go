@@ -9,9 +9,8 @@ import (
 	"github.com/lambdaidem/toolkit/internal/jsonread"
 )
 
-// A text is read into one piece of memory, however many escapes it has: a stored
-// answer is JSON in a text of JSON, each quote of it an escape. The race detector
-// allocates too.
+// A text is read into one piece of memory, however many escapes it has. A stored answer is JSON
+// inside a JSON string, so each of its quotes is escaped. The race detector would add allocations.
 func TestR1_ATextWithEscapesIsOneAllocation(t *testing.T) {
 	const times = 100
 	text := `"` + strings.Repeat(`{\"currency\":\"EUR\"}`, times) + `" , "more"`
@@ -28,7 +27,7 @@ func TestR1_ATextWithEscapesIsOneAllocation(t *testing.T) {
 	}
 }
 
-// A text that does not end is none, wherever it breaks off.
+// A text without its end is rejected, wherever it breaks off.
 func TestR1_ATextThatBreaksOffIsNone(t *testing.T) {
 	const text = `"a\"b\\c\u00e9d\n"`
 	for i := range text {

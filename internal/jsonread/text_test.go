@@ -11,8 +11,8 @@ import (
 	"github.com/lambdaidem/toolkit/internal/jsonread"
 )
 
-// A text is what encoding/json takes it for. What encoding/json mends, half of a
-// surrogate pair and what is no UTF-8, is none.
+// Text returns the same as encoding/json. It rejects what encoding/json repairs: invalid UTF-8, and
+// an escape of half a surrogate pair.
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{
 		`""`, `"a"`, `"\""`, `"\\"`, `"a\\"`, `"\/\b\f\n\r\t"`, `"\u0041"`, `"\u00e9x"`, `"\ud83d\ude00"`, `"x\ud83d\ude00\ud83d\ude00y"`,
@@ -38,7 +38,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// halfAPair tells whether a valid text has an escape of half a surrogate pair.
+// halfAPair reports whether a valid text contains an escape of half a surrogate pair.
 func halfAPair(text string) bool {
 	for rest := text; ; {
 		at := strings.IndexByte(rest, '\\')
@@ -59,8 +59,8 @@ func halfAPair(text string) bool {
 	}
 }
 
-// unitAt is what a text that begins with an escape of digits stands for; -1: it
-// doesn't.
+// unitAt returns the UTF-16 code unit of the escape with which text begins, or -1 if text does not
+// begin with such an escape.
 func unitAt(text string) rune {
 	if !strings.HasPrefix(text, `\u`) {
 		return -1

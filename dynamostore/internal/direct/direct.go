@@ -71,7 +71,7 @@ type attempt struct {
 
 // Attempt implements [wire.First]. If anything fails before the request is sent, such as
 // getting the credentials, Attempt returns nil. The SDK's client then makes the attempt, and
-// its error says more.
+// the caller gets the SDK's error.
 func (t *Transport) Attempt(ctx context.Context, r *wire.Request) *wire.Attempt {
 	if t.Ready() != nil || ctx.Err() != nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 
 // Lost returns a description of a setting of the client that a request sent without the SDK's
 // middleware could ignore. One example is logging, which only the middleware does. Another is
-// the user's own AuthSchemeResolver, which may return another result for each operation. Lost
+// the user's own AuthSchemeResolver, whose result may depend on the operation. Lost
 // returns "" if the client has no such setting. It does not look for settings that change all
 // requests in the same way, because [Transport.Ready] finds those.
 func Lost(client *dynamodb.Client) string {
@@ -40,8 +40,8 @@ func Lost(client *dynamodb.Client) string {
 	if _, sdks := o.HTTPSignerV4.(*v4.Signer); !sdks {
 		return fmt.Sprintf("the client has a signer of its own, a %T", o.HTTPSignerV4)
 	}
-	// A resolver of the user may give another result for each operation. Ready would not
-	// notice that, because it compares the requests of only one operation.
+	// A resolver of the user may return different results for different operations. Ready
+	// would not notice that, because it compares the requests of only one operation.
 	if resolver := reflect.TypeOf(o.AuthSchemeResolver); resolver.Kind() != reflect.Pointer ||
 		resolver.Elem().PkgPath() != reflect.TypeFor[dynamodb.Options]().PkgPath() {
 		return fmt.Sprintf("the client has an AuthSchemeResolver of its own, a %v", resolver)

@@ -144,7 +144,7 @@ func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, t
 	}).WithContext(ctx)
 	digest := sha256.Sum256(of.Body)
 	if s.bySDK {
-		return r, t.options.HTTPSignerV4.SignHTTP(ctx, *creds, r, hex.EncodeToString(digest[:]), to.name, to.region, at) //nolint:wrapcheck // nobody sees it: the SDK is asked then
+		return r, t.options.HTTPSignerV4.SignHTTP(ctx, *creds, r, hex.EncodeToString(digest[:]), to.name, to.region, at) //nolint:wrapcheck // Attempt drops this error, and the SDK's client sends the request
 	}
 	signed := t.head.signed
 	if creds.SessionToken != "" {

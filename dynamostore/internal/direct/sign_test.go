@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// What waits to be used again has nobody's token in it.
+// A signing in the pool contains no session token.
 func TestE1_NoTokenIsKept(t *testing.T) {
 	transport := &Transport{signsItself: true}
 	s := transport.signing(&endpoint{plain: true}, &aws.Credentials{})

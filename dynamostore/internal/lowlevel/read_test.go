@@ -12,7 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/internal/jsonread"
 )
 
-// answers are bodies to begin with: of every kind, whole and damaged.
+// answers are the seeds of a fuzz test: responses of every kind, valid and damaged.
 var answers = []string{
 	``, `{}`, ` {} `, `{}x`, `{`, `null`, `[]`, `{"Item":null}`, `{"Item":{}}`, `{"Item":{}},`, `{"Item":{},}`, `{"Item":{}}{}`,
 	`{"Item":{"id":{"S":"a"}}}`, "\ufeff{}", `{"Item":{"id":{"S":"a"}},"Item":{"id":{"S":"b"}}}`,
@@ -38,8 +38,7 @@ var answers = []string{
 	`{"__type":"ConditionalCheckFailedException"}x`, `{"__type":"ConditionalCheckFailedException","Item":{},"Item":{"id":{"S":"a"}}}`,
 }
 
-// R1, D4: what this package reads, the SDK reads as the same. What it doesn't read
-// is the SDK's.
+// Whatever this package reads, the SDK reads in the same way.
 func FuzzWhatIsReadTheSDKReadsToo(f *testing.F) {
 	for _, body := range answers {
 		f.Add(body)
@@ -79,8 +78,7 @@ func FuzzWhatIsReadTheSDKReadsToo(f *testing.F) {
 	})
 }
 
-// What DynamoDB answers is read here, and not left to the SDK: every attribute, in
-// each of its forms.
+// This package reads every attribute that DynamoDB returns, in each of its forms.
 func TestWhatDynamoDBAnswersIsRead(t *testing.T) {
 	for body, want := range map[string]Attributes{
 		`{"Item":{"id":{"S":"a"}}}`: {"id": s("a")},
@@ -111,7 +109,8 @@ func TestWhatDynamoDBAnswersIsRead(t *testing.T) {
 	}
 }
 
-// What DynamoDB would not answer is not read: cut, garbled, twice, null, not UTF-8.
+// This package does not read responses that DynamoDB would not send: incomplete, garbled, with
+// duplicate names, null, or not UTF-8.
 func TestWhatIsNotUnderstoodIsLeftToTheSDK(t *testing.T) {
 	for _, body := range []string{
 		``, `{`, `null`, `[]`, `{"Item":null}`, `{"Item":{}},`, `{"Item":{},}`, `{"Item":{}}{}`, "\ufeff{}", `<html>`, `{"Attributes":{}}`,
@@ -135,7 +134,7 @@ func TestWhatIsNotUnderstoodIsLeftToTheSDK(t *testing.T) {
 	}
 }
 
-// A refusal is known by its code, and by nothing else.
+// Only the error code identifies a refusal.
 func TestX8_OnlyARefusalIsRead(t *testing.T) {
 	const code = "ConditionalCheckFailedException"
 	for body, item := range map[string]bool{
@@ -162,7 +161,7 @@ func TestX8_OnlyARefusalIsRead(t *testing.T) {
 	}
 }
 
-// What was written is read as it was, but for what is no UTF-8.
+// A written value is read back unchanged, except for invalid UTF-8.
 func TestR1_WhatIsWrittenIsReadAsItWas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		item := items().Draw(t, "item")
@@ -187,7 +186,7 @@ func TestR1_WhatIsWrittenIsReadAsItWas(t *testing.T) {
 	})
 }
 
-// S2: nesting is bounded, however deep an answer goes.
+// The nesting depth is limited.
 func TestS2_NestingIsBounded(t *testing.T) {
 	lists := func(depth int) string {
 		return `{"Item":{"a":` + strings.Repeat(`{"L":[`, depth) + `{"S":"x"}` + strings.Repeat(`]}`, depth) + `}}`
@@ -196,7 +195,7 @@ func TestS2_NestingIsBounded(t *testing.T) {
 		return `{"Item":{"a":` + strings.Repeat(`{"M":{"a":`, depth) + `{"S":"x"}` + strings.Repeat(`}}`, depth) + `}}`
 	}
 	for name, of := range map[string]func(int) string{"lists": lists, "maps": maps} {
-		for depth, want := range map[int]bool{0: true, 32: true, 40: true, 41: false, 100_000: false} { // DynamoDB has 32
+		for depth, want := range map[int]bool{0: true, 32: true, 40: true, 41: false, 100_000: false} { // DynamoDB allows 32
 			if _, ok := Item(of(depth), "Item", Into(Attributes{})); ok != want {
 				t.Errorf("%d %s: read %v; want %v", depth, name, ok, want)
 			}
@@ -204,7 +203,7 @@ func TestS2_NestingIsBounded(t *testing.T) {
 	}
 }
 
-// A scalar is of type S, N or B, and nothing else.
+// Scalar reads only values of type S, N or B.
 func TestAScalarIsAText(t *testing.T) {
 	for text, want := range map[string][2]string{
 		`{"S":"a\n"}`: {"S", "a\n"}, `{"N":"1"}`: {"N", "1"}, ` { "B" : "AA==" } `: {"B", "AA=="},

@@ -14,13 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// The SDK is what this package is measured by: what it writes, and how it reads.
+// These tests compare the package with the SDK: what it writes, and how it reads.
 
-// sdk is a client of the SDK whose requests end here, with one answer for all.
+// sdk is a client of the SDK that sends nothing. All its requests get the same response.
 type sdk struct {
 	status int
 	answer string
-	sent   string // the body of the request that came last
+	sent   string // the body of the last request
 }
 
 func (s *sdk) Do(r *http.Request) (*http.Response, error) {
@@ -39,7 +39,7 @@ func (s *sdk) client() *dynamodb.Client {
 	})
 }
 
-// sdkReadsItem is how the SDK reads the answer to a GetItem.
+// sdkReadsItem returns the item that the SDK reads from the response to a GetItem.
 func sdkReadsItem(body string) (Attributes, error) {
 	s := &sdk{status: http.StatusOK, answer: body}
 	out, err := s.client().GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String("test"), Key: Attributes{}})
@@ -49,14 +49,14 @@ func sdkReadsItem(body string) (Attributes, error) {
 	return out.Item, nil
 }
 
-// sdkReadsRefusal is how the SDK reads the error answer to a PutItem.
+// sdkReadsRefusal returns the error that the SDK reads from the error response to a PutItem.
 func sdkReadsRefusal(body string) error {
 	s := &sdk{status: http.StatusBadRequest, answer: body}
 	_, err := s.client().PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String("test"), Item: Attributes{}})
 	return err
 }
 
-// same compares attributes: an empty map, list, set or binary is as good as none.
+// same compares attributes. An empty map, list, set or binary value equals a nil one.
 var same = cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(
 	types.AttributeValueMemberS{}, types.AttributeValueMemberN{}, types.AttributeValueMemberB{}, types.AttributeValueMemberBOOL{},
 	types.AttributeValueMemberNULL{}, types.AttributeValueMemberM{}, types.AttributeValueMemberL{}, types.AttributeValueMemberSS{},

@@ -18,7 +18,7 @@ func s(v string) types.AttributeValue { return &types.AttributeValueMemberS{Valu
 func n(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
 func b(v []byte) types.AttributeValue { return &types.AttributeValueMemberB{Value: v} }
 
-// A text is written so that every JSON reader reads it as it is (RFC 8259, section 7).
+// Every JSON reader gets the original text back (RFC 8259, section 7).
 func TestATextIsWrittenAsItIs(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          `""`,
@@ -46,7 +46,7 @@ func TestATextIsWrittenAsItIs(t *testing.T) {
 	}
 }
 
-// attribute generates values of every type, nested.
+// attribute generates values of every type, including nested ones.
 func attribute() *rapid.Generator[types.AttributeValue] { return nested(3) }
 
 func nested(depth int) *rapid.Generator[types.AttributeValue] {
@@ -79,7 +79,7 @@ func nested(depth int) *rapid.Generator[types.AttributeValue] {
 	})
 }
 
-// anyText generates text, some of it no UTF-8.
+// anyText generates text that may be invalid UTF-8.
 func anyText() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.String(),
@@ -90,7 +90,7 @@ func anyText() *rapid.Generator[string] {
 
 func items() *rapid.Generator[Attributes] { return rapid.MapOfN(anyText(), attribute(), 0, 4) }
 
-// E1: what is written means what the SDK would have written.
+// The written JSON means the same as that of the SDK.
 func TestE1_ItemsAreWrittenAsTheSDKWrites(t *testing.T) { rapid.Check(t, itemsAreWrittenAlike) }
 
 func FuzzItemsAreWrittenAsTheSDKWrites(f *testing.F) { f.Fuzz(rapid.MakeFuzz(itemsAreWrittenAlike)) }
@@ -114,7 +114,7 @@ func itemsAreWrittenAlike(t *rapid.T) {
 	}
 }
 
-// decoded is JSON as any reader sees it.
+// decoded returns JSON as encoding/json decodes it.
 func decoded(tb rapid.TB, text string) any {
 	tb.Helper()
 	if !utf8.ValidString(text) {
@@ -127,8 +127,8 @@ func decoded(tb rapid.TB, text string) any {
 	return v
 }
 
-// ambiguous tells whether two names of a map are the same text once what is no
-// UTF-8 in them is U+FFFD.
+// ambiguous reports whether two names of a map become equal when invalid UTF-8 is replaced with
+// U+FFFD.
 func ambiguous(attrs Attributes) bool {
 	seen := map[string]bool{}
 	for name, v := range attrs {
@@ -167,7 +167,7 @@ func TestALargeBinaryIsWrittenAndRead(t *testing.T) {
 	}
 }
 
-// What has no form on the wire is not written, at whatever depth it stands.
+// A value that can't be sent is not written, at any depth.
 func TestWhatHasNoFormIsNotWritten(t *testing.T) {
 	for name, v := range map[string]types.AttributeValue{
 		"nil":                     nil,
@@ -186,7 +186,7 @@ func TestWhatHasNoFormIsNotWritten(t *testing.T) {
 	}
 }
 
-// conditioned is what all writes of a transaction may have.
+// conditioned has the members that all writes of a transaction can have.
 type conditioned struct {
 	condition *string
 	names     map[string]string
@@ -211,7 +211,7 @@ func conditions() *rapid.Generator[conditioned] {
 	})
 }
 
-// E1: a transaction is written as the SDK writes it, whatever its writes.
+// Every transaction is written as the SDK writes it.
 func TestE1_TransactionsAreWrittenAsTheSDKWrites(t *testing.T) {
 	rapid.Check(t, transactionsAreWrittenAlike)
 }
@@ -239,7 +239,7 @@ func transactionsAreWrittenAlike(t *rapid.T) {
 			item.Delete = &types.Delete{TableName: table, Key: attrs, ConditionExpression: c.condition,
 				ExpressionAttributeNames: c.names, ExpressionAttributeValues: c.values, ReturnValuesOnConditionCheckFailure: c.old}
 		case "check":
-			c.condition = aws.String("attribute_exists(a)") // it must have one
+			c.condition = aws.String("attribute_exists(a)") // a ConditionCheck must have a condition
 			item.ConditionCheck = &types.ConditionCheck{TableName: table, Key: attrs, ConditionExpression: c.condition,
 				ExpressionAttributeNames: c.names, ExpressionAttributeValues: c.values, ReturnValuesOnConditionCheckFailure: c.old}
 		}
@@ -269,7 +269,7 @@ func transactionsAreWrittenAlike(t *rapid.T) {
 	}
 }
 
-// A write that DynamoDB could not carry out as it was meant is not written.
+// A write that DynamoDB could not carry out as intended is not written.
 func TestAWriteWithAnythingElseIsNotWritten(t *testing.T) {
 	put := func() *types.Put { return &types.Put{TableName: aws.String("test"), Item: Attributes{"id": s("1")}} }
 	good := func() *types.TransactWriteItem { return &types.TransactWriteItem{Put: put()} }
@@ -299,7 +299,8 @@ func TestAWriteWithAnythingElseIsNotWritten(t *testing.T) {
 			t.Errorf("%s: written as %s", name, text)
 		}
 	}
-	// Every member that a write of today has is written: one of a later SDK would be lost.
+	// AppendAction writes every member that the SDK's types have today. A member of a later SDK
+	// would be lost.
 	for of, members := range map[reflect.Type]int{
 		reflect.TypeFor[types.TransactWriteItem](): 4,
 		reflect.TypeFor[types.Put]():               6, reflect.TypeFor[types.Update](): 7, reflect.TypeFor[types.Delete](): 6, reflect.TypeFor[types.ConditionCheck](): 6,

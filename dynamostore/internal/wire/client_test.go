@@ -25,7 +25,7 @@ func TestWaitsAreJitteredAndCapped(t *testing.T) {
 		{1, 0, 0},
 		{1, 0.5, 50 * time.Millisecond},
 		{2, 0.5, 100 * time.Millisecond},
-		{3, 0.5, 150 * time.Millisecond}, // the cap
+		{3, 0.5, 150 * time.Millisecond}, // BackoffMax
 		{20, 0.5, 150 * time.Millisecond},
 	} {
 		o := Options{BackoffBase: 100 * time.Millisecond, BackoffMax: 300 * time.Millisecond, Random: func() float64 { return c.random }}
@@ -35,8 +35,8 @@ func TestWaitsAreJitteredAndCapped(t *testing.T) {
 	}
 }
 
-// Under a defaults mode the SDK copies a BuildableClient, and the copy opens
-// connections of its own.
+// With a defaults mode, the SDK copies a BuildableClient, and the copy opens connections of its
+// own.
 func TestNewSharesTheClientsConnections(t *testing.T) {
 	users := awshttp.NewBuildableClient()
 	client := dynamodb.New(dynamodb.Options{Region: "eu-west-1", HTTPClient: users, DefaultsMode: aws.DefaultsModeInRegion})
@@ -45,7 +45,7 @@ func TestNewSharesTheClientsConnections(t *testing.T) {
 	}
 }
 
-// Every parameter of the endpoint rules counts, those of a later SDK too.
+// The cache compares every parameter of the endpoint rules, including those of a later SDK.
 func TestEndpointsFollowEveryParameter(t *testing.T) {
 	fields := reflect.TypeFor[dynamodb.EndpointParameters]()
 	for i := range fields.NumField() {
@@ -69,7 +69,7 @@ func TestEndpointsFollowEveryParameter(t *testing.T) {
 	}
 }
 
-// The rules run once for equal parameters, and an error is not remembered.
+// The rules run once for equal parameters. An error is not cached.
 func TestEndpointRulesAreRemembered(t *testing.T) {
 	rules := &usersResolver{failures: 1}
 	r := &cachingResolver{rules: rules}
@@ -87,7 +87,7 @@ func TestEndpointRulesAreRemembered(t *testing.T) {
 
 type usersResolver struct {
 	asked    int
-	failures int // of the first calls
+	failures int // the number of first calls that fail
 }
 
 var errNoEndpoint = errors.New("no endpoint")

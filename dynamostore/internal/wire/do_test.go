@@ -14,8 +14,8 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// With endpoint discovery, the SDK asks for DynamoDB's endpoints in a goroutine of its own,
-// with the context of the call that needs them. That request is no attempt of the call.
+// With endpoint discovery, the SDK asks for DynamoDB's endpoints in a separate goroutine, with the
+// context of the call that needs them. That request must not count as an attempt of the call.
 func TestARequestForEndpointsIsOutsideTheCall(t *testing.T) {
 	discovered := make(chan struct{})
 	const endpoints, item = `{"Endpoints":[{"Address":"found.test","CachePeriodInMinutes":1}]}`, `{"Item":{"id":{"S":"1"}}}`
@@ -58,7 +58,7 @@ func TestARequestForEndpointsIsOutsideTheCall(t *testing.T) {
 	}
 }
 
-// answers keeps what it is to decode.
+// answers records the bodies that it is asked to decode.
 type answers struct {
 	mu     sync.Mutex
 	bodies []string

@@ -90,7 +90,7 @@ func (c *connection) neverSent() bool { return c.wanted.Load() && c.had.Load() =
 // surelyNotApplied reports whether an attempt that failed with err certainly wrote nothing,
 // because it was never sent or because DynamoDB refused it. A refusal is no proof if the
 // attempt used more than one connection: an HTTP client that retries by itself may have sent
-// the request several times, and the refusal answers only the last time.
+// the request several times, and the refusal is the response to only one of them.
 func (c *connection) surelyNotApplied(err error) bool {
 	return c.neverSent() || c.had.Load() <= 1 && surelyRefused(err)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// ok is an answer that takes everything for success.
+// ok is an Answer that accepts every response as a success.
 type ok struct{}
 
 func (ok) Success(string) bool { return true }
@@ -24,8 +24,8 @@ type doFunc func(*http.Request) (*http.Response, error)
 
 func (f doFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
-// sending returns a client, and the bodies that it sends. look is called with the input of
-// each call, by middleware of the user's.
+// sending returns a client and the bodies that it sends. A middleware of the user calls look with
+// the input of each call.
 func sending(answer string, look func(any)) (*Client, *[]string) {
 	var bodies []string
 	users := dynamodb.New(dynamodb.Options{
@@ -59,7 +59,7 @@ const transaction = `{"ClientRequestToken":"t","TransactItems":[` +
 	`{"Update":{"TableName":"b","Key":{"id":{"N":"1"}},"UpdateExpression":"SET #x = :x","ExpressionAttributeValues":{":x":{"L":[{"BOOL":true}]}},"ReturnValuesOnConditionCheckFailure":"ALL_OLD"}},` +
 	`{"Delete":{"TableName":"c","Key":{"id":{"S":"2"}}}},{"ConditionCheck":{"TableName":"d","Key":{"id":{"S":"3"}},"ConditionExpression":"c"}}]}`
 
-// Middleware of the user's sees what is sent, and the bytes are those of the request.
+// A middleware of the user sees the request, and the bytes of the request are sent.
 func TestMiddlewareSeesTheRequest(t *testing.T) {
 	for op, body := range map[Operation]string{
 		PutItem:            `{"TableName":"a","ConditionExpression":"c","ReturnValuesOnConditionCheckFailure":"ALL_OLD","Item":{"id":{"S":"1"}},"ExpressionAttributeValues":{":n":{"N":"1"}}}`,
@@ -75,7 +75,7 @@ func TestMiddlewareSeesTheRequest(t *testing.T) {
 		if diff := cmp.Diff([]string{body}, *bodies); diff != "" {
 			t.Errorf("%s: want - sent +:\n%s", op, diff)
 		}
-		plain := dynamodb.New(c.SDK().Options()) // with the SDK's own protocol
+		plain := dynamodb.New(c.SDK().Options()) // uses the SDK's own protocol
 		var err error
 		switch in := seen[0].(type) {
 		case *dynamodb.PutItemInput:
@@ -96,8 +96,8 @@ func TestMiddlewareSeesTheRequest(t *testing.T) {
 	}
 }
 
-// What middleware adds to a request is sent, in the same bytes each time, and it sees the
-// answer to it.
+// If a middleware adds something to a request, it is sent, in the same bytes at each attempt. The
+// middleware sees the response to it.
 func TestMiddlewareMayAskForMore(t *testing.T) {
 	var consumed []types.ConsumedCapacity
 	c, bodies := sending(`{"ConsumedCapacity":[{"CapacityUnits":2}]}`, func(what any) {
@@ -124,7 +124,8 @@ func TestMiddlewareMayAskForMore(t *testing.T) {
 	}
 }
 
-// A request with a member twice is not sent: of its two values DynamoDB would choose one.
+// A request with a repeated member is not sent, because DynamoDB would choose one of the two
+// values.
 func TestAMemberIsNotSentTwice(t *testing.T) {
 	c, bodies := sending(`{}`, func(any) {})
 	body := `{"TableName":"a","Item":{"id":{"S":"1"},"id":{"S":"1"}}}`

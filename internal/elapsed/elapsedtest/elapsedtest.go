@@ -1,5 +1,5 @@
-// Package elapsedtest makes the times that a frozen process or a set clock would read, for
-// tests.
+// Package elapsedtest helps tests simulate a frozen process or a changed wall clock. Its only
+// function moves the two clock readings of a time.Time.
 package elapsedtest
 
 import (
@@ -10,8 +10,8 @@ import (
 
 // Move returns t, which must be a result of time.Now, with its wall clock reading moved by
 // wall and its monotonic clock reading moved by monotonic. Package time has no function for
-// that, so Move changes the fields of the time.Time. It panics if they are not where it
-// expects them.
+// that, so Move changes the fields of the time.Time. It panics if the layout of time.Time is not
+// the one that it expects.
 func Move(t time.Time, wall, monotonic time.Duration) time.Time {
 	moved := t.Add(wall)
 	(*struct { // the fields of a time.Time that has a monotonic reading

@@ -10,7 +10,7 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/direct/sigv4"
 )
 
-// The key is made once for many signatures. The race detector allocates too.
+// The signing key is derived once for many signatures. The race detector would add allocations.
 func TestASignatureIsOneAllocation(t *testing.T) {
 	var s sigv4.Signer
 	creds := aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}

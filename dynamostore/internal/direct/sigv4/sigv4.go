@@ -1,4 +1,4 @@
-// Package sigv4 signs requests by AWS Signature Version 4 (IAM User Guide, "Create a signed
+// Package sigv4 signs requests with AWS Signature Version 4 (IAM User Guide, "Create a signed
 // AWS API request"). The caller builds the canonical request.
 //
 // The signature is the same as that of a new SDK signer. (An SDK signer that was used before

@@ -19,7 +19,7 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/direct/sigv4"
 )
 
-// The published example post-vanilla of AWS's test suite for Signature Version 4.
+// This is the example post-vanilla of AWS's test suite for Signature Version 4.
 func TestE1_SignsAWSsOwnExample(t *testing.T) {
 	const nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	canonical := "POST\n/\n\nhost:example.amazonaws.com\nx-amz-date:20150830T123600Z\n\nhost;x-amz-date\n" + nothing
@@ -28,14 +28,14 @@ func TestE1_SignsAWSsOwnExample(t *testing.T) {
 
 	var s sigv4.Signer
 	creds := aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"}
-	for range 2 { // by a new key, and by the one that was kept
+	for range 2 { // with a new key, and with the cached one
 		if got := s.Authorization(&creds, sigv4.Scope{Region: "us-east-1", Service: "service"}, "20150830T123600Z", "host;x-amz-date", []byte(canonical)); got != want {
 			t.Errorf("signed as\n%s\nwant\n%s", got, want)
 		}
 	}
 }
 
-// call is what there is to sign.
+// call has the parameters of a signature.
 type call struct {
 	creds  aws.Credentials
 	of     sigv4.Scope
@@ -60,7 +60,7 @@ func (c *call) bySDK(tb rapid.TB) string {
 	return r.Header.Get("Authorization")
 }
 
-// byUs signs with a canonical request that is made in the plainest way.
+// byUs signs with Signer. It builds the canonical request in the simplest way.
 func (c *call) byUs(s *sigv4.Signer) string {
 	date := string(sigv4.AppendDate(nil, c.at))
 	fields := map[string]string{"host": "dynamodb.test", "x-amz-date": date}
@@ -102,7 +102,7 @@ var calls = rapid.Custom(func(t *rapid.T) *call {
 	}
 })
 
-// E1: whatever is signed, and whoever signed before, a signature is the SDK's.
+// Whatever is signed, and whatever was signed before, the signature equals that of the SDK.
 func TestE1_SignsAsTheSDKDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s sigv4.Signer
@@ -114,8 +114,8 @@ func TestE1_SignsAsTheSDKDoes(t *testing.T) {
 	})
 }
 
-// Each thing that a key is made of makes another key, alone: one signer signs for
-// credentials that rotate, and at midnight.
+// A change of any part of the signing key leads to a new key: one Signer signs for rotating
+// credentials, and after midnight.
 func TestE1_EachPartOfTheKeyCounts(t *testing.T) {
 	first := call{creds: aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, of: sigv4.Scope{Region: "eu-west-1", Service: "dynamodb"},
 		at: time.Date(2026, 11, 22, 23, 59, 59, 0, time.UTC), body: "{}"}
@@ -140,7 +140,7 @@ func TestE1_EachPartOfTheKeyCounts(t *testing.T) {
 	}
 }
 
-// Many invocations sign at once, by two credentials in turns.
+// Many goroutines sign concurrently, with two credentials in turn.
 func TestE1_SignsForManyAtOnce(t *testing.T) {
 	var s sigv4.Signer
 	var all sync.WaitGroup
