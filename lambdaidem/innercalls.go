@@ -132,11 +132,11 @@ func (i *innerCalls) setEffect() {
 	i.effect = true
 }
 
-// anyEffect reports whether an inner call may have had an effect.
+// anyEffect reports whether an inner call may have had an effect, or is still running.
 func (i *innerCalls) anyEffect() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.effect
+	return i.effect || i.running > 0
 }
 
 // handlerHasFailed reports whether the handler has ended without success.
