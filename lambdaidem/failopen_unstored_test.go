@@ -352,3 +352,37 @@ func TestX4_AnAnsweredCallHidesNoStepOfALaterOneThatFailedOpen(t *testing.T) {
 		t.Errorf("charged %d times, and the client is told %d", charged, out.StatusCode)
 	}
 }
+
+// The database granted the lease, but its reply was lost, so the handler fails open. It charges in a
+// step, fails, and the record is released. The client corrects its request. With a lease, the stored
+// step would bind the record to the payload that was charged.
+func TestF5_AStepThatFailedOpenBindsTheReleasedRecord(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps bool
+		code  lambdaidem.Code
+	}{"with a step": {true, lambdaidem.ErrPayloadMismatch}, "without": {false, ""}} {
+		t.Run(name, func(t *testing.T) {
+			charged := 0
+			status := http.StatusServiceUnavailable
+			r := newRig(func(ctx context.Context, _ request) (response, error) {
+				if c.steps {
+					if _, err := lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
+						t.Error(err)
+					}
+				}
+				return response{StatusCode: status}, nil
+			}, failOpen)
+			r.store.fail(acquire, replyLost)
+			r.send(t, first())
+			r.wantState(t, lambdaidem.Released)
+			status = http.StatusCreated
+			out := r.send(t, post("key-1", `{"amount":90}`))
+			if (c.code != "") != (out.StatusCode == http.StatusUnprocessableEntity) || charged > 1 {
+				t.Errorf("another payload: %d %s, charged %d times", out.StatusCode, out.Body, charged)
+			}
+			if out := r.send(t, first()); c.steps && out.StatusCode != http.StatusCreated {
+				t.Errorf("the same payload: %d %s", out.StatusCode, out.Body)
+			}
+		})
+	}
+}
