@@ -41,7 +41,7 @@
 // [Options] can rename them. Powertools and other tools can use the same table, but not the
 // same items: an item without the attribute token is refused with
 // [lambdaidem.ReasonForeign]. It is neither replayed nor overwritten, even if it has
-// expired. Tables with a sort key are not supported.
+// expired.
 //
 // # Expiry and deletion
 //

@@ -355,32 +355,47 @@ func TestX4_AnAnsweredCallHidesNoStepOfALaterOneThatFailedOpen(t *testing.T) {
 
 // The database granted the lease, but its reply was lost, so the handler fails open. It charges in a
 // step, fails, and the record is released. The client corrects its request. With a lease, the stored
-// step would bind the record to the payload that was charged.
+// step binds the record to the payload that was charged.
 func TestF5_AStepThatFailedOpenBindsTheReleasedRecord(t *testing.T) {
 	for name, c := range map[string]struct {
-		steps bool
-		code  lambdaidem.Code
-	}{"with a step": {true, lambdaidem.ErrPayloadMismatch}, "without": {false, ""}} {
+		step, call, lease bool
+		bound             string
+		status            int // of the corrected request
+	}{
+		"a step":                    {true, false, false, lambdaidem.BoundByDeadAttempt, http.StatusUnprocessableEntity},
+		"a step and a guarded call": {true, true, false, lambdaidem.BoundByInnerCall, http.StatusUnprocessableEntity},
+		"no step":                   {false, false, false, "", http.StatusCreated},
+		"a step with a lease":       {true, false, true, "", http.StatusUnprocessableEntity},
+	} {
 		t.Run(name, func(t *testing.T) {
-			charged := 0
-			status := http.StatusServiceUnavailable
-			r := newRig(func(ctx context.Context, _ request) (response, error) {
-				if c.steps {
-					if _, err := lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
+			charged, status := 0, http.StatusServiceUnavailable
+			one := func(context.Context) (int, error) { charged++; return 1, nil }
+			var r *rig
+			r = newRig(func(ctx context.Context, _ request) (response, error) {
+				if c.step {
+					if _, err := lambdaidem.Step(ctx, "charge", one); err != nil {
+						t.Error(err)
+					}
+				}
+				if c.call {
+					if _, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 1, nil }); err != nil {
 						t.Error(err)
 					}
 				}
 				return response{StatusCode: status}, nil
 			}, failOpen)
-			r.store.fail(acquire, replyLost)
+			if !c.lease {
+				r.store.fail(acquire, replyLost)
+			}
 			r.send(t, first())
-			r.wantState(t, lambdaidem.Released)
+			if rec := r.record(t); rec.State != lambdaidem.Released || rec.Bound != c.bound {
+				t.Errorf("the record is %s, bound by %q", rec.State, rec.Bound)
+			}
 			status = http.StatusCreated
-			out := r.send(t, post("key-1", `{"amount":90}`))
-			if (c.code != "") != (out.StatusCode == http.StatusUnprocessableEntity) || charged > 1 {
+			if out := r.send(t, post("key-1", `{"amount":90}`)); out.StatusCode != c.status || charged > 1 {
 				t.Errorf("another payload: %d %s, charged %d times", out.StatusCode, out.Body, charged)
 			}
-			if out := r.send(t, first()); c.steps && out.StatusCode != http.StatusCreated {
+			if out := r.send(t, first()); c.step && out.StatusCode != http.StatusCreated {
 				t.Errorf("the same payload: %d %s", out.StatusCode, out.Body)
 			}
 		})

@@ -69,6 +69,24 @@ func TestR1_ARecordThatExpiresNowIsReplayed(t *testing.T) {
 	}
 }
 
+// A record that has expired is no record, unless its attempt may still be running. That it was
+// completed before its deadline, or that its attempt died, changes nothing.
+func TestR1_ARecordThatHasExpired(t *testing.T) {
+	for name, c := range map[string]struct {
+		status   string
+		deadline time.Duration // from now
+	}{"completed before its deadline": {"COMPLETED", time.Minute}, "dead": {"INPROGRESS", -time.Minute}} {
+		m := migrate(lambdaidem.Hold, func(o *powertools.Options) { o.Policy = lambdaidem.Hold })
+		m.table.item = m.stored(`{"statusCode": 200, "body": "old"}`, item{
+			"status": str(c.status), "expiration": number(m.clock.Now().Add(-time.Second).Unix()),
+			"in_progress_expiration": number(m.clock.Now().Add(c.deadline).UnixMilli()),
+		})
+		if got, _ := m.send(t); got.StatusCode != 201 || m.runs != 1 {
+			t.Errorf("%s: %d runs, %+v", name, m.runs, got)
+		}
+	}
+}
+
 // The guard does not store a 5xx, which Powertools does.
 func TestX1_A5xxOfTheOldFunctionIsNotStored(t *testing.T) {
 	m := migrate(lambdaidem.Rerun)
