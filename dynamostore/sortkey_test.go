@@ -242,6 +242,7 @@ func TestO3_AHealthCheckNamesTheSortKeyThatIsMissing(t *testing.T) {
 func TestO2_DeadLeasesOfATableWhosePartitionKeyIsRenamed(t *testing.T) {
 	d := openDesk(t, sorted, func(o *Options) { o.LeaseIndex = "leases" })
 	d.die(t, "dead")
+	d.die(t, "also dead")
 	watching := New(d.client, d.table, func(o *Options) { o.LeaseIndex = "leases" })
 	n := 0
 	for rec, err := range watching.DeadLeases(t.Context()) {

@@ -369,11 +369,10 @@ func TestF5_AStepThatFailedOpenBindsTheReleasedRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			charged, status := 0, http.StatusServiceUnavailable
-			one := func(context.Context) (int, error) { charged++; return 1, nil }
 			var r *rig
 			r = newRig(func(ctx context.Context, _ request) (response, error) {
 				if c.step {
-					if _, err := lambdaidem.Step(ctx, "charge", one); err != nil {
+					if _, err := lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
 						t.Error(err)
 					}
 				}
