@@ -25,6 +25,7 @@ func TestO3_CheckTableFindsAnIndexThatRefusesRecords(t *testing.T) {
 		{"what may be empty", key("encoding"), typed("encoding", "S"), nil, []string{`key "encoding"`, "empty"}},
 		{"the parts of answers", key("part"), typed("part", "S"), nil, []string{`key "part"`, "values of type M:"}},
 		{"a renamed attribute", key("body"), typed("body", "N"), func(o *Options) { o.DataAttribute = "body" }, []string{`key "body"`}},
+		{"an index beside the lease index", key("scope"), typed("scope", "N"), func(o *Options) { o.LeaseIndex = "leases" }, []string{`key "scope" of type N`}},
 		{"the same types", key("scope", "started_at"), typed("scope", "S", "started_at", "N"), nil, nil},
 		{"the name of a renamed attribute", key("data"), typed("data", "N"), func(o *Options) { o.DataAttribute = "body" }, nil},
 		{"attributes of others", key("customer", "at"), typed("customer", "N", "at", "B"), nil, nil},

@@ -70,7 +70,9 @@ func (o *DeadLeasesOptions) problem() string {
 // Errors are *[lambdaidem.StoreError]. If the Reason is [lambdaidem.ReasonForeign], the
 // item could not be read as a record; the Record has only its ID, and the iteration
 // continues. Any other error comes with the zero Record and ends the iteration. Without
-// Options.LeaseIndex, the only result is an error with [lambdaidem.ReasonInvalid].
+// Options.LeaseIndex, the only result is an error with [lambdaidem.ReasonInvalid]. If
+// Options.IDAttribute is not the table's partition key, the first index entry results in such
+// an error.
 //
 // For each shard, an iteration costs half a read unit for each 4 KB of index entries (about
 // 30 entries), and at least half a unit. Reading the record of an entry costs one more read
@@ -166,7 +168,9 @@ func (l *deadLeaseSearch) page(ctx context.Context, query *dynamodb.QueryInput) 
 func (l *deadLeaseSearch) entry(ctx context.Context, entry attributes) bool {
 	var id text
 	if key := entry[l.store.layout.id()]; key == nil || takeValue(&id, key) != "" {
-		return true // can't happen: every index entry has the key of its item
+		l.yield(lambdaidem.Record{}, &lambdaidem.StoreError{Op: opDeadLeases, Reason: lambdaidem.ReasonInvalid, NotApplied: true,
+			Err: fmt.Errorf("an entry of the index has no %q, which must be the table's partition key: set Options.IDAttribute as in the functions that write the records", l.store.layout.id())})
+		return false
 	}
 	if err := l.pace.wait(ctx); err != nil {
 		l.yield(lambdaidem.Record{}, failed(opDeadLeases, wire.NotApplied, err))

@@ -236,3 +236,22 @@ func TestO3_AHealthCheckNamesTheSortKeyThatIsMissing(t *testing.T) {
 		t.Errorf("found %+v; want one that names the sort key SK", wrong)
 	}
 }
+
+// The store that looks for dead leases does not know that the partition key is renamed, as in most
+// tables with a sort key. It must not report that there are none: nobody would look at a held record.
+func TestO2_DeadLeasesOfATableWhosePartitionKeyIsRenamed(t *testing.T) {
+	d := openDesk(t, sorted, func(o *Options) { o.LeaseIndex = "leases" })
+	d.die(t, "dead")
+	d.die(t, "also dead")
+	watching := New(d.client, d.table, func(o *Options) { o.LeaseIndex = "leases" })
+	n := 0
+	for rec, err := range watching.DeadLeases(t.Context()) {
+		n++
+		if failure := (*lambdaidem.StoreError)(nil); rec.ID != "" || !errors.As(err, &failure) || failure.Reason != lambdaidem.ReasonInvalid || !strings.Contains(err.Error(), "Options.IDAttribute") {
+			t.Errorf("%+v, %v", rec, err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d results; want one error", n)
+	}
+}

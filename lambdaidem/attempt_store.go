@@ -167,6 +167,8 @@ func (a *attempt) lease() Lease {
 	switch {
 	case a.inner.anyEffect():
 		l.Bound = BoundByInnerCall
+	case a.failedOpen && a.steps.any(): // the record does not have the result of a step that has run
+		l.Bound = BoundByDeadAttempt
 	case l.Bound == "" && a.askedForKey.Load():
 		l.Bound = BoundByDownstreamKey
 	}

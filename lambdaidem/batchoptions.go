@@ -100,6 +100,10 @@ type BatchOptions[M any] struct {
 	// has completed the record as failed, the message was not handled. In both cases the
 	// guard does not call Discard, and the message fails.
 	//
+	// The guard does not call Discard either if the handler has just run for the message and may
+	// have had an effect: without a lease, because of Options.FailOpen, with a lease that another
+	// attempt took over, or with Options.Optimistic if the handler made a guarded call.
+	//
 	// If Discard returns true for a mismatch, identical messages later in the same batch
 	// are acknowledged without another call.
 	//

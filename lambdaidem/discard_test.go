@@ -91,6 +91,37 @@ func TestV2_AnOptimisticMessageWithAnotherPayloadIsDiscarded(t *testing.T) {
 	}
 }
 
+// The handler of an optimistic message has returned, and the guarded call that it left in a goroutine
+// is still charging. The message may have an effect, so it is not discarded as one that did not run.
+func TestV2_AnOptimisticMessageWhoseGuardedCallIsRunningIsNotDiscarded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := withLedger(nil, optimistic)
+		discarded := false
+		h := r.guard.SQS(func(ctx context.Context, m events.SQSMessage) error {
+			if m.MessageId == "m2" {
+				go func() {
+					_, _ = lambdaidem.Do(context.WithoutCancel(ctx), r.guard, lambdaidem.Call{Operation: "charge", Key: m.MessageId}, func(context.Context) (int, error) {
+						time.Sleep(time.Second)
+						return 1, nil
+					})
+				}()
+				synctest.Wait()
+			}
+			return nil
+		}, silent[events.SQSMessage], func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+			o.Key = func(context.Context, events.SQSMessage) (string, error) { return "k1", nil }
+			o.Discard = func(context.Context, events.SQSMessage, error) bool { discarded = true; return true }
+		})
+		for _, id := range []string{"m1", "m2"} {
+			out, err := h(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: id, EventSourceARN: "arn:aws:sqs:r:a:q", Body: id}}})
+			if failed := len(out.BatchItemFailures) > 0; err != nil || failed != (id == "m2") || discarded {
+				t.Errorf("%s: failed %v, discarded %v, %v", id, failed, discarded, err)
+			}
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
 // A payment that was sent again may arrive another way, because raw message delivery was
 // switched or a queue was replaced. It is not discarded as another payment, and finishes
 // under the downstream key of its first attempt. With another body it may be discarded.

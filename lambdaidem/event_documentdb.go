@@ -17,8 +17,8 @@ import (
 //
 // A change is identified by its _id, the resume token of the stream. The payload of an update does
 // not include FullDocument: with UpdateLookup, that is the document at the time of the look-up, and
-// may be a later one when the stream is read again (MongoDB, "Change Events"). An update without an
-// UpdateDescription is an exception, because nothing else says what has changed. The default
+// may be a later one when the stream is read again (MongoDB, "Change Events"). If an update has no
+// UpdateDescription, its resume token takes the place of the description. The default
 // BatchOptions.Operation is "documentdb:CLUSTER|DATABASE|COLLECTION", where CLUSTER is the ARN of
 // the cluster.
 func (g *Guard) DocumentDB(h func(context.Context, DocumentDBChange) error, optFns ...func(*BatchOptions[DocumentDBChange])) func(context.Context, DocumentDBEvent) error {
@@ -64,13 +64,15 @@ func documentDBChanges(e DocumentDBEvent) []DocumentDBChange {
 }
 
 func documentDBMessage(e DocumentDBEvent, c DocumentDBChange) message {
-	document := c.FullDocument
-	described := len(c.UpdateDescription) > 0 && string(c.UpdateDescription) != "null"
-	if c.OperationType == "update" && described { // the document as it was when the change was read, which differs when the change is read again
-		document = nil
+	document, description := c.FullDocument, c.UpdateDescription
+	if c.OperationType == "update" {
+		document = nil // the document as it was when the change was read, which differs when the change is read again
+		if len(description) == 0 || string(description) == "null" {
+			description = json.RawMessage(jsonText(c.ID.Data))
+		}
 	}
 	m := message{name: c.ID.Data, id: c.ID.Data, group: PrincipalOf("document", c.Namespace.Database, c.Namespace.Collection, string(c.DocumentKey)),
-		body:  []byte(jsonText([]json.RawMessage{c.DocumentKey, document, c.UpdateDescription})),
+		body:  []byte(jsonText([]json.RawMessage{c.DocumentKey, document, description})),
 		parts: []string{c.OperationType, c.Namespace.Database, c.Namespace.Collection}}
 	if e.EventSourceARN != "" {
 		m.source = PrincipalOf("documentdb", e.EventSourceARN, c.Namespace.Database, c.Namespace.Collection)

@@ -45,9 +45,11 @@ func activeMQMessage(e events.ActiveMQEvent, r events.ActiveMQMessage) message {
 // Failures, retries, order and waiting are as for [Guard.ActiveMQ].
 //
 // A RabbitMQ broker gives messages no ids. The default key is the message's header [MessageKey],
-// else the property message_id, which the publisher may set. A message with neither has no key: it
-// fails with [ErrKeyMissing], or runs unguarded if Options.KeyOptional is set. Let publishers set
-// one of the two, or derive the key from the message with BatchOptions.Key.
+// else the property message_id, which the publisher may set. The publisher must give each message of
+// the queue an id of its own: a second message with the same id and data does not run, and one with
+// other data is refused. A message with neither has no key: it fails with [ErrKeyMissing], or runs
+// unguarded if Options.KeyOptional is set. Let publishers set one of the two, or derive the key from
+// the message with BatchOptions.Key.
 //
 // The default BatchOptions.Operation is "rabbitmq:BROKER|QUEUE::HOST", where BROKER is the ARN of
 // the broker and HOST the virtual host. BatchOptions.FingerprintAttributes names headers.

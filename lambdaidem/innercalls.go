@@ -132,11 +132,11 @@ func (i *innerCalls) setEffect() {
 	i.effect = true
 }
 
-// anyEffect reports whether an inner call may have had an effect.
+// anyEffect reports whether an inner call may have had an effect, or is still running.
 func (i *innerCalls) anyEffect() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.effect
+	return i.effect || i.running > 0
 }
 
 // handlerHasFailed reports whether the handler has ended without success.
@@ -173,7 +173,8 @@ func (i *innerCalls) outcome() (left Outcome, running bool) {
 }
 
 // bindsEffect reports whether a record with this Bound may have had an effect in an earlier
-// attempt: the attempt died, or it made a guarded call that may have had one.
+// attempt: the attempt died, or failed open and ran a step, or it made a guarded call that may have
+// had one.
 func bindsEffect(bound string) bool { return bound == BoundByDeadAttempt || bound == BoundByInnerCall }
 
 // isHalfDone reports whether rec has no answer, but an attempt for it may have had an effect: the

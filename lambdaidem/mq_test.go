@@ -208,19 +208,29 @@ func TestF5_AnUpdateThatIsReadAgain(t *testing.T) {
 	}
 }
 
-// Without an update description, only the document distinguishes two updates with the same key.
+// Without an update description, nothing in two updates of a document says that they differ: if both
+// are looked up late, even their documents are equal. Only the resume token tells them apart.
 func TestF5_AnUpdateWithoutADescription(t *testing.T) {
 	for _, description := range []string{"", `,"updateDescription":null`} {
-		h := batchGuard().DocumentDB(func(context.Context, lambdaidem.DocumentDBChange) error { return nil }, silent[lambdaidem.DocumentDBChange], func(o *lambdaidem.BatchOptions[lambdaidem.DocumentDBChange]) {
+		runs := 0
+		h := batchGuard().DocumentDB(func(context.Context, lambdaidem.DocumentDBChange) error { runs++; return nil }, silent[lambdaidem.DocumentDBChange], func(o *lambdaidem.BatchOptions[lambdaidem.DocumentDBChange]) {
 			o.Key = func(context.Context, lambdaidem.DocumentDBChange) (string, error) { return "order-1", nil }
 		})
-		for _, price := range []string{"10", "10", "11"} {
+		for _, c := range []struct {
+			token, document string
+			mismatch        bool
+		}{
+			{"1", `{"_id":1,"price":11}`, false},
+			{"1", `{"_id":1,"price":12}`, false}, // read again, after another update
+			{"1", `null`, false},                 // deleted since
+			{"2", `{"_id":1,"price":11}`, true},  // a second update, before the first one was read
+		} {
 			var e lambdaidem.DocumentDBEvent
-			if err := json.Unmarshal([]byte(`{"eventSourceArn":"arn:c","events":[{"event":{"_id":{"_data":"1"},"ns":{"db":"d","coll":"c"},"operationType":"update","documentKey":{"_id":1},"fullDocument":{"_id":1,"price":`+price+`}`+description+`}}]}`), &e); err != nil {
+			if err := json.Unmarshal([]byte(`{"eventSourceArn":"arn:c","events":[{"event":{"_id":{"_data":"`+c.token+`"},"ns":{"db":"d","coll":"c"},"operationType":"update","documentKey":{"_id":1},"fullDocument":`+c.document+description+`}}]}`), &e); err != nil {
 				t.Fatal(err)
 			}
-			if err := h(t.Context(), e); errors.Is(err, lambdaidem.ErrPayloadMismatch) != (price == "11") || err != nil && price == "10" {
-				t.Errorf("price %s%s: %v", price, description, err)
+			if err := h(t.Context(), e); errors.Is(err, lambdaidem.ErrPayloadMismatch) != c.mismatch || err != nil && !c.mismatch || runs != 1 {
+				t.Errorf("%s: %+v: %d runs, %v", description, c, runs, err)
 			}
 		}
 	}

@@ -63,8 +63,9 @@ const MaxStepName = 128
 //     other attempt is still running. Every later call of Step in this attempt returns
 //     ErrLeaseLost too, without calling its fn.
 //
-// Step calls fn every time and stores nothing if there is no guard, if the request runs
-// unguarded, or if the handler runs without a lease because of Options.FailOpen.
+// Step calls fn every time and stores nothing if there is no guard, or if the request runs
+// unguarded. If the handler runs without a lease because of Options.FailOpen, Step keeps the
+// results until the handler returns, but stores nothing: a retry calls fn again.
 func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := checkStep[T](name); err != nil {
@@ -89,12 +90,8 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 	}
 	defer a.steps.end(name)
 	value, err := runStep(ctx, a, fn)
-	switch {
-	case err != nil:
+	if err != nil {
 		return value, err
-	case a.failedOpen: // there is no lease under which the result could be stored
-		a.steps.ranUnkept()
-		return value, nil
 	}
 	if value, err = storeStep(ctx, a, name, value); err != nil {
 		return none, err

@@ -892,25 +892,27 @@ func TestE5_AStoreThatKeepsNoStepsRefusesThem(t *testing.T) {
 	}
 }
 
-// E5: where no guard holds a lease, fn runs every time and nothing is stored.
+// E5: without a record, fn runs every time and nothing is stored. A handler that failed open runs fn
+// once, as with a lease, although nothing is stored: its own second try doesn't charge again.
 func TestE5_UnguardedStepsRunEveryTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		in      request
 		option  func(*lambdaidem.Options)
 		prepare func(*rig)
+		calls   int
 	}{
-		"bypassed": {post("", "{}"), func(o *lambdaidem.Options) { o.KeyOptional = true }, nil},
+		"bypassed": {post("", "{}"), func(o *lambdaidem.Options) { o.KeyOptional = true }, nil, 2},
 		"failed open": {first(), func(o *lambdaidem.Options) { o.FailOpen = true }, func(r *rig) {
 			r.store.failAlways(acquire, refused(lambdaidem.ReasonThrottled))
 			r.store.failAlways(complete, refused(lambdaidem.ReasonThrottled))
-		}},
+		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var psp outside
 			r := newRig(func(ctx context.Context, _ request) (response, error) {
-				for range 2 {
-					if _, err := psp.step(ctx, "charge"); err != nil {
-						t.Error(err)
+				for i := range 2 {
+					if got, err := psp.step(ctx, "charge"); err != nil || got != fmt.Sprintf("charge %d", min(i+1, c.calls)) {
+						t.Errorf("step %d: %q, %v", i+1, got, err)
 					}
 				}
 				return response{StatusCode: 201}, nil
@@ -921,7 +923,7 @@ func TestE5_UnguardedStepsRunEveryTime(t *testing.T) {
 			if out := r.send(t, c.in); out.StatusCode != 201 {
 				t.Errorf("the answer is %+v", out)
 			}
-			psp.want(t, "charge", 2)
+			psp.want(t, "charge", c.calls)
 			if n := r.store.count(save); n != 0 {
 				t.Errorf("%d saves", n)
 			}

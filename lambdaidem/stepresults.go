@@ -17,11 +17,10 @@ type steps struct {
 	saving sync.Mutex
 
 	mu      sync.Mutex
-	stored  Steps                    // the steps in the record; the map is replaced and never modified, because a store may still read it
+	stored  Steps                    // the steps in the record, or those of this attempt if it failed open; the map is replaced and never modified, because a store may still read it
 	running map[string]chan struct{} // the running calls of Step by name; each channel is closed when its call ends
 	over    error                    // why no further step may run; nil while steps may run
 	left    bool                     // a step was still running when the handler returned
-	unkept  bool                     // a step has run in an attempt without a lease, which stores no results
 	unsaved error                    // why the result of a step could not be stored; nil if all results were stored
 	lostTo  *Record                  // the record of the attempt that has taken over, found by a save; nil if there is none
 	cancel  context.CancelFunc       // ends the handler's context
@@ -67,19 +66,12 @@ func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte,
 	}
 }
 
-// any reports whether the record has at least one step, or a step has run in this attempt
-// without being stored, because the attempt has no lease.
+// any reports whether the record has at least one step. If the attempt failed open, any reports
+// whether a step has run in this attempt.
 func (s *steps) any() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.stored) > 0 || s.unkept
-}
-
-// ranUnkept notes that a step has run in an attempt without a lease.
-func (s *steps) ranUnkept() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unkept = true
+	return len(s.stored) > 0
 }
 
 // end marks the step with the given name as no longer running, so that other calls that wait
@@ -162,7 +154,8 @@ func (a *attempt) stepsRefused() error {
 	return nil
 }
 
-// saveStep stores the result of a step. It retries as long as the attempt has time, even after
+// saveStep stores the result of a step. If the attempt failed open, saveStep keeps the result in
+// memory only, for the rest of this attempt. Otherwise it retries as long as the attempt has time, even after
 // the handler's context has ended. If another attempt has taken over the record, the error is
 // ErrLeaseLost. If the result can't be stored for another reason, or if nobody knows whether it
 // was stored, the attempt becomes uncertain; see steps.fail.
@@ -180,14 +173,16 @@ func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error 
 	if size, limit := stepBytes(all), a.g.opts.MaxStepBytes; size > limit {
 		return s.fail(name, stepsTooLarge(size, limit))
 	}
+	if a.failedOpen { // there is no lease under which the store could keep the result
+		s.keep(all)
+		return nil
+	}
 	store := a.g.store.(StepStore) //nolint:forcetypeassert // stepsRefused has checked the type
 	for try := 1; ; try++ {
 		rec, err := store.SaveSteps(ctx, a.lease(), all, a.g.opts.Clock())
 		switch {
 		case err == nil:
-			s.mu.Lock()
-			s.stored = all
-			s.mu.Unlock()
+			s.keep(all)
 			return nil
 		case errors.Is(err, ErrLeaseLost):
 			return s.lost(name, rec)
@@ -195,6 +190,13 @@ func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error 
 			return s.fail(name, err)
 		}
 	}
+}
+
+// keep sets the steps that later calls of Step return.
+func (s *steps) keep(all Steps) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stored = all
 }
 
 func (s *steps) endSave() {

@@ -150,7 +150,7 @@ func (r Record) GoneAt(now time.Time) bool {
 // payload that has changed.
 const (
 	BoundByDownstreamKey = "downstream_key" // a handler called DownstreamKey, and may have sent the key to another service
-	BoundByDeadAttempt   = "dead_attempt"   // an attempt died, and its effects are unknown
+	BoundByDeadAttempt   = "dead_attempt"   // an attempt died, or failed open and ran a step: the record does not show its effects
 	BoundByInnerCall     = "inner_call"     // a handler made a guarded call, which had an effect or may have had one
 )
 

@@ -38,6 +38,9 @@ const (
 // LeaseIndex must be that of the functions that write records, and LeaseShards at least theirs:
 // a watch with fewer shards does not see the leases in the others.
 //
+// A table whose attributes are renamed, or that has a sort key, needs a program with [Handler],
+// whose store has the same options as the functions.
+//
 // If a variable is missing or invalid, or the AWS configuration can't be loaded, Main logs the
 // reason and ends the process with status 1. Main sets the default logger of log/slog to that
 // of [lambdacontext.NewLogger].

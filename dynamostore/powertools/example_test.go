@@ -46,7 +46,7 @@ func ExampleHandler() {
 	client := dynamodb.NewFromConfig(cfg)
 	guard := lambdaidem.New(dynamostore.New(client, "idempotency"))
 	records := powertools.New(client, "idempotency", powertools.Python, "payments.app.handler", func(o *powertools.Options) {
-		o.Until = time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC) // the old function was stopped an hour before
+		o.Until = time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC) // an hour and a timeout after the old function was stopped
 	})
 	lambda.Start(guard.APIGatewayV2(powertools.Handler(records, selectOrder, createPayment)))
 }

@@ -18,7 +18,7 @@ import (
 // The error codes of this package. [Find] also returns codes of package lambdaidem.
 const (
 	ErrPayloadMismatch  lambdaidem.Code = "powertools_payload_mismatch"  // 422: the Powertools record of the data has a different validated payload
-	ErrRecordUnreadable lambdaidem.Code = "powertools_record_unreadable" // 500: the item is not a Powertools record, or its answer can't be returned as an Out
+	ErrRecordUnreadable lambdaidem.Code = "powertools_record_unreadable" // 500: the item is not a Powertools record, its payload can't be compared, or its answer can't be returned as an Out
 )
 
 // ErrNoRecord tells [Handler] to run the handler without a look-up. The function that selects the
@@ -74,9 +74,10 @@ const (
 //     record does not have that deadline, until the record expires.
 //   - [lambdaidem.ErrStoreUnavailable], 503: the record could not be read.
 //   - [ErrPayloadMismatch], 422: Selection.Validated is set, and the record has a different
-//     payload or none.
-//   - [ErrRecordUnreadable], 500: the item under this id is not a Powertools record, or an Out
-//     can't hold its whole answer.
+//     payload.
+//   - [ErrRecordUnreadable], 500: the item under this id is not a Powertools record, an Out can't
+//     hold its whole answer, or Selection.Validated is set and the completed record has no hash of
+//     a validated payload.
 //   - Any other error, such as that of [Language.ID]: 503.
 //
 // The exception is [lambdaidem.ErrAttemptAbandoned], 409; see Options.Policy.
@@ -106,7 +107,8 @@ func Find[Out any](ctx context.Context, r *Records, s Selection) (answer Out, fo
 	if it.hasExpired(now) || died && r.opts.Policy == lambdaidem.Rerun {
 		return answer, false, nil
 	}
-	if s.Validated != nil { // before Hold applies: a request with another payload is not that of the attempt that died
+	validated := it.validation != ""     // the old function validated payloads when it stored the record
+	if s.Validated != nil && validated { // before Hold applies: a request with another payload is not that of the attempt that died
 		if err := r.validate(it, s.Validated); err != nil {
 			return answer, false, err
 		}
@@ -124,6 +126,8 @@ func Find[Out any](ctx context.Context, r *Records, s Selection) (answer Out, fo
 			Detail: "A request with this idempotency key is in progress. Repeat this request later to get its answer.",
 			Err:    fmt.Errorf("powertools: the record %s is in progress in the old function", it),
 		})
+	case s.Validated != nil && !validated:
+		return answer, false, unreadable(it, errNotValidated)
 	}
 	if err := it.decodeAnswer(r.language, &answer); err != nil {
 		return *new(Out), false, unreadable(it, err)
@@ -175,6 +179,11 @@ func (r *Records) validate(it *record, payload json.RawMessage) error {
 	}
 	return nil
 }
+
+// errNotValidated says why the payload of a request can't be compared with that of a record. It is
+// no mismatch: a client that is told of a mismatch sends its request with a new key.
+var errNotValidated = errors.New("it has no hash of a validated payload, so the old function did not validate payloads when it stored the record: " +
+	"return a Selection without Validated to accept its answer")
 
 // unreadable returns the error for a record that can't be understood.
 func unreadable(it *record, why error) error {

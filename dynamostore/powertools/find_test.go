@@ -69,6 +69,24 @@ func TestR1_ARecordThatExpiresNowIsReplayed(t *testing.T) {
 	}
 }
 
+// A record that has expired is no record, unless its attempt may still be running. That it was
+// completed before its deadline, or that its attempt died, changes nothing.
+func TestR1_ARecordThatHasExpired(t *testing.T) {
+	for name, c := range map[string]struct {
+		status   string
+		deadline time.Duration // from now
+	}{"completed before its deadline": {"COMPLETED", time.Minute}, "dead": {"INPROGRESS", -time.Minute}} {
+		m := migrate(lambdaidem.Hold, func(o *powertools.Options) { o.Policy = lambdaidem.Hold })
+		m.table.item = m.stored(`{"statusCode": 200, "body": "old"}`, item{
+			"status": str(c.status), "expiration": number(m.clock.Now().Add(-time.Second).Unix()),
+			"in_progress_expiration": number(m.clock.Now().Add(c.deadline).UnixMilli()),
+		})
+		if got, _ := m.send(t); got.StatusCode != 201 || m.runs != 1 {
+			t.Errorf("%s: %d runs, %+v", name, m.runs, got)
+		}
+	}
+}
+
 // The guard does not store a 5xx, which Powertools does.
 func TestX1_A5xxOfTheOldFunctionIsNotStored(t *testing.T) {
 	m := migrate(lambdaidem.Rerun)
@@ -188,7 +206,7 @@ func TestF5_AnotherPayloadThanTheOldFunctionValidated(t *testing.T) {
 	}{
 		{str(hash[1:]), "COMPLETED", `10.5`, 200},
 		{str(hash[1:]), "COMPLETED", `10.51`, 422},
-		{nil, "COMPLETED", `10.5`, 422},
+		{nil, "COMPLETED", `10.5`, 500},
 		{str(hash[1:]), "COMPLETED", ``, 200}, // the old function was not configured to compare
 		{str(hash[1:]), "INPROGRESS", `10.51`, 422},
 		{str(hash[1:]), "INPROGRESS", `10.5`, 409},
@@ -243,6 +261,33 @@ func TestF5_AnotherPayloadThanThatOfADeadAttempt(t *testing.T) {
 		if got, code := m.send(t); got.StatusCode != c.status || code != c.code || m.runs != 0 {
 			t.Errorf("%s: %d runs, %d %s", c.validated, m.runs, got.StatusCode, code)
 		}
+	}
+}
+
+// The old function began to validate payloads only while it had records without a validated payload.
+// The request of such a record can't be told from another one, so it is never told to come back with
+// a key of its own: that would carry it out a second time.
+func TestF5_ARecordWithoutAValidatedPayload(t *testing.T) {
+	for name, c := range map[string]struct {
+		record func(*migration) item
+		status int
+		code   lambdaidem.Code
+	}{
+		"completed": {func(m *migration) item { return m.stored(`{"statusCode": 200, "body": "old"}`, nil) }, 500, powertools.ErrRecordUnreadable},
+		"running":   {func(m *migration) item { return m.running(m.clock.Now().Add(time.Minute)) }, 409, lambdaidem.ErrInProgress},
+		"dead":      {func(m *migration) item { return m.running(m.clock.Now().Add(-time.Minute)) }, 409, lambdaidem.ErrAttemptAbandoned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := migrate(lambdaidem.Hold)
+			m.table.item = c.record(m)
+			m.handle = m.guard(lambdaidem.Hold).APIGatewayV2(powertools.Handler(m.records(powertools.Python, func(o *powertools.Options) { o.Policy = lambdaidem.Hold }),
+				func(_ context.Context, e request) (powertools.Selection, error) {
+					return powertools.Selection{Data: json.RawMessage(e.Body), Validated: json.RawMessage(`10.5`)}, nil
+				}, m.create))
+			if got, code := m.send(t); got.StatusCode != c.status || code != c.code || m.runs != 0 {
+				t.Errorf("%d runs, %d %s", m.runs, got.StatusCode, got.Body)
+			}
+		})
 	}
 }
 
@@ -382,7 +427,8 @@ func TestHandler_ErrorTypesOfATypedHandler(t *testing.T) {
 		want    string
 	}{
 		{item{"status": str("INPROGRESS"), "validation": str("c4ca4238a0b923820dcc509a6f75849b"), "in_progress_expiration": nil}, "idempotency_in_progress"},
-		{nil, "powertools_payload_mismatch"},
+		{item{"validation": str("other")}, "powertools_payload_mismatch"},
+		{nil, "powertools_record_unreadable"},
 		{item{"status": str("?")}, "powertools_record_unreadable"},
 	} {
 		m.table.item = m.stored(`"old"`, c.changed)
