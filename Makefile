@@ -1,21 +1,22 @@
-# Everything that is done with this project. `make` lists it.
+# The commands for working on this project. `make` lists them.
 
 GO     ?= go
 PYTHON ?= python3
 
-# SEEDS is how many seeds `make simulate` tries.
+# SEEDS is the number of seeds that `make simulate` tries.
 SEEDS ?= 100000
-# ARGS is passed on to the program behind demo, up or bench.
+# ARGS has arguments for the program that a target runs, such as demo, up or bench.
 ARGS ?=
 
-# Runs a command with one DynamoDB Local at AWS_ENDPOINT_URL_DYNAMODB, or with the one that is there.
+# with_dynamodb runs a command with a DynamoDB Local at AWS_ENDPOINT_URL_DYNAMODB. If that variable
+# is already set, the command uses the database that it names.
 with_dynamodb := $(GO) run ./localstack/cmd/with-dynamodb --
 golangci_lint := $(GO) tool -modfile=tools/go.mod golangci-lint
 
-# $(call say,words): what is being done, so that a silent minute has a name.
+# $(call say,words) prints what is being done, so that nobody wonders about a minute without output.
 say = @printf '\n==> %s\n' '$(1)'
 
-# Steps are said and done one after another, whatever -j says.
+# Run the steps one after another, whatever -j says, so that the output of each follows its name.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -29,7 +30,7 @@ help: ## List what can be made
 demo: ## Send real requests to the real functions and check every answer
 	$(GO) run ./localstack/cmd/demo $(ARGS)
 
-# TIMES is how many payments `make demo-soak` sends.
+# TIMES is the number of payments that `make demo-soak` sends.
 TIMES ?= 100
 
 .PHONY: demo-soak
@@ -39,7 +40,7 @@ demo-soak: ## Send TIMES=100 payments through stream and queue, under faults
 .PHONY: up
 up: export PORT ?= 3000
 up: ## Leave the functions running on http://127.0.0.1:3000 (PORT=...)
-# Not by `go run`: it makes an error of Ctrl-C, and ends alone when make is told to end (SIGTERM).
+# Don't use `go run`: it turns Ctrl-C into an error, and SIGTERM to make would end `go run` alone.
 	@$(GO) build -o .build/up ./localstack/cmd/up
 	@exec .build/up $(ARGS)
 
@@ -73,7 +74,7 @@ check-race:
 
 # -count=1: many tests drive processes (DynamoDB Local, ElasticMQ, function binaries) that go test does not see
 # when it decides whether an earlier result still holds.
-# -p: one package more at a time than there are cores, because these tests wait a lot for processes.
+# -p: run one package more at a time than there are cores, because these tests often wait for processes.
 .PHONY: test-go
 test-go:
 	$(call say,go test -race on all packages and one DynamoDB Local)
@@ -89,8 +90,8 @@ commit_seed = $(shell hash=$$(git rev-parse HEAD 2>/dev/null) || hash=0; \
 # collections, and lets a process grow to about 300 MB.
 simulator_test = GOGC=1600 $(GO) test
 
-# The race detector slows the simulator down too much for the whole proof, so test-go gives it a
-# few hundred seeds, and this all of them, with the counts printed.
+# The race detector slows the simulator down too much for the whole proof, so test-go runs only a
+# few hundred seeds. test-simulator runs all of them and prints the counts.
 .PHONY: test-simulator
 test-simulator:
 	$(call say,the simulator: 10000 seeds, every order of small cases, every known mistake)
@@ -99,7 +100,7 @@ test-simulator:
 	$(simulator_test) ./simulator -run '^TestSimulate_G3' -count=1 -timeout 10m -v -args -seed=$(commit_seed) -seeds=10000
 	$(simulator_test) ./simulator/deliveries -count=1 -timeout 10m -v
 
-# What the race detector has no time for.
+# test-cost runs the tests that would take too long with the race detector.
 .PHONY: test-cost
 test-cost:
 	$(call say,the figures of docs/cost.md)
@@ -172,9 +173,9 @@ release-dry-run: ## Do everything that a release does, except publishing it, int
 aws-try: ## Deploy to your AWS account, send requests, take it down (ARGS=--dry-run)
 	@scripts/aws-try $(ARGS)
 
-# `sam build` runs these, with ARTIFACTS_DIR set. The defaults are what Lambda runs; a command line
-# like `make build-PaymentsFunction ARTIFACTS_DIR=/tmp/payments GOOS= GOARCH=` builds for this
-# machine. The environment's GOOS and GOARCH do not count: a deployed binary must not depend on them.
+# `sam build` runs these targets, with ARTIFACTS_DIR set. The defaults build for Lambda. To build for
+# this machine, run `make build-PaymentsFunction ARTIFACTS_DIR=/tmp/payments GOOS= GOARCH=`. GOOS and
+# GOARCH in the environment are ignored, because a deployed binary must not depend on them.
 GOOS   = linux
 GOARCH = arm64
 
@@ -202,8 +203,8 @@ build-NotificationsFunction: ## Build the notifications function into ARTIFACTS_
 build-WatchFunction: ## Build the watch function into ARTIFACTS_DIR
 	$(call build_function,./functions/watch)
 
-# lambda.norpc leaves out the protocol of a runtime that is gone. Neither paths nor the commit go in,
-# so equal sources are equal bytes, and `sam deploy` uploads only what changed.
+# lambda.norpc omits the protocol of a runtime that no longer exists. The binary contains neither
+# paths nor the commit, so equal sources give equal bytes, and `sam deploy` uploads only what changed.
 define build_function
 @test -n '$(ARTIFACTS_DIR)' || { echo 'make $@: set ARTIFACTS_DIR to the folder that bootstrap goes to' >&2; exit 1; }
 CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) $(GO) build -tags lambda.norpc -trimpath -buildvcs=false \

@@ -2,7 +2,8 @@ package main
 
 import "time"
 
-// aims has the maximum that each ratio of a comparison should have. 0 means that there is no aim.
+// aims has the maximum for each ratio of a comparison, ours divided by the floor. 0 means that
+// there is no aim.
 type aims struct{ median, p99, cpu, allocations float64 }
 
 // The aims that several scenarios have in common, and those of the other measurements. "Ours" is the

@@ -8,15 +8,14 @@ import (
 	"github.com/lambdaidem/toolkit/bench/internal/table"
 )
 
-// cachedReplay is what a replay from the process's memory takes: nanoseconds, of
-// one that has a body and an answer of 1 KB. The parts that no replay can do
-// without are the guard's own, so its package measures them, by turns with the
-// whole: see BenchmarkCachedReplay.
+// cachedReplay has the time of a replay from the process's memory, with a body and an answer of 1
+// KB, in nanoseconds. BenchmarkCachedReplay of package lambdaidem measures it, and in turns with it
+// the parts that no replay can do without, because those are internal to that package.
 type cachedReplay struct {
 	whole, needed, beyond, events, own estimate
 }
 
-// measureCache runs the benchmark so many times; each run gives medians.
+// measureCache runs the benchmark the given number of times. Each run reports medians.
 func measureCache(ctx context.Context, runs int, random *rand.Rand) (*cachedReplay, error) {
 	progress("a replay from the cache, %d runs of BenchmarkCachedReplay", runs)
 	metrics, err := runBenchmark(ctx, "BenchmarkCachedReplay", "200ms", runs)

@@ -4,5 +4,5 @@ package main
 
 import "time"
 
-// cpuTime can't be had here.
+// cpuTime reports false, because this system does not provide the processor time.
 func cpuTime() (time.Duration, bool) { return 0, false }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// cpuTime returns the processor time of this process so far, and whether it can be
-// had here.
+// cpuTime returns the processor time that this process has used so far. It reports false if the
+// time is not available.
 func cpuTime() (time.Duration, bool) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -12,21 +12,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// floor is the least that could be written by hand: the requests of dynamostore,
-// as they were recorded, sent by a client of the SDK as it comes. It trusts its
-// caller for key, scope and fingerprint, and handles no failure.
+// floor is the least code that one could write by hand: it sends the recorded requests of
+// dynamostore with an unmodified client of the SDK. It relies on its caller for the key, scope and
+// fingerprint, and handles no failures.
 type floor struct {
 	client         *dynamodb.Client
 	lock, complete *recorded
 	claim, commit  *recorded // transactions: without a lock, and after one
 }
 
-// what is found of a record when its lock was refused.
+// found has attributes of the record that has caused a lock to be refused.
 type found struct {
 	status, validation, data string
 }
 
-// put sends the lock. It returns what stood in the way; nil: the lock is ours.
+// put sends the lock. It returns the existing record if the lock is refused, and nil if the lock is
+// acquired.
 func (f *floor) put(ctx context.Context, id, token string, leaseEnd time.Time) (*found, error) {
 	now := time.Now()
 	_, err := f.client.PutItem(ctx, &dynamodb.PutItemInput{
@@ -72,7 +73,7 @@ func (f *floor) update(ctx context.Context, id, token string) error {
 	return err
 }
 
-// first sends a request that nobody sent before: lock, and completion.
+// first sends a new request: the lock and the completion.
 func (f *floor) first(ctx context.Context, id, token string, leaseEnd time.Time) error {
 	was, err := f.put(ctx, id, token, leaseEnd)
 	if err == nil && was != nil {
@@ -84,7 +85,8 @@ func (f *floor) first(ctx context.Context, id, token string, leaseEnd time.Time)
 	return f.update(ctx, id, token)
 }
 
-// again sends a request whose record stands in a state already.
+// again sends a request whose record already has the given status. It returns an error if the
+// record is not as expected.
 func (f *floor) again(ctx context.Context, id, token string, leaseEnd time.Time, status string) error {
 	was, err := f.put(ctx, id, token, leaseEnd)
 	switch {

@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// transact sends a transaction: the record's action, and the handler's, which
-// write a payment of that record and debit an account. It returns what stood in
-// the record's way; nil: all of it has happened.
+// transact sends a transaction with the record's action and the handler's two actions, which write
+// a payment and debit an account. It returns the existing record if that has caused the transaction
+// to be canceled, and nil if the transaction is committed.
 func (f *floor) transact(ctx context.Context, of *recorded, id, token, account string) (*found, error) {
 	now := time.Now()
 	times := values{":token": str(token), ":now_s": number(now.Unix()), ":now_ms": number(now.UnixMilli())}
@@ -70,12 +70,12 @@ func (r *recorded) update(key, replaced values) *types.Update {
 	}
 }
 
-// claimed sends a new request without a lock: one transaction.
+// claimed sends a new request without a lock, as one transaction.
 func (f *floor) claimed(ctx context.Context, id, token, account string) error {
 	return f.happened(f.transact(ctx, f.claim, id, token, account))
 }
 
-// locked sends a new request with a lock: a PutItem, and a transaction.
+// locked sends a new request with a lock, as a PutItem and a transaction.
 func (f *floor) locked(ctx context.Context, id, token, account string, leaseEnd time.Time) error {
 	was, err := f.put(ctx, id, token, leaseEnd)
 	if err = f.happened(was, err); err != nil {
@@ -84,7 +84,8 @@ func (f *floor) locked(ctx context.Context, id, token, account string, leaseEnd 
 	return f.happened(f.transact(ctx, f.commit, id, token, account))
 }
 
-// lost sends a request whose record is completed already: a cancelled transaction.
+// lost sends a request whose record is already completed, so that the transaction is canceled. It
+// returns an error if the record is not as expected.
 func (f *floor) lost(ctx context.Context, id, token, account string) error {
 	was, err := f.transact(ctx, f.claim, id, token, account)
 	switch record := f.claim.TransactItems[0].Put; {
@@ -96,7 +97,7 @@ func (f *floor) lost(ctx context.Context, id, token, account string) error {
 	return nil
 }
 
-// happened returns the error of a write of a new request.
+// happened returns err, or an error if the record of a new request already existed.
 func (f *floor) happened(was *found, err error) error {
 	if err == nil && was != nil {
 		return fmt.Errorf("the record of a new request is there already: %+v", *was)

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// metrics are what the runs of a benchmark of package lambdaidem reported: by their
-// names, "ns-" before them.
+// metrics has the values that the runs of a benchmark of package lambdaidem have reported, by the
+// name of the metric without the prefix "ns-".
 type metrics map[string][]float64
 
-// runBenchmark runs one so many times.
+// runBenchmark runs a benchmark the given number of times and returns its metrics.
 func runBenchmark(ctx context.Context, name, benchtime string, runs int) (metrics, error) {
 	command := exec.CommandContext(ctx, "go", "test", "github.com/lambdaidem/toolkit/lambdaidem",
 		"-run", "^$", "-bench", "^"+name+"$", "-benchtime", benchtime, "-count", strconv.Itoa(runs))
@@ -27,7 +27,7 @@ func runBenchmark(ctx context.Context, name, benchtime string, runs int) (metric
 	return readMetrics(name, string(out))
 }
 
-// readMetrics reads what go test printed of a benchmark's runs.
+// readMetrics returns the metrics in the output of go test for a benchmark.
 func readMetrics(name, out string) (metrics, error) {
 	all := metrics{}
 	for line := range strings.Lines(out) {
@@ -50,7 +50,8 @@ func readMetrics(name, out string) (metrics, error) {
 	return all, nil
 }
 
-// read estimates the medians of so many runs.
+// read sets each estimate in into to the median of the metric with that name. It returns an error
+// unless each metric has one value for each run.
 func (m metrics) read(runs int, random *rand.Rand, into map[string]*estimate) error {
 	for name, to := range into {
 		values := m[name]
@@ -62,7 +63,8 @@ func (m metrics) read(runs int, random *rand.Rand, into map[string]*estimate) er
 	return nil
 }
 
-// median returns that of the values, each as often as it was drawn; nil: once.
+// median returns the median of the values. times says how often to count each value; nil counts
+// each once.
 func median(values []float64, times []int) float64 {
 	var all []float64
 	for i, v := range values {

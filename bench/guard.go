@@ -14,28 +14,28 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// guardResults are measurements of the guard over memstore, each request new.
+// guardResults has the measurements of the guard with memstore. All requests are new.
 type guardResults struct {
-	call    estimate // nanoseconds, with a body of bodySize
-	cost    cost     // of the same
-	growth  []growth // of ordinary bodies
+	call    estimate // nanoseconds of a call with a body of bodySize
+	cost    cost     // of the same calls
+	growth  []growth // for ordinary bodies
 	hostile []growth
 }
 
-// growth is how the time of a call grows with its input.
+// growth says how the time of a call grows with the size of its input.
 type growth struct {
 	input       input
-	small       int      // units of the smaller input
-	large       int      // of the larger one
-	nanoseconds float64  // a call with the larger one
-	factor      estimate // times the smaller one
+	small       int      // size of the smaller input, in units of input.unit
+	large       int      // size of the larger input
+	nanoseconds float64  // median time of a call with the larger input
+	factor      estimate // time with the larger input divided by the time with the smaller one
 }
 
 func (g growth) perUnit() float64 { return g.nanoseconds / float64(g.large) }
 
-// growthFactor is how much larger the large input is than the small one. Up to
-// twice that in time counts as linear: what no longer fits a cache or a pool
-// costs more for each byte. A quadratic step would take the square.
+// growthFactor is the size of the larger input divided by that of the smaller one. Up to twice this
+// factor in time counts as linear, because inputs that no longer fit into a cache or a pool cost
+// more for each byte. An algorithm that takes quadratic time would take the square of the factor.
 const (
 	growthFactor = 16
 	aimFactor    = 2 * growthFactor
@@ -70,7 +70,7 @@ func measureGuard(ctx context.Context, blocks int, random *mathrand.Rand) (*guar
 	return &all, nil
 }
 
-// grow measures calls with a large input, and with a small one.
+// grow measures calls with a large and with a small input.
 func grow(ctx context.Context, in input, large, blocks int, random *mathrand.Rand) (growth, error) {
 	small := large / growthFactor
 	progress("the guard alone, %s: %d and %d %s", in.name, small, large, in.unit)
@@ -86,12 +86,12 @@ func grow(ctx context.Context, in input, large, blocks int, random *mathrand.Ran
 	}, nil
 }
 
-// guardWarmUp is how many blocks don't count.
+// guardWarmUp is the number of blocks at the start that don't count.
 const guardWarmUp = 3
 
-// guardCalls measures calls with inputs of the sizes, a block of each in turns,
-// in random order. It returns the mean time of each block, which the garbage
-// collector's share is a part of, by size, and what all calls cost.
+// guardCalls measures calls with inputs of each size, in blocks that alternate in random order. It
+// returns, by size, the mean time of each block, which includes its share of garbage collection,
+// and the cost of all calls together.
 func guardCalls(ctx context.Context, in input, sizes []int, blocks int, random *mathrand.Rand) ([][][]time.Duration, cost, error) {
 	means, spent := make([][][]time.Duration, len(sizes)), cost{}
 	for i := -guardWarmUp; i < blocks; i++ {
@@ -117,8 +117,8 @@ func mean(took []time.Duration) time.Duration {
 	return sum / time.Duration(max(len(took), 1))
 }
 
-// calls returns a block of calls with inputs of a size, each with a key of its own,
-// to a guard and a store of their own.
+// calls returns a block of calls with inputs of the given size. Each call has a new key, and the
+// block has a new guard and a new store.
 func (in input) calls(size int) []operation {
 	guarded := lambdaidem.New(memstore.New(), quietly).APIGatewayV2(create)
 	sample := in.event(size)
@@ -138,11 +138,11 @@ func (in input) calls(size int) []operation {
 	return calls
 }
 
-// input is a kind of request, in any size.
+// input is a kind of request that can be made in any size.
 type input struct {
 	name   string
-	unit   string // bytes, or what else is counted
-	large  int    // units of the larger of two inputs
-	badKey bool   // the event's own key is refused
+	unit   string // what the size counts, such as bytes
+	large  int    // size of the larger of the two inputs
+	badKey bool   // the key of the event is invalid, so the guard rejects it
 	event  func(size int) events.APIGatewayV2HTTPRequest
 }

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	largeBody   = 1 << 20 // bytes, of ordinary JSON
-	hostileBody = 4 << 20 // bytes: where no pool helps the smaller one either
+	largeBody   = 1 << 20 // bytes of ordinary JSON
+	hostileBody = 4 << 20 // bytes; so large that even the smaller input does not fit into the pools
 	largeCount  = 480     // headers; the guard allows 500
-	manyMembers = 1 << 14 // the most of one object that the guard sorts
+	manyMembers = 1 << 14 // the maximum number of members of an object that the guard sorts
 )
 
 var ordinaryBody = input{name: "ordinary JSON", unit: "bytes", large: largeBody, event: body(ordinary)}
@@ -20,7 +20,7 @@ func body(text func(size int) string) func(int) events.APIGatewayV2HTTPRequest {
 	return func(size int) events.APIGatewayV2HTTPRequest { return request("", text(size)) }
 }
 
-// hostile are inputs made to be as dear as they can (S2).
+// hostile are inputs that are as expensive as possible (S2).
 var hostile = []input{
 	{name: "arrays as deep as allowed", unit: "bytes", large: hostileBody, event: body(func(size int) string {
 		return array(size, strings.Repeat("[", 62)+strings.Repeat("]", 62))
@@ -63,13 +63,13 @@ var hostile = []input{
 	}},
 }
 
-// array repeats an element up to a size.
+// array returns a JSON array of about size bytes that repeats an element.
 func array(size int, element string) string {
 	return "[" + strings.Repeat(element+",", size/(len(element)+1)) + "0]"
 }
 
-// members returns an object of n members out of order, and a text that fills it up to
-// a size.
+// members returns an object of about size bytes, with n members in an unsorted order and a long
+// text.
 func members(n, size int, prefix string) string {
 	var b strings.Builder
 	b.WriteString("{")

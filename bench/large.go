@@ -14,25 +14,25 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// largeAnswer is bytes of noise: as much as Lambda can return.
+// largeAnswer is the size in bytes of the large answer, which is the most that Lambda can return.
 const largeAnswer = 6 << 20
 
-// largeResults are measurements of an answer that goes over parts: the first
-// request with it, and replays that were equal, byte for byte.
+// largeResults has the measurements of an answer that is stored in parts: of the first requests,
+// and of their replays, which were equal to the first responses byte for byte.
 type largeResults struct {
 	bytes       int
 	first, next series
-	cost        [2]cost // of the first requests, and of the replays
+	cost        [2]cost // costs of the first requests, and of the replays
 }
 
-// measureLarge stores answers of so many random bytes and replays them.
+// measureLarge stores an answer of random bytes and replays it, the given number of times.
 func (r *rig) measureLarge(ctx context.Context, bytes, times int) (*largeResults, error) {
 	progress("an answer of %d bytes that don't compress: %d times", bytes, times)
 	all := &largeResults{bytes: bytes}
 	var took [2][][]time.Duration
 	for range times {
 		noise := make([]byte, bytes)
-		_, _ = rand.Read(noise) // it never fails
+		_, _ = rand.Read(noise) // never fails
 		body := base64.StdEncoding.EncodeToString(noise)
 		h := lambdaidem.New(r.store).APIGatewayV2(func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 			return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusCreated, Headers: created.Headers, Body: body, IsBase64Encoded: true}, nil
@@ -58,7 +58,7 @@ func (r *rig) measureLarge(ctx context.Context, bytes, times int) (*largeResults
 	return all, nil
 }
 
-// same returns an error unless the answer is the one that was given, every byte.
+// same returns an error unless got has the given body, byte for byte.
 func same(got events.APIGatewayV2HTTPResponse, body string, replayed bool) error {
 	_, marked := got.Headers["X-Idempotency-Replayed"]
 	if got.StatusCode != http.StatusCreated || marked != replayed || !got.IsBase64Encoded || got.Body != body {
@@ -75,7 +75,7 @@ func (l *largeResults) table() table.Table {
 		t = append(t, []string{
 			[]string{"new", "replay"}[i], fmt.Sprint(len(s)), millis(s.quantile(0.5, nil)), millis(s.quantile(0, nil)), millis(s.quantile(1, nil)),
 			fmt.Sprintf("%.2f", spent.each(float64(spent.trips))), megabytes(spent.each(float64(spent.sent))), megabytes(spent.each(float64(spent.received))),
-			"yes", // or there would be no results
+			"yes", // otherwise there would be no results
 		})
 	}
 	return t

@@ -17,9 +17,9 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// limit is what there is to gain: the requests of dynamostore as ready made text,
-// signed by the SDK's own signer and sent over net/http. It reads of an answer no
-// more than whether it is the right one, retries nothing, and knows no time limit.
+// limit shows how much there is to gain: it sends dynamostore's requests as ready-made text, signed
+// by the SDK's signer, with net/http. It checks only whether a response is the expected one, never
+// retries, and has no timeout.
 type limit struct {
 	client   *wire
 	url      string
@@ -34,13 +34,14 @@ func newLimit(cfg aws.Config, client *wire) *limit {
 	return &limit{client: client, url: aws.ToString(cfg.BaseEndpoint), region: cfg.Region, creds: cfg.Credentials, signer: v4.NewSigner()}
 }
 
-// template is a recorded request, cut where values are put in.
+// template is a recorded request, divided where values are inserted.
 type template struct {
 	pieces []string // one more than there are names
 	names  []string
 }
 
-// templateOf cuts a request's JSON at the values of these names, each there once.
+// templateOf divides a request's JSON at the values of the named attributes. Each name must occur
+// once as a string or a number.
 func templateOf(body string, names ...string) (template, error) {
 	at := make(map[int]string, len(names))
 	for _, name := range names {
@@ -78,7 +79,7 @@ func (t *template) with(values map[string]string) []byte {
 	return append(b, t.pieces[len(t.names)]...)
 }
 
-// send sends one request, and returns the answer's status and body.
+// send sends one request, and returns the status and the body of the response.
 func (l *limit) send(ctx context.Context, operation string, body []byte) (int, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url, bytes.NewReader(body))
 	if err != nil {
@@ -110,7 +111,7 @@ func (l *limit) put(ctx context.Context, id, token string, leaseEnd time.Time) (
 	}))
 }
 
-// first sends a request that nobody sent before: lock, and completion.
+// first sends a new request: the lock and the completion.
 func (l *limit) first(ctx context.Context, id, token string, leaseEnd time.Time) error {
 	status, answer, err := l.put(ctx, id, token, leaseEnd)
 	if err == nil && status != http.StatusOK {
@@ -130,7 +131,8 @@ func (l *limit) first(ctx context.Context, id, token string, leaseEnd time.Time)
 	return err
 }
 
-// again sends a request whose record stands in a state already.
+// again sends a request whose record already has the given status. It returns an error if the
+// record is not as expected.
 func (l *limit) again(ctx context.Context, id, token string, leaseEnd time.Time, status string) error {
 	code, answer, err := l.put(ctx, id, token, leaseEnd)
 	if err == nil && (code != http.StatusBadRequest || !bytes.Contains(answer, []byte(`"status":{"S":"`+status+`"}`)) || !json.Valid(answer)) {

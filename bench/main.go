@@ -1,21 +1,21 @@
-// Command bench measures what the toolkit costs. It prints ratios and the aims
-// that they are held against:
+// Command bench measures what the toolkit costs. It prints ratios, and compares them with aims:
 //
 //	bench [-quick] [-samples N] [-only sdk|guard] [-processors N] [-markdown]
 //	bench -plot
 //
-// Its first part holds the whole guard, from event to response, over
-// dynamostore with default options against the least that could be written by
-// hand: the bare AWS SDK with default options, sending the same requests. Both
-// talk to one DynamoDB Local, in turns; see AWS_ENDPOINT_URL_DYNAMODB. So does the
-// limit, the same requests as ready made text. Where it may, it repeats some of that
-// with the processor time of small functions. It stores and replays a large answer
-// too. All of this keeps to one processor, which is as much as a function of up to
-// 1,769 MB has, and leaves the others to the database: functions share none with
-// DynamoDB. Its second part measures the guard over a store in memory, with growing
-// bodies and with bodies made to be dear, and a replay from the cache.
+// The first part measures the whole guard, from event to response, with dynamostore and default
+// options. It compares the guard with the least code that one could write by hand, which sends the
+// same requests with the bare AWS SDK and its default options. The two take turns with one DynamoDB
+// Local; see AWS_ENDPOINT_URL_DYNAMODB. So does a lower limit that sends the same requests as
+// ready-made text. If the system allows it, some measurements are repeated with the processor time
+// of small functions. The first part also stores and replays a large answer. The program keeps to
+// one processor for all of this, which is as much as a function of up to 1,769 MB has, and leaves
+// the other processors to the database, because functions don't share any with DynamoDB.
 //
-// With -plot, it measures nothing, and draws the ratios that docs/performance.md has.
+// The second part measures the guard with a store in memory, for growing bodies and for bodies that
+// are as expensive as possible, and replays from the cache.
+//
+// With -plot, the program measures nothing. It draws the ratios that docs/performance.md has.
 package main
 
 import (
@@ -32,26 +32,26 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// maxAtOnce is how many operations run at once where it is more than one.
+// maxAtOnce is the number of concurrent operations in the measurements with many at once.
 const maxAtOnce = 64
 
-// records is how many different ones the replays and the conflicts meet.
+// records is the number of different records for the replays, and of those for the conflicts.
 const records = 128
 
-// minSamples is the least of which a 99th percentile says something.
+// minSamples is the minimum number of samples for a meaningful 99th percentile.
 const minSamples = 1000
 
-// An operation's deadline, as of a Lambda invocation; it must lie beyond the
-// end of the measurement, which would otherwise let leases end.
+// deadline is the time until the deadline of every operation, like that of a Lambda invocation.
+// Leases end soon after it, so it must be longer than the whole measurement.
 const deadline = 6 * time.Hour
 
 type settings struct {
 	samples    int
-	blocks     int // of the guard alone
-	runs       int // of large answers, and of the cache's benchmark
+	blocks     int // blocks of each size, when the guard is measured alone
+	runs       int // runs with large answers, and of the benchmarks of package lambdaidem
 	parts      string
-	scenario   string // "": all
-	processors int    // to keep to, against the SDK; 0: it shares all of them with the database
+	scenario   string // name of the only scenario to measure; "" for all
+	processors int    // processors to keep to against the SDK; 0 shares all of them with the database
 	markdown   bool
 	plot       bool // draw the published ratios and measure nothing
 }
@@ -92,7 +92,7 @@ func run(ctx context.Context, s settings) (err error) {
 	if s.plot {
 		return writePlot()
 	}
-	// Seeded anew each time: an order that happens to favour a side does so once.
+	// Use a new seed for each run, so that an order which favors one side does not recur.
 	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	var all results
 	if s.parts != "guard" {
@@ -124,8 +124,8 @@ func run(ctx context.Context, s settings) (err error) {
 	return nil
 }
 
-// measureSDK measures every scenario, one at a time and many at once, and large
-// answers.
+// measureSDK measures every scenario, one operation at a time and many at once. It also measures
+// small functions, large answers and messages.
 func (r *results) measureSDK(ctx context.Context, server *ddblocal.Server, s settings, random *rand.Rand) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -166,8 +166,8 @@ func (r *results) measureSDK(ctx context.Context, server *ddblocal.Server, s set
 	return err
 }
 
-// keepTo keeps the process on so many processors, if it can, until the function that it
-// returns is called; 0 is all of them.
+// keepTo keeps the process on n processors until leave is called. 0 means all of them. If the
+// process can't be kept on n processors, r.shared has the reason.
 func (r *results) keepTo(n int) (leave func() error) {
 	if r.processors = n; n > 0 {
 		leave, r.shared = onProcessors(n)

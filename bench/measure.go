@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// cost is what operations took besides time.
+// cost has what operations cost besides time.
 type cost struct {
 	operations            int64
-	cpu                   time.Duration // of this process, garbage collection included
+	cpu                   time.Duration // processor time of this process, including garbage collection
 	allocations, bytes    uint64
 	trips, sent, received int64
 	cpuMeasured           bool
@@ -26,18 +26,18 @@ func (c cost) plus(d cost) cost {
 	}
 }
 
-// each returns a sum's share of one operation.
+// each returns the share of one operation in a sum.
 func (c cost) each(sum float64) float64 { return sum / float64(max(c.operations, 1)) }
 
-// meter has what was spent so far. A nil wire is not counted.
+// meter has the costs of the process so far. It does not count the requests of a nil wire.
 type meter struct {
 	cpu    time.Duration
 	memory runtime.MemStats
 	wire   [3]int64
 }
 
-// begin reads the processor time last, and end reads it first: to read the memory
-// stops the world, and is no part of what is measured.
+// begin reads the processor time last, and end reads it first, because reading the memory
+// statistics stops the world and must not be included.
 func begin(w *wire) meter {
 	var m meter
 	m.readRest(w)
@@ -73,7 +73,8 @@ func (m *meter) since(before *meter, operations int) cost {
 	}
 }
 
-// block does operations, so many at once, and times each.
+// block performs the operations, atOnce of them at a time. It returns the time of each and the cost
+// of all.
 func block(ctx context.Context, operations []operation, atOnce int, w *wire) ([]time.Duration, cost, error) {
 	took := make([]time.Duration, len(operations))
 	before := begin(w)
@@ -123,16 +124,16 @@ func timed(ctx context.Context, op operation, took *time.Duration) error {
 	return err
 }
 
-// plan is how much is measured.
+// plan says how much to measure.
 type plan struct {
 	atOnce int
 	blocks int
-	block  int // operations of one side in a row
-	warmUp int // blocks of each side that don't count
+	block  int // number of operations in a block, which one side performs before the other takes its turn
+	warmUp int // number of blocks of each side that don't count
 }
 
-// planFor makes blocks short, so that both sides meet the same moments of the
-// machine, but long enough that starting and ending one is no part of it.
+// planFor chooses the size of blocks: short, so that both sides meet the same load of the machine,
+// but long enough that starting and ending a block doesn't matter.
 func planFor(atOnce, samples int) plan {
 	size := 20
 	if atOnce > 1 {
@@ -141,7 +142,7 @@ func planFor(atOnce, samples int) plan {
 	return plan{atOnce: atOnce, blocks: (samples + size - 1) / size, block: size, warmUp: (samples/10 + size - 1) / size}
 }
 
-// The sides.
+// The two sides of a comparison.
 const (
 	floorSide = iota
 	oursSide
@@ -150,8 +151,8 @@ const (
 
 var sideNames = [sides]string{"bare SDK", "toolkit"}
 
-// comparison is what was measured of one scenario: block i of one side ran next
-// to block i of the other.
+// comparison has the measurements of one scenario. Block i of one side ran next to block i of the
+// other.
 type comparison struct {
 	scenario scenario
 	plan     plan
@@ -161,8 +162,7 @@ type comparison struct {
 	median, p99 estimate // ours / floor
 }
 
-// compare measures a scenario: a block of one side, a block of the other, in
-// random order, again and again.
+// compare measures a scenario. The two sides take turns, block by block, in random order.
 func (r *rig) compare(ctx context.Context, s scenario, p plan, random *rand.Rand) (comparison, error) {
 	c := comparison{scenario: s, plan: p}
 	prepare := [sides]func(*rig, int) operation{s.floor, s.ours}

@@ -14,24 +14,24 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// What is measured of messages: batches of new ones, some at a time.
+// The measurements of messages use batches of new messages, some of which are handled at the same
+// time.
 const (
 	messagesAtOnce = 10
 	messagesABatch = 400
 
-	messagesScenario = "messages" // by which -scenario asks for it
+	messagesScenario = "messages" // the name by which -scenario selects them
 )
 
-// throughput is messages a second of the toolkit over the bare SDK's.
+// throughput compares the messages per second of the toolkit and the bare SDK.
 type throughput struct {
 	batches int
-	rate    [sides]float64 // messages a second
+	rate    [sides]float64 // messages per second
 	ratio   estimate
 }
 
-// measureMessages has both sides handle batches of new messages, by turns in random
-// order: the bare SDK sends the two writes of each from a loop that has as many at a
-// time.
+// measureMessages lets both sides handle batches of new messages, in turns, in random order. The
+// bare SDK sends the two writes of each message from a loop with the same concurrency.
 func (r *rig) measureMessages(ctx context.Context, batches int, random *mathrand.Rand) (*throughput, error) {
 	progress("messages, %d at once: %d batches of %d each side", messagesAtOnce, batches, messagesABatch)
 	consume := lambdaidem.New(r.store).SQS(func(context.Context, events.SQSMessage) error { return nil },
@@ -73,7 +73,7 @@ func (r *rig) measureMessages(ctx context.Context, batches int, random *mathrand
 	return throughputOf(took, random), nil
 }
 
-// throughputOf adds up what each batch took: seconds, of each side.
+// throughputOf computes the throughput. took has the seconds that each batch took, by side.
 func throughputOf(took [][sides]float64, random *mathrand.Rand) *throughput {
 	t := &throughput{batches: len(took)}
 	sum := func(side int, times []int) (all float64) {
@@ -89,7 +89,7 @@ func throughputOf(took [][sides]float64, random *mathrand.Rand) *throughput {
 	return t
 }
 
-// messages returns a batch of an SQS queue, each with the body that requests have.
+// messages returns an SQS event with one message for each id. Its bodies are those of the requests.
 func (r *rig) messages(ids ...string) events.SQSEvent {
 	var e events.SQSEvent
 	for _, id := range ids {
@@ -113,11 +113,11 @@ func (t *throughput) table() table.Table {
 	}
 }
 
-// engine is what the engine of batches costs for each message over a loop of Do:
-// nanoseconds; see BenchmarkMessages of package lambdaidem.
+// engine has the time per message that Guard.SQS takes, that a loop calling Do takes, and their
+// difference, in nanoseconds; see BenchmarkMessages of package lambdaidem.
 type engine struct{ engine, loop, beyond estimate }
 
-// measureEngine runs the benchmark so many times; each run gives medians.
+// measureEngine runs the benchmark the given number of times. Each run reports medians.
 func measureEngine(ctx context.Context, runs int, random *mathrand.Rand) (*engine, error) {
 	progress("the engine of batches, %d runs of BenchmarkMessages", runs)
 	metrics, err := runBenchmark(ctx, "BenchmarkMessages", "3x", runs)

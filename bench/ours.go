@@ -15,7 +15,7 @@ import (
 // handler is a Lambda function behind an HTTP API.
 type handler func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
 
-// created is what the user's handler answers, at once.
+// created is the response of the handler, which returns it at once.
 var created = events.APIGatewayV2HTTPResponse{
 	StatusCode: http.StatusCreated,
 	Headers:    map[string]string{"Content-Type": "application/json", "Location": "/payments/pay_5f1c8a2e"},
@@ -26,7 +26,7 @@ func create(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV
 	return created, nil
 }
 
-// neverEnds leaves the lease as an attempt does that is still running.
+// neverEnds is a handler that leaves its lease like one that is still running.
 func neverEnds(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	return events.APIGatewayV2HTTPResponse{}, lambdaidem.Uncertain(errors.New("still at it"))
 }
@@ -64,15 +64,15 @@ func request(key, body string) events.APIGatewayV2HTTPRequest {
 	return e
 }
 
-// payment is an ordinary JSON object.
+// payment is a typical JSON object.
 const payment = `{"amount":129950,"currency":"EUR","capture":true,"description":"Commande n° 48213 – Éditions du Soleil",` +
 	`"customer":{"id":"cus_9s6XKzkNRiz8i3","name":"Zoë Müller","email":"zoe.mueller@example.com","vip":false},` +
 	`"shipping":{"line1":"12 rue de la Paix","line2":null,"city":"Paris","postalCode":"75002","country":"FR"},` +
 	`"items":[{"sku":"BK-1001","qty":2,"price":49.95,"tags":["book","gift"]},{"sku":"BK-2040","qty":1,"price":30.05,"tags":[]}],` +
 	`"metadata":{"orderId":"6735","channel":"web","note":"line one\nline \"two\""}}`
 
-// ordinary returns a JSON body of exactly size bytes, which is 1,000 or more: payments,
-// and one longer text at the end.
+// ordinary returns a JSON body of exactly size bytes: payments, and a longer text at the end. size
+// must be at least 1,000.
 func ordinary(size int) string {
 	n := max(1, (size-100)/(len(payment)+1))
 	head := `{"payments":[` + strings.Repeat(payment+",", n-1) + payment + `],"comment":"`
@@ -80,8 +80,8 @@ func ordinary(size int) string {
 	return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
 }
 
-// send has an event answered and checks the answer's status, and whether it is
-// marked as a replay.
+// send passes an event to the handler. It returns an error unless the response has the given
+// status, and is marked as a replay if and only if replayed is true.
 func send(ctx context.Context, h handler, e events.APIGatewayV2HTTPRequest, status int, replayed bool) error {
 	resp, err := h(ctx, e)
 	if err != nil {

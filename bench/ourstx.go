@@ -14,21 +14,21 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// A handler that writes: a payment, and an account's new balance.
+// This file has a handler that enlists two writes: a payment, and the new balance of an account.
 
-// accounts is how many there are: more than one block of operations debits, so
-// that no two transactions at once meet on one.
+// accounts is the number of accounts. It is the number of operations in a block, so that concurrent
+// transactions never debit the same account.
 const accounts = 4 * maxAtOnce
 
-// accountHeader says which account a request is about. Headers are no part of the
-// fingerprint, so every request has the same.
+// accountHeader is the header that names the account of a request. Headers are not part of the
+// fingerprint, so all requests have the same one.
 const accountHeader = "x-account"
 
 func accountOf(i int) string { return fmt.Sprintf("account/%04d", i%accounts) }
 
 func paymentOf(record string) string { return "payment/" + record }
 
-// payFrom returns the user's handler, on a table.
+// payFrom returns the handler that enlists the two writes on the table.
 func payFrom(table string) handler {
 	return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		tx := dynamostore.Enlist(ctx)
@@ -47,7 +47,7 @@ func payFrom(table string) handler {
 	}
 }
 
-// openAccounts makes the accounts, with more than is ever debited.
+// openAccounts creates the accounts, each with more money than is ever debited.
 func openAccounts(ctx context.Context, client *dynamodb.Client, table string) error {
 	for i := range accounts {
 		if _, err := client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
@@ -61,12 +61,12 @@ func openAccounts(ctx context.Context, client *dynamodb.Client, table string) er
 
 func optimistically(o *lambdaidem.Options) { o.Optimistic = true }
 
-// cached keeps the answers of all records for as long as it is measured.
+// cached enables a cache that keeps the answers of all records during the whole measurement.
 func cached(o *lambdaidem.Options) {
 	o.Cache = lambdaidem.CacheOptions{Entries: 2 * records, MaxAge: time.Hour}
 }
 
-// debit returns a request that debits an account.
+// debit returns a request that debits the account.
 func (r *rig) debit(key string, account int) events.APIGatewayV2HTTPRequest {
 	e := request(key, r.body)
 	e.Headers[accountHeader] = accountOf(account)

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onProcessors keeps this process, with all of its threads, on so many of the
-// processors that it may use, until the function that it returns is called. It takes
-// the last ones: the first has most of the interrupts.
+// onProcessors keeps this process, with all of its threads, on n of the processors that it may use,
+// until leave is called. It returns an error if that would leave no processor for other processes.
+// It uses the last processors, because the first one handles most interrupts.
 func onProcessors(n int) (leave func() error, err error) {
 	var all, some unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
@@ -36,11 +36,12 @@ func onProcessors(n int) (leave func() error, err error) {
 	}, nil
 }
 
-// bitsOfAWord is how many processors one element of a [unix.CPUSet] stands for.
+// bitsOfAWord is the number of processors that one element of a [unix.CPUSet] represents.
 const bitsOfAWord = strconv.IntSize
 
-// eachThread lets every thread of this process run on those processors. A new thread
-// may run where the one may that starts it: so this goes on until none is new.
+// eachThread lets every thread of this process run on the given processors only. A new thread
+// inherits the processors of the thread that starts it, so eachThread repeats this until it finds
+// no new thread.
 func eachThread(on *unix.CPUSet) error {
 	for known := map[int]bool{}; ; {
 		threads, err := os.ReadDir("/proc/self/task")
@@ -57,7 +58,7 @@ func eachThread(on *unix.CPUSet) error {
 				continue
 			}
 			known[id] = true
-			if err := unix.SchedSetaffinity(id, on); err != nil && !errors.Is(err, unix.ESRCH) { // it may have ended
+			if err := unix.SchedSetaffinity(id, on); err != nil && !errors.Is(err, unix.ESRCH) { // the thread may have ended
 				return fmt.Errorf("keep a thread on some processors: %w", err)
 			}
 		}

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Every thread is on the one processor while it lasts, and after it on all that there
-// were before.
+// keepTo keeps every thread on one processor until leave is called. After that, every thread may
+// use all processors that it could use before.
 func TestTheClientIsOnOneProcessor(t *testing.T) {
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		t.Fatal(err)
 	}
-	before := runtime.GOMAXPROCS(3) // somebody's own choice
+	before := runtime.GOMAXPROCS(3) // an arbitrary value, which leave must restore
 	defer runtime.GOMAXPROCS(before)
 	var r results
 	leave, err := r.keepTo(1), r.shared
@@ -36,11 +36,11 @@ func TestTheClientIsOnOneProcessor(t *testing.T) {
 	if got, want := last(one), last(all); got != want {
 		t.Errorf("it is on processor %d; want %d, the last", got, want)
 	}
-	for range 2 { // threads that start now
+	for range 2 { // check threads that start later too
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			runtime.LockOSThread() // it is not given back
+			runtime.LockOSThread() // never unlocked, so that each goroutine needs its own thread
 			eachMay(t, func(may unix.CPUSet) bool { return may == one })
 		}()
 		<-done
@@ -65,7 +65,8 @@ func last(of unix.CPUSet) int {
 	return i
 }
 
-// eachMay checks where each thread of this process may run, and returns it of one.
+// eachMay fails the test unless holds returns true for the processors of each thread of this
+// process. It returns the processors of one thread.
 func eachMay(t *testing.T, holds func(unix.CPUSet) bool) (may unix.CPUSet) {
 	t.Helper()
 	threads, err := os.ReadDir("/proc/self/task")

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// recorded is a request as dynamostore sent it: a PutItem, an UpdateItem, or a
-// TransactWriteItems of such.
+// recorded is a request that dynamostore has sent: a PutItem, an UpdateItem, or a
+// TransactWriteItems with such actions.
 type recorded struct {
 	TransactItems      []action
 	ClientRequestToken string
@@ -25,10 +25,10 @@ type recorded struct {
 	ReturnValuesOnConditionCheckFailure types.ReturnValuesOnConditionCheckFailure
 }
 
-// action is one of a transaction; it has one of them.
+// action is one action of a transaction. Either Put or Update is set.
 type action struct{ Put, Update *recorded }
 
-// id returns that of the record.
+// id returns the id of the record that the request writes.
 func (r *recorded) id() string {
 	if len(r.TransactItems) > 0 {
 		if a := r.TransactItems[0]; a.Put != nil {
@@ -42,8 +42,8 @@ func (r *recorded) id() string {
 	return text(r.Key["id"])
 }
 
-// parse reads the body of a request. What it does not know is an error, so that
-// nothing of a request is left out unnoticed.
+// parse decodes the body of a request. It returns an error for a field that it does not know, so
+// that no part of a request is lost unnoticed.
 func parse(body []byte) (*recorded, error) {
 	var r recorded
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -54,10 +54,11 @@ func parse(body []byte) (*recorded, error) {
 	return &r, nil
 }
 
-// values are attribute values by their name, as DynamoDB's JSON has them.
+// values has attribute values by name, in the form of DynamoDB's JSON.
 type values map[string]types.AttributeValue
 
-// UnmarshalJSON reads strings and numbers, of which a request of ours consists.
+// UnmarshalJSON decodes strings and numbers. It returns an error for any other type, which no
+// recorded request contains.
 func (v *values) UnmarshalJSON(text []byte) error {
 	var all map[string]map[string]string
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -79,8 +80,8 @@ func (v *values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// with returns the values with some of them replaced; none is added, for a name that
-// is not there would be another request.
+// with returns a copy of the values with some of them replaced. It panics if a name is not among
+// the values, because adding a value would change the request.
 func (v values) with(replaced values) map[string]types.AttributeValue {
 	out := maps.Clone(map[string]types.AttributeValue(v))
 	for name, value := range replaced {

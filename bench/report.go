@@ -10,8 +10,8 @@ import (
 )
 
 type results struct {
-	processors  int   // that the client kept to; 0: all
-	shared      error // why it did not keep to those
+	processors  int   // number of processors that the client kept to; 0 for all
+	shared      error // why the client did not keep to them
 	comparisons []comparison
 	small       []small
 	noQuota     error // why small is empty, if it was to be measured
@@ -79,7 +79,7 @@ THE TOOLKIT AGAINST THE BARE SDK
 	}
 }
 
-// where says what the client and the database ran on.
+// where returns a sentence about the processors that the client and the database used.
 func (r *results) where() string {
 	switch {
 	case r.shared != nil:
@@ -142,12 +142,13 @@ func (r *results) ratios() table.Table {
 	return t
 }
 
-// scalar returns a ratio of sums, which has no interval, and the verdict on its aim.
+// scalar returns a ratio as text, and the verdict on its aim. Such a ratio is one of sums, so it
+// has no interval.
 func scalar(ratio, aim float64) (value, held string) {
 	return fmt.Sprintf("%.2f", ratio), estimate{ratio, ratio, ratio}.held(aim)
 }
 
-// held returns the verdict on an aim; empty: there is none.
+// held returns the verdict on an aim, or "" if there is none.
 func (e estimate) held(aim float64) string {
 	if aim == 0 {
 		return ""
@@ -182,7 +183,7 @@ func (r *results) operations() table.Table {
 
 func (g *guardResults) call1KB() table.Table {
 	allocations := g.cost.each(float64(g.cost.allocations))
-	verdictOn := estimate{allocations, allocations, allocations} // a count varies by hardly anything
+	verdictOn := estimate{allocations, allocations, allocations} // the count hardly varies
 	cpu := "not measured"
 	if g.cost.cpuMeasured {
 		cpu = micros(g.cost.each(float64(g.cost.cpu)))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// example is one comparison and one growth, of known numbers.
+// example returns results with one comparison and one growth of known numbers.
 func example() *results {
 	c := comparison{scenario: scenarios[0], plan: plan{atOnce: 1}, median: estimate{0.99, 0.98, 0.995}, p99: estimate{1.07, 1.06, 1.08}}
 	for side := range sides {
@@ -88,7 +88,7 @@ func TestMoreProcessorsThanThereAreAreShared(t *testing.T) {
 	}
 }
 
-// Where the client and the database ran is part of what was measured.
+// The report says which processors the client and the database used.
 func TestTheReportSaysOnWhatItWasMeasured(t *testing.T) {
 	for want, r := range map[string]*results{
 		"They keep to 1 of the processors, the others are left to it.":   {processors: 1},

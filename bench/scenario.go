@@ -19,34 +19,35 @@ const (
 	statusCompleted  = "COMPLETED"
 	statusInProgress = "INPROGRESS"
 
-	bodySize = 1 << 10 // bytes, of each request
+	bodySize = 1 << 10 // bytes of each request's body
 	maxSkew  = 2 * time.Second
 )
 
-// rig is both sides on one table, and the records that they meet.
+// rig has everything that the two sides need: a table with the records that they use, and their
+// clients and handlers.
 type rig struct {
 	wires    [sides]*wire
 	bare     *floor
 	limit    *limit
 	store    *dynamostore.Store
 	guarded  handler
-	bySDK    handler // the same over the SDK's transport
-	cached   handler // the same, with a cache that has the completed records
+	bySDK    handler // like guarded, with the SDK's transport
+	cached   handler // like guarded, with a cache that has the completed records
 	body     string
-	deadline time.Time // of every operation, as of a Lambda invocation
+	deadline time.Time // deadline of every operation, like that of a Lambda invocation
 
-	// Handlers that write, with a lock and without; by the floor's wire, the former
-	// too, to be held against the latter.
+	// Handlers that enlist writes: locking with a lock, optimistic without one. lockingToo is like
+	// locking, but sends its requests through the floor's wire, to be compared with optimistic.
 	locking, lockingToo, optimistic handler
 
 	completed, inProgress, claimed []record
 }
 
-// record is one that is there: the floor knows it by its id, the guard by its key.
+// record is an existing record. The floor identifies it by its id, the guard by its key.
 type record struct{ key, id string }
 
-// newRig makes the table, records what dynamostore sends, and leaves so many
-// records for replays, and as many for conflicts.
+// newRig creates the table, records the requests that dynamostore sends, and creates the given
+// number of records for replays and of records for conflicts.
 func newRig(ctx context.Context, cfg aws.Config, records int) (*rig, error) {
 	r := &rig{body: ordinary(bodySize)}
 	r.deadline, _ = ctx.Deadline()
@@ -76,7 +77,7 @@ func newRig(ctx context.Context, cfg aws.Config, records int) (*rig, error) {
 	r.optimistic = guard.With(optimistically).APIGatewayV2(pay)
 
 	err := openAccounts(ctx, clients[floorSide], table)
-	// What a lock and a transaction send is kept, the record is not met again.
+	// Keep the requests of a lock and a transaction. Their record is not used again.
 	err = errors.Join(err, r.leave(new([]record), []**recorded{&r.bare.lock, &r.bare.commit}, func(key string) error {
 		return send(ctx, r.locking, r.debit(key, 0), http.StatusCreated, false)
 	}))
@@ -96,7 +97,7 @@ func newRig(ctx context.Context, cfg aws.Config, records int) (*rig, error) {
 			})); err != nil {
 			return nil, fmt.Errorf("prepare the records: %w", err)
 		}
-		// Into the cache.
+		// Put the answer into the cache.
 		if err = send(ctx, r.cached, request(r.completed[i].key, r.body), http.StatusCreated, true); err != nil {
 			return nil, fmt.Errorf("prepare the cache: %w", err)
 		}
@@ -104,7 +105,7 @@ func newRig(ctx context.Context, cfg aws.Config, records int) (*rig, error) {
 	return r, r.cutLimit(ctx, guard)
 }
 
-// cutLimit makes the limit's requests of those of one more call.
+// cutLimit makes the templates of r.limit from the requests of one more call.
 func (r *rig) cutLimit(ctx context.Context, guard *lambdaidem.Guard) error {
 	h := guard.APIGatewayV2(create)
 	bodies, err := r.wires[oursSide].record(func() error { return send(ctx, h, request(rand.Text(), r.body), http.StatusCreated, false) })
@@ -121,15 +122,15 @@ func (r *rig) cutLimit(ctx context.Context, guard *lambdaidem.Guard) error {
 
 func quietly(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard }
 
-// close ends what the rig keeps open.
+// close closes the connections.
 func (r *rig) close() {
 	for _, w := range r.wires {
 		w.close()
 	}
 }
 
-// leave makes one more record by a guarded call with a key, and keeps the
-// requests of it.
+// leave creates a record by a guarded call with a new key. It adds the record to all, and stores
+// the requests of the call in keep.
 func (r *rig) leave(all *[]record, keep []**recorded, call func(key string) error) error {
 	key := rand.Text()
 	bodies, err := r.wires[oursSide].record(func() error { return call(key) })
@@ -148,29 +149,29 @@ func (r *rig) leave(all *[]record, keep []**recorded, call func(key string) erro
 	return nil
 }
 
-// operation is one call of one side, its key, token and event at hand.
+// operation is one call of one side. Its key, token and event are prepared beforehand.
 type operation func(context.Context) error
 
-// scenario is something that both sides do alike.
+// scenario is a task that both sides perform.
 type scenario struct {
 	name  string
-	what  string     // in words
-	trips [sides]int // to DynamoDB, each
+	what  string     // description for the report
+	trips [sides]int // number of requests to DynamoDB for one operation of each side
 	floor func(r *rig, i int) operation
 	ours  func(r *rig, i int) operation
 
-	aims, aimsAtOnce aims // one at a time, and many at once
-	// Only one in so many of the samples is taken; 0: all.
+	aims, aimsAtOnce aims // aims for one operation at a time, and for many at once
+	// oneIn divides the number of samples; 0 means 1.
 	oneIn int
-	// It is measured one at a time only: with many at once there is nothing to wait
-	// for, and what is timed is whose turn it is.
+	// alone is true if the scenario is measured only with one operation at a time. It involves no
+	// waiting, so many operations at once would only measure the scheduler.
 	alone bool
-	// The sides are not a bare SDK and the toolkit with the same requests.
+	// sides has other names for the two sides, if they are not the bare SDK and the toolkit.
 	sides [sides]string
-	same  bool // though they send the same requests
+	same  bool // both sides send the same requests although sides is set
 }
 
-// aimed returns the aims of a comparison.
+// aimed returns the aims for the comparison.
 func (c *comparison) aimed() aims {
 	if c.plan.atOnce > 1 {
 		return c.scenario.aimsAtOnce
@@ -178,7 +179,7 @@ func (c *comparison) aimed() aims {
 	return c.scenario.aims
 }
 
-// side returns what a side is called.
+// side returns the name of a side.
 func (s scenario) side(i int) string {
 	if s.sides[i] != "" {
 		return s.sides[i]
@@ -186,7 +187,7 @@ func (s scenario) side(i int) string {
 	return sideNames[i]
 }
 
-// sameRequests tells whether both sides send the same.
+// sameRequests reports whether both sides send the same requests.
 func (s scenario) sameRequests() bool { return s.same || s.sides == [sides]string{} }
 
 var scenarios = []scenario{
@@ -310,7 +311,7 @@ var scenarios = []scenario{
 	},
 }
 
-// pays returns a new request to a handler that writes.
+// pays returns an operation that sends a new request to a handler that enlists writes.
 func (r *rig) pays(h handler, i int) operation {
 	e := r.debit(rand.Text(), i)
 	return func(ctx context.Context) error { return send(ctx, h, e, http.StatusCreated, false) }
@@ -344,7 +345,7 @@ func (r *rig) storeAgain(i int) operation {
 	}
 }
 
-// freshID and freshToken are as long as dynamostore's and the guard's.
+// freshID and freshToken return texts as long as the ids and tokens of the guard.
 func freshID() string { return "lambdaidem#" + randomText(43) }
 
 func freshToken() string { return randomText(22) }

@@ -38,8 +38,8 @@ func testRig(t *testing.T) (context.Context, *rig) {
 	return ctx, r
 }
 
-// In every scenario both sides make the round trips that it names, and send the
-// same requests but for ids, tokens and times.
+// In every scenario, each side makes the number of round trips that the scenario names. The two
+// sides send the same requests, except for ids, tokens and times.
 func TestBothSidesSendTheSame(t *testing.T) {
 	ctx, r := testRig(t)
 	for _, s := range scenarios {
@@ -65,9 +65,8 @@ func TestBothSidesSendTheSame(t *testing.T) {
 	}
 }
 
-// masked is a request's body with its members in order (the SDK writes maps in
-// any order), and ids, tokens and times as as many question marks as they have
-// characters.
+// masked returns the body of a request with its members sorted, because the SDK writes maps in
+// random order. In ids, tokens and times, every character is replaced by a question mark.
 func masked(t *testing.T, body []byte) string {
 	t.Helper()
 	var request map[string]any
@@ -88,7 +87,7 @@ func masked(t *testing.T, body []byte) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Equal but for the order of members means equal in length.
+	// The lengths must be equal even before sorting.
 	return fmt.Sprintf("%d bytes: %s", len(body), out)
 }
 
@@ -112,8 +111,8 @@ func mask(request map[string]any) {
 	}
 }
 
-// The bytes on the wire are the same too, headers included; the limit's header is
-// shorter than the SDK's.
+// Both sides also send and receive the same number of bytes, including headers. The limit is an
+// exception, because its headers are shorter than the SDK's.
 func TestBothSidesSendAndReceiveAsMuch(t *testing.T) {
 	ctx, r := testRig(t)
 	for _, s := range scenarios {
@@ -127,7 +126,7 @@ func TestBothSidesSendAndReceiveAsMuch(t *testing.T) {
 				t.Errorf("%s: %d operations of %s made %d round trips; want 6 of %d each", s.name, spent.operations, s.side(side), spent.trips, s.trips[side])
 			}
 		}
-		// The checksum in an answer's header has eight to ten digits.
+		// The checksum in a response's header has eight to ten digits.
 		differ := max(floor.received-ours.received, ours.received-floor.received)
 		if s.sameRequests() && !s.same && (floor.sent == 0 || floor.sent != ours.sent || floor.received == 0 || differ > 2*floor.trips) {
 			t.Errorf("%s: sent %d and %d bytes, received %d and %d; want them equal", s.name, floor.sent, ours.sent, floor.received, ours.received)
@@ -143,7 +142,7 @@ func TestBothSidesSendAndReceiveAsMuch(t *testing.T) {
 	}
 }
 
-// Many at once do each operation exactly once, and an error ends them.
+// Each of many concurrent operations runs exactly once. An error ends all of them.
 func TestManyAtOnceDoEachOperationOnce(t *testing.T) {
 	done := make([]int, 1000)
 	operations := make([]operation, len(done))
@@ -166,7 +165,7 @@ func TestManyAtOnceDoEachOperationOnce(t *testing.T) {
 	}
 }
 
-// An answer that is not the scenario's is an error, so that nothing wrong is
+// A response that is not the one that the scenario expects is an error, so that nothing wrong is
 // measured.
 func TestAWrongAnswerIsAnError(t *testing.T) {
 	h := lambdaidem.New(memstore.New(), quietly).APIGatewayV2(create)
@@ -220,8 +219,8 @@ func TestARequestThatCantBeRepeatedIsAnError(t *testing.T) {
 	}
 }
 
-// A new request to a handler that writes has written, on either side: an account
-// is debited once by each.
+// A new request to a handler that enlists writes has its effect on either side: each side debits
+// the account once.
 func TestBothSidesDebitTheAccount(t *testing.T) {
 	ctx, r := testRig(t)
 	balance := func() string {
@@ -250,15 +249,15 @@ func TestBothSidesDebitTheAccount(t *testing.T) {
 	}
 }
 
-// A large answer comes back as it was given, in so many requests; one that does
-// not is an error.
+// A large answer is stored and replayed byte for byte, in the expected number of requests. Any
+// other body is an error.
 func TestLargeAnswersAreReplayedByteForByte(t *testing.T) {
 	ctx, r := testRig(t)
 	l, err := r.measureLarge(ctx, 600<<10, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(l.first) != 2 || len(l.next) != 2 || l.cost[0].trips != 2*(2+3) || l.cost[1].trips != 2*(1+3) { // 600 KB are three parts
+	if len(l.first) != 2 || len(l.next) != 2 || l.cost[0].trips != 2*(2+3) || l.cost[1].trips != 2*(1+3) { // 600 KB are stored in three parts
 		t.Errorf("%d and %d times, %d and %d requests", len(l.first), len(l.next), l.cost[0].trips, l.cost[1].trips)
 	}
 	if l.cost[0].sent < 2*600<<10 || l.cost[1].received < 2*600<<10 {
@@ -273,7 +272,7 @@ func TestLargeAnswersAreReplayedByteForByte(t *testing.T) {
 	}
 }
 
-// Bodies have the size that they are asked for, and are what their names say.
+// Inputs have about the requested size, and are what their names say.
 func TestInputsHaveTheirSize(t *testing.T) {
 	for _, size := range []int{bodySize, 1 << 16, largeBody} {
 		if text := ordinary(size); len(text) != size || !json.Valid([]byte(text)) {
@@ -314,7 +313,7 @@ func TestMessagesAreMeasured(t *testing.T) {
 	}
 	for side := range sides {
 		trips := r.wires[side].trips.Load() - before[side]
-		if want := int64(2 * 2 * messagesABatch); trips != want && (side == floorSide || trips != want+2) { // and the one that was recorded
+		if want := int64(2 * 2 * messagesABatch); trips != want && (side == floorSide || trips != want+2) { // and the two requests of the recorded message
 			t.Errorf("%s made %d round trips; want %d", sideNames[side], trips, want)
 		}
 		if got.rate[side] <= 0 {

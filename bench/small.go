@@ -12,28 +12,29 @@ import (
 	"github.com/lambdaidem/toolkit/bench/internal/table"
 )
 
-// The sizes of functions whose share of a core is imitated: MB.
+// functionSizes has the memory, in MB, of the functions whose share of a core is imitated.
 var functionSizes = []int{128, 512}
 
-// What is measured of each: enough for the quota's periods to even out.
+// The number of blocks and the operations in each: enough that the periods of the quota average
+// out.
 const (
 	smallBlocks = 20
 	smallBlock  = 25
 )
 
-const smallScenario = "small functions" // by which -scenario asks for them
+const smallScenario = "small functions" // the name by which -scenario selects them
 
-// small is a scenario under the processor quota of a small function.
+// small has the measurements of a scenario with the processor time of a small function.
 type small struct {
 	megabytes int
 	scenario  string
-	each      [sides]time.Duration // of one operation, on average
+	each      [sides]time.Duration // average time of one operation
 	ratio     estimate             // ours / floor
 }
 
-// measureSmall measures new requests and replays, one at a time, as in functions of
-// every size. The database is another process, and keeps its time. It says why it
-// measured nothing, if it could not.
+// measureSmall measures new requests and replays, one at a time, with the processor time of
+// functions of each size. The database is another process, so it is not limited. If processor time
+// can't be limited, unmeasured has the reason.
 func (r *rig) measureSmall(ctx context.Context, random *rand.Rand) (all []small, unmeasured, err error) {
 	for _, megabytes := range functionSizes {
 		for _, name := range []string{"new", "replay"} {
@@ -56,11 +57,11 @@ func scenarioOf(name string) scenario {
 	return scenarios[slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })]
 }
 
-// turns has both sides take turns, and adds up what each block took.
+// turns lets both sides take turns, and returns the time of each block.
 func (r *rig) turns(ctx context.Context, s scenario, random *rand.Rand) ([][sides]time.Duration, error) {
 	took := make([][sides]time.Duration, smallBlocks)
 	prepare := [sides]func(*rig, int) operation{s.floor, s.ours}
-	for i := -1; i < smallBlocks; i++ { // the first does not count
+	for i := -1; i < smallBlocks; i++ { // the first block does not count
 		for _, side := range random.Perm(sides) {
 			operations := make([]operation, smallBlock)
 			for j := range operations {

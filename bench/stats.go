@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// sample is one operation's time, and the block that it was measured in.
+// sample is the time of one operation, and the number of its block.
 type sample struct {
 	took  time.Duration
 	block int
 }
 
-// series is samples in the order of their times.
+// series has samples in ascending order of their times.
 type series []sample
 
 func newSeries(blocks [][]time.Duration) series {
@@ -28,9 +28,9 @@ func newSeries(blocks [][]time.Duration) series {
 	return s
 }
 
-// quantile returns the nearest-rank quantile: the least time that at least the share
-// q of the samples does not exceed. Each sample counts as often as its block
-// does in times; nil: once. It is 0 if nothing counts.
+// quantile returns the nearest-rank quantile: the smallest time such that at least the share q of
+// the samples take no longer. times says how often to count the samples of each block; nil counts
+// each once. quantile returns 0 if no sample counts.
 func (s series) quantile(q float64, times []int) time.Duration {
 	total := 0
 	for _, x := range s {
@@ -53,16 +53,15 @@ func count(times []int, block int) int {
 	return times[block]
 }
 
-// estimate is a number with the interval that 95 of 100 resamplings fall into.
+// estimate is a number with its 95% confidence interval.
 type estimate struct{ value, low, high float64 }
 
-// resamplings is how often a bootstrap draws; its interval moves by little with
-// more.
+// resamplings is the number of draws of a bootstrap. More draws hardly change the interval.
 const resamplings = 1000
 
-// ratio estimates ours over floor at a quantile. The two sides of one block were
-// measured next to each other, so the bootstrap draws whole blocks, both sides
-// together: what slows the machine for a while slows both.
+// ratio estimates the quotient of the quantiles of ours and floor. The two sides of a block were
+// measured next to each other, so the bootstrap draws whole blocks with both sides: a temporary
+// load of the machine affects both.
 func ratio(floor, ours series, blocks int, q float64, random *rand.Rand) estimate {
 	at := func(times []int) float64 {
 		return float64(ours.quantile(q, times)) / float64(floor.quantile(q, times))
@@ -70,8 +69,9 @@ func ratio(floor, ours series, blocks int, q float64, random *rand.Rand) estimat
 	return bootstrap(blocks, at, random)
 }
 
-// bootstrap estimates a statistic of blocks: of drawing some of them with
-// replacement, times saying how often each was drawn; nil: each once.
+// bootstrap estimates a statistic of blocks. It draws blocks with replacement many times, and
+// passes how often each was drawn to statistic. For the value itself, it passes nil, which counts
+// each block once.
 func bootstrap(blocks int, statistic func(times []int) float64, random *rand.Rand) estimate {
 	drawn := make([]float64, resamplings)
 	times := make([]int, blocks)
@@ -83,6 +83,6 @@ func bootstrap(blocks int, statistic func(times []int) float64, random *rand.Ran
 		drawn[i] = statistic(times)
 	}
 	slices.Sort(drawn)
-	tail := resamplings / 40 // 2.5 of 100 at each end
+	tail := resamplings / 40 // 2.5 percent at each end
 	return estimate{value: statistic(nil), low: drawn[tail], high: drawn[resamplings-1-tail]}
 }

@@ -34,7 +34,7 @@ func TestQuantileIsTheNearestRank(t *testing.T) {
 	}
 }
 
-// A block drawn twice counts as if its samples were there twice.
+// A block that is drawn twice counts as if each of its samples occurred twice.
 func TestQuantileCountsABlockAsOftenAsItWasDrawn(t *testing.T) {
 	blocks := [][]time.Duration{{1, 2}, {10, 20}, {100, 200}}
 	for _, c := range []struct {
@@ -54,12 +54,12 @@ func TestQuantileCountsABlockAsOftenAsItWasDrawn(t *testing.T) {
 	}
 }
 
-// Whatever slows both sides of a block leaves the ratio alone.
+// A load that slows both sides of a block does not change the ratio.
 func TestRatioIsThatOfPairedBlocks(t *testing.T) {
 	random := fixed()
 	var floor, ours [][]time.Duration
 	for range 100 {
-		load := time.Duration(1000 + random.IntN(9000)) // of the machine, at the moment
+		load := time.Duration(1000 + random.IntN(9000)) // the machine's load during the block
 		floor = append(floor, []time.Duration{load, load + 1, load + 2})
 		ours = append(ours, []time.Duration{load * 5 / 4, (load + 1) * 5 / 4, (load + 2) * 5 / 4})
 	}
@@ -71,7 +71,7 @@ func TestRatioIsThatOfPairedBlocks(t *testing.T) {
 	}
 }
 
-// The interval holds the truth about as often as it says: 95 times of 100.
+// The interval contains the true value in about 95 of 100 experiments.
 func TestBootstrapIntervalHoldsTheTruth(t *testing.T) {
 	random := fixed()
 	const experiments, blocks, truth = 100, 60, 1.0

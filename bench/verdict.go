@@ -9,7 +9,7 @@ const (
 	open   verdict = "too close to tell" // the aim is within the interval
 )
 
-// atMost reports whether the estimate is at most bound.
+// atMost returns the verdict on whether the estimate is at most bound.
 func (e estimate) atMost(bound float64) verdict {
 	switch {
 	case e.high <= bound:
@@ -21,7 +21,7 @@ func (e estimate) atMost(bound float64) verdict {
 	}
 }
 
-// atLeast reports whether the estimate is at least bound.
+// atLeast returns the verdict on whether the estimate is at least bound.
 func (e estimate) atLeast(bound float64) verdict {
 	switch {
 	case e.low >= bound:

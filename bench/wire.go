@@ -12,8 +12,8 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
-// wire is the HTTP client under one side: the SDK's own, which counts. Each side
-// has one, so that the counts are its own; the settings are the same.
+// wire is the HTTP client of one side. It is the SDK's own client, and counts requests and bytes.
+// Each side has its own wire, with the same settings.
 type wire struct {
 	client *awshttp.BuildableClient
 
@@ -22,14 +22,14 @@ type wire struct {
 	mu    sync.Mutex
 	conns []net.Conn
 
-	tap atomic.Pointer[func(body []byte)] // gets to see each request; nil: none
+	tap atomic.Pointer[func(body []byte)] // called with the body of each request; nil for none
 }
 
 func newWire() *wire {
 	w := &wire{}
 	w.client = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-		// The SDK keeps ten idle connections for a host. With more requests at
-		// once, it would close and dial anew all the time, on both sides.
+		// The SDK keeps ten idle connections for a host. With more concurrent requests, both sides
+		// would close and open connections all the time.
 		t.MaxIdleConnsPerHost = maxAtOnce
 		dial := t.DialContext
 		t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -46,12 +46,12 @@ func newWire() *wire {
 	return w
 }
 
-// close closes every connection; the SDK's client keeps them to itself.
+// close closes every connection. The SDK's client offers no way to do this.
 func (w *wire) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, conn := range w.conns {
-		_ = conn.Close() // the server may have been faster
+		_ = conn.Close() // the server may have closed it already
 	}
 }
 
@@ -69,7 +69,7 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	return w.client.Do(r)
 }
 
-// record returns the bodies of the requests that do sends.
+// record calls do and returns the bodies of the requests that are sent meanwhile.
 func (w *wire) record(do func() error) ([][]byte, error) {
 	var bodies [][]byte
 	tap := func(body []byte) { bodies = append(bodies, body) }
@@ -79,7 +79,7 @@ func (w *wire) record(do func() error) ([][]byte, error) {
 	return bodies, err
 }
 
-// countedConn counts every byte of HTTP, headers included.
+// countedConn is a connection that counts every byte, including headers.
 type countedConn struct {
 	net.Conn
 	wire *wire

@@ -1,5 +1,4 @@
-// Package docs_test holds the documentation to the code: it fails when one of
-// them goes ahead without the other.
+// Package docs_test checks that the documentation and the code agree.
 package docs_test
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// root is the project's folder, seen from this one.
+// root is the path of the project's folder.
 const root = ".."
 
 func TestOptions_NamesEveryOption(t *testing.T) {
@@ -32,8 +31,8 @@ func TestOptions_NamesEveryOption(t *testing.T) {
 	namesEveryField(t, "docs/powertools.md", "powertools.Options", powertools.Options{})
 }
 
-// namesEveryField tells whether a page's table of options has a row for each field,
-// and none besides.
+// namesEveryField checks that the page's table of options has a row for each field of options, and
+// no other rows.
 func namesEveryField(t *testing.T, page, name string, options any) {
 	t.Helper()
 	var fields []string
@@ -53,8 +52,8 @@ func namesEveryField(t *testing.T, page, name string, options any) {
 	}
 }
 
-// firstColumn returns the first cells of the rows of the table whose header
-// begins with the given cell.
+// firstColumn returns the first cell of each row of the table whose header begins with the cell
+// header. It returns nil if there is no such table.
 func firstColumn(text, header string) []string {
 	_, table, found := strings.Cut(text, "\n| "+header+" |")
 	if !found {
@@ -62,7 +61,7 @@ func firstColumn(text, header string) []string {
 	}
 	var cells []string
 	for i, line := range strings.Split(table, "\n") {
-		if i < 2 { // the rest of the header, and the rule under it
+		if i < 2 { // the rest of the header, and the line below it
 			continue
 		}
 		if !strings.HasPrefix(line, "| ") {
@@ -78,7 +77,7 @@ func TestREADME_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "
 
 func TestOptions_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/options.md") }
 
-// A reader decides in minutes whether to read on.
+// README.md must be short, because readers decide within minutes whether to read on.
 func TestREADME_IsShort(t *testing.T) {
 	if n := strings.Count(read(t, "README.md"), "\n"); n > 200 {
 		t.Errorf("README.md has %d lines; move what one reader in ten needs to a page of its own", n)
@@ -111,7 +110,7 @@ func TestArchitecture_NamesEveryPackage(t *testing.T) {
 	}
 }
 
-// The path of a request names files that exist, and functions that they have.
+// The section on the path of a request names only functions that exist, in the files that it names.
 func TestArchitecture_NamesWhatExists(t *testing.T) {
 	path := section(t, "docs/architecture.md", "## The path of a request")
 	named := regexp.MustCompile("`(?:(\\w+)\\.)?(\\w+)`(?: and `(\\w+)`)? \\(((?:dynamostore/|lambdaidem/)?\\w+\\.go)\\)").FindAllStringSubmatch(path, -1)
@@ -146,7 +145,8 @@ func TestEncryption_ShowsCodeThatCompiles(t *testing.T) {
 
 func TestEffects_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/effects.md") }
 
-// Code on a page is code of this project, so that it compiles.
+// showsCodeThatCompiles checks that each block of Go code on a page is part of a Go file of this
+// project, so that it compiles.
 func showsCodeThatCompiles(t *testing.T, page string) {
 	t.Helper()
 	var sources []string
@@ -163,7 +163,7 @@ func showsCodeThatCompiles(t *testing.T, page string) {
 	}
 }
 
-// What a reader is told to run by its import path is a command of this project.
+// Every command whose import path a page mentions exists in this project.
 func TestCommands_AreThere(t *testing.T) {
 	mention := regexp.MustCompile(`github\.com/lambdaidem/toolkit/((?:[a-z-]+/)*cmd/[a-z-]+)`)
 	walk(t, ".md", func(path string) {
@@ -175,7 +175,7 @@ func TestCommands_AreThere(t *testing.T) {
 	})
 }
 
-// unindented is a text without the white space around its lines.
+// unindented returns a text without the white space at the beginning and end of its lines.
 func unindented(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -205,7 +205,7 @@ func TestErrors_ExplainEveryCode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if lambdaidem.Code(code) == lambdaidem.ErrLeaseLost {
-			return true // from a Store to the guard; no client gets it
+			return true // a Store returns it to the guard; no client receives it
 		}
 		codes++
 		if !strings.Contains(page, "\n### "+code+"\n") {
@@ -218,14 +218,14 @@ func TestErrors_ExplainEveryCode(t *testing.T) {
 	}
 }
 
-// Every rule that code or documentation cites has its line in the table of
-// rules, and the table has no rule that nothing cites.
+// Every rule that the code or the documentation cites has a row in the table of rules, and every
+// rule in the table is cited.
 func TestRules_HaveTheirRows(t *testing.T) {
 	rows := firstColumn(read(t, "docs/correctness.md"), "rule")
 	if len(rows) == 0 {
 		t.Fatal("docs/correctness.md has no table of rules")
 	}
-	rule := regexp.MustCompile(`\b(?:[GC][1-9]|[KFODREV][1-9]|S[12]|[LX][1-9][0-9]?)\b`) // S3 is a service of AWS
+	rule := regexp.MustCompile(`\b(?:[GC][1-9]|[KFODREV][1-9]|S[12]|[LX][1-9][0-9]?)\b`) // not S3, which is a service of AWS
 	citedBy := map[string]string{}
 	for _, ending := range []string{".go", ".md"} {
 		walk(t, ending, func(path string) {
@@ -235,7 +235,7 @@ func TestRules_HaveTheirRows(t *testing.T) {
 				_, after, _ := strings.Cut(table, "\n\n")
 				text = before + after
 			}
-			if ending == ".go" { // in code a name may look like a rule's
+			if ending == ".go" { // identifiers in code may look like the names of rules
 				text = strings.Join(comments(t, path), "\n")
 			}
 			for _, name := range rule.FindAllString(text, -1) {
@@ -255,8 +255,8 @@ func TestRules_HaveTheirRows(t *testing.T) {
 	}
 }
 
-// comments are the comments of a Go file, and the names of its functions with
-// their underscores opened, so that TestX4_Something cites X4.
+// comments returns the comments of a Go file, and the names of its functions with spaces for
+// underscores, so that TestX4_Something cites X4.
 func comments(t *testing.T, path string) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, path), nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -275,7 +275,7 @@ func comments(t *testing.T, path string) []string {
 	return texts
 }
 
-// docs/log.md explains every outcome that a log line may have.
+// docs/log.md explains every outcome that a log line can have.
 func TestLog_NamesEveryOutcome(t *testing.T) {
 	_, row, found := strings.Cut(read(t, "docs/log.md"), "\n| `outcome` |")
 	row, _, _ = strings.Cut(row, "\n")
@@ -293,8 +293,8 @@ func TestLog_NamesEveryOutcome(t *testing.T) {
 	}
 }
 
-// The SAM snippet makes the table that dynamostore wants, as template.yaml does, but
-// for the index of leases, which is opt-in.
+// The SAM snippet creates the same table as template.yaml, but without the index of leases, which
+// is optional.
 func TestDeploy_SAMTableServes(t *testing.T) {
 	_, snippet, found := strings.Cut(read(t, "docs/deploy.md"), "```yaml\n")
 	snippet, _, closed := strings.Cut(snippet, "```")
@@ -314,7 +314,7 @@ func TestDeploy_SAMTableServes(t *testing.T) {
 	}
 }
 
-// The page's table with the index of leases is template.yaml's.
+// The snippet with an index of leases creates the same table as template.yaml.
 func TestDeploy_SAMTableWithAnIndexOfLeasesServes(t *testing.T) {
 	_, section, found := strings.Cut(read(t, "docs/deploy.md"), "\n### With an index of leases\n")
 	_, snippet, shown := strings.Cut(section, "```yaml\n")
@@ -367,7 +367,7 @@ func TestLinks_LeadSomewhere(t *testing.T) {
 	})
 }
 
-// anchors are the names that GitHub gives the headings of a page.
+// anchors returns the fragments by which GitHub links to the headings of a page.
 func anchors(page string) []string {
 	notInNames := regexp.MustCompile(`[^a-z0-9_ -]`)
 	var names []string
@@ -423,8 +423,8 @@ func codeBlocks(markdown, language string) []string {
 	return all
 }
 
-// walk calls f with the path, from the project's folder, of every file whose
-// name ends so.
+// walk calls f with the path of every file whose name has the ending, relative to the project's
+// folder.
 func walk(t *testing.T, ending string, f func(path string)) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {

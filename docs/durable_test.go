@@ -26,15 +26,15 @@ import (
 
 func TestDurable_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/durable.md") }
 
-// The code of docs/durable.md, on a Lambda that treats names of executions as AWS
-// documents it.
+// This file has the code of docs/durable.md. It runs against a fake Lambda that treats the names of
+// executions as AWS documents it.
 
-// invoker is what start needs of the SDK's client of Lambda.
+// invoker has the method of the SDK's Lambda client that start calls.
 type invoker interface {
 	Invoke(context.Context, *lambdasdk.InvokeInput, ...func(*lambdasdk.Options)) (*lambdasdk.InvokeOutput, error)
 }
 
-// fulfilment is an order that a durable function is to fulfil.
+// fulfilment is the event of a durable function that fulfils an order.
 type fulfilment struct {
 	OrderID string `json:"order_id"`
 }
@@ -83,20 +83,20 @@ func newDispatcher(guard *lambdaidem.Guard, client invoker) func(context.Context
 	})
 }
 
-// reserve is what a step does, under a record of its own: with the step's context,
-// and a key that every attempt at the step has.
+// reserve does the work of a step under its own record. It passes on the step's context, and uses
+// the same key in every attempt of the step.
 func reserve(ctx context.Context, guard *lambdaidem.Guard, execution string, order fulfilment, book func(context.Context) (string, error)) (string, error) {
 	sum := sha256.Sum256([]byte(execution)) // an ARN may be longer than a key
 	call := lambdaidem.Call{Operation: "reserve", Key: hex.EncodeToString(sum[:]), Payload: order}
 	return lambdaidem.Do(ctx, guard, call, book)
 }
 
-// executions is Lambda, as far as starts of durable executions go.
+// executions is a fake of the part of Lambda that starts durable executions.
 type executions struct {
-	started map[string][]byte // payloads by name
+	started map[string][]byte // payloads by the name of the execution
 	unnamed int
 	calls   int
-	lose    int // replies that are lost yet
+	lose    int // number of replies still to lose
 }
 
 func (x *executions) Invoke(_ context.Context, in *lambdasdk.InvokeInput, _ ...func(*lambdasdk.Options)) (*lambdasdk.InvokeOutput, error) {
@@ -126,7 +126,8 @@ func (x *executions) Invoke(_ context.Context, in *lambdasdk.InvokeInput, _ ...f
 	return &lambdasdk.InvokeOutput{DurableExecutionArn: aws.String("arn/" + name)}, nil
 }
 
-// executionName is what Lambda takes as one (AWS Lambda API Reference, "Execution").
+// executionName matches the names of executions that Lambda accepts (AWS Lambda API Reference,
+// "Execution").
 var executionName = regexp.MustCompile(`^[a-zA-Z0-9-_]{1,64}$`)
 
 func durableGuard(clock *idemtest.Clock) *lambdaidem.Guard {
@@ -149,7 +150,7 @@ func TestDurable_ALostReplyStartsNoSecondExecution(t *testing.T) {
 	if _, err := handler(idemtest.Invocation(t, 10*time.Second), order.APIGatewayV2()); !errors.Is(err, errLost) {
 		t.Fatalf("the reply was lost, and the handler returned %v", err)
 	}
-	// The lease is kept, so that nobody comes with another payload in between.
+	// The lease is kept, so no request with another payload can run in between.
 	if answer := send(order); answer.StatusCode != http.StatusConflict || fake.calls != 1 {
 		t.Errorf("while it is uncertain: %+v after %d calls", answer, fake.calls)
 	}
@@ -177,8 +178,8 @@ func TestDurable_ALostReplyStartsNoSecondExecution(t *testing.T) {
 	}
 }
 
-// A record that has expired leads to the same name, and so to the same execution
-// for as long as Lambda keeps it.
+// Even after the record has expired, a retry starts the execution under the same name, which is the
+// same execution for as long as Lambda keeps it.
 func TestDurable_TheNameOutlivesTheRecord(t *testing.T) {
 	clock, fake := idemtest.NewClock(), &executions{}
 	handler := newStarter(durableGuard(clock), fake)
@@ -216,7 +217,7 @@ func TestDurable_ADispatcherStartsOnce(t *testing.T) {
 	}
 }
 
-// A start that runs unguarded has no name that a retry would have too.
+// A start without a guard has no name, because a retry would have a different one.
 func TestDurable_UnguardedStartsHaveNoName(t *testing.T) {
 	fake := &executions{}
 	for range 2 {
@@ -229,7 +230,8 @@ func TestDurable_UnguardedStartsHaveNoName(t *testing.T) {
 	}
 }
 
-// Neither a record's id nor every client's key can be a name; a downstream key can.
+// A record's id can't be the name of an execution, nor can every client's key. A downstream key
+// can.
 func TestDurable_WhatCanBeAName(t *testing.T) {
 	_, err := lambdaidem.Do(t.Context(), keysGuard(memstore.New()), lambdaidem.Call{Operation: "start", Key: "order 17"},
 		func(ctx context.Context) (int, error) {
@@ -249,7 +251,7 @@ func TestDurable_WhatCanBeAName(t *testing.T) {
 	}
 }
 
-// A step that is run again finds what its first attempt did.
+// A step that runs again gets the result of its first attempt.
 func TestDurable_ARecordInsideAStep(t *testing.T) {
 	clock, store := idemtest.NewClock(), idemtest.NewStore(nil)
 	guard := keysGuard(store, func(o *lambdaidem.Options) { o.Clock = clock.Now })
@@ -258,7 +260,7 @@ func TestDurable_ARecordInsideAStep(t *testing.T) {
 		return reserve(ctx, guard, "arn:aws:lambda:us-east-1:123456789012:function:fulfil-order:7/durable-execution/n/i", fulfilment{"o-17"},
 			func(context.Context) (string, error) { runs++; return "r-1", nil })
 	}
-	// It was done, and the invocation died before its checkpoint.
+	// The step has completed, but the invocation dies before it saves the checkpoint.
 	if id, err := step(idemtest.Invocation(t, 10*time.Second)); id != "r-1" || err != nil {
 		t.Fatal(id, err)
 	}
@@ -267,7 +269,8 @@ func TestDurable_ARecordInsideAStep(t *testing.T) {
 	}
 }
 
-// A step whose attempt died holding the lease is refused until the lease is over.
+// If the attempt of a step died while it held the lease, the step is refused until the lease has
+// ended.
 func TestDurable_AStepWaitsForTheLease(t *testing.T) {
 	clock, store := idemtest.NewClock(), idemtest.NewStore(nil)
 	guard := keysGuard(store, func(o *lambdaidem.Options) { o.Clock = clock.Now })
@@ -280,24 +283,24 @@ func TestDurable_AStepWaitsForTheLease(t *testing.T) {
 	if _, err := step(idemtest.Invocation(t, 10*time.Second)); !errors.Is(err, lambdaidem.ErrInProgress) {
 		t.Errorf("before the lease is over: %v", err)
 	}
-	clock.Advance(13 * time.Second) // the function's timeout and MaxSkew
+	clock.Advance(13 * time.Second) // longer than the function's timeout and MaxSkew
 	if id, err := step(idemtest.Invocation(t, 10*time.Second)); id != "r-1" || err != nil || runs != 2 {
 		t.Errorf("%s, %v after %d runs", id, err, runs)
 	}
 }
 
-// errSuspended stands for what the operations of a durable execution return where
-// it is suspended.
+// errSuspended stands for the error that the operations of a durable execution return when it is
+// suspended.
 var errSuspended = errors.New("the execution is suspended")
 
-// A guard around a durable handler takes each invocation of one execution for a
-// request. Around the part that has the SDK's context, a suspension is an error:
-// the record is released, and a duplicate runs beside the execution.
+// A guard inside a durable handler, around the part that has the SDK's context, does not work: a
+// suspension is an error for it, so it releases the record, and a duplicate runs beside the
+// suspended execution.
 func TestDurable_AGuardInsideADurableHandlerIsOpenWhileItWaits(t *testing.T) {
 	guard, runs := keysGuard(memstore.New()), 0
 	body := func(context.Context) (int, error) { runs++; return 0, errSuspended }
 	call := lambdaidem.Call{Operation: "fulfil", Key: "k-17"}
-	for range 2 { // an execution that waits, and a duplicate of it
+	for range 2 { // the first is suspended, the second is its duplicate
 		if _, err := lambdaidem.Do(t.Context(), guard, call, body); !errors.Is(err, errSuspended) {
 			t.Error(err)
 		}
@@ -314,8 +317,8 @@ func TestDurable_AGuardInsideADurableHandlerIsOpenWhileItWaits(t *testing.T) {
 	}
 }
 
-// A guard outside sees another event in each invocation, or stores "pending" for
-// the answer.
+// A guard outside a durable handler does not work: it sees a different event in each invocation of
+// an execution, or stores "pending" as the answer.
 func TestDurable_AGuardOutsideADurableHandlerBreaksIt(t *testing.T) {
 	type invocation struct{ Arn, CheckpointToken string }
 	pending := func(context.Context, invocation) (string, error) { return `{"Status":"PENDING"}`, nil }
@@ -330,7 +333,7 @@ func TestDurable_AGuardOutsideADurableHandlerBreaksIt(t *testing.T) {
 	}
 
 	runs, guard := 0, keysGuard(memstore.New())
-	for range 2 { // without the payload
+	for range 2 { // without a payload, so the second invocation gets a replay
 		_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "fulfil", Key: "arn"},
 			func(context.Context) (string, error) { runs++; return `{"Status":"PENDING"}`, nil })
 		if err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// What docs/keys.md says of the keys of messages is done here.
+// This file tests what docs/keys.md says about the keys of messages.
 
-// consumer is a guarded handler of a queue, which counts what it handles and keeps
-// why messages failed.
+// consumer is a guarded handler of a queue. It counts the messages that it handles, and records why
+// messages failed.
 type consumer struct {
 	deliver func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
 	runs    int
@@ -35,7 +35,7 @@ func newConsumer(guard *lambdaidem.Guard, optFns ...func(*lambdaidem.BatchOption
 	return c
 }
 
-// message delivers one message.
+// message delivers one message. If key is not "", the message has this key.
 func (c *consumer) message(t *testing.T, queue, id, key, body string) {
 	t.Helper()
 	m := events.SQSMessage{MessageId: id, EventSourceARN: "arn:aws:sqs:us-east-1:123456789012:" + queue, Body: body}
@@ -49,7 +49,7 @@ func (c *consumer) message(t *testing.T, queue, id, key, body string) {
 	}
 }
 
-// byOrder makes the key of the order that a message is about.
+// byOrder derives a message's key from the id of its order.
 func byOrder(o *lambdaidem.BatchOptions[events.SQSMessage]) {
 	o.Operation = "book-order" // the same for the queue and for its dead-letter queue
 	o.Key = func(_ context.Context, m events.SQSMessage) (string, error) {
@@ -116,7 +116,8 @@ func TestKeys_TimestampsMakeNewKeys(t *testing.T) {
 		t.Errorf("handled %d times", whole.runs)
 	}
 
-	// A key without the timestamp is the same, and then the payload must be.
+	// A key without the timestamp is the same for both messages, so their payloads would have to be
+	// equal too.
 	order := newConsumer(keysGuard(memstore.New()), byOrder)
 	order.message(t, "orders", "m-1", "", first)
 	order.message(t, "orders", "m-2", "", second)
@@ -139,8 +140,8 @@ func TestKeys_OutliveTheirTTL(t *testing.T) {
 	}
 }
 
-// What a failed message's steps did is remembered for as long as its record: a
-// redrive that comes later does it again, under the same downstream key.
+// The results of a failed message's steps are kept as long as its record. A redrive that comes
+// later runs the steps again, with the same downstream key.
 func TestKeys_StepsOutliveTheirTTL(t *testing.T) {
 	for ttl, charges := range map[time.Duration]int{0: 2, 30 * 24 * time.Hour: 1} {
 		clock := idemtest.NewClock()

@@ -22,9 +22,9 @@ import (
 
 func TestKeys_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/keys.md") }
 
-// What docs/keys.md says of each trap is done here.
+// This file tests what docs/keys.md says about each pitfall.
 
-// payment is an operation as a client keeps it.
+// payment is an operation as the client stores it.
 type payment struct {
 	Key    string
 	Amount int
@@ -49,7 +49,8 @@ func pay(p *payment, save func(*payment) error, send func(*payment) error) error
 
 var errLost = errors.New("no reply came")
 
-// lossy sends payments to a guarded handler, and loses the first two replies.
+// lossy returns a function that sends payments to a guarded handler and loses the first two
+// replies, and the number of times that the handler has run.
 func lossy(t *testing.T, keyOf func(*payment) string) (send func(*payment) error, runs *int) {
 	t.Helper()
 	runs, tries := new(int), 0
@@ -89,7 +90,7 @@ func TestKeys_AKeyForTheOperationRunsOnce(t *testing.T) {
 	}
 }
 
-// A client that crashed goes on with the key that it kept.
+// After a crash, the client continues with the key that it stored.
 func TestKeys_AKeptKeyIsUsedAgain(t *testing.T) {
 	send, runs := lossy(t, func(p *payment) string { return p.Key })
 	kept := payment{Amount: 40}
@@ -111,7 +112,7 @@ func TestKeys_AKeyForEachAttemptRunsEachTime(t *testing.T) {
 	}
 }
 
-// Two neighbours above 2^53 are one float64, in a key and in a payload.
+// Two consecutive integers above 2^53 are the same float64, both in a key and in a payload.
 func TestKeys_NumbersAbove2To53(t *testing.T) {
 	type exact struct {
 		Order int64 `json:"order"`
@@ -133,7 +134,7 @@ func TestKeys_NumbersAbove2To53(t *testing.T) {
 		t.Errorf("with int64 %d answers differ", runs)
 	}
 
-	// Of a message the body itself is compared, so that the second one is refused.
+	// For a message, the guard compares the body itself, so it refuses the second message.
 	queue := newConsumer(keysGuard(memstore.New()), func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
 		o.Key = func(_ context.Context, m events.SQSMessage) (string, error) {
 			var in map[string]any
@@ -148,7 +149,8 @@ func TestKeys_NumbersAbove2To53(t *testing.T) {
 	}
 }
 
-// invoked counts the different answers to two events, as Lambda decodes them.
+// invoked passes each of the texts to the handler, decoded as Lambda decodes events, and returns
+// the number of different answers.
 func invoked[In any](t *testing.T, handler func(context.Context, In) (string, error), texts ...string) int {
 	t.Helper()
 	answers := map[string]bool{}
@@ -181,7 +183,7 @@ func TestKeys_ARenamedFunctionForgets(t *testing.T) {
 	if do("payments"); do("payments-v2") != "by payments-v2" {
 		t.Error("another namespace got the answer of the first")
 	}
-	// One namespace, operation and key are one record, whichever function asks.
+	// The same namespace, operation and key identify the same record, whichever function asks.
 	if got := do("payments"); got != "by payments" {
 		t.Errorf("the same namespace got %q", got)
 	}
@@ -198,9 +200,9 @@ func TestKeys_OneKeyForTwoOperations(t *testing.T) {
 		status, runs int
 	}{
 		{"/payments", `{"amount":40}`, http.StatusCreated, 1},
-		{"/payments", `{"amount":55}`, http.StatusUnprocessableEntity, 1}, // another payload
-		{"/payments", `{"amount":40}`, http.StatusCreated, 1},             // meant as a second one: a replay
-		{"/refunds", `{"amount":55}`, http.StatusCreated, 2},              // another route: a record of its own
+		{"/payments", `{"amount":55}`, http.StatusUnprocessableEntity, 1}, // a different payload is refused
+		{"/payments", `{"amount":40}`, http.StatusCreated, 1},             // intended as a second payment, but it is a replay
+		{"/refunds", `{"amount":55}`, http.StatusCreated, 2},              // another route has its own record
 	} {
 		answer, err := handler(t.Context(), idemtest.Request{Path: c.path, Key: "k-17", Body: c.body}.APIGatewayV2())
 		if err != nil || answer.StatusCode != c.status || runs != c.runs {
@@ -209,8 +211,8 @@ func TestKeys_OneKeyForTwoOperations(t *testing.T) {
 	}
 }
 
-// A key stands nowhere in the record, nor in an event, unless ShowKeys is set. The
-// caller does.
+// Neither the record nor an event contains the key, unless ShowKeys is set, which shows it in
+// events. The record does contain the caller.
 func TestKeys_AreNotKept(t *testing.T) {
 	const key = "ann@example.com"
 	for _, show := range []bool{false, true} {
@@ -267,7 +269,7 @@ func TestKeys_OfAClaim(t *testing.T) {
 		status, runs    int
 	}{
 		{"alice", "customer-7", http.StatusCreated, 1},
-		{"bob", "customer-7", http.StatusCreated, 1}, // a replay: the same customer
+		{"bob", "customer-7", http.StatusCreated, 1}, // the same customer, so this is a replay
 		{"alice", "customer-8", http.StatusCreated, 2},
 		{"alice", "", http.StatusForbidden, 2},
 	} {
@@ -286,7 +288,7 @@ func TestKeys_OfAClaim(t *testing.T) {
 	}
 }
 
-// charge is a typed handler's event.
+// charge is the event of a typed handler.
 type charge struct {
 	RequestID string `json:"request_id"`
 	Customer  string `json:"customer"`

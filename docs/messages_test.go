@@ -18,19 +18,19 @@ import (
 
 func TestMessages_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/messages.md") }
 
-// The table of options is that of the type.
+// The page's table of options has a row for each field of BatchOptions.
 func TestMessages_NamesEveryOption(t *testing.T) {
 	namesEveryField(t, "docs/messages.md", "lambdaidem.BatchOptions", lambdaidem.BatchOptions[events.SQSMessage]{})
 }
 
-// startConsumer is the first code of the page.
+// startConsumer is the first code block of the page.
 func startConsumer(guard *lambdaidem.Guard, charge func(context.Context, string) error) {
 	lambda.Start(guard.SQS(func(ctx context.Context, m events.SQSMessage) error {
 		return charge(ctx, m.Body)
 	}))
 }
 
-// startWithCurrency names an attribute that counts.
+// startWithCurrency includes the attribute currency in the fingerprint.
 func startWithCurrency(guard *lambdaidem.Guard, charge func(context.Context, events.SQSMessage) error) {
 	lambda.Start(guard.SQS(charge, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
 		o.FingerprintAttributes = []string{"currency"}
@@ -44,7 +44,8 @@ func startWithTimeout(guard *lambdaidem.Guard, charge func(context.Context, even
 	}))
 }
 
-// startWithDiscard takes records that are refused for good out of their shard's way.
+// startWithDiscard discards records that are refused for good, so that they don't block their
+// shard.
 func startWithDiscard(guard *lambdaidem.Guard, charge func(context.Context, events.KinesisEventRecord) error, keep func(context.Context, events.KinesisEventRecord, error) error) {
 	lambda.Start(guard.Kinesis(charge, func(o *lambdaidem.BatchOptions[events.KinesisEventRecord]) {
 		o.Discard = func(ctx context.Context, r events.KinesisEventRecord, why error) bool {
@@ -117,7 +118,7 @@ func TestV3_NotificationsOnAQueue(t *testing.T) {
 	}
 }
 
-// byCustomerAndNumber is a key of a message by JMESPath, as docs/keys.md has it.
+// byCustomerAndNumber derives a message's key with JMESPath, as docs/keys.md shows.
 func byCustomerAndNumber() func(*lambdaidem.BatchOptions[events.SQSMessage]) {
 	order := jmeskey.Must("[customer, number]")
 	return func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
@@ -125,7 +126,7 @@ func byCustomerAndNumber() func(*lambdaidem.BatchOptions[events.SQSMessage]) {
 	}
 }
 
-// byFields is a key of chosen fields, as docs/keys.md has it.
+// byFields derives the key from chosen fields, as docs/keys.md shows.
 func byFields(o *lambdaidem.Options) {
 	o.Key = func(_ context.Context, r *lambdaidem.Request) (string, error) {
 		customer := strings.Join(r.Values("X-Customer"), ",")
@@ -133,7 +134,7 @@ func byFields(o *lambdaidem.Options) {
 	}
 }
 
-// V3: an operator gets from a message to its record, as the page shows.
+// V3: an operator finds the record of a message as the page shows.
 func TestV3_FromAMessageToItsRecord(t *testing.T) {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
 	var got string
@@ -155,7 +156,8 @@ func TestV3_FromAMessageToItsRecord(t *testing.T) {
 	}
 }
 
-// K5: keys of fields and by JMESPath are one for one order, whatever else a try has.
+// K5: the keys that the page derives, from fields and with JMESPath, are the same for every try of
+// an order, whatever else in the request differs.
 func TestK5_KeysAsThePageDerivesThem(t *testing.T) {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {
 		o.Observer = lambdaidem.Discard

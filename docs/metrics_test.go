@@ -18,8 +18,8 @@ func TestMetrics_NamesEveryOption(t *testing.T) {
 	namesEveryField(t, metricsPage, "emf.Options", emf.Options{})
 }
 
-// rowsOf are the first two cells of the rows of the table whose header begins with
-// the given cell, without their quotes.
+// rowsOf returns the first two cells of each row of the table whose header begins with the cell
+// header, without backquotes.
 func rowsOf(t *testing.T, header string) [][2]string {
 	t.Helper()
 	page := read(t, metricsPage)
@@ -36,8 +36,8 @@ func rowsOf(t *testing.T, header string) [][2]string {
 	return rows
 }
 
-// The page has every metric of CloudWatch's with its unit, in the code's order, and
-// none besides.
+// The page lists exactly the CloudWatch metrics of the code, with their units and in the same
+// order.
 func TestMetrics_TableIsTheCodes(t *testing.T) {
 	var want [][2]string
 	for _, m := range emf.Metrics() {
@@ -48,8 +48,8 @@ func TestMetrics_TableIsTheCodes(t *testing.T) {
 	}
 }
 
-// So it has OpenTelemetry's, with their units, which stand in the source and in its
-// package comment too.
+// The page lists exactly the OpenTelemetry instruments of the code, with their units. The package
+// comment has the same units.
 func TestMetrics_InstrumentsAreTheCodes(t *testing.T) {
 	source, comment := read(t, "lambdaidem/otelobserver/observer.go"), read(t, "lambdaidem/otelobserver/doc.go")
 	rows := rowsOf(t, "instrument")
@@ -74,7 +74,7 @@ func TestMetrics_InstrumentsAreTheCodes(t *testing.T) {
 	}
 }
 
-// The events that carry durations and attempts are those that the page says.
+// The events that have durations and attempts are those that the page names.
 func TestMetrics_SaysWhatIsMeasured(t *testing.T) {
 	var l strings.Builder
 	o := emf.New(func(o *emf.Options) { o.Writer = &l })
@@ -96,8 +96,8 @@ func TestMetrics_SaysWhatIsMeasured(t *testing.T) {
 	}
 }
 
-// The alarm on missing metrics is on what every look at dead leases writes, so that
-// silence means that nobody looks.
+// The alarm on missing metrics watches a metric that each call of DeadLeases writes, so that
+// missing data means that nobody looks for dead leases.
 func TestMetrics_MissingMetricsAlarmWatchesWhatALookWrites(t *testing.T) {
 	_, alarm, found := strings.Cut(read(t, metricsPage), "  MetricsMissingAlarm:\n")
 	alarm, _, closed := strings.Cut(alarm, "```")

@@ -32,7 +32,7 @@ func TestQueries_AskOnlyForOutcomesThatAreLogged(t *testing.T) {
 	}
 }
 
-// levels are the levels of the lines that were logged.
+// levels is a slog.Handler that records the levels of the logged lines.
 type levels []slog.Level
 
 func (*levels) Enabled(context.Context, slog.Level) bool { return true }

@@ -11,7 +11,7 @@ import (
 	"github.com/lambdaidem/toolkit/propagate"
 )
 
-// V4: a name's key is the downstream key, or an error.
+// V4: Key returns the downstream key of the name, or an error.
 func TestV4_KeyOrError(t *testing.T) {
 	if key, err := propagate.Key(t.Context(), "charge"); key != "" || !errors.Is(err, propagate.ErrUnguarded) {
 		t.Errorf("outside of a handler it is %q, %v", key, err)
@@ -29,7 +29,7 @@ func TestV4_KeyOrError(t *testing.T) {
 	}
 }
 
-// A message of another service's: whatever it carries a key in.
+// A message for another service can carry the key in any place.
 func ExampleKey() {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace = "payments" })
 	_, err := lambdaidem.Do(context.Background(), guard, lambdaidem.Call{Operation: "pay", Key: "order-1"}, func(ctx context.Context) (string, error) {

@@ -19,8 +19,8 @@ import (
 	"github.com/lambdaidem/toolkit/propagate/sqskey"
 )
 
-// V3, V4: what a handler sends in two attempts is one message to whoever consumes it:
-// new ids, and the key that the guard finds.
+// V3, V4: a handler sends its messages again in a second attempt. They have new ids, but the
+// consumer's guard finds the same keys and handles each message once.
 func TestV4_TheConsumerFindsTheKey(t *testing.T) {
 	if propagate.Attribute != lambdaidem.MessageKey {
 		t.Fatalf("producers write %s, consumers read %s", propagate.Attribute, lambdaidem.MessageKey)
@@ -35,7 +35,7 @@ func TestV4_TheConsumerFindsTheKey(t *testing.T) {
 	attempt := 0
 	send := func(ctx context.Context) (int, error) {
 		attempt++
-		id := string(rune('0' + attempt)) // whatever is sent again gets an id of its own
+		id := string(rune('0' + attempt)) // messages that are sent again get new ids
 		message := &sqs.SendMessageInput{MessageBody: aws.String("paid")}
 		notice := &sns.PublishInput{Message: aws.String("paid")}
 		entry := &bridge.PutEventsRequestEntry{Detail: aws.String(`{"paid":true}`)}

@@ -27,7 +27,8 @@ func TestDryRunPrintsTheCommandsAndRunsNone(t *testing.T) {
 	}
 }
 
-// gist is what a command does, to what of this run's.
+// gist returns the first three words of a command, and the word "setup" if the command concerns the
+// setup stack.
 func gist(command string) string {
 	words := strings.Fields(strings.TrimPrefix(command, "+ "))
 	gist := strings.Join(words[:min(3, len(words))], " ")
@@ -245,7 +246,7 @@ func TestEstimateIsOfWhatWasUsed(t *testing.T) {
 	}
 }
 
-// What costs money is taken down, however little can be said of it.
+// If the cost can't be estimated, everything is still taken down and the run succeeds.
 func TestEstimateThatCantBeMadeFailsNothing(t *testing.T) {
 	r := try(t, "", []string{"FAKE_FAIL=aws cloudwatch"}, "--yes")
 	r.expect(t, 0, "CloudWatch knows of 0 of the 36 requests by now")

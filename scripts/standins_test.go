@@ -18,19 +18,19 @@ import (
 	"testing"
 )
 
-// run is one run of the script, and what it asked the stand-ins for.
+// run is one run of the script, with the commands that it ran.
 type run struct {
 	status int
-	out    string   // both streams
-	asked  []string // command lines
-	left   []string // stacks that are still there
-	name   string   // of its stack
-	fake   string   // the stand-ins' folder
+	out    string   // the standard output and standard error of the script
+	asked  []string // command lines of the stand-ins
+	left   []string // names of the stacks that still exist
+	name   string   // name of the run's own stack
+	fake   string   // folder of the stand-ins
 }
 
 var ownName = regexp.MustCompile(`lambdaidem-try-[0-9a-f]{8}`)
 
-// try runs the script with arguments, an input and variables of the stand-ins.
+// try runs the script with arguments, an input, and environment variables for the stand-ins.
 func try(t *testing.T, input string, env []string, args ...string) run {
 	t.Helper()
 	r := run{fake: t.TempDir()}
@@ -78,11 +78,11 @@ func try(t *testing.T, input string, env []string, args ...string) run {
 	return r
 }
 
-// deaf makes a run one whose output nobody reads from "sam deploy" on, as under "| tee"
-// when Ctrl-C has ended tee.
+// deaf is an environment variable for try. With it, the script's output is closed when "sam deploy"
+// begins, as with "| tee" after Ctrl-C has ended tee.
 const deaf = "FAKE_WAIT=sam deploy"
 
-// outputOf runs the script, and returns what it said to whoever listened.
+// outputOf runs the script and returns its output, as far as somebody read it.
 func outputOf(t *testing.T, cmd *exec.Cmd, env []string, fifo string) ([]byte, error) {
 	t.Helper()
 	if !slices.Contains(env, deaf) {
@@ -106,17 +106,18 @@ func outputOf(t *testing.T, cmd *exec.Cmd, env []string, fifo string) ([]byte, e
 	if err := stdout.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(fifo, nil, 0o600); err != nil { // the stand-in goes on
+	if err := os.WriteFile(fifo, nil, 0o600); err != nil { // let the stand-in continue
 		t.Fatal(err)
 	}
 	err = cmd.Wait()
 	return out.Bytes(), err
 }
 
-// changes are the commands that change anything.
+// changes matches the commands that change something.
 var changes = regexp.MustCompile(`^(aws [a-z0-9-]+ (create|delete|put|admin|rm|update)|sam deploy)`)
 
-// expectOwnThingsOnly checks that whatever is changed is this run's.
+// expectOwnThingsOnly checks that every command that changes something concerns this run's own
+// resources.
 func (r run) expectOwnThingsOnly(t *testing.T) {
 	t.Helper()
 	known := []string{r.name, "thePool", "theUserPool", "theAccountsTableName", "file://"}
@@ -127,7 +128,8 @@ func (r run) expectOwnThingsOnly(t *testing.T) {
 	}
 }
 
-// expectNoFiles checks that neither password nor code stays on the disk.
+// expectNoFiles checks that the run leaves no temporary files, which could contain the password or
+// a token.
 func (r run) expectNoFiles(t *testing.T) {
 	t.Helper()
 	files, err := os.ReadDir(filepath.Join(r.fake, "tmp"))
@@ -151,7 +153,7 @@ func (r run) expect(t *testing.T, status int, says ...string) {
 	}
 }
 
-// expectDown checks that nothing is left, and that it was not because nothing was made.
+// expectDown checks that stacks were created and that none of them is left.
 func (r run) expectDown(t *testing.T) {
 	t.Helper()
 	if len(r.left) > 0 {

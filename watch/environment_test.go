@@ -14,7 +14,7 @@ func environment(t *testing.T, values map[string]string) {
 	t.Setenv("AWS_REGION", "eu-west-1")
 }
 
-// One error names every variable that is missing or invalid, and says what it must be set to.
+// A single error names every variable that is missing or invalid, and says how to set it.
 func TestMain_SaysWhatIsMissing(t *testing.T) {
 	for _, c := range []struct {
 		set  map[string]string
@@ -49,7 +49,8 @@ func TestMain_NeedsATableAndItsIndex(t *testing.T) {
 	}
 }
 
-// A watch with too few shards would miss leases without a word.
+// The number of shards must be valid, because a watch with too few shards would miss leases without
+// any error.
 func TestMain_ReadsTheNumberOfShards(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "1": 1, "256": 256, "1000": 1000} {
 		if got, err := shardsIn(text); err != nil || got != want {

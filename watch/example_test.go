@@ -13,13 +13,13 @@ import (
 	"github.com/lambdaidem/toolkit/watch"
 )
 
-// The whole main function of a program that reads its settings from environment variables.
+// This is the whole main function of a program that reads its settings from environment variables.
 func ExampleMain() {
 	watch.Main()
 }
 
-// A function that sets options of the store, which must be those of the functions that write
-// to the table.
+// A function that sets options of the store must set them like the functions that write to the
+// table.
 func ExampleHandler() {
 	cfg, err := config.LoadDefaultConfig(context.Background(), config.WithHTTPClient(dynamostore.HTTPClient()))
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 	"github.com/lambdaidem/toolkit/watch"
 )
 
-// indexed is a store's options, with time enough for a busy machine.
+// indexed sets the options of a store with an index of leases. The timeout is long enough for a
+// busy machine.
 func indexed(o *dynamostore.Options) { o.LeaseIndex, o.AttemptTimeout = "leases", time.Minute }
 
 func newTable(t *testing.T) (*dynamodb.Client, string) {
@@ -96,7 +97,7 @@ func TestO2_TheHandlerFailsWithoutATable(t *testing.T) {
 	}
 }
 
-// The rate of the options reaches the store: below it, three requests take two intervals.
+// The handler keeps to Options.Rate: three requests take at least two intervals.
 func TestHandler_KeepsItsRate(t *testing.T) {
 	client, table := newTable(t)
 	store := dynamostore.New(client, table, indexed, func(o *dynamostore.Options) { o.LeaseShards = 3 })

@@ -63,7 +63,7 @@ func dead(scope string, ago time.Duration) lambdaidem.Record {
 		Invocation: "6bc28136-xmpl"}
 }
 
-// held returns such a record under policy Hold, which does not expire.
+// held returns such a record of an attempt under policy Hold. It does not expire.
 func held(scope string, ago time.Duration) lambdaidem.Record {
 	rec := dead(scope, ago)
 	rec.Expires = time.Time{}

@@ -10,10 +10,10 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// content is a kind of answer. The same size is always the same answer.
+// content is a kind of answer. For the same size it always makes the same answer.
 type content struct {
 	name string
-	what string // in words
+	what string // description for the page
 	make func(size int) (body string, base64 bool)
 }
 
@@ -22,7 +22,7 @@ var contents = []content{
 	{"noise", "random bytes, like an image or an encrypted file; in the event they are base64", func(size int) (string, bool) { return noise(size), true }},
 }
 
-// answer returns what the handler returns: a body of so many bytes.
+// answer returns the handler's response, with a body of size bytes.
 func (c content) answer(size int) events.APIGatewayV2HTTPResponse {
 	body, encoded := c.make(size)
 	kind := "application/json"
@@ -34,7 +34,7 @@ func (c content) answer(size int) events.APIGatewayV2HTTPResponse {
 	}
 }
 
-// orders is JSON of exactly size bytes, which is 100 or more.
+// orders returns JSON of exactly size bytes. size must be at least 100.
 func orders(size int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 	cities := []string{"Aarhus", "Bergen", "Cádiz", "Dresden", "Eger", "Faro", "Graz", "Haarlem"}
@@ -57,10 +57,10 @@ func orders(size int) string {
 	return b.String()
 }
 
-// noise is size random bytes, in base64.
+// noise returns size random bytes, encoded as base64.
 func noise(size int) string {
 	source := rand.NewChaCha8([32]byte{1})
 	all := make([]byte, size)
-	_, _ = source.Read(all) // it never fails
+	_, _ = source.Read(all) // never fails
 	return base64.StdEncoding.EncodeToString(all)
 }

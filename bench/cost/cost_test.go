@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// DynamoDB reports what is computed. Sizes in between stand for all, the large
-// ones are for make bench-cost.
+// DynamoDB reports the units that are computed. The test covers a few sizes; make bench-cost also
+// covers the large ones.
 func TestCost_DynamoDBReportsWhatIsComputed(t *testing.T) {
 	server := ddblocal.ForTest(t)
 	t.Cleanup(server.CloseIdleConnections)
@@ -57,7 +57,7 @@ func TestCost_DynamoDBReportsWhatIsComputed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.transacts { // DynamoDB Local adds up before it rounds
+		if m.transacts { // DynamoDB Local adds up the items' sizes before it rounds
 			if got.first.write == 0 || got.first.write > want.first.write {
 				t.Errorf("%s: DynamoDB reports %+v; computed are %+v", m.name, got.first, want.first)
 			}
@@ -69,8 +69,8 @@ func TestCost_DynamoDBReportsWhatIsComputed(t *testing.T) {
 	}
 }
 
-// O2: what the index of leases consumes is reported as it is computed; and the table
-// itself consumes the same with it and without.
+// O2: DynamoDB reports the computed units for the index of leases. The table itself consumes the
+// same with and without the index.
 func TestCost_DynamoDBReportsWhatTheIndexOfLeasesConsumes(t *testing.T) {
 	server := ddblocal.ForTest(t)
 	t.Cleanup(server.CloseIdleConnections)
@@ -92,7 +92,7 @@ func TestCost_DynamoDBReportsWhatTheIndexOfLeasesConsumes(t *testing.T) {
 	}
 	for i, one := range want {
 		reported := got[i]
-		if one.transacts { // DynamoDB Local adds up before it rounds
+		if one.transacts { // DynamoDB Local adds up the items' sizes before it rounds
 			reported.off.write, reported.on.write = one.off.write, one.on.write
 		}
 		if reported != one {
@@ -112,9 +112,9 @@ func TestCost_DynamoDBReportsWhatTheIndexOfLeasesConsumes(t *testing.T) {
 	}
 }
 
-// O2: a look costs half a read unit for a shard, and one for each lease that died.
-// DynamoDB Local reports nothing of a shard that is empty; by AWS's rule a read that
-// finds nothing costs as one that finds something small.
+// O2: a query for dead leases costs half a read unit for each shard, and one for each dead lease.
+// DynamoDB Local reports nothing for an empty shard. By AWS's rule, a read that finds nothing costs
+// as much as one that finds a small item.
 func TestCost_ALookAtTheIndexOfLeases(t *testing.T) {
 	server := ddblocal.ForTest(t)
 	t.Cleanup(server.CloseIdleConnections)
@@ -146,7 +146,8 @@ func TestCost_ALookAtTheIndexOfLeases(t *testing.T) {
 	}
 }
 
-// The arithmetic of the tables, by hand: the handler's two items below 1 KB.
+// The expected figures are worked out by hand: each of the handler's two items is smaller than 1
+// KB.
 func TestCost_TransactionsCostDouble(t *testing.T) {
 	r, err := inMemory(t.Context())
 	if err != nil {
@@ -164,8 +165,8 @@ func TestCost_TransactionsCostDouble(t *testing.T) {
 	}
 }
 
-// What DynamoDB reports otherwise is found, and only what a transaction wrote may
-// be otherwise.
+// differences lists every figure for which DynamoDB reports other units. Only for what a
+// transaction wrote are differences listed separately.
 func TestCost_DifferencesAreFound(t *testing.T) {
 	f := figures{first: units{write: 6}, replay: units{refused: 6}, fits: true}
 	fresh := func() study {
@@ -209,7 +210,7 @@ func TestCost_PriceIsThatOfTheMix(t *testing.T) {
 	}
 }
 
-// An item's size by the rule, each kind of value in it.
+// The sizes follow AWS's rule for each type of value.
 func TestCost_SizesAreAWSs(t *testing.T) {
 	for want, item := range map[int]map[string]types.AttributeValue{
 		0:            {},
@@ -226,9 +227,8 @@ func TestCost_SizesAreAWSs(t *testing.T) {
 	}
 }
 
-// A refused write is taken to consume what it would have, had it been made: by the
-// larger of the item that is there and the one that was to be. What that is, is
-// reported.
+// A refused write consumes as much as the write would have: it depends on the larger of the
+// existing item and the new one.
 func TestCost_ARefusedWriteConsumesAsIfItHadBeenMade(t *testing.T) {
 	r, err := inMemory(t.Context())
 	if err != nil {
@@ -264,7 +264,7 @@ func TestCost_ARefusedWriteConsumesAsIfItHadBeenMade(t *testing.T) {
 	}
 }
 
-// What can't be counted is an error, never nothing.
+// A request that can't be counted is an error, never a count of 0.
 func TestCost_WhatIsNotCountedIsAnError(t *testing.T) {
 	r, err := inMemory(t.Context())
 	if err != nil {

@@ -22,17 +22,17 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// layout is how answers are kept.
+// layout is a way to store answers.
 type layout struct {
 	name   string
-	inline bool // in the record alone: an answer that does not fit has no figures
+	inline bool // only in the record; an answer that does not fit has no figures
 	set    func(*dynamostore.Options)
 }
 
-// maxInline is the most that Options.MaxInline can be, in bytes.
+// maxInline is the maximum value of Options.MaxInline, in bytes.
 const maxInline = 384 << 10
 
-// The layouts. What differs is what MaxInline and CompressFrom decide.
+// layouts has the layouts, which differ in MaxInline and CompressFrom.
 var layouts = []layout{
 	{"inline", true, func(o *dynamostore.Options) { o.CompressFrom, o.MaxInline = math.MaxInt, maxInline }},
 	{"inline, gzip", true, func(o *dynamostore.Options) { o.MaxInline = maxInline }},
@@ -41,15 +41,15 @@ var layouts = []layout{
 	{"defaults", false, func(*dynamostore.Options) {}},
 }
 
-// Places in layouts.
+// Indexes in layouts.
 const (
 	inlineGzip = 1
 	partsGzip  = 3
 	byDefault  = 4
 )
 
-// mode is how a handler makes two writes of its own, a put and an update, each
-// of an item below 1 KB.
+// mode is a way in which a handler makes two writes of its own, a put and an update. Each item is
+// smaller than 1 KB.
 type mode struct {
 	name       string
 	transacts  bool
@@ -63,30 +63,30 @@ var modes = []mode{
 	{"optimistic", true, true, enlist},
 }
 
-// silent writes nothing.
+// silent is the mode of a handler that writes nothing.
 var silent = mode{"", false, false, func(context.Context, *rig, string) error { return nil }}
 
-// figures are what the kinds of requests consume.
+// figures has the units that each kind of request consumes.
 type figures struct {
 	first, replay, conflict units
-	lookedUp                units // a replay that a guard with Options.Repeated looks up
-	fits                    bool  // false: the layout can't keep the answer
+	lookedUp                units // a replay by a guard with Options.Repeated, which reads the record first
+	fits                    bool  // the layout can store the answer
 }
 
-// rig is a table, in memory or in DynamoDB, and the guard over it.
+// rig is a table, in memory or in DynamoDB, with a client whose requests are counted.
 type rig struct {
 	meter  *meter
-	client *dynamodb.Client // counted
+	client *dynamodb.Client // its requests are counted
 	clock  func() time.Time
 	table  string
 
-	longScope bool // namespace, route and caller are as long in a record as they may be
+	longScope bool // namespace, route and caller are as long as a record's scope allows
 }
 
-// inMemory returns a rig over the simulator's DynamoDB, which counts by AWS's rule and
-// is held to DynamoDB Local by a test of its own.
+// inMemory returns a rig with package memdynamo's DynamoDB, which counts units by AWS's rule. A
+// test compares the counts with those of DynamoDB Local.
 func inMemory(ctx context.Context) (*rig, error) {
-	// The moment has no effect but by its digits: trailing zeros make a number smaller.
+	// Only the digits of the time matter: a number with trailing zeros is smaller.
 	moment := time.Date(2026, 11, 22, 12, 34, 56, 789e6, time.UTC)
 	clock := func() time.Time { return moment }
 	r, err := newRig(ctx, clock, dynamodb.New(dynamodb.Options{
@@ -105,7 +105,8 @@ func newRig(ctx context.Context, clock func() time.Time, client *dynamodb.Client
 	return r, r.createTable(ctx, r.table, func(*dynamostore.Options) {})
 }
 
-// createTable makes a table, without an index where there are none.
+// createTable creates a table. If the meter computes the units of the index of leases, the table
+// has no index.
 func (r *rig) createTable(ctx context.Context, table string, set func(*dynamostore.Options)) error {
 	return dynamostore.CreateTable(ctx, r.meter.items, table, set, func(o *dynamostore.Options) {
 		if r.meter.computes {
@@ -114,8 +115,8 @@ func (r *rig) createTable(ctx context.Context, table string, set func(*dynamosto
 	})
 }
 
-// measure has a request answered for the first time, again, and while it is in
-// progress.
+// measure sends a request for the first time, then again, and then a duplicate while another
+// request is in progress. It returns the units that each of them consumes.
 func (r *rig) measure(ctx context.Context, l layout, m mode, answer events.APIGatewayV2HTTPResponse) (figures, error) {
 	store := dynamostore.New(r.client, r.table, l.set, func(o *dynamostore.Options) { o.AttemptTimeout = time.Minute })
 	guard := lambdaidem.New(store, func(o *lambdaidem.Options) {
@@ -149,7 +150,7 @@ func (r *rig) measure(ctx context.Context, l layout, m mode, answer events.APIGa
 		}
 	}
 	f.fits = !l.inline || f.replay.read == 0
-	if m.optimistic { // a duplicate runs the handler, and loses the race: as a replay
+	if m.optimistic { // a duplicate runs the handler and its transaction is refused, as for a replay
 		f.conflict = f.replay
 		return f, nil
 	}
@@ -158,7 +159,7 @@ func (r *rig) measure(ctx context.Context, l layout, m mode, answer events.APIGa
 	return f, err
 }
 
-// conflict returns what a duplicate consumes while its first request runs.
+// conflict returns the units that a duplicate consumes while the first request is in progress.
 func (r *rig) conflict(ctx context.Context, guard *lambdaidem.Guard) (units, error) {
 	serve := guard.APIGatewayV2(func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		return events.APIGatewayV2HTTPResponse{}, lambdaidem.Uncertain(errors.New("still at it"))
@@ -175,7 +176,8 @@ func (r *rig) conflict(ctx context.Context, guard *lambdaidem.Guard) (units, err
 	return r.meter.take(), err
 }
 
-// long is a part of a scope that is cut, and escaped: a space has three bytes there.
+// long is a part of a scope that is longer than the maximum, so it is shortened. It consists of
+// spaces, each of which is escaped as three bytes.
 var long = strings.Repeat(" ", 300)
 
 func (r *rig) request(key string) events.APIGatewayV2HTTPRequest {
@@ -198,7 +200,7 @@ func (r *rig) request(key string) events.APIGatewayV2HTTPRequest {
 	return e
 }
 
-// The two writes: of a new item, and of one that is there or not.
+// The handler's two writes: one creates an item, the other creates or updates an item.
 
 const (
 	addition = "ADD #balance :amount"
@@ -242,8 +244,8 @@ func enlist(ctx context.Context, r *rig, id string) error {
 	return nil
 }
 
-// invoked returns the context of an invocation in Lambda: a record names its request id,
-// which counts as a part of the item.
+// invoked returns the context of a Lambda invocation. A record contains its request id, which adds
+// to the size of the item.
 func invoked(ctx context.Context) context.Context {
 	return lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{AwsRequestID: "6bc28136-xmpl-4365-b021-0ce6b2e64ab0"})
 }

@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// What one partition takes in a second (AWS, "Best practices for designing and
-// using partition keys effectively in DynamoDB").
+// The capacity of one partition in a second (AWS, "Best practices for designing and using partition
+// keys effectively in DynamoDB").
 const (
 	partitionWrites = 1000
 	partitionReads  = 3000
 )
 
-// largest is the most that a replay consumes with the defaults.
+// largest has the maximum that a replay consumes.
 type largest struct {
-	refused  float64 // write units, of any answer
-	answer   int     // bytes of noise, of which that is
-	oneRead  float64 // read units of the largest item that it reads
-	withMost float64 // refused, with the longest scope that there is
-	inline   float64 // refused, if the largest record that there can be kept it all
+	refused  float64 // write units of the refused write, for the most expensive answer, with the defaults
+	answer   int     // bytes of noise in that answer
+	oneRead  float64 // read units of the largest item that a replay reads
+	withMost float64 // like refused, with the longest possible scope
+	inline   float64 // like refused, if the answer were stored inline in the largest possible record
 }
 
 func (l largest) String() string {
@@ -31,8 +31,8 @@ func (l largest) String() string {
 		number(l.inline), int(partitionWrites/l.inline))
 }
 
-// largestReplay looks for the dearest refused writes, where a layout goes over
-// from records that have the answer to parts.
+// largestReplay looks for the most expensive refused writes. It tries the sizes around the one from
+// which a layout stores answers in parts.
 func (r *rig) largestReplay(ctx context.Context) (largest, error) {
 	var l largest
 	longest := *r
@@ -40,7 +40,7 @@ func (r *rig) largestReplay(ctx context.Context) (largest, error) {
 	for _, one := range []struct {
 		rig            *rig
 		layout         layout
-		from, to, step int // bytes of noise; its base64 is compressed to one in a hundred more
+		from, to, step int // bytes of noise; compressing its base64 adds one percent to this size
 		refused        *float64
 		size           *int
 	}{

@@ -16,18 +16,19 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// leaseCost is what one request consumes without the index of leases, and with it.
+// leaseCost has the units that one request consumes without and with the index of leases.
 type leaseCost struct {
 	name      string
 	transacts bool
 	off, on   units
 }
 
-// withIndex is the option. The number of shards changes no figure.
+// withIndex sets the option for the index of leases. The number of shards does not affect any
+// figure.
 func withIndex(o *dynamostore.Options) { o.LeaseIndex = "leases" }
 
-// leaseCosts has requests answered over a table without the index and over one that
-// has it.
+// leaseCosts sends the same requests to a table without the index and to one with the index, and
+// returns the units of each.
 func (r *rig) leaseCosts(ctx context.Context) ([]leaseCost, error) {
 	off, err := r.lives(ctx, func(*dynamostore.Options) {})
 	if err != nil {
@@ -47,7 +48,8 @@ var (
 	errOtherwise = errors.New("not as it had to, for a figure to be one of it")
 )
 
-// lives are records that come to every end, request by request.
+// lives sends requests whose records end in every possible way, and returns the units of each
+// request in the field off.
 func (r *rig) lives(ctx context.Context, set func(*dynamostore.Options)) ([]leaseCost, error) {
 	own := *r
 	own.table = "cost-" + rand.Text()
@@ -80,7 +82,7 @@ func (r *rig) lives(ctx context.Context, set func(*dynamostore.Options)) ([]leas
 		key    string
 		do     handler
 		want   error
-		passes time.Duration // before it
+		passes time.Duration // virtual time to let pass before the request
 	}{
 		{"new", guard, "a", well, nil, 0},
 		{"replay", guard, "a", well, nil, 0},
@@ -106,7 +108,7 @@ func (r *rig) lives(ctx context.Context, set func(*dynamostore.Options)) ([]leas
 	return all, nil
 }
 
-// leasesTable returns the section of the page.
+// leasesTable returns the page's section on the index of leases.
 func leasesTable(all []leaseCost) string {
 	var b strings.Builder
 	_, _ = fmt.Fprintf(&b, "`Options.LeaseIndex` is off by default. If it is on, a lock adds an entry to the index and the end of the attempt removes it. "+
@@ -126,10 +128,12 @@ func leasesTable(all []leaseCost) string {
 // defaultShards is the default of Options.LeaseShards.
 const defaultShards = 64
 
-// entry is an item's entry in the index of leases, if it has one: all of its keys.
+// entry has all keys of an item's entry in the index of leases. It is the zero entry if the item is
+// not in the index.
 type entry struct{ id, shard, end string }
 
-// entry returns that of the record that a write is to; none of anything else.
+// entry returns the index entry of the record that a request writes. It returns the zero entry for
+// any other request, and if the meter does not compute the units of the index.
 func (m *meter) entry(ctx context.Context, in any) (entry, error) {
 	var table *string
 	var key map[string]types.AttributeValue
@@ -139,7 +143,7 @@ func (m *meter) entry(ctx context.Context, in any) (entry, error) {
 	case *dynamodb.UpdateItemInput:
 		table, key = p.TableName, p.Key
 	case *dynamodb.TransactWriteItemsInput:
-		table, key = target(p.TransactItems[0]) // the record's comes first
+		table, key = target(p.TransactItems[0]) // the first action is that of the record
 	}
 	if !m.computes || key == nil {
 		return entry{}, nil
@@ -159,10 +163,10 @@ func (m *meter) entry(ctx context.Context, in any) (entry, error) {
 	return entry{id.Value, shard.Value, end.Value}, nil
 }
 
-// changed returns what an index of keys alone consumes for a change of an item: a write for
-// an entry that comes, one for an entry that goes, both for one whose key changes, and
-// none for one that stays ("Using Global Secondary Indexes in DynamoDB", "Provisioned
-// throughput considerations"). Each is below 1 KB.
+// changed returns the write units that an index with only keys consumes for a change of an item:
+// one for an entry that is added, one for an entry that is removed, two for an entry whose key
+// changes, and none for an unchanged entry ("Using Global Secondary Indexes in DynamoDB",
+// "Provisioned throughput considerations"). Each entry is smaller than 1 KB.
 func changed(before, after entry) (units float64) {
 	if before == after {
 		return 0

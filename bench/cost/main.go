@@ -1,17 +1,17 @@
-// Command cost says what requests cost on DynamoDB: write and read units, and
-// their price, by the answer's size and by how answers are kept:
+// Command cost prints what requests cost on DynamoDB: write units, read units and their price, for
+// several sizes of answers and several ways to store them:
 //
 //	cost [-write] [-measure=false] [-write-price D] [-read-price D] [-priced TEXT]
 //
-// The real guard and the real dynamostore have each request answered twice: over
-// a DynamoDB in memory that counts by AWS's rule, which is what the tables have;
-// and over a DynamoDB that reports what it consumed (ReturnConsumedCapacity), to
-// which the tables are held. That one is at AWS_ENDPOINT_URL_DYNAMODB, or a
-// DynamoDB Local is started. A refused write reports nothing: what it consumes is
-// always computed.
+// Each request goes through the real guard and the real dynamostore, once for each of two
+// databases. One is a DynamoDB in memory that counts units by AWS's rule; the tables have its
+// figures. The other reports the units that it consumed (ReturnConsumedCapacity), and the program
+// compares them with the tables, unless -measure is false. That database is the one at
+// AWS_ENDPOINT_URL_DYNAMODB, or a DynamoDB Local that the program starts. DynamoDB reports nothing
+// for a refused write, so those units are always computed.
 //
-// It prints docs/cost.md's tables as Markdown; with -write it puts them there, and
-// the plot into docs/cost.svg. It is to be run in the project's folder.
+// The program prints the tables of docs/cost.md as Markdown. With -write, it writes them into that
+// page, and the plot into docs/cost.svg. It must run in the project's folder.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// The prices that the pages have.
+// published has the prices that the pages use.
 var published = prices{0.625, 0.125, "on demand, us-east-1, the price since 1 November 2024 (aws.amazon.com/dynamodb/pricing/on-demand)"}
 
 type settings struct {
@@ -85,7 +85,8 @@ func run(ctx context.Context, s settings) error {
 	return os.WriteFile("docs/cost.svg", computed.plot(s.prices), 0o644)
 }
 
-// hold holds the figures to what DynamoDB reports.
+// hold compares the computed figures with those that DynamoDB reports. It returns an error if they
+// differ, except for what a transaction wrote.
 func hold(ctx context.Context, computed study) (err error) {
 	server, err := ddblocal.Start(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/lambdaidem/toolkit/bench/internal/table"
 )
 
-// markdown is everything between the marks.
+// markdown returns the generated part of docs/cost.md.
 func (s study) markdown(p prices) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format, args...) }
@@ -77,10 +77,10 @@ func (s study) table(b *strings.Builder, c content, show func(figures) string) {
 		}
 		t = append(t, cells)
 	}
-	_ = t.Markdown(b) // a strings.Builder returns no errors
+	_ = t.Markdown(b) // never fails: a strings.Builder returns no errors
 }
 
-// cell is units as the tables show them.
+// cell returns units as the tables show them.
 func cell(u units) string {
 	var parts []string
 	if u.write > 0 {
@@ -95,8 +95,8 @@ func cell(u units) string {
 	return strings.Join(parts, " + ")
 }
 
-// short returns the table of dynamostore's documentation, as a Go comment: of the
-// defaults alone.
+// short returns the table in dynamostore's documentation, as a Go comment. It has only the figures
+// of the defaults.
 func (s study) short(p prices) string {
 	const rate = 0.05
 	var b strings.Builder
@@ -132,7 +132,7 @@ func shares(separator string) string {
 
 func number(n float64) string { return fmt.Sprintf("%v", math.Round(n*1e6)/1e6) }
 
-// dollars has three digits at least, and cents at most.
+// dollars formats an amount with two decimals below 10, one below 100, and none above.
 func dollars(d float64) string {
 	switch {
 	case d < 10:

@@ -12,25 +12,25 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// units are the capacity units that requests consumed.
+// units has the capacity units that requests consumed.
 type units struct {
-	write, read float64 // as DynamoDB reported them, of tables
-	index       float64 // write units of a table's indexes
-	refused     float64 // write units of refused writes, which report nothing: by AWS's rule
+	write, read float64 // units of the tables, as DynamoDB reported them
+	index       float64 // write units of the tables' indexes
+	refused     float64 // write units of refused writes, for which DynamoDB reports nothing, computed by AWS's rule
 }
 
 func (u units) plus(v units) units {
 	return units{u.write + v.write, u.read + v.read, u.index + v.index, u.refused + v.refused}
 }
 
-// meter counts what the requests of the clients that it watches consume. It is
-// for one request at a time, but for the parts of one answer.
+// meter counts the units that the requests of its watched clients consume. Only one guarded request
+// may run at a time, but the requests for the parts of its answer may be concurrent.
 type meter struct {
-	items *dynamodb.Client // not watched: to see what a refused write found
-	spent chan units       // holds the sum
+	items *dynamodb.Client // a client that is not counted, for reading the items of refused writes
+	spent chan units       // has a single element, the sum so far
 
-	// computes says that the tables have no index of leases, and report nothing of
-	// it: what it would consume is computed by AWS's rule.
+	// computes is true if the tables have no index of leases. The units of the index are then
+	// computed by AWS's rule.
 	computes bool
 }
 
@@ -40,14 +40,14 @@ func newMeter(items *dynamodb.Client) *meter {
 	return m
 }
 
-// take returns what was consumed since it was called last.
+// take returns the units consumed since its last call.
 func (m *meter) take() units {
 	spent := <-m.spent
 	m.spent <- units{}
 	return spent
 }
 
-// watched returns the client with every request counted.
+// watched returns a copy of the client whose requests are counted.
 func (m *meter) watched(client *dynamodb.Client) *dynamodb.Client {
 	return dynamodb.New(client.Options(), func(o *dynamodb.Options) {
 		o.HTTPClient = client.Options().HTTPClient
@@ -57,7 +57,7 @@ func (m *meter) watched(client *dynamodb.Client) *dynamodb.Client {
 	})
 }
 
-// handle asks DynamoDB to report a request's capacity, and counts it.
+// handle asks DynamoDB to report the capacity that a request consumes, and adds it to the sum.
 func (m *meter) handle(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	middleware.InitializeOutput, middleware.Metadata, error,
 ) {
@@ -87,7 +87,7 @@ func (m *meter) handle(ctx context.Context, in middleware.InitializeInput, next 
 		after, uncounted = m.entry(ctx, in.Parameters)
 		spent.index += changed(before, after)
 		if _, transacts := in.Parameters.(*dynamodb.TransactWriteItemsInput); transacts {
-			spent.index += changed(before, after) // as DynamoDB Local has it; AWS's pages don't say
+			spent.index += changed(before, after) // DynamoDB Local counts the index twice in a transaction; AWS's pages don't say
 		}
 	}
 	if uncounted != nil {
@@ -106,7 +106,7 @@ func (m *meter) consumed(ctx context.Context, in, out any, err error) (units, er
 	add := func(to *float64, reported ...types.ConsumedCapacity) {
 		for _, r := range reported {
 			*to += aws.ToFloat64(r.CapacityUnits)
-			for _, index := range r.GlobalSecondaryIndexes { // the sum has them
+			for _, index := range r.GlobalSecondaryIndexes { // CapacityUnits includes the indexes
 				*to -= aws.ToFloat64(index.CapacityUnits)
 				u.index += aws.ToFloat64(index.CapacityUnits)
 			}
@@ -121,16 +121,17 @@ func (m *meter) consumed(ctx context.Context, in, out any, err error) (units, er
 		add(&u.read, *out.ConsumedCapacity)
 	case *dynamodb.TransactWriteItemsOutput:
 		add(&u.write, out.ConsumedCapacity...)
-	case *dynamodb.QueryOutput: // of an index or not, it reads
+	case *dynamodb.QueryOutput: // a query consumes read units, of the table or of an index
 		u.read += aws.ToFloat64(out.ConsumedCapacity.CapacityUnits)
 	}
 	return u, nil
 }
 
-// refused returns what a refused write consumed. A condition that fails consumes as
-// if it had held, by the larger of the item that is there and the one that was
-// to be ("DynamoDB read and write operations"); a canceled transaction as one
-// that is committed.
+// refused returns the write units that a refused write consumed. A write whose condition fails
+// consumes as much as a successful one, by the size of the larger of the existing item and the new
+// one ("DynamoDB read and write operations"). A canceled transaction consumes as much as one that
+// is committed. refused returns an error if the request is of another kind, or failed for another
+// reason.
 func (m *meter) refused(ctx context.Context, in any, err error) (float64, error) {
 	var single *types.ConditionalCheckFailedException
 	var several *types.TransactionCanceledException
@@ -154,14 +155,15 @@ func (m *meter) refused(ctx context.Context, in any, err error) (float64, error)
 			if err != nil {
 				return 0, err
 			}
-			sum += 2 * n // to prepare, and to commit
+			sum += 2 * n // once to prepare, once to commit
 		}
 		return sum, nil
 	}
 	return 0, fmt.Errorf("what this error consumed is not known: %w", err)
 }
 
-// target returns an action's table, and the item that it puts or the key that it has.
+// target returns the table of an action, and the item that the action puts or the key of the item
+// that it changes.
 func target(action types.TransactWriteItem) (table *string, item map[string]types.AttributeValue) {
 	switch {
 	case action.Put != nil:
@@ -175,8 +177,8 @@ func target(action types.TransactWriteItem) (table *string, item map[string]type
 	}
 }
 
-// writeUnits returns those of a write of the item, which has its key: of all of it,
-// or of that alone.
+// writeUnits returns the units of a write, by the size of the larger of the existing item and the
+// given one. item is the whole new item, or only its key.
 func (m *meter) writeUnits(ctx context.Context, table *string, item map[string]types.AttributeValue) (float64, error) {
 	found, err := m.items.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: table, ConsistentRead: aws.Bool(true), Key: map[string]types.AttributeValue{"id": item["id"]},
@@ -204,9 +206,9 @@ func sizeOfValue(v types.AttributeValue) int {
 		return len(v.Value)
 	case *types.AttributeValueMemberB:
 		return len(v.Value)
-	case *types.AttributeValueMemberN: // a whole one: a byte for two significant digits, and one
+	case *types.AttributeValueMemberN: // an integer: one byte for every two significant digits, and one more
 		return (len(strings.Trim(v.Value, "-0"))+1)/2 + 1
-	case *types.AttributeValueMemberM: // 3 bytes, and one for each member
+	case *types.AttributeValueMemberM: // three bytes, and one for each member
 		return 3 + len(v.Value) + sizeOf(v.Value)
 	case *types.AttributeValueMemberBOOL:
 		return 1

@@ -1,7 +1,7 @@
 //go:build !race
 
-// Megabytes of JSON take the race detector minutes, and nothing here runs at
-// once: make test-cost.
+// With the race detector, these tests take minutes for megabytes of JSON, and nothing here is
+// concurrent. Run them with make test-cost.
 
 package main
 
@@ -19,7 +19,7 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// computed is the whole study by AWS's rule, once for all tests.
+// computed returns the whole study, computed by AWS's rule. It is computed only once for all tests.
 func computed(t *testing.T) study {
 	t.Helper()
 	s, err := whole()
@@ -49,7 +49,7 @@ func read(t *testing.T, path string) []byte {
 
 const mend = "run make bench-cost ARGS=-write, and copy the short table into dynamostore/doc.go"
 
-// The pages have the figures that the code has now.
+// The pages show the figures that the code gives now.
 func TestCost_PagesHaveTheComputedFigures(t *testing.T) {
 	s := computed(t)
 	page := read(t, "docs/cost.md")
@@ -68,16 +68,16 @@ func TestCost_PagesHaveTheComputedFigures(t *testing.T) {
 	}
 }
 
-// At one replay in 20 requests no other threshold is much better than the
-// defaults, for any size of an answer.
+// If one of 20 requests is a replay, the defaults are close to the cheapest layout for every size
+// of answer.
 func TestCost_DefaultsAreNearTheCheapestAtFivePercent(t *testing.T) {
 	s := computed(t)
 	if n := s.nearness(published, 0.05); n.factor > 1.05 || n.above > n.of/10 {
 		t.Errorf("the defaults are dearer than another layout for %d of %d answers, at the worst by a factor of %.3f (%s of %d bytes)",
 			n.above, n.of, n.factor, n.content.name, n.size)
 	}
-	// That the others differ at all: each layout that is no default is a tenth
-	// dearer somewhere, or does not fit.
+	// Check that the layouts differ at all: each layout except the defaults is at least a tenth
+	// more expensive for some size, or can't store some answer.
 	for j, l := range layouts[:byDefault] {
 		worst := 1.0
 		for _, curve := range s.curves {
@@ -95,14 +95,13 @@ func TestCost_DefaultsAreNearTheCheapestAtFivePercent(t *testing.T) {
 	}
 }
 
-// Other thresholds save next to nothing, over answers from 1 KB to 128 KB
-// together.
+// Over answers from 1 KB to 128 KB together, other thresholds save at most 2 percent.
 func TestCost_ThresholdsAreNearTheMinimumAtFivePercent(t *testing.T) {
 	r, err := inMemory(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Every size counts alike: what is added up is the price of a byte.
+	// Give every size the same weight by adding up the prices per byte.
 	sum := func(set func(*dynamostore.Options)) (sum float64) {
 		for _, c := range contents {
 			for _, size := range steps(1<<10, 128<<10, 12) {
@@ -131,7 +130,7 @@ func TestCost_ThresholdsAreNearTheMinimumAtFivePercent(t *testing.T) {
 	}
 }
 
-// No replay costs the refused write of a large item.
+// With the defaults, no replay costs the refused write of a large item.
 func TestCost_NoReplayCostsALargeRefusedWrite(t *testing.T) {
 	s := computed(t)
 	for _, of := range append(s.curves, s.rows) {
@@ -151,7 +150,7 @@ func TestCost_NoReplayCostsALargeRefusedWrite(t *testing.T) {
 	if perSecond := partitionReads / l.oneRead; perSecond < 40 {
 		t.Errorf("%.1f reads a second of one part fit a partition", perSecond)
 	}
-	if l.inline < 380 { // what the thresholds keep away
+	if l.inline < 380 { // the cost that the thresholds avoid
 		t.Errorf("inline the dearest costs %v", l.inline)
 	}
 }

@@ -7,40 +7,39 @@ import (
 	"slices"
 )
 
-// sizes are those of the tables: bytes of the answer's body, as the client gets
-// it.
+// sizes are the sizes in the tables: the bytes of the answer's body as the client receives it.
 var sizes = []int{205, 1 << 10, 4 << 10, 32 << 10, 128 << 10, 400 << 10, 6 << 20}
 
-// row is an answer, kept in every layout.
+// row has the figures of one answer in every layout.
 type row struct {
 	content content
 	size    int
-	by      []figures // by layouts
+	by      []figures // in the order of layouts
 }
 
-// effect is a handler with two writes of its own.
+// effect has the figures of a handler that makes two writes of its own.
 type effect struct {
 	mode mode
-	size int // of its answer, which is JSON
+	size int // bytes of its answer, which is JSON
 	figures
 }
 
-// study is all that is shown.
+// study has everything that the page shows.
 type study struct {
 	rows    []row
 	effects []effect
-	curves  [][]row // by contents: at many sizes
+	curves  [][]row // for each content, rows of many sizes
 	largest largest
 	leases  []leaseCost
 }
 
-// conduct measures all that is shown.
+// conduct measures everything that the page shows.
 func (r *rig) conduct(ctx context.Context) (study, error) {
 	s, err := r.tables(ctx)
 	if err != nil {
 		return s, err
 	}
-	of := len(sizes) // rows of one content
+	of := len(sizes) // number of rows for each content
 	for i, c := range contents {
 		curve := slices.Clone(s.rows[i*of : (i+1)*of])
 		for _, size := range steps(sizes[0], finest, perDecade) {
@@ -60,8 +59,8 @@ func (r *rig) conduct(ctx context.Context) (study, error) {
 	return s, err
 }
 
-// The plot has so many sizes for each factor of ten, up to where nothing changes
-// any more but in proportion.
+// The plot has perDecade sizes for each factor of ten, up to finest. Above finest, units grow in
+// proportion to the size.
 const (
 	perDecade = 12
 	finest    = 400 << 10
@@ -97,7 +96,7 @@ func (r *rig) row(ctx context.Context, c content, size int) (row, error) {
 	one := row{content: c, size: size}
 	answer := c.answer(size)
 	for _, l := range layouts {
-		if l.inline && size > 16*maxInline { // however well it is compressed; not to be tried with 6 MB
+		if l.inline && size > 16*maxInline { // does not fit even if it is compressed well, so don't try 6 MB
 			one.by = append(one.by, figures{})
 			continue
 		}
@@ -110,7 +109,7 @@ func (r *rig) row(ctx context.Context, c content, size int) (row, error) {
 	return one, nil
 }
 
-// steps are sizes from one to another, so many for each factor of ten.
+// steps returns sizes between from and to, with perDecade of them for each factor of ten.
 func steps(from, to, perDecade int) []int {
 	var all []int
 	n := int(math.Round(math.Log10(float64(to)/float64(from)) * float64(perDecade)))
@@ -120,17 +119,18 @@ func steps(from, to, perDecade int) []int {
 	return all
 }
 
-// rates are the shares of replays among all requests that prices are given for.
+// rates are the shares of replays among all requests for which the page gives prices.
 var rates = []float64{0.01, 0.05, 0.20}
 
-// prices are dollars for a million units, and where and when they were had.
+// prices has the dollars for a million write units and a million read units, and the source of
+// these prices.
 type prices struct {
 	write, read float64
 	source      string
 }
 
-// million returns the price of a million requests, of which a share are replays, in
-// dollars. Storage and conflicts are left out.
+// million returns the price of a million requests in dollars, if the share replays of them are
+// replays. It does not include storage or conflicts.
 func (p prices) million(f figures, replays float64) float64 {
 	return (1-replays)*p.of(f.first) + replays*p.of(f.replay)
 }
@@ -138,7 +138,7 @@ func (p prices) million(f figures, replays float64) float64 {
 // of returns the price of a million requests that consume u each.
 func (p prices) of(u units) float64 { return p.write*(u.write+u.refused) + p.read*u.read }
 
-// least returns the price in the cheapest layout.
+// least returns the price in the cheapest layout that can store the answer.
 func (p prices) least(by []figures, replays float64) float64 {
 	least := math.Inf(1)
 	for _, f := range by {
@@ -149,13 +149,13 @@ func (p prices) least(by []figures, replays float64) float64 {
 	return least
 }
 
-// nearness is how near the defaults are to the cheapest of all layouts, at every
-// size that fits a record in some layout.
+// nearness says how close the defaults are to the cheapest layout, over all sizes and contents of
+// the plot.
 type nearness struct {
-	factor  float64 // at the worst
+	factor  float64 // how many times as expensive the defaults are, in the worst case
 	size    int
 	content content
-	above   int // sizes at which another layout is cheaper
+	above   int // number of answers for which another layout is cheaper
 	of      int
 }
 
@@ -176,8 +176,9 @@ func (s study) nearness(p prices, replays float64) nearness {
 	return n
 }
 
-// differences returns where DynamoDB reported other units than were computed; the
-// transactions' apart, which DynamoDB Local is known to count otherwise.
+// differences lists the figures for which DynamoDB reported other units than were computed, and
+// returns the number of figures compared. transactions has the differences in what transactions
+// wrote, which DynamoDB Local is known to count in another way; others has the rest.
 func (s study) differences(measured study) (others, transactions []string, compared int) {
 	for i, one := range s.rows {
 		for j, f := range one.by {

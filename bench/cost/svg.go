@@ -8,13 +8,13 @@ import (
 	"github.com/lambdaidem/toolkit/bench/internal/svg"
 )
 
-// The plot's measures, in pixels.
+// The dimensions of the plot, in pixels.
 const (
 	panelWidth   = 290
 	priceHeight  = 200
 	excessHeight = 90
 	gapX         = 66
-	gapY         = 52 // between two panels of one content
+	gapY         = 52 // between the two panels of one content
 	gapContents  = 92
 	left, top    = 70, 96
 	right        = 20
@@ -22,10 +22,10 @@ const (
 	oneContent   = priceHeight + gapY + excessHeight
 )
 
-// The axes of money. The upper ones are logarithmic, as those of the sizes are.
+// The ranges of the vertical axes. The axis of prices is logarithmic, like those of the sizes.
 const (
 	leastDollars, mostDollars = 0.5, 10_000
-	mostExcess                = 60 // of a hundred
+	mostExcess                = 60 // percent
 )
 
 var (
@@ -33,7 +33,7 @@ var (
 	excessTicks = []float64{0, 20, 40, 60}
 )
 
-// graph is one line of a panel, and how it is drawn.
+// graph is one line in the panels, and how to draw it.
 type graph struct {
 	layout       int
 	name, colour string
@@ -41,17 +41,17 @@ type graph struct {
 	dashes       string
 }
 
-// The defaults are drawn first and broad, so that they show beneath the layout
-// that they chose.
+// graphs has the lines of each panel. The defaults come first, as a broad line, so that the line of
+// the layout that they choose is visible on top of it.
 var graphs = []graph{
 	{byDefault, "what the defaults choose", "#b8c4d6", 8, "none"},
 	{inlineGzip, "inline: in the record alone, up to 384 KB", "#b03a1e", 1.8, "none"},
 	{partsGzip, "parts: in items of their own", "#14508c", 1.8, "6 3"},
 }
 
-// plot draws prices by size, as SVG, and below them how much dearer than the
-// cheapest each layout is: a panel for each content and each share of replays.
-// The same figures are always the same bytes.
+// plot returns an SVG image. For each content and each share of replays, it has a panel with the
+// prices by size, and below it a panel with how much more expensive each layout is than the
+// cheapest. Equal figures give equal bytes.
 func (s study) plot(p prices) []byte {
 	width := left + len(rates)*panelWidth + (len(rates)-1)*gapX + right
 	height := top + len(contents)*oneContent + (len(contents)-1)*gapContents + bottom
@@ -90,12 +90,12 @@ func (s study) plot(p prices) []byte {
 	return image.Bytes()
 }
 
-// frame is a panel's axes, grid and words.
+// frame draws the axes, the grid and the labels of a panel.
 func frame(say func(string, ...any), height int, ticks []float64, form string, down func(float64) string) {
 	for i, size := range sizes {
 		x := across(size)
 		say(`<path d="M%s 0v%d" stroke="#e4e4e4"/>`, x, height)
-		if i+1 < len(sizes) && sizes[i+1] < 4*size { // its words would run into the next one's
+		if i+1 < len(sizes) && sizes[i+1] < 4*size { // the label would overlap the next one
 			continue
 		}
 		say(`<text x="%s" y="%d" text-anchor="middle" font-size="10">%s</text>`, x, height+15, strings.Replace(amount(size), " ", "\u00a0", 1))
@@ -108,7 +108,7 @@ func frame(say func(string, ...any), height int, ticks []float64, form string, d
 	say(`<path d="M0 0v%dh%d" fill="none" stroke="#222"/>`, height, panelWidth)
 }
 
-// across, down and downExcess are places in a panel.
+// across, down and downExcess return positions in a panel.
 
 func across(size int) string {
 	least, most := math.Log(float64(sizes[0])), math.Log(float64(sizes[len(sizes)-1]))
@@ -126,7 +126,7 @@ func downExcess(percent float64) string {
 
 func place(pixels float64) string { return fmt.Sprintf("%.1f", pixels) }
 
-// draw draws the line of a layout, as far as it fits.
+// draw draws the line of a layout, for the sizes that the layout can store.
 func (g graph) draw(say func(string, ...any), rows []row, down func(one figures, all []figures) string) {
 	var b strings.Builder
 	verb := "M"

@@ -120,7 +120,7 @@ type times struct{ Init, First, Later time.Duration }
 type comparison struct {
 	roundTrip time.Duration
 	megabytes int
-	took      map[string][]times // by side
+	took      map[string][]times // by the name of the side
 }
 
 // compare starts the given number of processes of each side. The sides take turns.

@@ -109,7 +109,7 @@ func addedByPackage(ctx context.Context, folder, arch string) ([]packageSize, er
 			symbols, err := file.Symbols()
 			for _, s := range symbols {
 				if int(s.Section) < len(file.Sections) && file.Sections[s.Section].Type != elf.SHT_NOBITS {
-					added[packageOf(s.Name)] += sign * int64(s.Size) //nolint:gosec // far below the limit
+					added[packageOf(s.Name)] += sign * int64(s.Size) //nolint:gosec // far below the maximum of int64
 				}
 			}
 			return err

@@ -29,7 +29,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// binary is the command as `go install` makes it, once for all tests.
+// binary builds the command once for all tests, as `go install` does, and returns its path.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "idem")
 	if err != nil {
@@ -50,19 +50,19 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// night is a table with a guard's records, and the command's binary over it. What
-// the binary asks of DynamoDB goes through a proxy.
+// night is a table with records of a guard, and a proxy through which the command's binary reaches
+// DynamoDB.
 type night struct {
 	t      *testing.T
 	client *dynamodb.Client
 	table  string
 	store  *dynamostore.Store
 	proxy  *httptest.Server
-	shown  map[string]string // tokens by record, as they were first shown
+	shown  map[string]string // the tokens of records, by id, as they were first read
 
 	mu     sync.Mutex
-	calls  map[string]bool // actions that the binary asked for
-	passes func()          // before each of its requests; nil: nothing
+	calls  map[string]bool // the DynamoDB actions that the binary has called
+	passes func()          // called before each request of the binary; nil for none
 }
 
 func openNight(t *testing.T) *night {
@@ -99,7 +99,7 @@ func openNight(t *testing.T) *night {
 	return n
 }
 
-// command is the binary with these arguments.
+// command returns a command that runs the binary with the arguments.
 func (n *night) command(args ...string) *exec.Cmd {
 	n.t.Helper()
 	path, err := binary()
@@ -112,7 +112,7 @@ func (n *night) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs the binary to its end.
+// run runs the binary and returns its exit code and its output.
 func (n *night) run(args ...string) (code int, out string) {
 	n.t.Helper()
 	cmd := n.command(args...)
@@ -125,7 +125,7 @@ func (n *night) run(args ...string) (code int, out string) {
 	return cmd.ProcessState.ExitCode(), all.String()
 }
 
-// pay is a guarded payment that began some time ago, and returns its record's id.
+// pay makes a guarded payment whose attempt began some time ago, and returns the record's id.
 func (n *night) pay(owner, key string, ago time.Duration, policy lambdaidem.Policy, end func(context.Context) error) string {
 	n.t.Helper()
 	clock := time.Now().Add(-ago)
@@ -152,13 +152,13 @@ var errCard = errors.New("the card network timed out")
 
 func well(context.Context) error { return nil }
 
-// died leaves a record whose attempt knows no more than that it reserved.
+// died is a handler that saves one step, "reserve", and leaves the outcome uncertain.
 func died(ctx context.Context) error {
 	_, err := lambdaidem.Step(ctx, "reserve", func(context.Context) (string, error) { return "r-9", nil })
 	return lambdaidem.Uncertain(errors.Join(errCard, err))
 }
 
-// Killed with SIGKILL, the same command goes on where it was.
+// After SIGKILL, the same command continues where the first process stopped.
 func TestO2_PurgeGoesOnAfterSIGKILL(t *testing.T) {
 	n := openNight(t)
 	const records = 400
@@ -169,13 +169,13 @@ func TestO2_PurgeGoesOnAfterSIGKILL(t *testing.T) {
 	purge := []string{"purge", "--namespace", "payments", "--reason", "r", "--yes", "--rate", "100000", "--state", state}
 	first := n.command(purge...)
 	n.mu.Lock()
-	n.passes = func() { // once a page is kept
+	n.passes = func() { // kill the process as soon as the journal exists
 		if _, err := os.Stat(state); err == nil {
 			_ = first.Process.Kill()
 		}
 	}
 	n.mu.Unlock()
-	_ = first.Run() // it says that it was killed
+	_ = first.Run() // the error says that it was killed
 	if s, ok := first.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGKILL {
 		t.Fatalf("it ended by itself: %v", first.ProcessState)
 	}
@@ -188,7 +188,7 @@ func TestO2_PurgeGoesOnAfterSIGKILL(t *testing.T) {
 		t.Fatalf("%v; the journal is %s", err, text)
 	}
 	code, out := n.run(append(purge, "-o", "json")...)
-	if code != 0 || !strings.Contains(out, fmt.Sprintf(`"looked": %d,`, records)) { // more, if it looked at the first page again
+	if code != 0 || !strings.Contains(out, fmt.Sprintf(`"looked": %d,`, records)) { // the number would be larger if the first page were read again
 		t.Errorf("it began anew, or failed: %d\n%s", code, out)
 	}
 	if code, out := n.run("purge", "--all", "--dry-run"); code != 0 || !strings.Contains(out, "0 records would be erased") || !strings.Contains(out, fmt.Sprintf("%d were erased before", records)) {
@@ -211,13 +211,13 @@ func TestO2_InterruptEndsAPurgeInWords(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range 5 { // it is at work
+	for range 5 { // wait until the purge has sent five requests
 		<-asked
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // its code is looked at
+	_ = cmd.Wait() // the exit code is checked next
 	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(out.String(), "Stopped after") {
 		t.Errorf("it ended with %d: %s", code, out.String())
 	}

@@ -16,12 +16,12 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// page is the command's documentation.
+// page is the file with the command's documentation.
 const page = "../../docs/idem.md"
 
 var update = flag.Bool("update", false, "write what the commands print into docs/idem.md")
 
-// line is one command of the page and what stands below it.
+// line is a command on the page, with its output.
 type line struct{ command, out string }
 
 var (
@@ -32,7 +32,7 @@ var (
 		what *regexp.Regexp
 		with string
 	}{
-		{regexp.MustCompile(`(token"?:? +"?|token is |, not )[A-Za-z0-9_-]{22}`), "${1}TOKEN"}, // first: one may have a span in it, or begin with a dash
+		{regexp.MustCompile(`(token"?:? +"?|token is |, not )[A-Za-z0-9_-]{22}`), "${1}TOKEN"}, // must be first: a token may contain a span of time, or begin with a dash
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 		{regexp.MustCompile(`\b(\d+(\.\d+)?(d|h|ms|m|s))+\b`), "SPAN"},
 		{regexp.MustCompile(`in SPAN|SPAN ago`), "WHEN"},
@@ -40,7 +40,7 @@ var (
 	}
 )
 
-// lasting is what of an output is the same each time.
+// lasting returns the output with placeholders for everything that changes from run to run.
 func lasting(out string) string {
 	for _, c := range changing {
 		out = c.what.ReplaceAllString(out, c.with)
@@ -48,7 +48,7 @@ func lasting(out string) string {
 	return strings.TrimRight(out, "\n")
 }
 
-// linesOf reads a block of the page.
+// linesOf parses a console block of the page.
 func linesOf(block string) (lines []line) {
 	for _, text := range strings.Split(strings.TrimRight(block, "\n"), "\n") {
 		if command, ok := strings.CutPrefix(text, "$ "); ok {
@@ -60,7 +60,8 @@ func linesOf(block string) (lines []line) {
 	return lines
 }
 
-// words splits a command as a shell does, with single quotes alone.
+// words splits a command into arguments as a shell does. Single quotes are the only quotes that it
+// supports.
 func words(command string) (args []string) {
 	word, quoted, begun := "", false, false
 	for _, r := range command {
@@ -82,21 +83,21 @@ func words(command string) (args []string) {
 	return args
 }
 
-// story is the table of the page: a held, a dead and a live attempt, and what went
-// well.
+// story creates the table that the page describes: a held, a dead and a live attempt, and three
+// completed payments. It returns the ids of the first three records.
 func story(t *testing.T) (n *night, held, dead, live string) {
 	t.Helper()
 	n = openNight(t)
 	held = n.pay("alice", "7d1cbd70", 3*time.Hour+12*time.Minute, lambdaidem.Hold, died)
 	dead = n.pay("bob", "a2", 25*time.Minute, lambdaidem.Rerun, died)
-	live = n.pay("carol", "c3", -4*time.Minute, lambdaidem.Rerun, died) // its lease outlasts the test
+	live = n.pay("carol", "c3", -4*time.Minute, lambdaidem.Rerun, died) // a lease that ends after the test
 	for _, key := range []string{"d1", "d2", "d3"} {
 		n.pay("alice", key, time.Hour, lambdaidem.Rerun, well)
 	}
 	return n, held, dead, live
 }
 
-// Every command of the page prints what stands there.
+// Every command of the page prints the output that the page shows.
 func TestIdemPage_ShowsWhatTheCommandPrints(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -125,14 +126,14 @@ func TestIdemPage_ShowsWhatTheCommandPrints(t *testing.T) {
 		t.Errorf("the page has %d commands", ran)
 	}
 	if *update {
-		if err := os.WriteFile(page, []byte(printed), 0o600); err != nil { //nolint:gosec // the page is this project's
+		if err := os.WriteFile(page, []byte(printed), 0o600); err != nil { //nolint:gosec // the page is a file of this project
 			t.Fatal(err)
 		}
 	}
 }
 
-// knownToken is a command of the page with the token of its record in this table,
-// as it was first shown.
+// knownToken returns a command of the page with the token that its record had when a command first
+// named it. The page shows a token of an earlier run.
 func (n *night) knownToken(command string) string {
 	n.t.Helper()
 	token, id := aToken.FindStringSubmatch(command), aRecord.FindString(command)
@@ -149,7 +150,7 @@ func (n *night) knownToken(command string) string {
 	return strings.Replace(command, token[1], n.shown[id], 1)
 }
 
-// S1: the page's policy is what the commands call, and nothing else.
+// S1: the page lists, for each command, exactly the DynamoDB actions that the command calls.
 func TestS1_IdemPage_PolicyIsWhatTheCommandsCall(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -195,7 +196,7 @@ func TestS1_IdemPage_PolicyIsWhatTheCommandsCall(t *testing.T) {
 	}
 }
 
-// noise is text that nothing can compress.
+// noise returns a text of at least size bytes that compresses badly.
 func noise(size int) string {
 	var b strings.Builder
 	for x := uint64(1); b.Len() < size; x = x*6364136223846793005 + 1442695040888963407 {
@@ -204,7 +205,7 @@ func noise(size int) string {
 	return b.String()
 }
 
-// Every command, every flag that the page names and every exit code are there.
+// The page has a section for every command, and every flag and exit code that it names exists.
 func TestIdemPage_NamesWhatThereIs(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -27,8 +27,7 @@ func main() {
 	lambda.Start(newHandler(store))
 }
 
-// newHandler returns the whole service but for its store, so that a test can bring
-// another one.
+// newHandler returns the handler of the service. A test can pass another store.
 func newHandler(store lambdaidem.Store, optFns ...func(*lambdaidem.Options)) lambdaidem.APIGatewayV2Handler {
 	return lambdaidem.New(store, optFns...).APIGatewayV2(createPayment)
 }
@@ -40,7 +39,7 @@ func createPayment(ctx context.Context, e events.APIGatewayV2HTTPRequest) (event
 	if err := json.Unmarshal([]byte(e.Body), &order); err != nil || order.Amount <= 0 {
 		return events.APIGatewayV2HTTPResponse{}, lambdaidem.Reject(http.StatusBadRequest, "amount_invalid", "amount must be a positive number")
 	}
-	// The payment's id comes from the record's: another attempt pays the same payment.
+	// The payment's id is derived from the record's id, so another attempt makes the same payment.
 	payment, err := json.Marshal(map[string]any{"id": lambdaidem.RecordID(ctx), "amount": order.Amount, "attempt": lambdaidem.Attempt(ctx)})
 	if err != nil {
 		return events.APIGatewayV2HTTPResponse{}, err

@@ -56,7 +56,8 @@ func TestRefund_IsMadeOnce(t *testing.T) {
 	}
 }
 
-// Bodies without a Content-Length, behind a router that is no http.ServeMux.
+// Behind a router that is not an http.ServeMux, a request without a Content-Length gets a 411,
+// unless Outermost wraps the router.
 func TestRefund_TakesChunkedBodies(t *testing.T) {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.AnonymousCallers, o.Observer = true, lambdaidem.Discard })
 	r := chi.NewRouter()
@@ -85,7 +86,8 @@ func TestRefund_TakesChunkedBodies(t *testing.T) {
 
 type userKey struct{}
 
-// authenticate is the reader's own: here every request names its user.
+// authenticate stands for the reader's own middleware. Here the Authorization header is the name of
+// the user.
 func authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, r.Header.Get("Authorization"))))

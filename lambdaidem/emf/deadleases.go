@@ -23,10 +23,10 @@ var (
 // ago.
 const recent = time.Hour
 
-// DeadLeases counts leases whose attempts usually died: the lease has ended, and the attempt has
-// neither completed nor released its record. If the next retry takes over the record, the lease
-// counts as dead. If the record waits for an operator, it counts as held instead. The zero value
-// of DeadLeases is empty and ready for [DeadLeases.Add].
+// DeadLeases counts the leases of attempts that have probably died: the lease has ended, but the
+// attempt has neither completed nor released its record. If the next retry may take over the
+// record, the lease counts as dead. If the record waits for an operator, it counts as held instead.
+// The zero value of DeadLeases is empty and ready for [DeadLeases.Add].
 type DeadLeases struct {
 	Count      int           // number of dead leases, not including held records
 	Recent     int           // number of dead leases in Count that ended within the last hour

@@ -14,9 +14,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/emf"
 )
 
-// found is what the documents of a look say.
+// found has the values of one document that Observer.DeadLeases has written.
 type found struct {
-	route                    string // "all" of the one without
+	route                    string // "all" if the document has no route
 	count, oldest            float64
 	held, oldestHeld, recent float64
 }
@@ -46,7 +46,8 @@ func looks(t *testing.T, text string) []found {
 	return all
 }
 
-// O2: a document of all, and one of each route; none is 0, and is told.
+// O2: DeadLeases writes one document for all routes together and one for each route. It writes
+// zeros too.
 func TestO2_DeadLeasesAreTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		all     emf.DeadLeases
@@ -82,7 +83,8 @@ func TestO2_DeadLeasesAreTold(t *testing.T) {
 	}
 }
 
-// Its time is the moment of the look, and an event before it leaves nothing behind.
+// DeadLeases uses the time of its call as the timestamp, and a call leaves nothing behind in the
+// documents of the next one.
 func TestO2_DeadLeasesHaveTheTimeOfTheLook(t *testing.T) {
 	at := time.UnixMilli(1767319445678)
 	o, written := observed(func(o *emf.Options) { o.Clock = func() time.Time { return at } })
@@ -95,8 +97,8 @@ func TestO2_DeadLeasesHaveTheTimeOfTheLook(t *testing.T) {
 	}
 }
 
-// oneAtATime is a writer that notes when two goroutines write to it at once. It
-// lets others run while it writes.
+// oneAtATime is a writer that counts the writes that overlap another one. Each Write lets other
+// goroutines run.
 type oneAtATime struct {
 	inside, overlaps atomic.Int64
 	lines
@@ -113,7 +115,7 @@ func (w *oneAtATime) Write(p []byte) (int, error) {
 	return w.lines.Write(p)
 }
 
-// O2: a look may be told of while calls are: every line is whole.
+// O2: DeadLeases and Observe may be called concurrently. Every line is written whole.
 func TestO2_DeadLeasesShareTheObserver(t *testing.T) {
 	var w oneAtATime
 	o, _ := observed(func(o *emf.Options) { o.Writer = &w })
@@ -135,8 +137,8 @@ func TestO2_DeadLeasesShareTheObserver(t *testing.T) {
 	}
 }
 
-// O2: a dead lease, which the next retry takes over, is not counted with held
-// records, which wait for an operator; nor is one that died long ago a recent one.
+// O2: dead leases, which the next retry takes over, and held records, which wait for an operator,
+// are counted separately. Recent counts only dead leases that ended less than an hour ago.
 func TestO2_HeldRecordsAndDeadLeasesAreCountedApart(t *testing.T) {
 	var d emf.DeadLeases
 	if !d.None() {
@@ -155,8 +157,8 @@ func TestO2_HeldRecordsAndDeadLeasesAreCountedApart(t *testing.T) {
 	}
 }
 
-// O2: a table whose TTL is off is told, and so is one whose TTL is on: silence
-// means that nobody looks.
+// O2: TTL writes a value whether the table's TTL is enabled or disabled, because a missing value
+// means that nobody checks the table.
 func TestO2_TTLIsTold(t *testing.T) {
 	for enabled, want := range map[bool]float64{true: 0, false: 1} {
 		o, written := observed()

@@ -17,7 +17,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/emf"
 )
 
-// lines is a writer that keeps what each call wrote.
+// lines is a writer that keeps the text of each call of Write.
 type lines struct {
 	mu  sync.Mutex
 	all []string
@@ -36,7 +36,7 @@ func (l *lines) String() string {
 	return strings.Join(l.all, "")
 }
 
-// documents are those that were written, each of which is checked.
+// documents returns the documents that were written. It fails the test if one of them is invalid.
 func (l *lines) documents(t testing.TB) []document {
 	t.Helper()
 	l.mu.Lock()
@@ -53,15 +53,15 @@ func (l *lines) documents(t testing.TB) []document {
 	return docs
 }
 
-// keep writes a document to the file of $EMF_DOCUMENTS, for `make validate`, which
-// holds them all to the schema that AWS has published.
+// keep appends a document to the file named by $EMF_DOCUMENTS, if that is set. `make validate`
+// checks that all documents in the file match the schema that AWS has published.
 func keep(t testing.TB, line string) {
 	t.Helper()
 	name := os.Getenv("EMF_DOCUMENTS")
 	if name == "" {
 		return
 	}
-	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // who runs the test names it
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the name of the file comes from whoever runs the test
 	if err == nil {
 		_, err = file.WriteString(line)
 		err = errors.Join(err, file.Close())
@@ -71,7 +71,7 @@ func keep(t testing.TB, line string) {
 	}
 }
 
-// observed is an observer, and what it writes.
+// observed returns an observer and the writer to which it writes.
 func observed(optFns ...func(*emf.Options)) (*emf.Observer, *lines) {
 	var l lines
 	all := append([]func(*emf.Options){func(o *emf.Options) { o.Service, o.Function, o.Writer = "shop", "payments", &l }}, optFns...)
@@ -86,31 +86,32 @@ type document struct {
 	units      map[string]string
 	values     map[string]float64
 	dimensions map[string]string
-	members    map[string]string // those that are neither metrics nor dimensions
+	members    map[string]string // members that are neither metrics nor dimensions
 	text       string
 }
 
-// dimensionsOf are the values of a set of dimensions.
+// has reports whether the document has a metric of this name.
 func (d document) has(metric string) bool { _, ok := d.values[metric]; return ok }
 
-// metrics are the names of a document's metrics, sorted.
+// metrics returns the names of the document's metrics, sorted.
 func (d document) metrics() []string { return slices.Sorted(maps.Keys(d.values)) }
 
-// units are those of MetricDatum (Amazon CloudWatch API Reference).
+// units matches the units of MetricDatum (Amazon CloudWatch API Reference).
 var units = regexp.MustCompile(`^((Kilo|Mega|Giga|Tera)?(bytes|bits|Bytes|Bits)(/Second)?|Seconds|Microseconds|Milliseconds|Percent|Count(/Second)?|None)$`)
 
 var namespaces = regexp.MustCompile(`^[0-9A-Za-z._/#-][0-9A-Za-z.:_/#-]{0,254}$`)
 
-// parse reads one line, and holds it to every constraint of "Specification: Embedded
-// metric format" in the Amazon CloudWatch User Guide, to those of MetricDatum and
-// Dimension in its API Reference, and to what makes a line whole in a log.
+// parse parses one line. It returns an error if the line breaks a constraint of "Specification:
+// Embedded metric format" in the Amazon CloudWatch User Guide or of MetricDatum and Dimension in
+// the API Reference, or if it could be torn apart in a log: it must be a single line of at most
+// 4096 bytes.
 func parse(line string) (document, error) {
 	d := document{units: map[string]string{}, values: map[string]float64{}, dimensions: map[string]string{}, members: map[string]string{}, text: line}
 	body, ended := strings.CutSuffix(line, "\n")
 	switch {
 	case !ended || strings.ContainsAny(body, "\n\r"):
 		return d, fmt.Errorf("it is no single line")
-	case len(line) > 4096: // POSIX: a pipe takes as much at once, whoever else writes; the format allows 1 MB
+	case len(line) > 4096: // POSIX guarantees that a pipe keeps a write of this size whole, even with other writers; the format allows 1 MB
 		return d, fmt.Errorf("it has %d bytes", len(line))
 	}
 	var root map[string]json.RawMessage
@@ -165,13 +166,13 @@ func parse(line string) (document, error) {
 		if _, twice := d.values[m.Name]; twice || m.Name == "" || len(m.Name) > 255 || !units.MatchString(m.Unit) {
 			return d, fmt.Errorf("the metric %q has the unit %q, or is there twice", m.Name, m.Unit)
 		}
-		var number float64 // of an array there may be 100; there is none
+		var number float64 // the format also allows arrays of up to 100 values, but the observer writes none
 		if err := json.Unmarshal(root[m.Name], &number); err != nil {
 			return d, fmt.Errorf("the metric %q: %w", m.Name, err)
 		}
 		d.units[m.Name], d.values[m.Name] = m.Unit, number
 	}
-	for name, raw := range root { // the format lets others be; there are three
+	for name, raw := range root { // the format allows any further members, but the observer writes only these three
 		if _, metric := d.values[name]; metric || d.dimensions[name] != "" || name == "_aws" {
 			continue
 		}
@@ -184,7 +185,8 @@ func parse(line string) (document, error) {
 	return d, nil
 }
 
-// A checker that passes everything proves nothing.
+// TestParse_RefusesWhatIsNoDocument checks parse itself: a check that accepts every line would
+// prove nothing.
 func TestParse_RefusesWhatIsNoDocument(t *testing.T) {
 	const good = `{"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"N","Dimensions":[["service"]],"Metrics":[{"Name":"New","Unit":"Count"}]}]},"service":"s","New":1}` + "\n"
 	if _, err := parse(good); err != nil {

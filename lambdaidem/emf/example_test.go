@@ -10,8 +10,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// Metrics beside the default observer, whose warnings go on to log/slog. On Lambda
-// nothing else is needed: the line on standard output is the metric.
+// The metrics are written in addition to the default observer's warnings, which still go to
+// log/slog. On Lambda, nothing else is needed: CloudWatch extracts the metrics from the lines on
+// standard output.
 func Example() {
 	metrics := emf.New(func(o *emf.Options) { o.Service = "payments" })
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {
@@ -21,7 +22,7 @@ func Example() {
 	_, _ = lambdaidem.Do(context.Background(), guard, call, func(context.Context) (string, error) { return "ch_1", nil })
 }
 
-// One line for each event.
+// Each event becomes one line of JSON.
 func ExampleObserver_Observe() {
 	metrics := emf.New(func(o *emf.Options) {
 		o.Service, o.Function = "payments", "payments-api"
@@ -32,7 +33,7 @@ func ExampleObserver_Observe() {
 	// {"_aws":{"Timestamp":1767319445678,"CloudWatchMetrics":[{"Namespace":"Lambdaidem","Dimensions":[["service","function"],["service","function","route"]],"Metrics":[{"Name":"Replayed","Unit":"Count"},{"Name":"Duration","Unit":"Milliseconds"}]}]},"service":"payments","function":"payments-api","route":"POST /payments","Replayed":1,"Duration":4.2}
 }
 
-// The metrics, for a program that makes alarms or a dashboard of them.
+// Metrics lists the metrics for a program that creates alarms or a dashboard.
 func ExampleMetrics() {
 	for _, m := range emf.Metrics()[:3] {
 		fmt.Println(m.Name, m.Unit)
@@ -43,7 +44,8 @@ func ExampleMetrics() {
 	// InProgress Count
 }
 
-// What a look at the leases that died found, of all and of each route.
+// The program reports the dead leases that it found in the store, for all routes together and for
+// each route.
 func ExampleObserver_DeadLeases() {
 	metrics := emf.New(func(o *emf.Options) {
 		o.Service, o.Function = "payments", "watch"

@@ -23,8 +23,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// constants are the values of a type's constants in package lambdaidem, as its
-// source has them, so that a new one can't be forgotten.
+// constants returns the values of all constants of the type typ in a source file of package
+// lambdaidem. It reads the source, so that no new constant can be forgotten in a test.
 func constants(t testing.TB, file, typ string) []string {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), "../"+file, nil, parser.SkipObjectResolution)
@@ -54,8 +54,7 @@ func constants(t testing.TB, file, typ string) []string {
 	return all
 }
 
-// O1: every outcome is counted by a metric of its own, whose name is that of the
-// kind.
+// O1: every kind of event is counted by its own metric, whose name is that of the kind.
 func TestO1_EveryKindHasAMetric(t *testing.T) {
 	o, written := observed(func(o *emf.Options) { o.Bypassed = true })
 	kinds := constants(t, "observe.go", "Kind")
@@ -79,7 +78,7 @@ func TestO1_EveryKindHasAMetric(t *testing.T) {
 	}
 }
 
-// O1: a kind of a later version is counted, under a name that is known.
+// O1: an event of a kind that only a later version knows is counted as Other.
 func TestO1_AnUnknownKind(t *testing.T) {
 	o, written := observed()
 	o.Observe(t.Context(), lambdaidem.Event{Kind: `later","x":"`})
@@ -88,8 +87,7 @@ func TestO1_AnUnknownKind(t *testing.T) {
 	}
 }
 
-// O1: every metric that can be written is listed once, with its unit, and every
-// one that is listed can be written.
+// O1: Metrics lists every metric that can be written, once and with its unit, and no other metric.
 func TestO1_MetricsAreListed(t *testing.T) {
 	listed := map[string]string{}
 	for _, m := range emf.Metrics() {
@@ -138,7 +136,7 @@ func TestO1_ValuesOfACall(t *testing.T) {
 	}
 }
 
-// Clocks that are set back make no negative duration.
+// If the clock was set back, no duration is written.
 func TestO1_NoTimeIsNegative(t *testing.T) {
 	o, written := observed()
 	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventNew, Duration: -1, Handler: math.MinInt64, Store: -time.Second})
@@ -147,7 +145,7 @@ func TestO1_NoTimeIsNegative(t *testing.T) {
 	}
 }
 
-// O1: the store's failures are counted once, with the limit that throttled it.
+// O1: a throttled store call is counted once, by the metric of the limit that throttled it.
 func TestO1_ThrottlesByLimit(t *testing.T) {
 	named := map[lambdaidem.Throttle]string{
 		lambdaidem.ThrottleKeyRange: "ThrottledKeyRange", lambdaidem.ThrottleAccount: "ThrottledAccount", lambdaidem.ThrottleMaximum: "ThrottledOnDemandMaximum",
@@ -162,7 +160,7 @@ func TestO1_ThrottlesByLimit(t *testing.T) {
 		o, written := observed()
 		e := lambdaidem.Event{Kind: lambdaidem.EventStoreError, Reason: lambdaidem.ReasonThrottled, Throttle: limit}
 		o.Observe(t.Context(), e)
-		e.Kind = lambdaidem.EventFailedOpen // tells of the same failure
+		e.Kind = lambdaidem.EventFailedOpen // an event about the same failure
 		o.Observe(t.Context(), e)
 		docs := written.documents(t)
 		if got := docs[0].metrics(); !slices.Equal(got, slices.Sorted(slices.Values([]string{"StoreError", "Throttled", name}))) {
@@ -174,7 +172,7 @@ func TestO1_ThrottlesByLimit(t *testing.T) {
 	}
 }
 
-// O1: why the store failed is there to be read, one of few words.
+// O1: the document has the reason of the store's failure, which is one of a few fixed words.
 func TestO1_ReasonsAreToldInTheLog(t *testing.T) {
 	for _, reason := range append(constants(t, "store.go", "Reason"), "later") {
 		o, written := observed()
@@ -192,8 +190,8 @@ func TestO1_ReasonsAreToldInTheLog(t *testing.T) {
 	}
 }
 
-// O1: with Records a document says what came of which record, in the words of a log
-// line; the metrics and their dimensions are the same.
+// O1: if Records is set, a document also has the record's id and the outcome, in the same words as
+// a log line. The metrics and their dimensions stay the same.
 func TestO1_RecordsAreToldIfAskedFor(t *testing.T) {
 	said := func(e lambdaidem.Event, records bool) document {
 		o, written := observed(func(o *emf.Options) { o.Records, o.Bypassed = records, true })
@@ -207,7 +205,7 @@ func TestO1_RecordsAreToldIfAskedFor(t *testing.T) {
 		if kind == "later" {
 			want["outcome"] = "other"
 		}
-		for name, text := range without.members { // a reason
+		for name, text := range without.members { // the reason, if there is one
 			want[name] = text
 		}
 		if !maps.Equal(with.members, want) || without.members["record"] != "" || without.members["outcome"] != "" {
@@ -284,7 +282,7 @@ func TestOptions_NamespaceIsChecked(t *testing.T) {
 	}
 }
 
-// A document has the time of its own clock, in whole milliseconds since 1970.
+// The timestamp of a document is the time of Options.Clock, in whole milliseconds since 1970.
 func TestOptions_Clock(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678_999_999, time.FixedZone("", 3600))
 	o, written := observed(func(o *emf.Options) { o.Clock = func() time.Time { return at } })
@@ -294,7 +292,7 @@ func TestOptions_Clock(t *testing.T) {
 	}
 }
 
-// The longest document that there can be is one line that a pipe takes at once.
+// The longest possible document is a single line that a write to a pipe keeps whole; see parse.
 func TestLimits_TheLongestDocument(t *testing.T) {
 	long := strings.Repeat("x", 2000)
 	o, written := observed(func(o *emf.Options) {
@@ -311,7 +309,7 @@ func TestLimits_TheLongestDocument(t *testing.T) {
 	t.Logf("it has %d bytes", longest)
 }
 
-// Several invocations in one process write whole lines, each in one call.
+// Several invocations in one process write whole lines, each with a single call of Write.
 func TestObserver_Concurrently(t *testing.T) {
 	o, written := observed()
 	var wg sync.WaitGroup
@@ -334,8 +332,8 @@ func TestObserver_Concurrently(t *testing.T) {
 	}
 }
 
-// O1: a call is measured once, whatever it goes through; and when the guard has
-// answered, everything is written.
+// O1: each call is measured once, whatever happens to it, and all of its documents have been
+// written when the guard returns the response.
 func TestO1_ACallIsMeasuredOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		opt    func(*lambdaidem.Options)
@@ -398,7 +396,7 @@ func TestO1_ACallIsMeasuredOnce(t *testing.T) {
 	}
 }
 
-// However large a batch is, every document of it is valid, and none is missing.
+// Every document of a large batch is valid, and none is missing.
 func TestLimits_ALargeBatch(t *testing.T) {
 	o, written := observed()
 	g := lambdaidem.New(memstore.New(), func(opts *lambdaidem.Options) { opts.Observer = o })
@@ -418,8 +416,8 @@ func TestLimits_ALargeBatch(t *testing.T) {
 	}
 }
 
-// O1: what runs unguarded by design, every GET for one, makes no document unless
-// it is asked for.
+// O1: a call that runs unguarded by design, such as a GET, writes a document only if
+// Options.Bypassed is set.
 func TestO1_BypassedIsCountedByOption(t *testing.T) {
 	o, written := observed()
 	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventBypassed})
@@ -434,7 +432,7 @@ func TestO1_BypassedIsCountedByOption(t *testing.T) {
 	}
 }
 
-// O1: CloudWatch refuses a dimension without a character that is no space.
+// O1: no value of a dimension is blank, because CloudWatch rejects blank values.
 func TestO1_NoDimensionIsBlank(t *testing.T) {
 	o, written := observed(func(o *emf.Options) { o.Service, o.Function = " ", "  " })
 	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventNew, Template: "   "})

@@ -19,11 +19,12 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// mark is in every text that a document must not have.
+// mark is part of every text that must not appear in a document.
 const mark = "SeCReT"
 
-// O1: of an event only the template is told, and what is one of few. A field that is
-// added is thought of, or it stands in no document.
+// O1: the only texts of an event that a document contains are its template and words from fixed
+// lists. The test sets every string field by reflection, so it also covers fields that are added
+// later.
 func TestO1_NothingElseOfAnEventIsTold(t *testing.T) {
 	e := lambdaidem.Event{Err: errors.New(mark)}
 	fields := reflect.ValueOf(&e).Elem()
@@ -47,8 +48,7 @@ func TestO1_NothingElseOfAnEventIsTold(t *testing.T) {
 	}
 }
 
-// O1: nothing that a client or a sender says is in any document, whatever becomes of
-// its request.
+// O1: no document contains a text that a client or a sender chose, whatever happens to the request.
 func FuzzO1_NoSecretIsTold(f *testing.F) {
 	for _, seed := range []string{"", "a", "\"", "\n", "ü", "\xff", "%", "/a/../b", strings.Repeat("x", 300), " x y "} {
 		f.Add(seed, byte(0))
@@ -56,7 +56,7 @@ func FuzzO1_NoSecretIsTold(f *testing.F) {
 		f.Add(seed, byte(255))
 	}
 	f.Fuzz(func(t *testing.T, seed string, bits byte) {
-		o, written := observed(func(o *emf.Options) { o.Records = bits&64 != 0 }) // an id is a hash
+		o, written := observed(func(o *emf.Options) { o.Records = bits&64 != 0 }) // Records is safe, because a record's id is a hash
 		secret := mark + seed
 		store := idemtest.NewStore(memstore.New())
 		if bits&1 != 0 {
@@ -90,7 +90,7 @@ func FuzzO1_NoSecretIsTold(f *testing.F) {
 			event.RouteKey, event.Headers["idempotency-key"] = route, secret
 			_, _ = v2(ctx, event)
 			event.Body += secret
-			_, _ = v2(ctx, event) // a mismatch
+			_, _ = v2(ctx, event) // a payload mismatch
 		}
 		mux := http.NewServeMux()
 		inside := guard.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(secret)) }))
@@ -115,7 +115,7 @@ func FuzzO1_NoSecretIsTold(f *testing.F) {
 		if docs := written.documents(t); len(docs) < 12 {
 			t.Errorf("there are %d documents", len(docs))
 		}
-		for _, text := range []string{mark, strings.ToLower(mark)} { // a host is in lower case
+		for _, text := range []string{mark, strings.ToLower(mark)} { // the host of a request is converted to lower case
 			if strings.Contains(written.String(), text) {
 				t.Errorf("it wrote %s", written.String())
 			}

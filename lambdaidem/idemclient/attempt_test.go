@@ -12,7 +12,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
 )
 
-// A guard that looks up what is repeated needs the header in each retry, and only there.
+// A guard with Options.Repeated needs the number of the attempt in the header of each retry. The
+// first attempt has no such header.
 func TestC1_ARetryHasTheNumberOfItsAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var numbers []string

@@ -48,8 +48,9 @@ func repeatable(req *http.Request, maxBuffer int64) (out *http.Request, nextBody
 	return out, nextBody, nil
 }
 
-// readBody reads up to limit bytes of a request's body. If the context ends, readBody closes
-// the body. This interrupts a Read that hangs, even if the body knows nothing of the context.
+// readBody reads up to limit bytes of a request's body. If the context ends first, readBody closes
+// the body, which interrupts a Read that hangs, and returns the cause of the context. If reading
+// fails, readBody closes the body and returns an error.
 func readBody(req *http.Request, limit int64) ([]byte, error) {
 	ctx := req.Context()
 	stop := context.AfterFunc(ctx, func() { _ = req.Body.Close() })

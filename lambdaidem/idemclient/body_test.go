@@ -14,12 +14,12 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
 )
 
-// C1: every attempt has the whole body.
+// C1: every attempt sends the whole body.
 func TestC1_BodiesAreRewound(t *testing.T) {
-	reader := func(s string) io.Reader { return struct{ io.Reader }{strings.NewReader(s)} } // no GetBody
+	reader := func(s string) io.Reader { return struct{ io.Reader }{strings.NewReader(s)} } // a reader for which http.NewRequest sets no GetBody
 	for name, c := range map[string]struct {
 		body     io.Reader
-		length   int64 // as the caller says; 0: says nothing
+		length   int64 // the ContentLength that the caller sets; 0: unknown
 		chunked  bool
 		attempts int
 		want     string
@@ -69,8 +69,8 @@ func TestC1_BodiesAreRewound(t *testing.T) {
 	}
 }
 
-// A body that can't be read, or isn't as long as was said, is an error before
-// anything is sent; and it is closed.
+// If a body can't be read, or its length differs from ContentLength, RoundTrip returns an error
+// before it sends anything, and closes the body.
 func TestC1_ABodyThatCantBeKept(t *testing.T) {
 	broken := errors.New("disk on fire")
 	for name, c := range map[string]struct {
@@ -90,7 +90,7 @@ func TestC1_ABodyThatCantBeKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.ContentLength = c.length
-			_, err = client(base).Transport.RoundTrip(r) //nolint:bodyclose // an error
+			_, err = client(base).Transport.RoundTrip(r) //nolint:bodyclose // returns an error
 			if err == nil || !strings.Contains(err.Error(), c.want) || len(base.sent) != 0 || body.closed == 0 {
 				t.Errorf("%v after %d attempts; closed %d times", err, len(base.sent), body.closed)
 			}
@@ -98,7 +98,7 @@ func TestC1_ABodyThatCantBeKept(t *testing.T) {
 	}
 }
 
-// A body that blocks and knows no context is given up when the context ends.
+// If a body's Read blocks and ignores the context, RoundTrip returns when the context ends.
 func TestC1_ABodyThatStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("too late")
@@ -110,27 +110,27 @@ func TestC1_ABodyThatStalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		base := &script{steps: []step{answer(201, "")}}
-		if _, err := client(base).Transport.RoundTrip(r); !errors.Is(err, why) || len(base.sent) != 0 { //nolint:bodyclose // an error
+		if _, err := client(base).Transport.RoundTrip(r); !errors.Is(err, why) || len(base.sent) != 0 { //nolint:bodyclose // returns an error
 			t.Error(err)
 		}
 	})
 }
 
-// A GetBody that fails ends the request with its error, and no answer stays open.
+// If GetBody fails, RoundTrip returns its error. No response is left open.
 func TestC1_GetBodyFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := errors.New("file is gone")
 		base := &script{steps: []step{answer(503, "")}}
 		r := post(t.Context(), t, "x")
 		r.GetBody = func() (io.ReadCloser, error) { return nil, gone }
-		if _, err := client(base).Do(r); !errors.Is(err, gone) || len(base.sent) != 1 { //nolint:bodyclose // an error
+		if _, err := client(base).Do(r); !errors.Is(err, gone) || len(base.sent) != 1 { //nolint:bodyclose // returns an error
 			t.Errorf("%v after %d attempts", err, len(base.sent))
 		}
 		base.closed(t)
 	})
 }
 
-// Trailers that a body sets while it is read reach the wire: chunks stay chunks.
+// Trailers that a body sets while it is read are sent, because the body is still sent in chunks.
 func TestC1_TrailersSurvive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
@@ -168,8 +168,8 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// How a body comes to base: untouched where it can't be kept, and so that base can
-// rewind it by itself where it is kept.
+// A body that is too large to keep in memory reaches base untouched. For a body that was kept, base
+// gets a GetBody, so that base can rewind the body itself.
 func TestC1_WhatBaseSees(t *testing.T) {
 	for name, c := range map[string]struct {
 		body   string
@@ -216,17 +216,17 @@ func TestC1_WhatBaseSees(t *testing.T) {
 	}
 }
 
-// An attempt that has ended may still be read from, so that each has a request of its
-// own.
+// Each attempt has its own http.Request, because base may still read the body of an attempt that
+// has ended.
 func TestC1_EachAttemptIsARequestOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := make(map[*http.Request]io.ReadCloser)
 		base := roundTripper(func(r *http.Request) (*http.Response, error) {
 			seen[r] = r.Body
-			return nil, errNetwork // and doesn't even close the body yet
+			return nil, errNetwork // and has not even closed the body yet
 		})
 		r := post(t.Context(), t, "x")
-		if _, err := idemclient.New(base, []string{host}).RoundTrip(r); !errors.Is(err, errNetwork) { //nolint:bodyclose // an error
+		if _, err := idemclient.New(base, []string{host}).RoundTrip(r); !errors.Is(err, errNetwork) { //nolint:bodyclose // returns an error
 			t.Error(err)
 		}
 		if _, ours := seen[r]; len(seen) != 6 || ours {

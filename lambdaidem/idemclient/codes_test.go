@@ -13,8 +13,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// What the client makes of every code of the guard that comes with a status which
-// it would retry otherwise.
+// decided has the expected decision of the client for every code of the guard: whether the client
+// retries a response with this code and status.
 var decided = map[lambdaidem.Code]struct {
 	status int
 	retry  bool
@@ -24,7 +24,7 @@ var decided = map[lambdaidem.Code]struct {
 	lambdaidem.ErrOutOfTime:         {503, true},
 	lambdaidem.ErrOutcomeUnknown:    {503, true},
 	lambdaidem.ErrRetryable:         {503, true},
-	lambdaidem.ErrConditionFailed:   {500, true}, // released; held under Hold, whose 409 is final then
+	lambdaidem.ErrConditionFailed:   {500, true}, // the record was released, or held under policy Hold; a retry of a held record gets a 409, which is final
 	lambdaidem.ErrAttemptAbandoned:  {409, false},
 	lambdaidem.ErrPayloadMismatch:   {409, false},
 	lambdaidem.ErrAnswerUnavailable: {500, false},
@@ -35,20 +35,22 @@ var decided = map[lambdaidem.Code]struct {
 	lambdaidem.ErrWriteInvalid:      {500, false},
 	lambdaidem.ErrBodyUnknown:       {500, false},
 	lambdaidem.ErrRequestInvalid:    {500, false},
-	// These come with a status of their own, which is never retried.
+	// The statuses of these codes are never retried, whatever the code.
 	lambdaidem.ErrKeyMissing:       {400, false},
 	lambdaidem.ErrKeyInvalid:       {400, false},
 	lambdaidem.ErrBodyTooLarge:     {413, false},
 	lambdaidem.ErrURITooLong:       {414, false},
 	lambdaidem.ErrHeadersTooMany:   {431, false},
 	lambdaidem.ErrPrincipalUnknown: {403, false},
-	// Of a message in a batch, never on the wire; were it there, it would pass.
+	// The error of a message in a batch, never sent over HTTP. If it were, its status would be
+	// retried.
 	lambdaidem.ErrNotBegun: {503, true},
-	// From a Store, never on the wire; were it there, it would be an unknown 409.
+	// A Store returns this error; it is never sent over HTTP. If it were, it would be a 409 with an
+	// unknown code, which is final.
 	lambdaidem.ErrLeaseLost: {409, false},
 }
 
-// C1: each code of the guard is decided, and the client does as decided.
+// C1: decided has a decision for every code of the guard, and the client acts as decided.
 func TestC1_EveryCodeIsDecided(t *testing.T) {
 	for _, code := range codesOf(t) {
 		want, ok := decided[code]
@@ -76,8 +78,8 @@ func TestC1_EveryCodeIsDecided(t *testing.T) {
 	}
 }
 
-// C1, G3: a replay is final whatever its status, by the mark that the guard puts on
-// it (the guard's own tests hold the mark).
+// C1, G3: a replay is final whatever its status. The client recognizes it by the header that the
+// guard adds; the guard's own tests check that header.
 func TestC1_AReplayIsFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &script{steps: []step{answer(503, "", "X-Idempotency-Replayed", "true"), answer(201, "")}}
@@ -91,7 +93,7 @@ func TestC1_AReplayIsFinal(t *testing.T) {
 	})
 }
 
-// codesOf reads the guard's codes from its source, so that a new one can't be
+// codesOf returns the guard's codes. It reads them from the source, so that no new code can be
 // forgotten here.
 func codesOf(t *testing.T) []lambdaidem.Code {
 	t.Helper()

@@ -14,8 +14,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// A payment whose answer is lost on the way: the client asks again with the same
-// key, and the guard answers without a second payment.
+// The response to a payment is lost on the way. The client sends the request again with the same
+// key, and the guard replays the response without a second payment.
 func Example() {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.AnonymousCallers = true })
 	payments := guard.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -33,7 +33,7 @@ func Example() {
 	}))
 	defer server.Close()
 
-	host := strings.TrimPrefix(server.URL, "http://") // on loopback: elsewhere it is https
+	host := strings.TrimPrefix(server.URL, "http://") // a loopback host; other hosts need https
 	client := &http.Client{
 		Timeout: 10 * time.Second,
 		Transport: idemclient.New(nil, []string{host}, func(o *idemclient.Options) {
@@ -43,7 +43,7 @@ func Example() {
 			}
 		}),
 	}
-	answer, err := client.Post(server.URL+"/payments", "text/plain", strings.NewReader("100")) //nolint:noctx // as short as a user's first try
+	answer, err := client.Post(server.URL+"/payments", "text/plain", strings.NewReader("100")) //nolint:noctx // without a context, to keep the example short
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -58,8 +58,8 @@ func Example() {
 	// paid, replayed: true, <nil>
 }
 
-// A key that outlives the process: whoever pays an order, and however often, pays it
-// once.
+// The key is derived from the order, so it outlives the process: the order is paid only once,
+// whoever pays it and however often they try.
 func ExampleWithKey() {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		fmt.Println(r.Header.Get("Idempotency-Key"))
@@ -79,15 +79,15 @@ func ExampleWithKey() {
 		return
 	}
 	defer func() { _ = answer.Body.Close() }()
-	// The key that was sent:
+	// This key was sent:
 	fmt.Println(answer.Request.Header.Get("Idempotency-Key"))
 	// Output:
 	// order-4711-payment
 	// order-4711-payment
 }
 
-// An answer that is cut in the middle of its body is a read error. Its key gets the
-// whole answer, without a second payment.
+// The body of a response breaks off, so reading it fails. Sending the same key again gets the whole
+// response, without a second payment.
 func ExampleTransport_RoundTrip() {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.AnonymousCallers = true })
 	payments := guard.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

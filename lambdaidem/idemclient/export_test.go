@@ -1,4 +1,4 @@
 package idemclient
 
-// RetryAfter is retryAfter, which is fuzzed alone.
+// RetryAfter exports retryAfter, which has its own fuzz test.
 var RetryAfter = retryAfter

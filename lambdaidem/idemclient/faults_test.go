@@ -16,11 +16,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
 )
 
-// A server that misbehaves on the wire, before it behaves.
+// This file tests the client against a server that misbehaves on the wire before it answers
+// correctly.
 
 const paid = "HTTP/1.1 201 Created\r\nContent-Length: 4\r\n\r\npaid"
 
-// wire serves connections by hand, the last function again and again.
+// wire starts a server that handles each connection with the next function of behave, and repeats
+// the last one. It returns a transport to the server and the number of connections so far.
 func wire(t *testing.T, behave ...func(net.Conn, *bufio.Reader)) (*http.Transport, *int) {
 	t.Helper()
 	p, tr := listen(t)
@@ -48,7 +50,7 @@ func wire(t *testing.T, behave ...func(net.Conn, *bufio.Reader)) (*http.Transpor
 	return tr, n
 }
 
-// take reads one request whole.
+// take reads one request, including its body. It returns nil at the end of the connection.
 func take(t *testing.T, r *bufio.Reader) *http.Request {
 	req, err := http.ReadRequest(r)
 	if err != nil {
@@ -64,8 +66,8 @@ func take(t *testing.T, r *bufio.Reader) *http.Request {
 	return req
 }
 
-// says answers one request after another with the same text, until the client is
-// done.
+// says returns a function for wire that answers each request with the same text until the client
+// closes the connection.
 func says(t *testing.T, text string) func(net.Conn, *bufio.Reader) {
 	return func(c net.Conn, r *bufio.Reader) {
 		for take(t, r) != nil {
@@ -74,8 +76,8 @@ func says(t *testing.T, text string) func(net.Conn, *bufio.Reader) {
 	}
 }
 
-// C1: whatever happens to an attempt before its answer has come, the next one gets
-// it.
+// C1: whatever happens to an attempt before its response arrives, the next attempt gets the
+// response.
 func TestC1_AttemptsThatDieOnTheWire(t *testing.T) {
 	once := func(text string) func(net.Conn, *bufio.Reader) {
 		return func(c net.Conn, r *bufio.Reader) {
@@ -86,7 +88,7 @@ func TestC1_AttemptsThatDieOnTheWire(t *testing.T) {
 	stall := func(text string) func(net.Conn, *bufio.Reader) {
 		return func(c net.Conn, r *bufio.Reader) {
 			once(text)(c, r)
-			_, _ = io.Copy(io.Discard, r) // until the client gives up
+			_, _ = io.Copy(io.Discard, r) // until the client closes the connection
 		}
 	}
 	for name, c := range map[string]struct {
@@ -122,7 +124,8 @@ func TestC1_AttemptsThatDieOnTheWire(t *testing.T) {
 	}
 }
 
-// A dropped answer is read, so that its connection serves the next attempt too.
+// The client reads the body of a response that it drops, so that the next attempt can use the same
+// connection.
 func TestC1_ConnectionsAreUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := "HTTP/1.1 503 Busy\r\nContent-Length: 30000\r\n\r\n" + strings.Repeat("x", 30000)
@@ -142,8 +145,8 @@ func TestC1_ConnectionsAreUsedAgain(t *testing.T) {
 	})
 }
 
-// C1: 100-continue: the body goes out once the server wants it, again on a retry, and
-// not to a server that refuses before.
+// C1: with Expect: 100-continue, each attempt sends the body once the server asks for it. The body
+// is not sent to a server that has already responded with an error.
 func TestC1_ExpectContinue(t *testing.T) {
 	for name, first := range map[string]func(*testing.T) func(net.Conn, *bufio.Reader){
 		"continue, then busy": func(t *testing.T) func(net.Conn, *bufio.Reader) {
@@ -169,7 +172,7 @@ func TestC1_ExpectContinue(t *testing.T) {
 		},
 		"not understood": func(t *testing.T) func(net.Conn, *bufio.Reader) {
 			return func(c net.Conn, r *bufio.Reader) {
-				take(t, r) // the client stops waiting for leave after ExpectContinueTimeout
+				take(t, r) // the client sends the body without a 100 response after ExpectContinueTimeout
 				_, _ = io.WriteString(c, "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 			}
 		},
@@ -195,7 +198,7 @@ func TestC1_ExpectContinue(t *testing.T) {
 	}
 }
 
-// C1: a server that only ever is silent costs no more than the context allows.
+// C1: a server that never responds delays the caller only until the context ends.
 func TestC1_SilenceEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr, conns := wire(t, func(_ net.Conn, r *bufio.Reader) {
@@ -206,14 +209,14 @@ func TestC1_SilenceEndsWithTheContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		began := time.Now()
-		_, err := pay(ctx, tr, "100") //nolint:bodyclose // an error
+		_, err := pay(ctx, tr, "100") //nolint:bodyclose // returns an error
 		if err == nil || time.Since(began) > 10*time.Second || *conns < 3 {
 			t.Errorf("%v after %v and %d attempts", err, time.Since(began), *conns)
 		}
 	})
 }
 
-// A caller that stops reading an answer and closes it leaves nothing behind.
+// If the caller closes a response without reading it to the end, its connection is closed.
 func TestC1_AnAnswerThatIsNotReadIsClosedByItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := false

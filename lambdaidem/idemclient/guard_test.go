@@ -20,12 +20,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// The client and the guard together, over real HTTP in memory.
+// This file tests the client together with the guard, over HTTP on a network in memory.
 
 const api = "http://api/payments"
 
-// guarded is a handler behind the toolkit's own guard. around may break what goes
-// over the wire; n counts the requests that came, from 1.
+// guarded returns a transport to a handler behind the toolkit's guard. If around is not nil, it
+// handles each request instead, and may break what is sent over the wire. n is the number of the
+// request, from 1.
 func guarded(t *testing.T, h http.HandlerFunc, around func(n int, w http.ResponseWriter, r *http.Request, guarded http.Handler)) *http.Transport {
 	t.Helper()
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.AnonymousCallers, o.Observer = true, lambdaidem.Discard })
@@ -40,7 +41,7 @@ func guarded(t *testing.T, h http.HandlerFunc, around func(n int, w http.Respons
 	}))
 }
 
-// pay sends one payment.
+// pay sends one payment through a new client.
 func pay(ctx context.Context, rt http.RoundTripper, body string, optFns ...func(*idemclient.Options)) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, api, strings.NewReader(body))
 	if err != nil {
@@ -49,7 +50,7 @@ func pay(ctx context.Context, rt http.RoundTripper, body string, optFns ...func(
 	return (&http.Client{Transport: idemclient.New(rt, []string{"http://api"}, optFns...)}).Do(r)
 }
 
-// kill ends the connection under an answer.
+// kill writes the text wire to the connection of a request and closes the connection.
 func kill(w http.ResponseWriter, wire string) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {
@@ -59,8 +60,8 @@ func kill(w http.ResponseWriter, wire string) {
 	_ = conn.Close()
 }
 
-// C1, G1: an answer that is lost, wherever it is cut before its body, is asked for
-// again and comes as a replay; there is one effect.
+// C1, G1: if a response is lost or cut before its body, the client sends the request again and gets
+// a replay. The handler has one effect.
 func TestC1_ALostAnswerIsReplayed(t *testing.T) {
 	for name, wire := range map[string]string{
 		"nothing":        "",
@@ -96,8 +97,8 @@ func TestC1_ALostAnswerIsReplayed(t *testing.T) {
 	}
 }
 
-// C1: an answer whose body is cut reaches the caller as an error from reading it,
-// not as a retry; the key that was sent gets the whole answer then.
+// C1: if the body of a response is cut, the caller gets an error from reading the body, and the
+// client does not retry. A request with the same key then gets the whole response.
 func TestC1_ACutBodyIsAReadError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		effects, requests := 0, 0
@@ -132,8 +133,8 @@ func TestC1_ACutBodyIsAReadError(t *testing.T) {
 	})
 }
 
-// C1, L8: a duplicate that comes while the first one runs waits it out and gets
-// its answer.
+// C1, L8: a duplicate that arrives while the first request is running waits until that has
+// finished, and gets its response.
 func TestC1_InProgressIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var effects atomic.Int64
@@ -148,7 +149,7 @@ func TestC1_InProgressIsWaitedFor(t *testing.T) {
 			wg.Go(func() {
 				resp, err := pay(ctx, tr, "100", func(o *idemclient.Options) {
 					o.Observe = func(_ context.Context, a idemclient.Attempt) {
-						if a.Code == string(lambdaidem.ErrInProgress) && a.Retry && a.Wait >= time.Second { // by Retry-After
+						if a.Code == string(lambdaidem.ErrInProgress) && a.Retry && a.Wait >= time.Second { // the wait is the Retry-After of the 409
 							inProgress.Add(1)
 						}
 					}
@@ -169,7 +170,8 @@ func TestC1_InProgressIsWaitedFor(t *testing.T) {
 	})
 }
 
-// C1, X1, X2: what released its record runs again, as one operation with one effect.
+// C1, X1, X2: if an attempt releases its record, the client's retry runs the handler again. All
+// attempts are one operation with one effect.
 func TestC1_AFailingHandlerRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts []int
@@ -181,7 +183,7 @@ func TestC1_AFailingHandlerRunsAgain(t *testing.T) {
 			case 2:
 				w.WriteHeader(http.StatusTooManyRequests)
 			case 3:
-				panic(http.ErrAbortHandler) // the connection ends without an answer
+				panic(http.ErrAbortHandler) // closes the connection without a response
 			default:
 				_, _ = io.WriteString(w, "paid")
 			}
@@ -196,8 +198,8 @@ func TestC1_AFailingHandlerRunsAgain(t *testing.T) {
 	})
 }
 
-// C1, X1, F5, G3: what the guard says for good is asked for once, and a failure that
-// it replays at most twice.
+// C1, X1, F5, G3: a final response is requested once. A stored failure with a temporary status is
+// requested at most twice: the client retries it, and the replay is final.
 func TestC1_WhatTheGuardSaysForGoodStands(t *testing.T) {
 	reject := func(status int, permanent bool) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -210,7 +212,7 @@ func TestC1_WhatTheGuardSaysForGoodStands(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		handler  http.HandlerFunc
-		before   string // a payload that was sent with the key before
+		before   string // a payload that was sent earlier with the same key; "" for none
 		status   int
 		requests int
 	}{
@@ -254,8 +256,8 @@ func TestC1_WhatTheGuardSaysForGoodStands(t *testing.T) {
 	}
 }
 
-// C1: a body of unknown length, which the guard refuses from outer handlers that
-// read (411), has one.
+// C1: a body of unknown length is sent with a Content-Length. Without one, the guard would answer
+// 411 in a handler that reads the body.
 func TestC1_AKeptBodyHasALength(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := guarded(t, func(w http.ResponseWriter, r *http.Request) {
@@ -276,8 +278,8 @@ func TestC1_AKeptBodyHasALength(t *testing.T) {
 	})
 }
 
-// G1 by way of C1: many clients, few keys, a wire that loses requests and answers
-// and a handler that fails: each key has one effect, and all its callers one answer.
+// C1, G1: many clients share a few keys, the network loses requests and responses, and the handler
+// fails at times. Each key has one effect, and all callers of a key get the same response.
 func TestC1_AStormHasOneEffectPerKey(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -299,10 +301,10 @@ func TestC1_AStormHasOneEffectPerKey(t *testing.T) {
 			}, func(_ int, w http.ResponseWriter, r *http.Request, guarded http.Handler) {
 				switch {
 				case chance(0.1):
-					kill(w, "") // before it was carried out
+					kill(w, "") // before the request was carried out
 				case chance(0.2):
 					guarded.ServeHTTP(httptest.NewRecorder(), r)
-					kill(w, "HTTP/1.1 2") // after
+					kill(w, "HTTP/1.1 2") // after the request was carried out
 				default:
 					guarded.ServeHTTP(w, r)
 				}

@@ -18,12 +18,12 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
 )
 
-// No goroutine and no timer of the client outlives a request.
+// TestMain checks that no goroutine or timer of the client outlives a request.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const host = "api.example.com"
 
-// sent is what one attempt put on the wire.
+// sent describes one attempt as base received it.
 type sent struct {
 	at     time.Time
 	method string
@@ -34,17 +34,17 @@ type sent struct {
 	length int64
 }
 
-// step is how a script answers one attempt.
+// step returns the response or error for one attempt.
 type step func(*http.Request) (*http.Response, error)
 
-// script is a base transport that plays its steps, the last one again and again. It
-// keeps a RoundTripper's promises: it reads the body and closes it.
+// script is a base transport that answers with its steps, one for each attempt, and repeats the
+// last step. As an http.RoundTripper must, it reads the request's body and closes it.
 type script struct {
 	steps []step
 
 	mu   sync.Mutex
 	sent []sent
-	open atomic.Int64 // answers that nobody closed
+	open atomic.Int64 // number of responses whose body is not closed
 }
 
 func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -74,7 +74,7 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// closed fails if an answer stayed open.
+// closed fails the test if a response is still open.
 func (s *script) closed(t *testing.T) {
 	t.Helper()
 	if n := s.open.Load(); n != 0 {
@@ -82,7 +82,8 @@ func (s *script) closed(t *testing.T) {
 	}
 }
 
-// oneKey is the key of all attempts, which must have one and the same.
+// oneKey returns the key of all attempts. It fails the test unless all attempts have the same
+// single key.
 func (s *script) oneKey(t *testing.T) string {
 	t.Helper()
 	for i, got := range s.sent {
@@ -104,7 +105,8 @@ func (c *counted) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// answer is a step: a status, a body and headers by pairs.
+// answer returns a step that responds with a status and a body. header has names and values in
+// turn.
 func answer(status int, body string, header ...string) step {
 	return func(*http.Request) (*http.Response, error) {
 		resp := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
@@ -115,7 +117,7 @@ func answer(status int, body string, header ...string) step {
 	}
 }
 
-// problem is a step: a problem document with a code.
+// problem returns a step that responds with a problem document with this code.
 func problem(status int, code string, header ...string) step {
 	doc, err := json.Marshal(map[string]any{"status": status, "code": code})
 	if err != nil {
@@ -128,10 +130,10 @@ func fails(err error) step {
 	return func(*http.Request) (*http.Response, error) { return nil, err }
 }
 
-// errNetwork is what a reset connection looks like.
+// errNetwork is the error of a connection that was reset.
 var errNetwork = &net.OpError{Op: "read", Net: "tcp", Err: errors.New("connection reset by peer")}
 
-// post is a guarded request with a body that can be sent again.
+// post returns a guarded request with a body that can be sent again.
 func post(ctx context.Context, t *testing.T, body string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+host+"/payments", strings.NewReader(body))
@@ -141,7 +143,7 @@ func post(ctx context.Context, t *testing.T, body string) *http.Request {
 	return r
 }
 
-// read returns an answer's status and body, and closes it.
+// read returns the status and body of a response, and closes it.
 func read(t *testing.T, resp *http.Response) (int, string) {
 	t.Helper()
 	body, err := io.ReadAll(resp.Body)
@@ -155,8 +157,8 @@ func client(base http.RoundTripper, optFns ...func(*idemclient.Options)) *http.C
 	return &http.Client{Transport: idemclient.New(base, []string{host}, optFns...)}
 }
 
-// pipes is a network in memory, so that time within a synctest bubble stands still
-// until everybody waits.
+// pipes is a network in memory. Goroutines that wait for a real network keep the time of a synctest
+// bubble from advancing; those that wait for pipes don't.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -187,7 +189,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// listen is such a network, and a transport into it: http://anything.
+// listen returns a new network in memory and a transport that dials into it for every URL.
 func listen(t *testing.T) (*pipes, *http.Transport) {
 	t.Helper()
 	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -199,7 +201,7 @@ func listen(t *testing.T) (*pipes, *http.Transport) {
 	return p, tr
 }
 
-// serve runs a handler on such a network.
+// serve runs a handler on a new network in memory, and returns a transport to it.
 func serve(t *testing.T, h http.Handler) *http.Transport {
 	t.Helper()
 	p, tr := listen(t)

@@ -14,8 +14,8 @@ import (
 // origin is the scheme, host and port of a URL, in canonical form.
 type origin struct{ scheme, host, port string }
 
-// parseHost returns the origins for an entry of New's hosts. It returns two for a loopback
-// host without a scheme: https and http.
+// parseHost returns the origins for an entry of New's hosts: one, or two (https and http) for a
+// loopback host without a scheme. It returns an error if the entry is not one exact host.
 func parseHost(entry string) ([]origin, error) {
 	scheme, authority, explicit := strings.Cut(entry, "://")
 	if !explicit {
@@ -69,9 +69,10 @@ func originOf(u *url.URL) origin {
 	return o
 }
 
-// canonicalName returns the form in which host names are compared. An IP address gets its
-// shortest form. Any other name gets lower case, without the dot of the DNS root at its end.
-// An international name gets its ASCII form, which is the form that net/http dials.
+// canonicalName returns the form in which host names are compared. An IP address gets its shortest
+// form. Any other name gets lower case, without the dot of the DNS root at its end. An
+// international name gets its ASCII form, which is the form that net/http dials; if it has none,
+// canonicalName returns an error.
 func canonicalName(host string) (string, error) {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.String(), nil

@@ -22,8 +22,8 @@ func WithKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, keyOfContext{}, key)
 }
 
-// headerWithKey returns a copy of the header of a guarded request, with a key added if it
-// has none.
+// headerWithKey returns a copy of the header of a guarded request, with a key added if it has none.
+// It returns an error if the header has an empty key or if no valid key can be added.
 func (t *Transport) headerWithKey(req *http.Request) (http.Header, error) {
 	header := req.Header.Clone()
 	if values := t.keysIn(header); len(values) > 0 { // set by the caller, or copied by net/http for a redirect
@@ -45,7 +45,8 @@ func (t *Transport) headerWithKey(req *http.Request) (http.Header, error) {
 	return header, nil
 }
 
-// newValue returns the value of the key's header for a request that has no such header.
+// newValue returns the value of the key's header for a request that has no such header. It returns
+// an error if the key is invalid or if Options.NewKey fails.
 func (t *Transport) newValue(req *http.Request) (string, error) {
 	if key, ok := req.Context().Value(keyOfContext{}).(string); ok {
 		value, err := headerValue(key)

@@ -15,8 +15,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// C1: one random UUID of version 4 for each request, kept over its retries; in
-// concurrent use too.
+// C1: each request gets its own random UUID of version 4 and keeps it in all retries, even if
+// requests run concurrently.
 func TestC1_EachRequestHasOneKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -57,7 +57,8 @@ func TestC1_EachRequestHasOneKey(t *testing.T) {
 	})
 }
 
-// C1: the header's own key comes before the context's, and that before a new one.
+// C1: the key in the request's header takes precedence over the context's key, which takes
+// precedence over a new key.
 func TestC1_WhichKey(t *testing.T) {
 	const uuid = "new"
 	for name, c := range map[string]struct {
@@ -102,7 +103,8 @@ func TestC1_WhichKey(t *testing.T) {
 	}
 }
 
-// C1: a key that is none is an error, and nothing is sent without one in silence.
+// C1: if the key is invalid, or Options.NewKey fails, RoundTrip returns an error and sends nothing.
+// In particular, it does not send the request without a key.
 func TestC1_AnInvalidKeyIsAnError(t *testing.T) {
 	noKey := errors.New("no order")
 	for name, c := range map[string]struct {
@@ -133,7 +135,7 @@ func TestC1_AnInvalidKeyIsAnError(t *testing.T) {
 			if c.header != "" {
 				r.Header.Set("Idempotency-Key", c.header)
 			}
-			_, err := idemclient.New(base, []string{host}, func(o *idemclient.Options) { o.NewKey = c.newKey }).RoundTrip(r) //nolint:bodyclose // an error
+			_, err := idemclient.New(base, []string{host}, func(o *idemclient.Options) { o.NewKey = c.newKey }).RoundTrip(r) //nolint:bodyclose // returns an error
 			if err == nil || !strings.Contains(err.Error(), c.want) || len(base.sent) != 0 {
 				t.Errorf("%v after %d attempts", err, len(base.sent))
 			}
@@ -145,7 +147,7 @@ func TestC1_AnInvalidKeyIsAnError(t *testing.T) {
 	r := post(t.Context(), t, "x")
 	_, err := idemclient.New(&script{}, []string{host}, func(o *idemclient.Options) {
 		o.NewKey = func(*http.Request) (string, error) { return "", noKey }
-	}).RoundTrip(r) //nolint:bodyclose // an error
+	}).RoundTrip(r) //nolint:bodyclose // returns an error
 	if !errors.Is(err, noKey) {
 		t.Errorf("%v does not lead to the function's error", err)
 	}
@@ -158,8 +160,8 @@ type closing struct {
 
 func (c *closing) Close() error { c.closed++; return nil }
 
-// K1: the guard reads every key that the client may send as what it was, quoted
-// where the bare form would be invalid.
+// K1: the guard reads every key that the client can send as the original key. The client quotes a
+// key that the guard would not accept bare.
 func TestK1_TheGuardReadsTheKeyAsGiven(t *testing.T) {
 	longest := strings.Repeat(`"`, 255)
 	for key, wire := range map[string]string{
@@ -187,7 +189,7 @@ func TestK1_TheGuardReadsTheKeyAsGiven(t *testing.T) {
 	}
 }
 
-// C1: KeyHeader names another header, and the caller's own under it counts.
+// C1: Options.KeyHeader renames the header. A key that the caller has set in that header is used.
 func TestC1_AnotherHeader(t *testing.T) {
 	base := &script{steps: []step{answer(201, "")}}
 	c := client(base, func(o *idemclient.Options) { o.KeyHeader = "x-request-key" })
@@ -208,11 +210,11 @@ func TestC1_AnotherHeader(t *testing.T) {
 	}
 }
 
-// The contract of http.RoundTripper: the caller's request is as it was.
+// As http.RoundTripper requires, the caller's request is not changed.
 func TestC1_TheCallersRequestIsNotChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &script{steps: []step{func(r *http.Request) (*http.Response, error) {
-			r.Header.Set("X-Base", "scribbled") // a base that breaks the contract itself
+			r.Header.Set("X-Base", "scribbled") // this base breaks the contract
 			return answer(503, "")(r)
 		}}}
 		body := &closing{Reader: strings.NewReader("x")}
@@ -245,7 +247,7 @@ func TestC1_TheCallersRequestIsNotChanged(t *testing.T) {
 	})
 }
 
-// K4: what is not guarded is handed to base as it is: the same request, one attempt.
+// K4: an unguarded request reaches base unchanged, and is sent once.
 func TestC1_WhatIsNotGuardedPassesUntouched(t *testing.T) {
 	skip := func(o *idemclient.Options) {
 		o.Skip = func(r *http.Request) bool { return r.URL.Path == "/health" }
@@ -300,12 +302,12 @@ func TestC1_WhatIsNotGuardedPassesUntouched(t *testing.T) {
 	}
 }
 
-// A request without URL is base's to refuse, as it is without this transport.
+// A request without a URL gets the error of base, as it would without this transport.
 func TestC1_ARequestWithoutURL(t *testing.T) {
 	refused := errors.New("http: nil Request.URL")
 	r := (&http.Request{Method: http.MethodPost}).WithContext(context.WithoutCancel(t.Context()))
 	base := roundTripper(func(*http.Request) (*http.Response, error) { return nil, refused })
-	if _, err := idemclient.New(base, []string{host}).RoundTrip(r); !errors.Is(err, refused) { //nolint:bodyclose // an error
+	if _, err := idemclient.New(base, []string{host}).RoundTrip(r); !errors.Is(err, refused) { //nolint:bodyclose // returns an error
 		t.Error(err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
 )
 
-// New panics on what is invalid, and names it.
+// New panics if an option is invalid, and the panic names the option.
 func TestC1_NewNamesWhatIsInvalid(t *testing.T) {
 	type options = idemclient.Options
 	for field, set := range map[string]func(*options){
@@ -22,7 +22,7 @@ func TestC1_NewNamesWhatIsInvalid(t *testing.T) {
 		"InitialWait":   func(o *options) { o.InitialWait = -1 },
 		"MaxWait":       func(o *options) { o.InitialWait, o.MaxWait = 2, 1 },
 		"MaxRetryAfter": func(o *options) { o.MaxRetryAfter = -time.Second },
-		"MaxWait ":      func(o *options) { o.MaxWait = math.MaxInt64/2 + 1 }, // half of it more, by jitter, overflows
+		"MaxWait ":      func(o *options) { o.MaxWait = math.MaxInt64/2 + 1 }, // one more than the maximum
 		"MaxBuffer":     func(o *options) { o.MaxBuffer = -1 },
 	} {
 		field = strings.TrimSpace(field)
@@ -32,7 +32,8 @@ func TestC1_NewNamesWhatIsInvalid(t *testing.T) {
 	}
 }
 
-// An option function gets the defaults, and a zero value means the default again.
+// An option function receives the default values. A field that it sets to the zero value gets its
+// default again.
 func TestC1_OptionsBeginWithTheirDefaults(t *testing.T) {
 	base := &script{steps: []step{answer(201, "")}}
 	var o idemclient.Options
@@ -49,7 +50,7 @@ func TestC1_OptionsBeginWithTheirDefaults(t *testing.T) {
 	base.oneKey(t)
 }
 
-// A host is one exact origin; everything else is refused.
+// A host is one exact origin. New panics on any other text.
 func TestC1_Hosts(t *testing.T) {
 	for _, invalid := range []string{
 		"", " ", "api.example.com/", "api.example.com/v1", "https://api.example.com/", "ftp://api.example.com", "://api.example.com",
@@ -77,7 +78,7 @@ func TestC1_Hosts(t *testing.T) {
 		"[::1]:9":              {[]string{"http://[::1]:9", "https://[0:0:0:0:0:0:0:1]:9"}, []string{"http://[::2]:9"}},
 		"10.0.0.1":             {[]string{"https://10.0.0.1"}, []string{"http://10.0.0.1"}},
 		"[2001:db8::1]":        {[]string{"https://[2001:DB8::1]"}, []string{"http://[2001:db8::1]"}},
-		"10.0.0.2":             {nil, []string{"https://10.0.0.2."}}, // a name that DNS is asked for
+		"10.0.0.2":             {nil, []string{"https://10.0.0.2."}}, // 10.0.0.2 with a dot at its end is a name for DNS, not an IP address
 	} {
 		for url, want := range urls(c.guarded, c.not) {
 			if got := getsKey(t, entry, url); got != want {
@@ -87,8 +88,8 @@ func TestC1_Hosts(t *testing.T) {
 	}
 }
 
-// One host has many spellings: net/http dials the same machine for all of them, and
-// all of them get the key.
+// A host name can be spelled in several ways. net/http dials the same machine for all of them, so a
+// request to any of them gets the key.
 func TestC1_EverySpellingOfAHostGetsTheKey(t *testing.T) {
 	for _, spellings := range [][]string{
 		{"api.example.com", "API.example.com.", "ａｐｉ.example.com", "api。example。com。"},
@@ -109,7 +110,7 @@ func TestC1_EverySpellingOfAHostGetsTheKey(t *testing.T) {
 	}
 }
 
-// getsKey reports whether a client for one host puts a key on a request to url.
+// getsKey reports whether a client for the host entry adds a key to a request to url.
 func getsKey(t *testing.T, entry, url string) bool {
 	t.Helper()
 	base := &script{steps: []step{answer(201, "")}}
@@ -146,14 +147,14 @@ func panicOf(f func()) (said string) {
 	return ""
 }
 
-// http.Client's CloseIdleConnections reaches base, if that has any.
+// http.Client's CloseIdleConnections calls CloseIdleConnections of base, if base has that method.
 func TestC1_CloseIdleConnections(t *testing.T) {
 	base := &idle{}
 	client(base).CloseIdleConnections()
 	if base.closed != 1 {
 		t.Errorf("%d calls reached base", base.closed)
 	}
-	client(&script{}).CloseIdleConnections() // has none
+	client(&script{}).CloseIdleConnections() // a base without the method
 }
 
 type idle struct {

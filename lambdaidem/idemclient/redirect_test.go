@@ -11,7 +11,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
 )
 
-// redirects answers by URL: "307 https://…" redirects, anything else is a status.
+// redirects returns a step that answers by URL: "307 https://…" redirects, and a number alone is
+// the status of the response.
 func redirects(answers map[string]string) step {
 	return func(r *http.Request) (*http.Response, error) {
 		status, to, _ := strings.Cut(answers[r.URL.String()], " ")
@@ -23,13 +24,13 @@ func redirects(answers map[string]string) step {
 	}
 }
 
-// C1: a key goes along with a redirect within the hosts, and never to another one
-// or out of https, whoever put it on the request.
+// C1: a redirected request keeps its key if it goes to one of the client's hosts. It loses the key
+// if it goes to another host or leaves https, whether the caller or the client has set the key.
 func TestC1_RedirectsAndKeys(t *testing.T) {
 	const a, b, evil = "https://a.example/", "https://b.example/", "https://evil.example/"
 	for name, c := range map[string]struct {
 		answers map[string]string
-		want    string // "METHOD URL key|…" of each attempt; k: the operation's key, -: none, ?: the caller's own alone, which net/http copies
+		want    string // "METHOD URL key|…" of each attempt; key is k: the operation's key, -: none, ?: k if the caller has set it, because net/http copies the header, otherwise none
 	}{
 		"307 on the same host":      {map[string]string{a: "307 /next", a + "next": "200"}, "POST " + a + " k|POST " + a + "next k"},
 		"308 to another given host": {map[string]string{a: "308 " + b, b: "200"}, "POST " + a + " k|POST " + b + " k"},
@@ -85,14 +86,14 @@ func TestC1_RedirectsAndKeys(t *testing.T) {
 	}
 }
 
-// The key of a PUT or DELETE is the caller's own, since neither is guarded by default.
-// It too must not reach a host that was not given.
+// The key of a PUT or DELETE is the caller's own, because these methods are not guarded by default.
+// A redirect must not send this key to another host either.
 func TestC1_TheCallersKeyOfAnUnguardedMethodLeavesNoHost(t *testing.T) {
 	const a, b, evil, worse = "https://a.example/", "https://b.example/", "https://evil.example/", "https://worse.example/"
 	answers := redirects(map[string]string{a: "307 " + b, b: "308 " + evil, evil: "307 " + worse, worse: "200"})
 	for name, c := range map[string]struct {
 		method   string
-		nameless bool // the base sets no Response.Request
+		nameless bool // the base does not set Response.Request
 		options  func(*idemclient.Options)
 	}{
 		"PUT":    {method: http.MethodPut},
@@ -134,8 +135,8 @@ func TestC1_TheCallersKeyOfAnUnguardedMethodLeavesNoHost(t *testing.T) {
 	}
 }
 
-// A key that the caller sends to a host which was not given is the caller's own
-// affair, over redirects too.
+// If the caller sends a key to a host that was not passed to New, the client leaves the key alone,
+// even when that host redirects the request.
 func TestC1_AnotherHostsOwnKeysPass(t *testing.T) {
 	base := &script{steps: []step{redirects(map[string]string{"https://x.example/": "307 https://y.example/", "https://y.example/": "200"})}}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://x.example/", strings.NewReader("x"))
@@ -153,7 +154,7 @@ func TestC1_AnotherHostsOwnKeysPass(t *testing.T) {
 	}
 }
 
-// C1: retries and redirects together have one key.
+// C1: all retries and redirects of a request have the same key.
 func TestC1_RetriesOnBothSidesOfARedirect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &script{steps: []step{
@@ -180,7 +181,7 @@ func TestC1_RetriesOnBothSidesOfARedirect(t *testing.T) {
 	})
 }
 
-// Redirects without end are ended by http.Client, under one key.
+// http.Client stops an endless series of redirects. All of the requests have the same key.
 func TestC1_EndlessRedirects(t *testing.T) {
 	base := &script{steps: []step{answer(307, "", "Location", "/again")}}
 	resp, err := client(base).Do(post(t.Context(), t, "body"))
@@ -196,7 +197,7 @@ func TestC1_EndlessRedirects(t *testing.T) {
 	base.closed(t)
 }
 
-// The contract of http.RoundTripper, where a key is taken off too.
+// As http.RoundTripper requires, a request is not changed even if its key is removed.
 func TestC1_ARedirectIsNotChanged(t *testing.T) {
 	base := &script{steps: []step{answer(200, "")}}
 	rt := idemclient.New(base, []string{host})
@@ -216,8 +217,7 @@ func TestC1_ARedirectIsNotChanged(t *testing.T) {
 	}
 }
 
-// A base that doesn't say which request its answer is for, or says another one, breaks
-// no chain.
+// A redirected request keeps its key even if base sets no Response.Request or a wrong one.
 func TestC1_RedirectsByABaseThatNamesNoRequest(t *testing.T) {
 	for name, named := range map[string]*http.Request{"none": nil, "another": post(t.Context(), t, "x")} {
 		t.Run(name, func(t *testing.T) {

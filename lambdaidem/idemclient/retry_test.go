@@ -18,7 +18,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
 )
 
-// C1: of every status, which are sent again.
+// C1: exactly the listed statuses are retried.
 func TestC1_TheStatusesThatAreRetried(t *testing.T) {
 	retried := map[int]bool{408: true, 425: true, 429: true, 500: true, 502: true, 503: true, 504: true}
 	for status := 200; status < 600; status++ {
@@ -38,7 +38,7 @@ func TestC1_TheStatusesThatAreRetried(t *testing.T) {
 	}
 }
 
-// C1: what a 409 has to say to be sent again, and what a 5xx to stand.
+// C1: which problem documents make the client retry a 409, and which make a 5xx final.
 func TestC1_ProblemDocuments(t *testing.T) {
 	const inProgress, final = `{"code":"idempotency_in_progress"}`, `{"code":"idempotency_permanent_failure"}`
 	long := `{"detail":"` + strings.Repeat("x", 64<<10) + `","code":`
@@ -81,7 +81,7 @@ func TestC1_ProblemDocuments(t *testing.T) {
 				if retried := len(base.sent) == 2; retried != c.retry {
 					t.Errorf("retried: %v", retried)
 				}
-				if !c.retry && body != c.body { // given back whole
+				if !c.retry && body != c.body { // the caller can still read the whole body
 					t.Errorf("the caller reads %d bytes of %d", len(body), len(c.body))
 				}
 				base.closed(t)
@@ -90,7 +90,8 @@ func TestC1_ProblemDocuments(t *testing.T) {
 	}
 }
 
-// C1: a document that the caller asked to be compressed by itself is not read.
+// C1: a problem document with a Content-Encoding is not read. It has one only if the caller has
+// asked for it.
 func TestC1_AnEncodedProblemIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &script{steps: []step{problem(409, "idempotency_in_progress", "Content-Encoding", "gzip")}}
@@ -104,8 +105,8 @@ func TestC1_AnEncodedProblemIsNotRead(t *testing.T) {
 	})
 }
 
-// C1: a problem document that is cut decides nothing, so the request is sent again;
-// the caller of the last attempt reads the same bytes and the same error.
+// C1: a problem document that breaks off decides nothing, so the request is sent again. After the
+// last attempt, the caller reads the same bytes and the same error.
 func TestC1_ACutProblemDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cut := func(*http.Request) (*http.Response, error) {
@@ -133,7 +134,7 @@ func TestC1_ACutProblemDocument(t *testing.T) {
 	})
 }
 
-// C1: an error is retried unless the next attempt would meet it again.
+// C1: an error is retried unless the next attempt would fail with the same error.
 func TestC1_WhichErrorsAreRetried(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
@@ -142,7 +143,7 @@ func TestC1_WhichErrorsAreRetried(t *testing.T) {
 		"reset":              {errNetwork, true},
 		"end of connection":  {io.EOF, true},
 		"cut header":         {io.ErrUnexpectedEOF, true},
-		"another's deadline": {context.DeadlineExceeded, true}, // of a transport inside this one
+		"another's deadline": {context.DeadlineExceeded, true}, // from another transport inside base
 		"a text":             {errors.New("http2: client connection lost"), true},
 		"no TLS":             {tls.RecordHeaderError{Msg: "x", RecordHeader: [5]byte{1, 2, 3, 4, 5}}, true},
 		"HTTP for TLS":       {tls.RecordHeaderError{Msg: "x", RecordHeader: [5]byte([]byte("HTTP/"))}, false},
@@ -155,7 +156,7 @@ func TestC1_WhichErrorsAreRetried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				base := &script{steps: []step{fails(c.err)}}
-				_, err := idemclient.New(base, []string{host}).RoundTrip(post(t.Context(), t, "x")) //nolint:bodyclose // an error
+				_, err := idemclient.New(base, []string{host}).RoundTrip(post(t.Context(), t, "x")) //nolint:bodyclose // returns an error
 				if !errors.Is(err, c.err) {
 					t.Errorf("the caller got %v", err)
 				}
@@ -167,8 +168,8 @@ func TestC1_WhichErrorsAreRetried(t *testing.T) {
 	}
 }
 
-// C1: of an answer that is dropped no more than a bound is read, in bytes and in
-// time, and it is closed.
+// C1: before a retry, the client reads the body of the last response only up to a limit, in bytes
+// and in time, and closes it.
 func TestC1_DroppedAnswersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		endless := &endless{}
@@ -201,7 +202,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return copy(p, bytes.Repeat([]byte("x"), len(p))), nil
 }
 
-// C1: the observer is told each attempt.
+// C1: Options.Observe is called for each attempt.
 func TestC1_TheObserverIsToldEachAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(r *http.Request) (*http.Response, error) {
@@ -241,7 +242,7 @@ func TestC1_TheObserverIsToldEachAttempt(t *testing.T) {
 	})
 }
 
-// MaxAttempts: 1 leaves the key and takes the retries away.
+// With MaxAttempts 1, a request gets a key but no retries.
 func TestC1_WithoutRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &script{steps: []step{answer(503, "busy")}}

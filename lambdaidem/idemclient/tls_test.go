@@ -15,7 +15,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
 )
 
-// once is a transport of a test's own, with how often it tried.
+// once sends a request to url through base, and returns the response, the number of attempts and
+// the error.
 func once(t *testing.T, base *http.Transport, url string) (*http.Response, int, error) {
 	t.Helper()
 	t.Cleanup(base.CloseIdleConnections)
@@ -30,7 +31,8 @@ func once(t *testing.T, base *http.Transport, url string) (*http.Response, int, 
 	return resp, n, err
 }
 
-// C1: a server that can't be trusted is not asked again, and nothing was sent to it.
+// C1: if the server can't be authenticated, the client does not retry, and no request reaches the
+// server's handler.
 func TestC1_TLSFailuresAreFinal(t *testing.T) {
 	served := 0
 	quiet := log.New(io.Discard, "", 0)
@@ -72,7 +74,7 @@ func closeAnswer(resp *http.Response) {
 	}
 }
 
-// C1 over HTTP/2: the same key and body, over one connection.
+// C1: over HTTP/2, all attempts have the same key and body, and use one connection.
 func TestC1_HTTP2(t *testing.T) {
 	var keys, bodies []string
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -103,9 +105,9 @@ func TestC1_HTTP2(t *testing.T) {
 	}
 }
 
-// A base that gives neither answer nor error is http.Client's to complain about.
+// If base returns neither a response nor an error, http.Client reports that as an error.
 func TestC1_NeitherAnswerNorError(t *testing.T) {
-	base := roundTripper(func(*http.Request) (*http.Response, error) { return nil, nil }) //nolint:nilnil // what is tested
+	base := roundTripper(func(*http.Request) (*http.Response, error) { return nil, nil }) //nolint:nilnil // the case under test
 	if resp, err := client(base).Do(post(t.Context(), t, "x")); err == nil || !strings.Contains(err.Error(), "returned a nil *Response") {
 		t.Error(err)
 		closeAnswer(resp)

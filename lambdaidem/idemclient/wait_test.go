@@ -14,8 +14,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
 )
 
-// RFC 9110, 10.2.3: digits or a date; never negative, never a crash, and of what is
-// neither nothing.
+// retryAfter accepts a number of seconds or a date (RFC 9110, section 10.2.3), and returns 0 for
+// any other text. It never returns a negative duration and never panics.
 func FuzzRetryAfter(f *testing.F) {
 	for _, v := range []string{"", "0", "7", "007", " 7\t", "-1", "+1", "1.5", "1e3", "0x10", "٣", "9223372036", "9223372037", "99999999999999999999",
 		"Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Fri, 31 Dec 9999 23:59:59 GMT",
@@ -51,14 +51,14 @@ func FuzzRetryAfter(f *testing.F) {
 			}
 			return
 		}
-		if got != 0 && got != math.MaxInt64 { // MaxInt64: digits beyond 64 bits
+		if got != 0 && got != math.MaxInt64 { // a number that exceeds 64 bits gives MaxInt64
 			t.Errorf("%q is %v", value, got)
 		}
 	})
 }
 
-// A Retry-After of centuries is waited for by whoever allows that: adding the backoff to
-// it doesn't overflow into attempts without a pause.
+// If the options allow it, the client waits even for a Retry-After of centuries. Adding the backoff
+// must not overflow, because the client would then retry without any pause.
 func TestC1_TheLongestRetryAfterIsNoShortWait(t *testing.T) {
 	for _, value := range []string{"9223372036", "9223372037", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,8 @@ func TestC1_TheLongestRetryAfterIsNoShortWait(t *testing.T) {
 	}
 }
 
-// C1: waits double, with up to half of each added or taken, and stop growing.
+// C1: each wait is twice as long as the one before, up to MaxWait, with up to half of it added or
+// subtracted at random.
 func TestC1_BackoffIsExponentialWithJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &script{steps: []step{fails(errNetwork)}}
@@ -88,7 +89,7 @@ func TestC1_BackoffIsExponentialWithJitter(t *testing.T) {
 		distinct := make(map[time.Duration]bool)
 		for range 20 {
 			base.sent = nil
-			if _, err := c.Do(post(t.Context(), t, "x")); !errors.Is(err, errNetwork) { //nolint:bodyclose // an error
+			if _, err := c.Do(post(t.Context(), t, "x")); !errors.Is(err, errNetwork) { //nolint:bodyclose // returns an error
 				t.Fatal(err)
 			}
 			for i, seconds := range []int64{1, 2, 4, 4, 4} {
@@ -106,7 +107,7 @@ func TestC1_BackoffIsExponentialWithJitter(t *testing.T) {
 	})
 }
 
-// C1: the documented defaults.
+// C1: six attempts with the default options take about 6 s, as documented.
 func TestC1_DefaultsOfTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &script{steps: []step{answer(503, "")}}
@@ -124,11 +125,11 @@ func TestC1_DefaultsOfTheBackoff(t *testing.T) {
 	})
 }
 
-// C1: the next attempt begins no earlier than Retry-After says, and with jitter.
+// C1: the next attempt begins after the Retry-After of the response, plus a wait with jitter.
 func TestC1_RetryAfter(t *testing.T) {
 	for name, c := range map[string]struct {
 		header   []string
-		from, to time.Duration // of the wait; 0: none follows
+		from, to time.Duration // bounds of the wait; 0: no retry follows
 	}{
 		"seconds":               {[]string{"Retry-After", "7"}, 7100 * time.Millisecond, 7301 * time.Millisecond},
 		"the bound":             {[]string{"Retry-After", "60"}, 60 * time.Second, 61 * time.Second},
@@ -170,12 +171,12 @@ func TestC1_RetryAfter(t *testing.T) {
 	}
 }
 
-// C1: no wait begins that would end after the deadline; what there is, is handed on.
+// C1: if a wait would end after the deadline, the caller gets the last response or error at once.
 func TestC1_TheDeadlineIsNotSleptThrough(t *testing.T) {
 	for name, c := range map[string]struct {
 		step     step
 		deadline time.Duration
-		from, to int // attempts, by jitter: waits are 15 to 45 s
+		from, to int // bounds of the number of attempts; jitter makes each wait 15 to 45 s
 	}{
 		"error":                 {fails(errNetwork), time.Minute, 2, 4},
 		"answer":                {answer(503, ""), time.Minute, 2, 4},
@@ -204,19 +205,21 @@ func TestC1_TheDeadlineIsNotSleptThrough(t *testing.T) {
 	}
 }
 
-// C1: a wait that is cut short after an error says which.
+// C1: if the context is canceled during a wait after an error, the returned error contains that
+// error.
 func TestC1_CancelledAfterAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Millisecond, cancel)
-		_, err := client(&script{steps: []step{fails(errNetwork)}}).Do(post(ctx, t, "x")) //nolint:bodyclose // an error
+		_, err := client(&script{steps: []step{fails(errNetwork)}}).Do(post(ctx, t, "x")) //nolint:bodyclose // returns an error
 		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "before attempt 2, after read tcp: connection reset by peer") {
 			t.Error(err)
 		}
 	})
 }
 
-// C1: a request that is cancelled while it waits ends at once, and says after what.
+// C1: if a request is canceled during a wait, RoundTrip returns at once, with an error that
+// contains the status of the last response.
 func TestC1_CancelledWhileWaiting(t *testing.T) {
 	why := errors.New("the user left")
 	for name, start := range map[string]func(context.Context, *http.Request) (*http.Request, error){
@@ -228,7 +231,7 @@ func TestC1_CancelledWhileWaiting(t *testing.T) {
 		"Cancel": func(_ context.Context, r *http.Request) (*http.Request, error) {
 			cancel := make(chan struct{})
 			time.AfterFunc(time.Second, func() { close(cancel) })
-			r.Cancel = cancel //nolint:staticcheck // deprecated, and http.Client sets it all the same
+			r.Cancel = cancel //nolint:staticcheck // deprecated, but http.Client still sets it
 			return r, nil
 		},
 	} {
@@ -237,7 +240,7 @@ func TestC1_CancelledWhileWaiting(t *testing.T) {
 				base := &script{steps: []step{answer(503, "")}}
 				r, cause := start(t.Context(), post(t.Context(), t, "x"))
 				began := time.Now()
-				_, err := idemclient.New(base, []string{host}, func(o *idemclient.Options) { o.InitialWait, o.MaxWait = time.Minute, time.Minute }).RoundTrip(r) //nolint:bodyclose // an error
+				_, err := idemclient.New(base, []string{host}, func(o *idemclient.Options) { o.InitialWait, o.MaxWait = time.Minute, time.Minute }).RoundTrip(r) //nolint:bodyclose // returns an error
 				if err == nil || !strings.Contains(err.Error(), "503 Service Unavailable") || cause != nil && !errors.Is(err, cause) {
 					t.Errorf("the caller got %v", err)
 				}
@@ -250,26 +253,27 @@ func TestC1_CancelledWhileWaiting(t *testing.T) {
 	}
 }
 
-// C1: what ends with the context is not sent again, and its error is handed on.
+// C1: an attempt that fails because the context has ended is not retried. RoundTrip returns its
+// error.
 func TestC1_AnEndedContextIsFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		base := &script{steps: []step{func(*http.Request) (*http.Response, error) { cancel(); return nil, ctx.Err() }}}
-		if _, err := idemclient.New(base, []string{host}).RoundTrip(post(ctx, t, "x")); err == nil || err.Error() != "context canceled" || len(base.sent) != 1 { //nolint:bodyclose // an error
+		if _, err := idemclient.New(base, []string{host}).RoundTrip(post(ctx, t, "x")); err == nil || err.Error() != "context canceled" || len(base.sent) != 1 { //nolint:bodyclose // returns an error
 			t.Errorf("%v after %d attempts", err, len(base.sent))
 		}
 		closed := make(chan struct{})
 		close(closed)
 		r := post(t.Context(), t, "x")
-		r.Cancel = closed //nolint:staticcheck // deprecated, and http.Client sets it all the same
+		r.Cancel = closed //nolint:staticcheck // deprecated, but http.Client still sets it
 		base = &script{steps: []step{fails(errNetwork)}}
-		if _, err := idemclient.New(base, []string{host}).RoundTrip(r); !errors.Is(err, errNetwork) || len(base.sent) != 1 { //nolint:bodyclose // an error
+		if _, err := idemclient.New(base, []string{host}).RoundTrip(r); !errors.Is(err, errNetwork) || len(base.sent) != 1 { //nolint:bodyclose // returns an error
 			t.Errorf("%v after %d attempts", err, len(base.sent))
 		}
 	})
 }
 
-// C1: http.Client's Timeout spans all attempts.
+// C1: http.Client.Timeout limits the time of all attempts together.
 func TestC1_TheClientsTimeoutSpansAllAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &script{steps: []step{answer(503, "")}}

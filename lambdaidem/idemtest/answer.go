@@ -71,9 +71,9 @@ func merged(single map[string]string, multi map[string][]string) map[string][]st
 	return all
 }
 
-// withCookies returns the headers of a response in payload format version 2.0, which lists
-// the Set-Cookie headers separately as cookies ("Create AWS Lambda proxy integrations for
-// HTTP APIs").
+// withCookies returns the headers of a response in payload format version 2.0, with its cookies as
+// Set-Cookie headers. The format lists the cookies separately ("Create AWS Lambda proxy
+// integrations for HTTP APIs").
 func withCookies(single map[string]string, cookies []string) map[string][]string {
 	all := merged(single, nil)
 	if len(cookies) > 0 {

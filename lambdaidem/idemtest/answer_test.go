@@ -15,8 +15,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// V1: a batch runs a handler for each of its messages, and a guarded handler
-// may have guarded calls inside. What counts is that a second sending runs none.
+// V1: Twice counts the handlers that each of its two calls runs. The first call may run several,
+// because a batch runs one for each message and a guarded handler may make guarded calls itself.
+// The second call must run none.
 func TestTwice_CountsEachSendingByItself(t *testing.T) {
 	guard := newGuard()
 	inner := func(ctx context.Context, key string) error {
@@ -46,7 +47,8 @@ func TestTwice_CountsEachSendingByItself(t *testing.T) {
 	}
 }
 
-// answers are two answers to one event, which is guarded by nothing.
+// differ reports whether Twice considers the answers first and second different, if an unguarded
+// handler returns them for the same event. apart names the headers to ignore.
 func differ[In, Out any](t *testing.T, event In, first, second Out, apart ...string) bool {
 	t.Helper()
 	answers := []Out{first, second}
@@ -65,7 +67,8 @@ type (
 	several = map[string][]string
 )
 
-// R1: what a gateway ignores makes no difference, what it takes does.
+// R1: Twice ignores a difference that the gateway of the event ignores, and reports every other
+// one.
 func TestR1_AnswersCompareByWhatTheirGatewayTakes(t *testing.T) {
 	v2 := func(h one, m several, cookies ...string) response {
 		return response{StatusCode: 200, Headers: h, MultiValueHeaders: m, Cookies: cookies}
@@ -114,7 +117,8 @@ func TestR1_AnswersCompareByWhatTheirGatewayTakes(t *testing.T) {
 	}
 }
 
-// A REST API's answer may have one name in both maps, and its replay too.
+// TestR1_EveryDecoratorPassesTwice includes a REST API's response that has one name in both maps of
+// headers. The replay must be equal to it.
 func TestR1_EveryDecoratorPassesTwice(t *testing.T) {
 	r, guard := idemtest.Request{Path: "/payments", Key: "k"}, lambdaidem.New(memstore.New())
 	idemtest.Twice(t, guard.APIGateway(func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
@@ -137,7 +141,8 @@ func TestR1_EveryDecoratorPassesTwice(t *testing.T) {
 	idemtest.Twice(t, both, r.ALBMultiValue())
 }
 
-// A request in the form that clients send is served as a server would.
+// TwiceHTTP accepts a request as a client builds it, and passes it to the handler as a server
+// would.
 func TestTwiceHTTP_ServesAClientsRequest(t *testing.T) {
 	var saw []*http.Request
 	mux := http.NewServeMux()
@@ -160,7 +165,7 @@ func TestTwiceHTTP_ServesAClientsRequest(t *testing.T) {
 	}
 }
 
-// R1: trailers are part of the answer.
+// R1: TwiceHTTP compares trailers too.
 func TestTwiceHTTP_ComparesTrailers(t *testing.T) {
 	sums := []string{"1", "1", "1", "2"}
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

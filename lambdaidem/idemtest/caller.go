@@ -53,8 +53,8 @@ func Certificate(subject, issuer string) Caller {
 // APIKey returns the caller who sent an API key of a REST API. id is the id of that key.
 func APIKey(id string) Caller { return newCaller(apiKey, id, "", id != "", "id") }
 
-// newCaller returns a caller. It panics if a required argument is empty. known reports whether all
-// required arguments are given. needed lists the required arguments, for the panic's text.
+// newCaller returns a caller. It panics unless known is true, which means that all required
+// arguments are given. needed names these arguments, for the panic's text.
 func newCaller(kind callerKind, first, second string, known bool, needed string) Caller {
 	if !known {
 		panic("idemtest: " + string(kind) + ": " + needed + " must not be empty: nothing would tell such a caller from others")

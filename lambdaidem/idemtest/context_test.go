@@ -6,7 +6,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 )
 
-// Events of payload format 2.0 name the account and the host, as AWS's do.
+// Events of payload format 2.0 contain the account and the host, like those of AWS.
 func TestT1_EventsNameTheAccountAndTheHost(t *testing.T) {
 	r := idemtest.Request{Key: "k"}
 	api, url := r.APIGatewayV2().RequestContext, r.FunctionURL().RequestContext

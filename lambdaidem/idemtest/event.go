@@ -164,9 +164,9 @@ func (r Request) encoded() (body string, isBase64 bool) {
 	return base64.StdEncoding.EncodeToString([]byte(r.Body)), true
 }
 
-// joined returns the headers and cookies in payload format version 2.0. The names of
-// headers are in lower case, and the values of one name are joined with commas. headers does
-// not contain the Cookie header.
+// joined returns the headers and cookies in payload format version 2.0: the names of headers are in
+// lower case, and the values of one name are joined with commas. The Cookie header is not in
+// headers, but split into cookies.
 func (r Request) joined() (headers map[string]string, cookies []string) {
 	for _, line := range r.Header.Values("Cookie") {
 		for c := range strings.SplitSeq(line, ";") {

@@ -15,7 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// In a test of your own t is the test's *testing.T. Here it prints.
+// In your own tests, t is the *testing.T of the test. Here it prints the failures.
 func ExampleTwice() {
 	var t printer
 	createPayment := func(_ context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
@@ -58,9 +58,9 @@ func ExampleTwiceHTTP() {
 	// 201 Created
 }
 
-// My handler survives a lost reply: the completion was written, and the guard
-// could not know. The client gets its answer, now and again, and there is one
-// payment.
+// The reply to Complete is lost, so the guard does not know that the record was completed. It calls
+// Complete again. The client still gets its response, then and for each retry, and there is only
+// one payment.
 func ExampleStore_lostReply() {
 	store, payments := idemtest.NewStore(nil), 0
 	handler := lambdaidem.New(store).APIGatewayV2(func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
@@ -88,8 +88,8 @@ func ExampleStore_lostReply() {
 	// acquire ""
 }
 
-// My handler is run again after a crash, once the lease is over. Under Hold it
-// is not: an operator must look first.
+// After a crash, the handler runs again once the lease has ended. Under policy Hold it does not run
+// again, because an operator must first find out what happened.
 func ExampleStore_crash() {
 	var t printer
 	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
@@ -100,7 +100,7 @@ func ExampleStore_crash() {
 		handler := guard.APIGatewayV2(func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 			fmt.Println("attempt", lambdaidem.Attempt(ctx))
 			if lambdaidem.Attempt(ctx) == 1 {
-				store.Kill(ctx) // out of memory, say, after the card was charged
+				store.Kill(ctx) // for example because memory ran out after the card was charged
 			}
 			return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: "paid"}, nil
 		})
@@ -111,7 +111,7 @@ func ExampleStore_crash() {
 		answer, err := handler(idemtest.Invocation(t, 10*time.Second), event)
 		fmt.Println("at once:", answer.StatusCode, err)
 
-		clock.Advance(13 * time.Second) // the function's timeout and MaxSkew are over
+		clock.Advance(13 * time.Second) // longer than the function's timeout and MaxSkew
 		answer, err = handler(idemtest.Invocation(t, 10*time.Second), event)
 		fmt.Println("later:", answer.StatusCode, err)
 	}
@@ -127,7 +127,8 @@ func ExampleStore_crash() {
 	// later: 409 <nil>
 }
 
-// One request as each event; its caller where the event can carry it.
+// One request is converted to events of several sources. A source that can't carry the caller
+// panics.
 func ExampleRequest() {
 	r := idemtest.Request{Path: "/payments/7/refunds", Route: "/payments/{id}/refunds", Key: "refund-1", Body: `{"amount":40}`}
 	r.Caller = idemtest.JWT("https://issuer.example.com", "alice")
@@ -135,7 +136,8 @@ func ExampleRequest() {
 	fmt.Println(rest.HTTPMethod, rest.Path, rest.PathParameters["id"], rest.RequestContext.Authorizer["claims"])
 	fmt.Println(http.RouteKey, http.Headers["idempotency-key"], http.RequestContext.Authorizer.JWT.Claims["sub"])
 
-	// The id of its record, to look it up or to derive ids from.
+	// Print the id of the request's record. A test can use it to look up the record or to derive
+	// other ids.
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace = "refunds" })
 	fmt.Println(guard.RecordID(r.Identity()))
 

@@ -15,7 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 )
 
-// X7: nothing of a test outlives it, killed attempts included.
+// X7: TestMain checks that no goroutine outlives a test, not even one of a killed attempt.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type (
@@ -24,7 +24,7 @@ type (
 	handler  = func(context.Context, request) (response, error)
 )
 
-// fake is a test whose failures are kept instead of reported.
+// fake is a testing.TB that records failures instead of reporting them.
 type fake struct {
 	testing.TB
 	failures []string
@@ -40,12 +40,12 @@ type fatal struct{}
 
 func (f *fake) Fatal(args ...any) {
 	f.Error(args...)
-	panic(fatal{}) // as testing.T leaves the test's function
+	panic(fatal{}) // ends the calling function, like Fatal of testing.T
 }
 
 func (f *fake) Fatalf(format string, args ...any) { f.Fatal(fmt.Sprintf(format, args...)) }
 
-// failures runs check under a fake test and returns what it complained of.
+// failures runs check with a fake test and returns the failures that check reported.
 func failures(t *testing.T, check func(*fake)) string {
 	t.Helper()
 	f := &fake{TB: t}
@@ -60,7 +60,7 @@ func failures(t *testing.T, check func(*fake)) string {
 	return strings.Join(f.failures, "\n")
 }
 
-// panics is the text of a panic that f must end in.
+// panics calls f and returns the text of its panic. It fails the test if f doesn't panic.
 func panics(t *testing.T, f func()) (text string) {
 	t.Helper()
 	defer func() {
@@ -74,7 +74,7 @@ func panics(t *testing.T, f func()) (text string) {
 	return ""
 }
 
-// rig is a guarded handler over a store that can fail.
+// rig is a guarded handler on a store whose calls can be made to fail.
 type rig struct {
 	handler
 	guard *lambdaidem.Guard
@@ -84,7 +84,8 @@ type rig struct {
 	runs  int
 }
 
-// newRig guards h; a nil h answers 201 with the number of the run.
+// newRig returns a rig whose guard runs h. If h is nil, the handler answers 201 with the number of
+// its run.
 func newRig(h handler, optFns ...func(*lambdaidem.Options)) *rig {
 	r := &rig{store: idemtest.NewStore(nil), clock: idemtest.NewClock()}
 	all := append([]func(*lambdaidem.Options){func(o *lambdaidem.Options) { o.Clock, o.Observer = r.clock.Now, &r.seen }}, optFns...)
@@ -99,7 +100,7 @@ func newRig(h handler, optFns ...func(*lambdaidem.Options)) *rig {
 	return r
 }
 
-// send sends the one request of most tests.
+// send sends the request that most tests use.
 func (r *rig) send(ctx context.Context, t *testing.T) response {
 	t.Helper()
 	out, err := r.handler(ctx, post())
@@ -116,7 +117,7 @@ func (r *rig) wantRuns(t *testing.T, want int) {
 	}
 }
 
-// verbs is which verbs the store was asked for.
+// verbs returns the verbs of all calls of the store, in order.
 func (r *rig) verbs() []idemtest.Verb {
 	var verbs []idemtest.Verb
 	for _, c := range r.store.Calls() {

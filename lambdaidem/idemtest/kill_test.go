@@ -18,14 +18,14 @@ import (
 
 const lambdaTimeout = 10 * time.Second
 
-// crashes sends the one request, and wants its attempt to be killed.
+// crashes sends the request of post and fails the test unless that kills the simulated process.
 func (r *rig) crashes(t *testing.T) {
 	t.Helper()
 	idemtest.Crash(t, lambdaTimeout, func(ctx context.Context) { _, _ = r.handler(ctx, post()) })
 }
 
-// attempts answers with the number of the attempt; the first one is killed
-// where kill is set.
+// killed returns a handler that answers with the number of the attempt. If kill is true, the
+// handler kills the process in the first attempt.
 func killed(r **rig, kill bool) handler {
 	return func(ctx context.Context, _ request) (response, error) {
 		if kill && lambdaidem.Attempt(ctx) == 1 {
@@ -35,15 +35,15 @@ func killed(r **rig, kill bool) handler {
 	}
 }
 
-// L6: wherever an attempt dies, the record is left as a dead process leaves it,
-// and what follows is what the contract says.
+// L6: wherever an attempt is killed, it leaves the record as a real process would, and the next
+// requests get the answers that the contract specifies.
 func TestL6_WhateverKillsAnAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		verb    idemtest.Verb
-		fault   idemtest.Fault // None: the handler kills itself
-		handler handler        // nil: the usual one
-		runs    int            // of the attempt that dies
-		then    string         // the answer when the lease is over, under Rerun
+		fault   idemtest.Fault // None: the handler itself calls Kill
+		handler handler        // nil in every case; killed makes the handler
+		runs    int            // number of handler runs before the death
+		then    string         // the answer after the end of the lease, under policy Rerun
 		held    lambdaidem.Code
 	}{
 		"before the lease":      {idemtest.Acquire, idemtest.KillBefore, nil, 0, "attempt 1", ""},
@@ -79,7 +79,8 @@ func TestL6_WhateverKillsAnAttempt(t *testing.T) {
 	}
 }
 
-// L8: a duplicate that dies while it waits has nothing to leave behind.
+// L8: killing a duplicate while it waits has no effect on the record, which the first attempt
+// completes.
 func TestL8_KilledWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(context.Context, request) (response, error) {
@@ -99,7 +100,8 @@ func TestL8_KilledWhileItWaits(t *testing.T) {
 	})
 }
 
-// A takeover without sleeping in the other way: in a bubble, by time.Sleep.
+// Instead of moving a Clock, a test in a synctest bubble can call time.Sleep to end the lease of a
+// killed attempt.
 func TestL6_KilledInABubbleAndTakenOverAfterASleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *rig
@@ -114,8 +116,8 @@ func TestL6_KilledInABubbleAndTakenOverAfterASleep(t *testing.T) {
 	})
 }
 
-// A process has all the attempts that it is in: a guarded call in a guarded
-// handler dies together with it, and so does what the handler began elsewhere.
+// Kill ends all attempts of the process: a guarded handler dies together with the guarded call
+// inside it, and guarded calls that it would make afterwards don't reach the store.
 func TestKill_EndsTheWholeProcess(t *testing.T) {
 	for name, inner := range map[string]bool{"the inner call": true, "the handler": false} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +170,8 @@ func TestKill_EndsTheWholeProcess(t *testing.T) {
 	}
 }
 
-// A read names no attempt: the one in whose handler it is made counts.
+// A call of Get has no lease. If it is made with the context of a handler, or with one derived from
+// it, it belongs to that handler's process, on any goroutine.
 func TestKill_AtAReadInAHandler(t *testing.T) {
 	for name, elsewhere := range map[string]bool{"on its goroutine": false, "elsewhere": true} {
 		t.Run(name, func(t *testing.T) {
@@ -212,8 +215,7 @@ func TestKill_AtAReadInAHandler(t *testing.T) {
 	}
 }
 
-// Tokens that repeat, of an Options.Random made for a test, end nothing in a
-// loop.
+// Kill also works if Options.Random, set for a test, gives all attempts the same token.
 func TestKill_WhereTokensRepeat(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -236,7 +238,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// X5: a handler that runs without the store can be killed too.
+// X5: a handler that runs without a record, because the guard failed open, can be killed too.
 func TestX5_KilledAfterItFailedOpen(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -250,7 +252,7 @@ func TestX5_KilledAfterItFailedOpen(t *testing.T) {
 	}
 }
 
-// L3: a later attempt at the same key lives, whatever became of the first.
+// L3: killing an attempt does not affect a later attempt with the same key.
 func TestL3_KillEndsOneAttempt(t *testing.T) {
 	var r *rig
 	r = newRig(killed(&r, true))
@@ -270,7 +272,7 @@ func TestCrash_WantsACrash(t *testing.T) {
 	}
 }
 
-// Without Crash nothing says where the process ends.
+// Kill and the kill faults panic outside of Crash, because there is no process to kill.
 func TestKill_NeedsACrash(t *testing.T) {
 	if got := panics(t, func() { idemtest.NewStore(nil).Kill(t.Context()) }); !strings.Contains(got, "inside of Crash") {
 		t.Errorf("it panics with %q", got)
@@ -282,13 +284,14 @@ func TestKill_NeedsACrash(t *testing.T) {
 	}
 }
 
-// A batch dies as one process: what is done is done, and nothing of the rest begins.
+// A crash ends the whole batch: messages that were handled stay handled, and no further message
+// begins.
 func TestV2_ACrashEndsTheWholeBatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		concurrency int
-		verb        idemtest.Verb // where the second message dies; "" is in its handler
+		verb        idemtest.Verb // the second call of this verb kills; "" means that the second message's handler does
 		fault       idemtest.Fault
-		handled     int // of the second message, when it comes again
+		handled     int // how often the second message was handled in total, after the next delivery
 	}{
 		"in the handler":                  {1, "", idemtest.None, 2},
 		"in the handler, of many at once": {3, "", idemtest.None, 2},
@@ -322,7 +325,7 @@ func TestV2_ACrashEndsTheWholeBatch(t *testing.T) {
 			})
 			queue := "orders"
 			if c.concurrency > 1 {
-				queue = "orders.fifo" // whose one group goes in order
+				queue = "orders.fifo" // all messages are in one group, so they are handled in order
 			}
 			batch := idemtest.SQS(queue, idemtest.Message{Body: "a"}, idemtest.Message{Body: "b"}, idemtest.Message{Body: "c"}, idemtest.Message{Body: "unguarded"})
 			if c.verb != "" {
@@ -347,7 +350,7 @@ func TestV2_ACrashEndsTheWholeBatch(t *testing.T) {
 	}
 }
 
-// A message that was under way when the process died comes to no end: no hook is told.
+// No hook is called for a message whose handler was still running when the process died.
 func TestV2_ACrashEndsTheMessagesBesides(t *testing.T) {
 	store, dead := idemtest.NewStore(nil), make(chan struct{})
 	guard := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Observer, o.KeyOptional = lambdaidem.Discard, true })

@@ -18,8 +18,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// What a message of each source says reaches its handler, and the batch that comes
-// twice runs once.
+// For every source, the key and the body of a message reach the handler, and a second delivery of
+// the event runs no handler.
 func TestMessagesOfEverySource(t *testing.T) {
 	guard := lambdaidem.New(memstore.New())
 	type seen struct{ key, body string }
@@ -50,12 +50,13 @@ func TestMessagesOfEverySource(t *testing.T) {
 	}
 }
 
-// answering is an asynchronous handler in the form that Twice takes.
+// answering converts a handler of asynchronous events to the form that Twice takes.
 func answering[E any](h func(context.Context, E) error) func(context.Context, E) (struct{}, error) {
 	return func(ctx context.Context, e E) (struct{}, error) { return struct{}{}, h(ctx, e) }
 }
 
-// Order and groups are those of the source: a FIFO queue's by its name.
+// Messages have the order and the groups of their source. A queue is a FIFO queue if its name ends
+// in .fifo.
 func TestMessagesInGroups(t *testing.T) {
 	fail := errors.New("not now")
 	for queue, want := range map[string]string{"orders": "[{1}]", "orders.fifo": "[{1} {3}]"} {
@@ -80,7 +81,7 @@ func TestMessagesInGroups(t *testing.T) {
 	}
 }
 
-// Another delivery differs in what AWS changes, and in nothing else.
+// A second delivery of a message differs from the first only in the fields that AWS changes.
 func TestMessagesDeliveredAgain(t *testing.T) {
 	one := idemtest.SQS("orders", idemtest.Message{Body: "x"}).Records[0]
 	two := idemtest.SQS("orders", idemtest.Message{Body: "x", Receives: 2}).Records[0]
@@ -93,7 +94,7 @@ func TestMessagesDeliveredAgain(t *testing.T) {
 	}
 }
 
-// Events are what AWS would send: they survive the wire.
+// Events are unchanged after they are encoded to JSON and decoded again.
 func TestMessagesOnTheWire(t *testing.T) {
 	all := []idemtest.Message{{Key: "k", Body: `{"a":1}`, Attributes: map[string]string{"b": "c"}}}
 	for _, event := range []any{idemtest.SQS("q.fifo", all...), idemtest.SNS("t", all[0]), idemtest.EventBridge("s", "d", all[0]), idemtest.Kinesis("s", all...), idemtest.DynamoDBStream("t", all...), idemtest.Kafka("t", all...)} {

@@ -32,13 +32,13 @@ var callers = map[string]idemtest.Caller{
 	"APIKey":              idemtest.APIKey("key-id"),
 }
 
-// sender sends a request through a guard to a handler that says what it saw.
+// sender sends a request through a guard, to a handler that passes its context and the body it
+// received to the function.
 type sender = func(context.Context, *lambdaidem.Guard, idemtest.Request, func(context.Context, string)) error
 
-// builder sends a request as one form of event, and says what its record is
-// identified by.
+// builder builds and sends one form of event, and returns the identity of its record.
 type builder struct {
-	knows    []string // which callers it carries besides nobody
+	knows    []string // the kinds of callers that the event can carry, besides nobody
 	send     sender
 	identity func(idemtest.Request) lambdaidem.Identity
 }
@@ -102,7 +102,8 @@ func (discarded) Header() http.Header         { return http.Header{} }
 func (discarded) Write(p []byte) (int, error) { return len(p), nil }
 func (discarded) WriteHeader(int)             {}
 
-// F1, F2: the id of a built request's record is known from outside.
+// F1, F2: the identity that a Request returns gives the id of the record that the guard uses, for
+// each form of event and each caller.
 func TestF1_IdentityLeadsToTheRecordOfEveryBuilderAndCaller(t *testing.T) {
 	requests := []idemtest.Request{
 		{Path: "/payments", Key: "k", Body: `{"amount":100}`},
@@ -140,7 +141,7 @@ func TestF1_IdentityLeadsToTheRecordOfEveryBuilderAndCaller(t *testing.T) {
 	}
 }
 
-// F1: catch-all routes name no route.
+// F1: a catch-all route is replaced by the path in the identity.
 func TestF1_IdentityOfCatchAllRoutesIsThePath(t *testing.T) {
 	for event, route := range map[string]string{"APIGateway": "/{proxy+}", "APIGatewayV2": "$default", "HTTP": "/{rest...}"} {
 		r, g, ran := idemtest.Request{Path: "/payments/7", Route: route, Key: "k"}, newGuard(), false

@@ -14,12 +14,12 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/storetest"
 )
 
-// Without faults the wrapper is as good a store as the one inside.
+// Without faults, the wrapper passes the suite like the store inside it.
 func TestStore(t *testing.T) {
 	storetest.Test(t, func(*testing.T) lambdaidem.Store { return idemtest.NewStore(nil) })
 }
 
-// R3: what the inner store keeps apart can be replayed through the wrapper.
+// R3: an answer that the inner store keeps outside the record can be replayed through the wrapper.
 func TestR3_AnAnswerApartIsReplayedThroughTheWrapper(t *testing.T) {
 	guard := lambdaidem.New(idemtest.NewStore(apart{memstore.New()}))
 	for range 2 {
@@ -31,7 +31,7 @@ func TestR3_AnAnswerApartIsReplayedThroughTheWrapper(t *testing.T) {
 	}
 }
 
-// apart is a store that keeps every answer apart.
+// apart is a store that keeps every answer outside its record.
 type apart struct{ *memstore.Store }
 
 func (a apart) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
@@ -48,8 +48,7 @@ func (a apart) Load(_ context.Context, rec lambdaidem.Record) (lambdaidem.Result
 	return rec.Result, nil
 }
 
-// X8: each fault says what it must about whether the write happened, and it
-// happened or not.
+// X8: the error of each fault says correctly whether the call may have been applied.
 func TestX8_FaultsAreWhatTheySay(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault      idemtest.Fault
@@ -105,7 +104,7 @@ func TestStore_FaultsComeInTheirOrder(t *testing.T) {
 	if len(calls) != 7 || calls[1] != (idemtest.Call{Verb: idemtest.Get, RecordID: "id", Fault: idemtest.LoseReply}) || calls[6].Fault != idemtest.None {
 		t.Errorf("the calls were %+v", calls)
 	}
-	calls[0].Verb = "" // the caller's own
+	calls[0].Verb = "" // the caller may change the slice, which is a copy
 	if s.Calls()[0].Verb != idemtest.Get {
 		t.Error("Calls gives its own list away")
 	}
@@ -119,7 +118,8 @@ func TestStore_PanicsAtWhatItDoesNotKnow(t *testing.T) {
 	panics(t, func() { s.Kill(t.Context()) })
 }
 
-// L4: a completion whose reply was lost is found to have happened.
+// L4: if the reply to a completion is lost, the guard completes again and finds the record
+// completed.
 func TestL4_ALostCompletionReplyIsNoLoss(t *testing.T) {
 	r := newRig(nil)
 	r.store.Next(idemtest.Complete, idemtest.LoseReply)
@@ -135,7 +135,7 @@ func TestL4_ALostCompletionReplyIsNoLoss(t *testing.T) {
 	}
 }
 
-// X5, X4: what hangs ends with the invocation, here in virtual time.
+// X5, X4: a call of the store that hangs ends with the invocation, here in virtual time.
 func TestX5_AHangingStoreEndsWithTheInvocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, func(o *lambdaidem.Options) { o.Clock = nil })
@@ -154,7 +154,7 @@ func TestX5_AHangingStoreEndsWithTheInvocation(t *testing.T) {
 	})
 }
 
-// E5: the saving of steps fails like any other call, and a process can die there.
+// E5: SaveSteps can be made to fail like any other call, and can kill the process.
 func TestE5_TheSavingOfAStepCanFail(t *testing.T) {
 	charges := 0
 	r := newRig(func(ctx context.Context, _ request) (response, error) {
@@ -176,7 +176,7 @@ func TestE5_TheSavingOfAStepCanFail(t *testing.T) {
 	}
 }
 
-// E5: what is inside may keep no steps.
+// E5: SaveSteps returns an error if the inner store is not a StepStore.
 func TestE5_StepsNeedAStoreInsideThatKeepsThem(t *testing.T) {
 	s := idemtest.NewStore(struct{ lambdaidem.Store }{memstore.New()})
 	_, err := s.SaveSteps(t.Context(), lambdaidem.Lease{ID: "id", Token: "a"}, lambdaidem.Steps{"charge": nil}, time.Now())
@@ -186,7 +186,7 @@ func TestE5_StepsNeedAStoreInsideThatKeepsThem(t *testing.T) {
 	}
 }
 
-// S1: what is inside is had before a handler runs.
+// S1: Prepare calls Prepare of the inner store, if that has one, and returns its error.
 func TestS1_TheStoreInsideIsPrepared(t *testing.T) {
 	inside := &prepared{Store: memstore.New(), err: errors.New("no key")}
 	if err := idemtest.NewStore(inside).Prepare(t.Context()); !errors.Is(err, inside.err) {

@@ -35,7 +35,7 @@ func TestClock_MovesByHandAlone(t *testing.T) {
 	})
 }
 
-// A clock works in a bubble as it does outside.
+// A Clock works in a synctest bubble as it does outside.
 func TestL6_TakenOverInABubbleByTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *rig
@@ -79,7 +79,7 @@ func TestInvocation_EndsWithItsTest(t *testing.T) {
 	}
 }
 
-// O1: a recorder remembers what the guard tells.
+// O1: a Recorder keeps the events that the guard reports, until Forget is called.
 func TestO1_RecorderRemembers(t *testing.T) {
 	r := newRig(nil)
 	if got := failures(t, func(f *fake) { r.seen.Last(f) }); !strings.Contains(got, "nothing") {

@@ -53,7 +53,7 @@ func TestTwice_Complains(t *testing.T) {
 		return response{StatusCode: 201, Body: fmt.Sprint("payment ", n)}, nil
 	}
 	noKey := post()
-	noKey.Headers = nil // and so without a key
+	noKey.Headers = nil // the request then has no key
 	dropped := newGuard(func(o *lambdaidem.Options) { o.UnstoredHeaders = []string{"One"} })
 	renumbered := newGuard(func(o *lambdaidem.Options) {
 		o.OnReplay = func(_ context.Context, _ *lambdaidem.Request, r *lambdaidem.Response) { r.Status++ }

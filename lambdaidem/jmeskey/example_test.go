@@ -11,7 +11,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// Clients that send no Idempotency-Key: an order is one by its customer and number.
+// The clients send no Idempotency-Key. The key is made of the order's customer and number.
 func ExampleKey_Request() {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {
 		o.Key = jmeskey.Must("[customer, number]").Request
@@ -68,7 +68,7 @@ func ExampleKey_JSON() {
 	// "" true
 }
 
-// What can't work on numbers that are their own texts is refused at once.
+// New rejects expressions that can't work with numbers that are kept as text.
 func ExampleNew() {
 	_, err := jmeskey.New("orders[?total > `100`].id")
 	fmt.Println(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/jmeskey"
 )
 
-// respelled is the same JSON in another spelling: members the other way round,
-// every character escaped, white space wherever it may be.
+// respelled returns v as JSON in an unusual spelling: members in reverse order, every character
+// escaped, and white space wherever it is allowed.
 func respelled(v any) string {
 	var b strings.Builder
 	b.WriteString(" \n")
@@ -55,8 +55,8 @@ func respelled(v any) string {
 	return b.String()
 }
 
-// No expression and no text makes it panic; what is found is a key; and one value
-// is one key, however it is spelled.
+// No expression and no text makes the package panic. If a key is found, it is a valid key, and
+// every spelling of the same JSON value gives the same key.
 func FuzzKey(f *testing.F) {
 	document := `{"a":{"b":[1,{"c":"x","d":[]},"y"],"e":9007199254740993},"id":"o-1","items":[{"id":1,"kind":"fee"},{"id":"é"}]}`
 	for _, expression := range []string{
@@ -98,8 +98,8 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// Different texts are different keys, and so are different numbers, alone and as
-// parts of what is put together.
+// Different strings give different keys, and so do different numbers, both alone and as parts of a
+// list or object that the expression builds.
 func FuzzDifferent(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"a", "b"}, {"a", "a "}, {"é", "e\u0301"}, {"a", "A"}, {"\x00", "\u0001"}, {"\ufffd", "?"}, {`a","b`, `a`}, {"1", "1.0"}, {"9007199254740993", "9007199254740992"},

@@ -83,9 +83,9 @@ func (k *Key) Request(_ context.Context, r *lambdaidem.Request) (string, error) 
 // [lambdaidem.Handler]. The function evaluates the expression on the JSON of the event, as
 // encoding/json writes it. So the names in the expression are those of the JSON tags.
 //
-// If In keeps a number in a field of type any, encoding/json has decoded it as a float64, so
-// two large numbers may have become equal. Give In a field for such a number, with an integer
-// type or json.Number.
+// If a field of In with type any contains a number, encoding/json has decoded it as a float64, so
+// two large numbers may have become equal. For such a number, give In a field with an integer type
+// or json.Number.
 //
 // The function returns the errors of [Key.JSON]. It also returns an error if the JSON does
 // not represent the event completely; see [lambdaidem.HashKey].

@@ -37,7 +37,7 @@ func TestK5_ResultsAreKeys(t *testing.T) {
 	long := strings.Repeat("7", 256)
 	for _, c := range []struct {
 		expression, document string
-		want                 any // a text, or what the key is the hash of
+		want                 any // the key itself, or the value whose hash is the key
 	}{
 		{"id", `{"id":"order-1"}`, "order-1"},
 		{"order.id", `{"order":{"id":"\u0041\/1"}}`, "A/1"},
@@ -124,7 +124,7 @@ func TestK5_NothingIsAMissingKey(t *testing.T) {
 	}
 }
 
-// JSON that its readers disagree about has no key, wherever the key would be.
+// JSON that parsers may read differently is an error, wherever the ambiguous part is.
 func TestK5_AmbiguousJSONHasNoKey(t *testing.T) {
 	id := jmeskey.Must("id", func(o *jmeskey.Options) { o.MaxBytes, o.MaxDepth = 100, 3 })
 	for name, document := range map[string]string{
@@ -147,7 +147,7 @@ func TestK5_AmbiguousJSONHasNoKey(t *testing.T) {
 	}
 }
 
-// S2: the bounds by default are those of the guard.
+// S2: the default limits are those of the guard.
 func TestS2_DefaultBounds(t *testing.T) {
 	deep := func(n int) string {
 		return `{"id":1,"a":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + `}`

@@ -12,7 +12,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/jmeskey"
 )
 
-// search asks the library itself, numbers being texts. A panic is an outcome too.
+// search evaluates an expression with the JMESPath library, with numbers kept as text. It returns a
+// panic as an error.
 func search(t *testing.T, expression, document string) (found any, err error) {
 	t.Helper()
 	defer func() {
@@ -29,12 +30,12 @@ func search(t *testing.T, expression, document string) (found any, err error) {
 	return jmespath.Search(expression, v)
 }
 
-// Why each feature is refused: what the library makes of it where numbers are
-// texts. Should a version of it do better, this test says so.
+// This table shows what the library returns for each rejected feature if numbers are kept as text.
+// If a later version of the library supports one of them, the test fails.
 func TestK5_RefusedFeaturesDoNotWork(t *testing.T) {
 	for _, c := range []struct {
 		expression, document string
-		wrong                any // the library's result; nil with fails: an error or a panic
+		wrong                any // the library's result; nil if fails names an error or a panic
 		fails                string
 	}{
 		{"a < `2`", `{"a":1}`, nil, ""},
@@ -75,7 +76,7 @@ func TestK5_RefusedFeaturesDoNotWork(t *testing.T) {
 		{"[:", `{"a":1}`, nil, "Unknown AST"},
 		{"a\u0080", `{"a":1}`, nil, "panic"},
 	} {
-		if c.fails != "refuses" { // a value of the library's own type
+		if c.fails != "refuses" { // otherwise the result is a value of a type of the library
 			found, err := search(t, c.expression, c.document)
 			if c.fails == "" && (err != nil || !reflect.DeepEqual(found, c.wrong)) || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
 				t.Errorf("the library finds %v, %v by %s; it was %v, %s", found, err, c.expression, c.wrong, c.fails)
@@ -89,7 +90,7 @@ func TestK5_RefusedFeaturesDoNotWork(t *testing.T) {
 	}
 }
 
-// What takes an object's members comes in another order now and then.
+// The results of expressions that list an object's members have a random order.
 func TestK5_OrderlessFeaturesAreRefused(t *testing.T) {
 	document := `{"a":"1","b":"2","c":"3","d":"4","e":"5","f":"6","g":"7","h":"8"}`
 	for _, expression := range []string{"*", "values(@)", "keys(@)"} {

@@ -51,7 +51,7 @@ func TestX8_EndedContextIsATimeoutThatWroteNothing(t *testing.T) {
 }
 
 func TestL7_MemoryIsBoundedByTheRecordsThatCount(t *testing.T) {
-	// A record a second, each for an hour, and kept for another one.
+	// One record is added each second. Each expires after an hour and is kept for another hour.
 	const count = 2 * 3600
 	s := memstore.New()
 	most := 0
@@ -88,9 +88,8 @@ func TestL7_SweepDropsNothingThatCounts(t *testing.T) {
 	}
 }
 
-// Many goroutines fight over few records with every verb. What must hold: each
-// record is completed once, all who see it completed see the same answer, and a
-// lease is held by one at a time.
+// Many goroutines call all methods for a few records. Each record must be completed once, all
+// goroutines must see the same answer, and only one goroutine may hold a lease at a time.
 func TestG3_ConcurrentAttemptsAgreeOnOneAnswer(t *testing.T) {
 	const ids, workers, rounds = 4, 8, 200
 	s := memstore.New()
@@ -115,8 +114,8 @@ func TestG3_ConcurrentAttemptsAgreeOnOneAnswer(t *testing.T) {
 	}
 }
 
-// attempt acquires, takes over what was released, and then releases or
-// completes.
+// attempt acquires the lease of a record, taking it over if the record is released. It then
+// releases or completes the record.
 func attempt(ctx context.Context, s *memstore.Store, id, token string, release bool, mu *sync.Mutex, answers, holders map[string]string) error {
 	r, err := s.Acquire(ctx, claim(id, token, start))
 	if err == nil && r.State == lambdaidem.Released {
@@ -136,7 +135,7 @@ func attempt(ctx context.Context, s *memstore.Store, id, token string, release b
 		}
 		return nil
 	case r.Token != token:
-		return nil // somebody else is at it
+		return nil // another attempt holds the lease
 	}
 
 	mu.Lock()
@@ -167,7 +166,7 @@ func attempt(ctx context.Context, s *memstore.Store, id, token string, release b
 	return err
 }
 
-// One guarded call costs an acquire and a completion; its replay an acquire.
+// A guarded call costs an Acquire and a Complete. A replay costs an Acquire.
 func BenchmarkStore(b *testing.B) {
 	answer := []byte(strings.Repeat("x", 1<<10))
 	b.Run("new", func(b *testing.B) {

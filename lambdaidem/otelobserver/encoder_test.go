@@ -12,7 +12,7 @@ type (
 	v2Response = events.APIGatewayV2HTTPResponse
 )
 
-// encoder writes attributes as they are; OpenTelemetry's own escapes them.
+// encoder encodes attributes without escapes, unlike OpenTelemetry's default encoder.
 type encoder struct{}
 
 var encoderID = attribute.NewEncoderID()

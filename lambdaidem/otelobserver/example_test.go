@@ -13,7 +13,7 @@ import (
 )
 
 func Example() {
-	reader := sdkmetric.NewManualReader() // a program has an exporter's reader here
+	reader := sdkmetric.NewManualReader() // a program uses an exporter's reader instead
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	telemetry := otelobserver.New(func(o *otelobserver.Options) { o.MeterProvider = provider })
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {

@@ -29,8 +29,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/otelobserver"
 )
 
-// observed is an observer, and what collects its metrics: by name, unit and
-// attributes, the sum of a counter or the sum and number of a histogram's values.
+// observed returns an observer and a function that collects its metrics. The function returns the
+// values by name, unit and attributes: the sum of a counter, or the sum, number of values and
+// bucket bounds of a histogram.
 func observed(t testing.TB) (*otelobserver.Observer, func() map[string]string) {
 	t.Helper()
 	reader := sdkmetric.NewManualReader()
@@ -102,7 +103,7 @@ func TestO1_MetricsOfACall(t *testing.T) {
 	})
 }
 
-// Clocks that are set back make no negative duration.
+// If the clock was set back, no duration is recorded.
 func TestO1_NoTimeIsNegative(t *testing.T) {
 	o, collect := observed(t)
 	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventReplayed, Duration: -1, Handler: -1, Store: -1})
@@ -113,7 +114,7 @@ func TestO1_MetricsOfAStoreThatFails(t *testing.T) {
 	o, collect := observed(t)
 	e := lambdaidem.Event{Kind: lambdaidem.EventStoreError, Reason: lambdaidem.ReasonThrottled, Throttle: lambdaidem.ThrottleAccount, Duration: time.Second}
 	o.Observe(t.Context(), e)
-	e.Kind = lambdaidem.EventFailedOpen // tells of the same failure
+	e.Kind = lambdaidem.EventFailedOpen // an event about the same failure
 	o.Observe(t.Context(), e)
 	wantPoints(t, collect(), map[string]string{
 		"lambdaidem.outcomes {outcome} error.type=throttled,lambdaidem.outcome=store_error,lambdaidem.route=(none)": "1",
@@ -122,8 +123,8 @@ func TestO1_MetricsOfAStoreThatFails(t *testing.T) {
 	})
 }
 
-// O1: every kind is counted by its own name, as the source has them, so that a new
-// one can't be forgotten; and one of a later version is.
+// O1: every kind of event is counted under its own name. The kinds are read from the source, so
+// that no new kind can be forgotten. A kind that only a later version knows is counted as other.
 func TestO1_EveryKindIsCounted(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../observe.go", nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -158,7 +159,7 @@ func TestO1_EveryKindIsCounted(t *testing.T) {
 	wantPoints(t, collect(), want)
 }
 
-// O1: the span that is current is told of each outcome, by what is one of few.
+// O1: each outcome is added to the current span as an event, with attributes from fixed lists.
 func TestO1_SpanEvents(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
@@ -167,7 +168,7 @@ func TestO1_SpanEvents(t *testing.T) {
 	o.Observe(ctx, lambdaidem.Event{Kind: lambdaidem.EventStoreError, Template: "POST /a", Reason: lambdaidem.ReasonThrottled, Throttle: lambdaidem.ThrottleKeyRange})
 	o.Observe(ctx, lambdaidem.Event{Kind: lambdaidem.EventReplayed, Attempt: 3, Cached: true})
 	span.End()
-	o.Observe(ctx, lambdaidem.Event{Kind: lambdaidem.EventNew}) // it is over
+	o.Observe(ctx, lambdaidem.Event{Kind: lambdaidem.EventNew}) // the span has ended, so this event is not added
 	var got []string
 	for _, e := range recorder.Ended()[0].Events() {
 		text := e.Name
@@ -185,7 +186,7 @@ func TestO1_SpanEvents(t *testing.T) {
 	}
 }
 
-// O1: the handler's span is the one that a guarded call's events are on.
+// O1: the event of a guarded call is added to the span in which the call was made.
 func TestO1_SpanOfTheCall(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
@@ -204,7 +205,7 @@ func TestO1_SpanOfTheCall(t *testing.T) {
 
 const mark = "SeCReT"
 
-// O1: nothing else of an event is told, in metrics or on the span.
+// O1: no other field of an event appears in metrics or on the span.
 func TestO1_NothingElseOfAnEventIsTold(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
@@ -229,7 +230,7 @@ func TestO1_NothingElseOfAnEventIsTold(t *testing.T) {
 	}
 }
 
-// A guard's events reach it, and none is of a key, a path or a caller.
+// O1: the metrics of a guard's events contain neither keys nor paths nor callers.
 func TestO1_NoSecretIsTold(t *testing.T) {
 	o, collect := observed(t)
 	g := lambdaidem.New(memstore.New(), func(opts *lambdaidem.Options) {
@@ -275,7 +276,7 @@ func TestObserver_Concurrently(t *testing.T) {
 	wantPoints(t, collect(), map[string]string{"lambdaidem.outcomes {outcome} lambdaidem.outcome=bypassed,lambdaidem.route=(none)": "800"})
 }
 
-// The global provider is used, even one that is set later.
+// The observer uses the global meter provider, even one that is set later.
 func TestOptions_GlobalProvider(t *testing.T) {
 	was := otel.GetMeterProvider()
 	defer otel.SetMeterProvider(was)
@@ -289,7 +290,7 @@ func TestOptions_GlobalProvider(t *testing.T) {
 	}
 }
 
-// broken makes no instruments, not even ones that do nothing.
+// broken is a meter provider that fails to create any instrument.
 type broken struct{ noop.MeterProvider }
 
 type brokenMeter struct{ noop.Meter }
@@ -310,7 +311,7 @@ func (brokenMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (m
 	return nil, errBroken
 }
 
-// A provider that fails is told of, and no call fails for it.
+// The errors of a meter provider are passed to otel.Handle, and Observe still works.
 func TestNew_AProviderThatFails(t *testing.T) {
 	var told []error
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { told = append(told, err) }))

@@ -10,15 +10,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/storetest"
 )
 
-// The test of a store of your own: each step of the suite is a subtest.
+// Call Test in the test of your own store. Each step of the suite is a subtest.
 func ExampleTest() {
-	_ = func(t *testing.T) { // func TestStore(t *testing.T) in its test file
+	_ = func(t *testing.T) { // in a test file: func TestStore(t *testing.T)
 		storetest.Test(t, func(*testing.T) lambdaidem.Store { return memstore.New() })
 	}
 }
 
-// Outside of a test, the steps are played one by one. Each returns the promise
-// that the store broke, if it broke one.
+// Outside of tests, run the steps one by one. Each returns an error if the store breaks the rule of
+// the step.
 func ExampleSteps() {
 	for _, step := range storetest.Steps() {
 		env := storetest.NewEnv(forgetful{memstore.New()})
@@ -30,7 +30,7 @@ func ExampleSteps() {
 	// Output: the first step that fails: L1 completion
 }
 
-// forgetful says that it completed a record, and did not.
+// forgetful is a store whose Complete returns a completed record without storing it.
 type forgetful struct{ *memstore.Store }
 
 func (s forgetful) Complete(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Record, error) {

@@ -1,6 +1,6 @@
 package storetest_test
 
-// fault is the one wrong decision of a variant.
+// fault is the one thing that a variant does wrong.
 type fault int
 
 const (
@@ -161,8 +161,8 @@ const (
 	faultCount
 )
 
-// faults says of each fault what the store does wrong, and which steps must
-// catch it: those whose rule it breaks. Others may notice it too.
+// faults describes each fault, and lists the steps that must detect it: those whose rule the fault
+// breaks. Other steps may detect it too.
 var faults = [faultCount]struct {
 	does     string
 	caughtBy []string

@@ -33,8 +33,8 @@ func TestSuite_CatchesEveryFault(t *testing.T) {
 	for f := none + 1; f < faultCount; f++ {
 		expected := faults[f]
 		t.Run(expected.does, func(t *testing.T) {
-			// In a bubble the faulty store's pauses take no time, and every
-			// race goes the same way.
+			// In a synctest bubble, the pauses of a faulty store take no time, and every race has
+			// the same result.
 			synctest.Test(t, func(t *testing.T) {
 				caughtBy := failing(t.Context(), faultyStore(f))
 				t.Logf("caught by: %s", strings.Join(caughtBy, ", "))
@@ -95,15 +95,14 @@ func TestSteps_LeaveRecordsThatExpireInTime(t *testing.T) {
 		if !strings.HasPrefix(id, e.Prefix) {
 			t.Errorf("the id %q does not begin with the run's prefix %q", id, e.Prefix)
 		}
-		// Not earlier: a database would delete it in the middle of a run.
+		// An earlier expiry would let a database delete the record during a run.
 		if r.Expires.Before(e.Base) || r.Expires.After(e.Base.Add(46*time.Hour)) {
 			t.Errorf("a record of %q expires at %v; the steps' time begins at %v", r.Scope, r.Expires, e.Base)
 		}
 	}
 }
 
-// failing plays every step, and returns the names of those that found the store
-// wrong.
+// failing runs all steps on store and returns the names of those that failed.
 func failing(ctx context.Context, store lambdaidem.Store) []string {
 	var names []string
 	e := storetest.NewEnv(store)

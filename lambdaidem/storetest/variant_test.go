@@ -12,13 +12,12 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// variant is a small store in memory that decides one thing wrongly. With no
-// fault it is right.
+// variant is a small store in memory with one fault. Without a fault, it is a correct store.
 type variant struct {
 	fault   fault
 	mu      sync.Mutex
 	records map[string]lambdaidem.Record
-	latest  time.Time // the latest moment that any call named
+	latest  time.Time // the latest time of any call
 }
 
 func newVariant(f fault) *variant {
@@ -34,7 +33,7 @@ func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.R
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.has(completionReadsThenWrites) {
-		v.pause(time.Millisecond) // a racing completion reads before it, and writes after it
+		v.pause(time.Millisecond) // lets a concurrent Complete read before this Acquire and write after it
 	}
 	if v.has(expiredDeletedAtOnce) {
 		maps.DeleteFunc(v.records, func(_ string, r lambdaidem.Record) bool { return r.GoneAt(c.Now) })
@@ -47,7 +46,7 @@ func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.R
 	if v.has(acquireReadsThenWrites) && c.Over == nil ||
 		v.has(expiredReadsThenWrites) && expired ||
 		v.has(takeoverReadsThenWrites) && c.Over != nil {
-		v.pause(time.Millisecond) // every other racer reads meanwhile
+		v.pause(time.Millisecond) // lets every other racer read before this one writes
 	}
 
 	switch {
@@ -142,7 +141,8 @@ func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.R
 	return n, nil
 }
 
-// isFree is the condition of a plain acquire.
+// isFree reports whether a claim without Over gets the lease on r. A correct store gives it only if
+// r is absent.
 func (v *variant) isFree(r lambdaidem.Record, c lambdaidem.Claim) bool {
 	switch r.State {
 	case lambdaidem.Absent:
@@ -158,7 +158,7 @@ func (v *variant) isFree(r lambdaidem.Record, c lambdaidem.Claim) bool {
 	}
 }
 
-// isSeen is the condition of a takeover.
+// isSeen reports whether r is still the record seen, so that a takeover may replace it.
 func (v *variant) isSeen(r, seen lambdaidem.Record) bool {
 	switch {
 	case r.State == lambdaidem.Absent:
@@ -178,7 +178,7 @@ func (v *variant) isSeen(r, seen lambdaidem.Record) bool {
 		(end || v.has(takeoverIgnoresEnd))
 }
 
-// refused is what a refused acquire shows of the record.
+// refused returns the record that Acquire returns if it refuses the claim c.
 func (v *variant) refused(r lambdaidem.Record, c lambdaidem.Claim) lambdaidem.Record {
 	if v.has(refusalShowsExpired) && r.State == lambdaidem.Absent {
 		return copied(v.records[c.ID])
@@ -292,15 +292,15 @@ func (v *variant) Complete(ctx context.Context, l lambdaidem.Lease, res lambdaid
 	return v.replied(v.put(r)), nil
 }
 
-// pause lets the other racers go on. It is only called in a synctest bubble,
-// where it takes no time and ends when all others wait too.
+// pause unlocks the store for d, so that other racers can run. It is called only in a synctest
+// bubble, where it takes no real time and ends only after all other goroutines have blocked.
 func (v *variant) pause(d time.Duration) {
 	v.mu.Unlock()
 	time.Sleep(d)
 	v.mu.Lock()
 }
 
-// replied is what a completion returns of the record.
+// replied returns the record that Complete returns.
 func (v *variant) replied(r lambdaidem.Record) lambdaidem.Record {
 	if v.has(replyShared) {
 		return v.records[r.ID]
@@ -480,7 +480,7 @@ func (v *variant) Get(ctx context.Context, id string, now time.Time) (lambdaidem
 	return copied(r), nil
 }
 
-// ended is how a call with an ended context fails.
+// ended returns the error of a call whose context has ended, or nil if the context has not ended.
 func (v *variant) ended(ctx context.Context, op string) error {
 	if ctx.Err() == nil {
 		return nil
@@ -503,7 +503,7 @@ func (v *variant) ended(ctx context.Context, op string) error {
 	return e
 }
 
-// at is the record that counts at now.
+// at returns the record with an id, or the zero Record if there is none or it has expired at now.
 func (v *variant) at(id string, now time.Time) lambdaidem.Record {
 	r := v.records[v.key(id)]
 	if now.After(v.latest) {
@@ -518,7 +518,7 @@ func (v *variant) at(id string, now time.Time) lambdaidem.Record {
 	return r
 }
 
-// isGone is Record.GoneAt.
+// isGone reports whether r has expired at now, like Record.GoneAt, unless the fault changes that.
 func (v *variant) isGone(r lambdaidem.Record, now time.Time) bool {
 	if r.State == lambdaidem.Absent {
 		return true
@@ -553,7 +553,7 @@ func (v *variant) isGone(r lambdaidem.Record, now time.Time) bool {
 	return expired && !live
 }
 
-// key is where a record is kept.
+// key returns the key of the map under which the record with this id is stored.
 func (v *variant) key(id string) string {
 	if v.has(idsWithoutCase) {
 		return strings.ToLower(id)
@@ -592,7 +592,7 @@ func copiedResult(r lambdaidem.Result) lambdaidem.Result {
 	return r
 }
 
-// loader is a variant that keeps large answers apart.
+// loader is a variant that keeps large answers outside their records.
 type loader struct {
 	*variant
 	latest sync.Map // by record id
@@ -600,7 +600,8 @@ type loader struct {
 
 func newLoader(f fault) *loader { return &loader{variant: newVariant(f)} }
 
-// faultyStore is a Loader where that is what is wrong with it.
+// faultyStore returns a store with the fault f. If the fault concerns loading answers, the store is
+// a Loader.
 func faultyStore(f fault) lambdaidem.Store {
 	if loadCut <= f && f <= endedLoadIsForeign {
 		return newLoader(f)

@@ -17,7 +17,7 @@ import (
 	"github.com/lambdaidem/toolkit/propagate/eventkey"
 )
 
-// V4, E6: the detail has the downstream key of the name.
+// V4, E6: Entry adds the downstream key of the name to the detail.
 func TestV4_TheDetailHasTheDownstreamKey(t *testing.T) {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
 	_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (int, error) {
@@ -39,7 +39,7 @@ func TestV4_TheDetailHasTheDownstreamKey(t *testing.T) {
 	}
 }
 
-// V4: the rest of the detail stays byte for byte; another key is never replaced.
+// V4: the rest of the detail is unchanged byte for byte, and another key is never replaced.
 func TestV4_Details(t *testing.T) {
 	const member = `"x-idempotency-key":"k"`
 	for detail, want := range map[string]string{
@@ -95,8 +95,8 @@ func TestV4_Details(t *testing.T) {
 	}
 }
 
-// V4: whatever the detail and the key, the result is valid JSON with that key, and the
-// detail is in it byte for byte; a second time changes nothing.
+// V4: for every detail and key, the result is valid JSON with that key, and contains the rest of
+// the detail byte for byte. A second call changes nothing.
 func FuzzEntryWithKey(f *testing.F) {
 	for _, detail := range []string{`{}`, `{"a":1}`, ` { "x-idempotency-key":"k" } `, `{"X-Idempotency-Key":"k"}`, `{"X-IDEMPOTENCY-KEY":"j","a":1}`, `{"x-idempotency-key":null}`, `[]`, `{"a":{"b":"{"}}`, `{"a":"\ud800"}`, "{\"\xff\":0}"} {
 		for _, key := range []string{"k", `a"\,<`, ""} {
@@ -111,7 +111,7 @@ func FuzzEntryWithKey(f *testing.F) {
 			}
 			return
 		}
-		// A guarded consumer finds the key, and one key alone.
+		// A guarded consumer finds this key and no other.
 		got, read := *e.Detail, ""
 		g := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
 		consume := g.EventBridge(func(ctx context.Context, _ events.EventBridgeEvent) error { read = lambdaidem.Key(ctx); return nil })

@@ -12,8 +12,8 @@ import (
 	"github.com/lambdaidem/toolkit/propagate/eventkey"
 )
 
-// A handler that announces what it did: if it dies after that and runs again, the
-// event has the same key again.
+// The handler announces its result. If it dies afterwards and runs again, the second event has the
+// same key.
 func ExampleEntry() {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace = "payments" })
 	_, err := lambdaidem.Do(context.Background(), guard, lambdaidem.Call{Operation: "pay", Key: "order-1"}, func(ctx context.Context) (string, error) {

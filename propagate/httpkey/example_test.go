@@ -12,8 +12,8 @@ import (
 	"github.com/lambdaidem/toolkit/propagate/httpkey"
 )
 
-// A handler that charges a card by a service which takes an Idempotency-Key: if it
-// dies after that and runs again, the service sees the same key again.
+// The handler charges a card through a service that accepts an Idempotency-Key. If it dies
+// afterwards and runs again, the service receives the same key.
 func ExampleRequest() {
 	cards := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		fmt.Println(r.Header.Get("Idempotency-Key"))

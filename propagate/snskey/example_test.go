@@ -13,8 +13,8 @@ import (
 	"github.com/lambdaidem/toolkit/propagate/snskey"
 )
 
-// A handler that tells others what it did: if it dies after that and runs again, they
-// see the same key again.
+// The handler tells other services its result. If it dies afterwards and runs again, they see the
+// same key.
 func ExampleMessage() {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace = "payments" })
 	attempt := 0
@@ -44,8 +44,8 @@ func ExampleMessage() {
 	// "paid" <nil>
 }
 
-// The entries of a batch, each with a key of its own, made of its Id; on a FIFO topic
-// the key is the MessageDeduplicationId too.
+// Each entry of the batch gets its own key, derived from its Id. On a FIFO topic, the key is also
+// the MessageDeduplicationId.
 func ExampleBatch() {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace = "payments" })
 	_, err := lambdaidem.Do(context.Background(), guard, lambdaidem.Call{Operation: "invoice", Key: "run-7"}, func(ctx context.Context) (int, error) {

@@ -29,7 +29,8 @@ type (
 
 func dedup(o *sqskey.Options) { o.Deduplicate = true }
 
-// guarded runs f in a guarded handler: twice, since the first attempt is released.
+// guarded runs f in a guarded handler, in two attempts. The first attempt fails, so its record is
+// released.
 func guarded(t *testing.T, key string, f func(ctx context.Context)) {
 	t.Helper()
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
@@ -47,7 +48,7 @@ func guarded(t *testing.T, key string, f func(ctx context.Context)) {
 	}
 }
 
-// same fails if a message is another than it was.
+// same fails the test unless got equals want. what names the message.
 func same(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(sqs.SendMessageInput{}, sqs.SendMessageBatchInput{}, types.SendMessageBatchRequestEntry{}, types.MessageAttributeValue{})); d != "" {
@@ -55,8 +56,8 @@ func same(t *testing.T, what string, got, want any) {
 	}
 }
 
-// V4, E6: the key is the downstream key of the name, the same in every attempt, as
-// the attribute that consumers read (V3).
+// V4, E6: the key is the downstream key of the name, the same in every attempt. It is in the
+// attribute that consumers read (V3).
 func TestV4_TheKeyIsTheSameInEveryAttempt(t *testing.T) {
 	var sent []message
 	guarded(t, "k", func(ctx context.Context) {
@@ -79,7 +80,8 @@ func TestV4_TheKeyIsTheSameInEveryAttempt(t *testing.T) {
 	same(t, "second attempt", sent[1], sent[0])
 }
 
-// V4: nothing goes out without a key in silence.
+// V4: no message is left without a key unnoticed: outside a guarded handler, the functions return
+// an error.
 func TestV4_OutsideOfAGuardedHandlerIsAnError(t *testing.T) {
 	m, e, b := message{}, entry{}, batch{Entries: []entry{{Id: aws.String("1")}}}
 	for what, err := range map[string]error{
@@ -96,7 +98,8 @@ func TestV4_OutsideOfAGuardedHandlerIsAnError(t *testing.T) {
 	same(t, "batch", b, batch{Entries: []entry{{Id: aws.String("1")}}})
 }
 
-// keysOf returns the keys that a consumer finds: it reads the name in any case.
+// keysOf returns the keys that a consumer finds, whatever the capitalization of the attribute's
+// name.
 func keysOf(attributes map[string]value) (keys []string) {
 	for name, v := range attributes {
 		if strings.EqualFold(name, lambdaidem.MessageKey) {
@@ -106,7 +109,8 @@ func keysOf(attributes map[string]value) (keys []string) {
 	return keys
 }
 
-// V4: what can't have the key is an error, and is as it was.
+// V4: if a message can't have the key, the function returns an error and leaves the message
+// unchanged.
 func TestV4_WhatCantHaveTheKey(t *testing.T) {
 	text := func(kind, s string) value { return value{DataType: aws.String(kind), StringValue: aws.String(s)} }
 	many := func(n int) map[string]value {
@@ -159,7 +163,7 @@ func TestV4_WhatCantHaveTheKey(t *testing.T) {
 	}
 }
 
-// V4: the caller's map is not written to: messages may share it.
+// V4: the functions never write to the caller's map, which several messages may share.
 func TestV4_TheCallersMapIsNotWrittenTo(t *testing.T) {
 	shared := map[string]value{"kind": {DataType: aws.String("String"), StringValue: aws.String("receipt")}}
 	for _, key := range []string{"one", "two"} {
@@ -173,7 +177,7 @@ func TestV4_TheCallersMapIsNotWrittenTo(t *testing.T) {
 	}
 }
 
-// V4: each entry of a batch has a key of its own, by its Id, and the same in every
+// V4: each entry of a batch has its own key, derived from its Id, which is the same in every
 // attempt.
 func TestV4_EachEntryOfABatchHasItsOwnKey(t *testing.T) {
 	seen := make(map[string]int)
@@ -199,7 +203,7 @@ func TestV4_EachEntryOfABatchHasItsOwnKey(t *testing.T) {
 	}
 }
 
-// V4: a batch is as it was if one entry can't have its key.
+// V4: if one entry can't have its key, the whole batch is unchanged.
 func TestV4_ABatchIsAllOrNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		second entry

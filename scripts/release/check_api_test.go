@@ -63,7 +63,8 @@ func (r repository) commit() {
 	r.git("-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false", "commit", "--quiet", "--message=test")
 }
 
-// check runs the script, and compares what it prints and whether it succeeds.
+// check runs the script. It fails the test unless the script's success is passes and its output
+// contains want.
 func (r repository) check(passes bool, want string) {
 	r.t.Helper()
 	cmd := exec.CommandContext(r.t.Context(), "scripts/release/check-api")
@@ -93,7 +94,7 @@ func TestCheckAPI_ComparesWithTheLastRelease(t *testing.T) {
 	r.write("CHANGELOG.md", "## [0.2.0] - Unreleased\n\n## [0.1.0] - 2026-12-01\n")
 	r.check(true, "./lambdaidem.Step: removed")
 
-	// The commit of a release is compared with the release before.
+	// At the commit of a release, the script compares with the release before.
 	r.commit()
 	r.git("tag", "v0.2.0")
 	r.check(true, "incompatible changes since v0.1.0")

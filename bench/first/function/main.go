@@ -85,7 +85,7 @@ func initialize(ctx context.Context, side, table string) (serve func(ctx context
 		return nil, err
 	}
 	client := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-		o.DisableValidateResponseChecksum = true // DynamoDB Local sends errors without one
+		o.DisableValidateResponseChecksum = true // DynamoDB Local sends error responses without a checksum
 	})
 	if side == "bare" {
 		return func(ctx context.Context, key string) error { return twoWrites(ctx, client, table, key) }, nil
@@ -115,7 +115,7 @@ func create(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV
 	return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusCreated, Headers: map[string]string{"Content-Type": "application/json"}, Body: body}, nil
 }
 
-// twoWrites is the least code with which a handler can be made idempotent by hand: a conditional
+// twoWrites is the simplest code with which a handler can be made idempotent by hand: a conditional
 // PutItem and an UpdateItem.
 func twoWrites(ctx context.Context, client *dynamodb.Client, table, key string) error {
 	id := &types.AttributeValueMemberS{Value: key}

@@ -14,7 +14,8 @@ import (
 
 var errTooFew = errors.New("-times is too small; want at least 1")
 
-// program returns the parse function of a program with one flag, and what that function prints.
+// program returns the parse function of a program with one flag, and the text that the function
+// prints.
 func program() (parse func(args []string) (int, error), printed *strings.Builder) {
 	printed = &strings.Builder{}
 	return func(args []string) (times int, err error) {

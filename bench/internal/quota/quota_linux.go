@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Period is in how many microseconds a process gets its share of a core.
+// Period is the time in microseconds within which a process gets its share of a core.
 const Period = 20_000
 
-// memoryOfACore is how many MB a function has when it has a whole core (AWS Lambda
-// Developer Guide, "Configure Lambda function memory").
+// memoryOfACore is the memory, in MB, with which a function has a whole core (AWS Lambda Developer
+// Guide, "Configure Lambda function memory").
 const memoryOfACore = 1769
 
-// Limit gives this process, with all of its threads, the share of a core that a function with
-// so many MB has, until the function that it returns is called. The process gets its share
-// once in every Period. Limit needs the right to make a cgroup, of version 2 or 1.
+// Limit gives this process, with all of its threads, the share of a core that a function with the
+// given memory has. It lasts until leave is called. The process gets its share once in every
+// Period. Limit returns an error if it may not create a cgroup, of version 2 or 1.
 func Limit(megabytes int) (leave func() error, err error) {
 	parent, v2, err := ownCgroup()
 	if err != nil {
@@ -49,8 +49,8 @@ func write(group, file, text string) error {
 	return os.WriteFile(filepath.Join(group, file), []byte(text), 0o644)
 }
 
-// ownCgroup returns the cgroup of this process that a controller of the processor's time
-// has.
+// ownCgroup returns the folder of the cgroup that controls this process's processor time, and
+// whether it is of version 2.
 func ownCgroup() (dir string, v2 bool, err error) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The process's share of a core is less while it lasts, and its own again after it.
+// leave moves the process back to its own cgroup.
 func TestLimitEndsWhenItIsLeft(t *testing.T) {
 	leave, err := Limit(128)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package svg writes the images of the benchmarks. It knows no plot; it begins and ends an image.
+// Package svg writes the SVG images of the benchmarks. The callers draw the plots.
 package svg
 
 import (

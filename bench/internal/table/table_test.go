@@ -23,7 +23,7 @@ func ExampleTable_Markdown() {
 	// | toolkit | 7 ms |
 }
 
-// A page without marks is not overwritten.
+// Insert returns an error for a page without the marks.
 func TestInsert_NeedsMarks(t *testing.T) {
 	if _, err := table.Insert([]byte("# A page\n"), "cost", "x"); err == nil {
 		t.Error("Insert accepted a page without marks")

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 
 export const location = '/payments/1';
 
-// What the scoreboard tells a driver in environment variables.
+// The settings that the scoreboard passes to a driver in environment variables.
 export const settings = {
   table: process.env.PEER_TABLE,
   accounts: process.env.PEER_ACCOUNTS,
@@ -16,7 +16,7 @@ class Scripted extends Error {}
 
 const write = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 
-// Sets the process's clock ahead. The deadlines of invocations count by the monotonic clock.
+// Sets the process's clock ahead, but not the monotonic clock, which the deadlines of invocations follow.
 const setClock = (ahead) => {
   const RealDate = Date;
   globalThis.Date = class extends RealDate {
@@ -31,7 +31,7 @@ const setClock = (ahead) => {
 
 // serve serves the calls on standard input with guarded, until the input ends. guarded gets
 // the call, and returns the status, location and body (a Buffer) that the caller receives. It
-// throws what leaves the function. add makes the handler's own write.
+// throws the errors that leave the function. add makes the handler's own write.
 export const serve = async (guarded, add) => {
   if (settings.clockAhead) setClock(settings.clockAhead);
   const calls = new Map();
@@ -53,9 +53,9 @@ export const serve = async (guarded, add) => {
       script,
       resume,
       body: Buffer.from(script.body ?? '', 'base64'),
-      // The milliseconds until the invocation's deadline, as Lambda's context has it.
+      // Returns the milliseconds until the invocation's deadline, like Lambda's context.
       left: () => Math.max(Math.floor(end - performance.now()), 0),
-      // The handler's common part: see Call.Run in bench/peers/driver.
+      // Follows the script, like Call.Run in bench/peers/driver.
       run: async () => {
         if (script.add) await add(script.add);
         write({ id, ran: true });

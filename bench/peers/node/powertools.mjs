@@ -1,8 +1,8 @@
 // The scoreboard's driver of Powertools for AWS Lambda (TypeScript): a handler of an HTTP API
 // under makeIdempotent, with DynamoDB, as the utility's documentation recommends.
 //
-// The key expression is the documented one for API Gateway, extended by what separates
-// callers and paths. It selects nothing without a header, so that a missing key is recognized.
+// The key expression is the documented one for API Gateway, extended by the caller and the
+// path. It selects nothing if the header is missing, so that a missing key is recognized.
 
 import { IdempotencyConfig, makeIdempotent } from '@aws-lambda-powertools/idempotency';
 import { DynamoDBPersistenceLayer } from '@aws-lambda-powertools/idempotency/dynamodb';
@@ -36,7 +36,7 @@ const handler = makeIdempotent(
   { persistenceStore: store, config },
 );
 
-// The request as API Gateway passes it to a function behind a JWT authorizer.
+// Returns the request as API Gateway passes it to a function behind a JWT authorizer.
 const event = ({ path, caller, key, body }) => ({
   version: '2.0',
   routeKey: `POST ${path}`,
@@ -51,7 +51,7 @@ const event = ({ path, caller, key, body }) => ({
   isBase64Encoded: false,
 });
 
-// Powertools warns on the standard output, which is the protocol's.
+// Powertools prints warnings to standard output, which the protocol needs, so redirect them.
 console.warn = console.log = console.info = console.debug = console.error;
 
 const client = new DynamoDBClient();

@@ -23,7 +23,7 @@ class Scripted(Exception):
 
 
 class Settings:
-    """What the scoreboard tells a driver in environment variables."""
+    """The settings that the scoreboard passes to a driver in environment variables."""
 
     table = os.environ["PEER_TABLE"]
     accounts = os.environ["PEER_ACCOUNTS"]
@@ -44,11 +44,11 @@ class Call:
         self._resume = threading.Event()
 
     def left_ms(self) -> int:
-        """The milliseconds until the invocation's deadline, as Lambda's context has it."""
+        """Returns the milliseconds until the invocation's deadline, like Lambda's context."""
         return max(int((self._deadline - time.monotonic()) * 1000), 0)
 
     def run(self) -> None:
-        """The handler's common part: see Call.Run in bench/peers/driver."""
+        """Follows the script, like Call.Run in bench/peers/driver."""
         if account := self.script.get("add"):
             _add(account)
         _write({"id": self.id, "ran": True})
@@ -82,10 +82,10 @@ def _add(account: str) -> None:
 
 
 def serve(guarded: Callable[[Call], dict[str, Any]]) -> None:
-    """Serves the calls on standard input, each in a thread of its own, until the input ends.
+    """Serves the calls on standard input, each in its own thread, until the input ends.
 
-    guarded returns the answer's status, location and body (bytes). It raises what leaves
-    the function.
+    guarded returns the answer's status, location and body (bytes). It raises the exceptions
+    that leave the function.
     """
     warnings.simplefilter("ignore")
     if Settings.clock_ahead:
@@ -102,13 +102,13 @@ def serve(guarded: Callable[[Call], dict[str, Any]]) -> None:
 
 
 def _set_clock(ahead: float) -> None:
-    """Sets the process's clock ahead by so many seconds."""
+    """Sets the process's clock ahead by the given number of seconds."""
     import datetime
 
     import time_machine
 
     clock = time_machine.travel(datetime.timedelta(0), tick=True).start()
-    # start() itself takes time, by which the clock is behind.
+    # Also make up for the time that start() has taken, by which the clock is behind.
     clock.shift(ahead + time_machine.escape_hatch.time.time() - time.time())
 
 

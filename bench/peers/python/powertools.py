@@ -1,8 +1,8 @@
 """The scoreboard's driver of Powertools for AWS Lambda (Python): a handler of an HTTP API
 under @idempotent, with DynamoDB, as the utility's documentation recommends.
 
-The key expression is the documented one for API Gateway, extended by what separates callers
-and paths. It selects nothing without a header, so that a missing key is recognized.
+The key expression is the documented one for API Gateway, extended by the caller and the path.
+It selects nothing if the header is missing, so that a missing key is recognized.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def guarded(call: driver.Call) -> dict[str, Any]:
 
 
 def event(request: dict[str, str]) -> dict[str, Any]:
-    """The request as API Gateway passes it to a function behind a JWT authorizer."""
+    """Returns the request as API Gateway passes it to a function behind a JWT authorizer."""
     headers = {"content-type": "application/json"}
     if key := request.get("key"):
         headers["idempotency-key"] = key

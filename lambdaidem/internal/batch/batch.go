@@ -44,9 +44,9 @@ var (
 	ErrDied      = errors.New("its handler called runtime.Goexit")
 )
 
-// Run calls do at most once for each item, with the item's index, and returns an error for
-// each item, or nil if it succeeded. Of the items that may begin, the one with the lowest
-// index begins first. Run returns after all calls of do have returned. It calls do on other
+// Run calls do at most once for each item, with the item's index. It returns one error for each
+// item, which is nil if the item succeeded. Among the items that may begin, Run begins the one with
+// the lowest index. Run returns after all calls of do have returned. It calls do on other
 // goroutines than the caller's, because do may call runtime.Goexit.
 func Run(items []Item, o Options, do func(i int) error) []error {
 	r := run{items: items, opts: o, do: do, errs: make([]error, len(items))}
@@ -107,8 +107,8 @@ func (r *run) next() int {
 	return i
 }
 
-// skips reports whether item i must not run, and returns the error with which it then ends.
-// The error is nil if the item is a duplicate of an item that succeeded.
+// skips reports whether item i must not run. If so, it also returns the error with which the item
+// ends, which is nil if the item is a duplicate of an item that succeeded.
 func (r *run) skips(i int) (bool, error) {
 	item := r.items[i]
 	of := [2]string{item.Key, item.Content}
@@ -128,8 +128,7 @@ func (r *run) skips(i int) (bool, error) {
 	return r.lateErr != nil, r.lateErr
 }
 
-// ended reports whether an item with a given Key and Content has ended. The argument has the
-// Key and then the Content.
+// ended reports whether an item with this Key and Content, in this order, has ended.
 func (r *run) ended(of [2]string) bool {
 	_, ended := r.ends[of]
 	return ended

@@ -18,7 +18,7 @@ import (
 
 var errOwn = errors.New("failed by itself")
 
-// log is what happened in a batch.
+// log records what happens in a batch.
 type log struct {
 	mu      sync.Mutex
 	began   []int
@@ -27,7 +27,8 @@ type log struct {
 	clashes []string
 }
 
-// begin takes note of an item that begins, and of those that run beside it.
+// begin records that item i begins. It adds a clash if an item with the same group or key is
+// running.
 func (l *log) begin(items []batch.Item, i int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,8 +52,8 @@ func (l *log) end(i int) {
 	delete(l.running, i)
 }
 
-// V2: whatever a batch is made of, order and duplicates hold, and every item has an
-// end.
+// V2: in every batch, the order of groups is kept, duplicates are skipped, and each item gets a
+// result.
 func TestV2_EveryBatch(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -124,7 +125,7 @@ func TestV2_EveryBatch(t *testing.T) {
 	})
 }
 
-// V2: nothing that can run waits for what can't: groups don't starve each other.
+// V2: an item that may run does not wait for items of another group.
 func TestV2_AGroupDoesNotBlockItsNeighbours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		items := make([]batch.Item, 11)
@@ -144,7 +145,7 @@ func TestV2_AGroupDoesNotBlockItsNeighbours(t *testing.T) {
 	})
 }
 
-// V2: the concurrency that is asked for is used.
+// V2: Run uses the whole Options.Concurrency.
 func TestV2_AsManyAtATimeAsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -158,7 +159,8 @@ func TestV2_AsManyAtATimeAsAsked(t *testing.T) {
 	})
 }
 
-// V2: once there is no time for one item, none begins: later ones too come back.
+// V2: after Options.May has returned an error, no further item begins, and all remaining items fail
+// with that error.
 func TestV2_NoTime(t *testing.T) {
 	errLate := errors.New("late")
 	for _, concurrency := range []int{1, 3} {
@@ -182,7 +184,7 @@ func TestV2_NoTime(t *testing.T) {
 	}
 }
 
-// Each item that did not begin says why.
+// Each item that does not begin fails with the reason.
 func TestV2_WhyNotBegun(t *testing.T) {
 	items := []batch.Item{{Group: "a", Key: "1"}, {Group: "a", Key: "2"}, {Group: "b", Key: "1"}, {Group: "b", Key: "1", Content: "other"}, {Key: "1", Content: "other"}, {}}
 	fail := func(int) error { return errOwn }
@@ -197,8 +199,8 @@ func TestV2_WhyNotBegun(t *testing.T) {
 	}
 }
 
-// A duplicate that its own order holds back says nothing of the others: what is done
-// is done.
+// If a duplicate is skipped because an earlier item of its group failed, this does not affect other
+// duplicates of the same item, which succeeded.
 func TestV2_DoneIsDone(t *testing.T) {
 	items := []batch.Item{{Key: "k"}, {Group: "a", Key: "broken"}, {Group: "a", Key: "k"}, {Key: "k"}}
 	errs := batch.Run(items, batch.Options{}, func(i int) error {
@@ -212,7 +214,7 @@ func TestV2_DoneIsDone(t *testing.T) {
 	}
 }
 
-// An item whose goroutine ends early is one failure, and the batch goes on.
+// An item that calls runtime.Goexit fails, and the other items still run.
 func TestV2_Goexit(t *testing.T) {
 	for _, concurrency := range []int{1, 2} {
 		errs := batch.Run(make([]batch.Item, 4), batch.Options{Concurrency: concurrency}, func(i int) error {

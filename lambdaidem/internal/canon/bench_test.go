@@ -12,22 +12,22 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// payment is an ordinary request body of about 500 bytes, as client libraries
-// write it: compact, its members in the order of a struct.
+// payment is a typical request body of about 500 bytes, as client libraries write it: compact, with
+// the members in the order of a struct's fields.
 const payment = `{"amount":129950,"currency":"EUR","capture":true,"description":"Commande n° 48213 – Éditions du Soleil",` +
 	`"customer":{"id":"cus_9s6XKzkNRiz8i3","name":"Zoë Müller","email":"zoe.mueller@example.com","vip":false},` +
 	`"shipping":{"line1":"12 rue de la Paix","line2":null,"city":"Paris","postalCode":"75002","country":"FR"},` +
 	`"items":[{"sku":"BK-1001","qty":2,"price":49.95,"tags":["book","gift"]},{"sku":"BK-2040","qty":1,"price":30.05,"tags":[]}],` +
 	`"metadata":{"orderId":"6735","channel":"web","note":"line one\nline \"two\""}}`
 
-// ordinary returns a body of about size bytes.
+// ordinary returns a body of about size bytes, an array of payments.
 func ordinary(size int) []byte {
 	n := (size + len(payment)/2) / len(payment)
 	return []byte("[" + strings.Repeat(payment+",", n-1) + payment + "]")
 }
 
-// jsontextCanonical does with jsontext what Append does, but for its rule on
-// names that differ by case: numbers keep their text.
+// jsontextCanonical computes with jsontext what Append computes, and keeps the text of numbers. It
+// differs in the names that it treats as duplicates.
 func jsontextCanonical(src []byte) ([]byte, error) {
 	v := jsontext.Value(bytes.Clone(src))
 	err := v.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false))
@@ -51,8 +51,8 @@ func benchmarkAppend(b *testing.B, src []byte) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(src)), "ns/byte")
 }
 
-// BenchmarkAgainstJSONText takes turns, so that what else the machine does
-// weighs on both alike. The ratio in the package's documentation is from here.
+// BenchmarkAgainstJSONText runs Append and jsontext in turns, so that other load on the machine
+// affects both alike. The ratio in the package's documentation comes from this benchmark.
 func BenchmarkAgainstJSONText(b *testing.B) {
 	src := ordinary(1 << 10)
 	var ours, theirs time.Duration

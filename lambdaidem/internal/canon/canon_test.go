@@ -120,7 +120,7 @@ func TestF3_DifferentValuesDifferentForms(t *testing.T) {
 	}
 }
 
-// A text that readers disagree about counts byte by byte.
+// A text that JSON readers may understand differently has no canonical form.
 func TestF3_NoFormWhereReadersDisagree(t *testing.T) {
 	for _, tc := range []struct{ name, src string }{
 		{"empty", ``},
@@ -251,8 +251,8 @@ func TestF3_NoFormWhereReadersDisagree(t *testing.T) {
 	}
 }
 
-// Strings are scanned eight bytes at a time: each byte, and each pair of those
-// next to a border, must count the same wherever it stands.
+// Strings are scanned eight bytes at a time. So each byte, and each pair of bytes around a special
+// one, must be handled in the same way at every position.
 func TestF3_EveryByteInEveryPlace(t *testing.T) {
 	var parts []string
 	for b := range 256 {
@@ -278,7 +278,7 @@ func TestF3_EveryByteInEveryPlace(t *testing.T) {
 	}
 }
 
-// Names that one reader or another takes for the same member are duplicates.
+// Names that some JSON reader treats as the same are duplicates.
 func TestF3_NamesThatAReaderFoldsAreDuplicates(t *testing.T) {
 	for _, names := range [][]string{
 		{"user_id", "userId", "user-id", "UserID", "USER_ID", "userid", "_user__id-"},
@@ -319,8 +319,8 @@ func TestF3_NamesThatAReaderFoldsAreDuplicates(t *testing.T) {
 	}
 }
 
-// Every letter is the same as what the case mappings of Go make of it, alone
-// and in the Turkish locale, which Java uses by default where it is set.
+// Each rune is treated like its results under Go's case mappings, including those for the Turkish
+// locale, which Java uses if it is the default locale.
 func TestF3_CaseMappingsFold(t *testing.T) {
 	mappings := map[string]func(rune) rune{
 		"SimpleFold": unicode.SimpleFold,
@@ -346,7 +346,7 @@ func TestF3_CaseMappingsFold(t *testing.T) {
 	}
 }
 
-// Letters that no case mapping connects stay apart: one name for each.
+// Runes that no case mapping connects are distinct names.
 func TestF3_OtherLettersDoNotFold(t *testing.T) {
 	var src []byte
 	for r := rune(0x80); r <= unicode.MaxRune; r++ {
@@ -364,7 +364,7 @@ func TestF3_OtherLettersDoNotFold(t *testing.T) {
 	}
 }
 
-// Names that are merely alike are no duplicates.
+// Names that only look alike are not duplicates.
 func TestF3_AlikeNamesAreDistinct(t *testing.T) {
 	for _, src := range []string{
 		`{"a":1,"b":2}`,
@@ -376,7 +376,8 @@ func TestF3_AlikeNamesAreDistinct(t *testing.T) {
 		`{"ss":1,"ß":2}`,
 		`{"fi":1,"ﬁ":2}`,
 		`{"i":1,"ï":2,"j":3,"l":4,"1":5}`,
-		// A dot counts but on an i, and an i in the name before is none.
+		// A combining dot is ignored only after an i. An i at the end of the previous name has no
+		// effect on the next.
 		`{"a":1,"a\u0307":2,"ai":3,"a\u0307i":4}`,
 		`{"i":1,"":2,"\u0307":3}`,
 		`{"":1," ":2}`,
@@ -453,8 +454,8 @@ func TestS2_Limits(t *testing.T) {
 	}
 }
 
-// Scanners are used again: nothing of one text may show in the form of
-// another, whatever became of it.
+// Scanners are reused. The form of a text must not depend on the texts scanned before, even if
+// those were rejected.
 func TestF3_TextsDoNotMix(t *testing.T) {
 	srcs := []string{
 		payment,
@@ -484,7 +485,7 @@ func TestF3_TextsDoNotMix(t *testing.T) {
 	wg.Wait()
 }
 
-// members returns an object of n members.
+// members returns an object with n members.
 func members(n int) string {
 	var b strings.Builder
 	for i := range n {

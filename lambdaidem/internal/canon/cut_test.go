@@ -12,7 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// cut is the canonical form of a text without what the pointers name.
+// cut returns the canonical form of a text without the parts that the pointers name.
 func cut(t testing.TB, text string, pointers ...string) string {
 	t.Helper()
 	p, err := canon.ParsePointers(pointers)
@@ -82,7 +82,8 @@ func TestF4_BadPointersAreRefused(t *testing.T) {
 	}
 }
 
-// A reader that shares no code with Cut takes the same out.
+// Cut removes the same parts as the function without, which works on decoded values and shares no
+// code with Cut.
 func TestF4_CutIsWhatAPlainReaderTakesOut(t *testing.T) {
 	names := rapid.SampledFrom([]string{"a", "b", "0", "1", "2", "", "a/b", "~", "é", "\"", "\n"})
 	leaf := rapid.OneOf(
@@ -128,7 +129,7 @@ func TestF4_CutIsWhatAPlainReaderTakesOut(t *testing.T) {
 	})
 }
 
-// without takes what the paths name out of a decoded value.
+// without returns the decoded value v without the parts that the paths name.
 func without(v any, paths [][]string) any {
 	within := func(name string) (deeper [][]string, named bool) {
 		for _, p := range paths {

@@ -12,7 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// seeds are texts at the borders of the grammar and of our rules.
+// seeds are edge cases of the JSON grammar and of Append's own rules.
 var seeds = []string{
 	``, ` `, `null`, `true`, `false`, `0`, `-0`, `1.50e+07`, `01`, `-`, `1.`, `1e`, `""`, `"`, `{}`, `[]`, `{`, `[`, `[1,]`, `{"a":1,}`,
 	payment,
@@ -26,7 +26,7 @@ var seeds = []string{
 	`[[[[[[[[[[]]]]]]]]]]`,
 }
 
-// FuzzAppend holds Append against two readers that share no code with it.
+// FuzzAppend compares Append with two JSON readers that share no code with it.
 func FuzzAppend(f *testing.F) {
 	for _, seed := range seeds {
 		f.Add([]byte(seed))
@@ -38,7 +38,7 @@ func FuzzAppend(f *testing.F) {
 		switch {
 		case ok && err != nil:
 			t.Fatalf("%q has the form %q, but jsontext refuses it: %v", src, form, err)
-		case !ok && err == nil: // then one of our own rules must say why
+		case !ok && err == nil: // one of Append's own rules must be the reason
 			if len(src) <= lim.Bytes && v.depth() <= lim.Depth && v.mostMembers() <= lim.Members && !v.nameVariants() {
 				t.Fatalf("%q has no form, but jsontext reads it, and it is within our limits", src)
 			}
@@ -72,8 +72,8 @@ func FuzzAppend(f *testing.F) {
 	})
 }
 
-// FuzzAppendSpelling writes the value of a text in another way, which must not
-// change the form, and then another value, which must.
+// FuzzAppendSpelling spells the value of a text in other ways, which must not change its form, and
+// then changes the value, which must change the form.
 func FuzzAppendSpelling(f *testing.F) {
 	for i, seed := range seeds {
 		f.Add([]byte(seed), uint64(i))
@@ -91,7 +91,8 @@ func FuzzAppendSpelling(f *testing.F) {
 	})
 }
 
-// checkSpellings respells v, whose form is form, and then mutates it.
+// checkSpellings checks that other spellings of v have the given form. It then changes the value of
+// v and checks that the form differs.
 func checkSpellings(t interface{ Fatalf(string, ...any) }, v *value, form []byte, rng *rand.Rand) {
 	for range 3 {
 		text := v.spell(rng)
@@ -106,7 +107,7 @@ func checkSpellings(t interface{ Fatalf(string, ...any) }, v *value, form []byte
 	}
 }
 
-// minimal returns src as jsontext orders and spells it, numbers by their text.
+// minimal returns src in jsontext's canonical form, with numbers kept as text.
 func minimal(t *testing.T, src []byte) []byte {
 	out, err := jsontextCanonical(src)
 	if err != nil {
@@ -115,7 +116,7 @@ func minimal(t *testing.T, src []byte) []byte {
 	return out
 }
 
-// standard returns what encoding/json reads in src, numbers by their text.
+// standard returns the value that encoding/json decodes from src, with numbers kept as text.
 func standard(t *testing.T, src []byte) any {
 	d := stdjson.NewDecoder(bytes.NewReader(src))
 	d.UseNumber()
@@ -126,7 +127,7 @@ func standard(t *testing.T, src []byte) any {
 	return v
 }
 
-// Why jsontext's canonical form, which is RFC 8785's, is not enough.
+// This is why the package does not use the canonical form of RFC 8785.
 func TestF3_RFC8785MakesDifferentNumbersEqual(t *testing.T) {
 	a, b := jsontext.Value(`9007199254740993`), jsontext.Value(`9007199254740992`)
 	if a.Canonicalize() != nil || b.Canonicalize() != nil || !bytes.Equal(a, b) {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// hostile returns texts of about size bytes made to cost as much as they can.
-// Names are out of order throughout: what is in order is hardly any work. All
-// have a canonical form but for those that refused says.
+// hostile returns texts of about size bytes that are as expensive as possible to process. Names are
+// out of order, because sorted names cost little. All texts have a canonical form, except those for
+// which refused returns true.
 func hostile(size int) map[string]string {
 	repeat := func(s string) string { return strings.Repeat(s, size/len(s)) }
 	array := func(s string) string { return "[" + repeat(s+",") + "0]" }
 
-	// object makes one of n members, whose names are made by name from the
-	// numbers 0 to n-1 in an order that is not sorted.
+	// object returns an object with n members. The function name makes their names from the numbers
+	// 0 to n-1, in an unsorted order.
 	object := func(n int, name func(i int) string) string {
 		var b strings.Builder
 		for i := range n {
@@ -23,11 +23,11 @@ func hostile(size int) map[string]string {
 		}
 		return "{" + b.String()[1:] + "}"
 	}
-	// objects repeats one of n members up to size.
+	// objects returns an array of about size bytes that repeats an object with n members.
 	objects := func(n int, name func(i int) string) string { return array(object(n, name)) }
 
-	// chain nests n objects, the inner one always in the first of two members
-	// that change places.
+	// chain returns n nested objects around inner. Each has two members in the wrong order, and the
+	// first of them contains the next object.
 	chain := func(n int, inner string) string {
 		return strings.Repeat(`{"b":`, n) + inner + strings.Repeat(`,"a":0}`, n)
 	}
@@ -70,7 +70,7 @@ func hostile(size int) map[string]string {
 	}
 }
 
-// refused reports whether a hostile text of this name and size has no form.
+// refused reports whether the hostile text with this name and size has no canonical form.
 func refused(name string, size int) bool {
 	switch name {
 	case "too deep", "never closed objects", "duplicates found at the end":
@@ -81,9 +81,9 @@ func refused(name string, size int) bool {
 	return false
 }
 
-// The work beyond the single pass over the text is counted, not timed:
-// comparisons, bytes of names compared and bytes put in their place. Each byte
-// is put once, and a name is compared about log2(DefaultMembers) times.
+// The work beyond the single pass over the text is counted, not timed: comparisons, compared bytes
+// of names, and bytes copied to their new position. Each byte is copied once, and each name is
+// compared about log2(DefaultMembers) times.
 func TestS2_WorkIsLinear(t *testing.T) {
 	const perByte = 30
 	for _, size := range []int{1 << 12, 1 << 16, 1 << 19} {
@@ -128,7 +128,8 @@ func TestS2_TimeIsLinear(t *testing.T) {
 	}
 }
 
-// nsPerByte returns the best of a few runs, which other load disturbs least.
+// nsPerByte returns the time per byte of the fastest of three runs, which is the one that other
+// load has disturbed least.
 func nsPerByte(text string) float64 {
 	src := []byte(text)
 	var dst []byte
@@ -141,7 +142,7 @@ func nsPerByte(text string) float64 {
 	return float64(best.Nanoseconds()) / float64(len(src))
 }
 
-// A scanner that grew for a large text is not kept, nor is any text.
+// The pool keeps neither a scanner that has grown for a large text nor a reference to any text.
 func TestS2_LittleMemoryIsRetained(t *testing.T) {
 	for _, size := range []int{1 << 10, 3 * maxRetained / 2} {
 		for name, src := range hostile(size) {

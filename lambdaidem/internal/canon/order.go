@@ -57,7 +57,7 @@ func (s *scanner) begin() opened {
 	return opened{start: s.at(), members: len(s.open), names: len(s.names), moved: len(s.moved)}
 }
 
-// name reads the name of a member.
+// name reads the name of a member. It reports false if the name is not a valid string.
 func (s *scanner) name() (member, bool) {
 	start, name, begin := s.at(), len(s.names), s.pos
 	if !s.string() {

@@ -13,7 +13,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// names are few, so that many share a prefix, and some reader takes some for one.
+// names draws member names from small sets, so that many share a prefix and some are the same for
+// some reader.
 var names = rapid.OneOf(
 	rapid.StringMatching(`[a-c]{0,3}`),
 	rapid.StringMatching(`[a-b_\-]{0,4}`),
@@ -53,7 +54,7 @@ func values(depth int) *rapid.Generator[*value] {
 	})
 }
 
-// Texts of one value have one form; texts of different values never have.
+// Two spellings of a value have the same form, and different values have different forms.
 func TestF3_FormIsByValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := values(3).Draw(t, "value")
@@ -68,9 +69,8 @@ func TestF3_FormIsByValue(t *testing.T) {
 	})
 }
 
-// A member whose name was there before, in any spelling and any case, leaves
-// the text without a form, wherever it stands. (Another case can also be
-// another name.)
+// A text with a duplicate name has no form, whatever the spelling, case or position of the
+// duplicate. (A change of case may also result in a different name.)
 func TestF3_DuplicatesAreFoundAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfNDistinct(names, 1, 20, plainName).Draw(t, "names")
@@ -94,8 +94,8 @@ func TestF3_DuplicatesAreFoundAnywhere(t *testing.T) {
 	})
 }
 
-// What one field of a struct would take from encoding/json, or from its second
-// version told to match names in any case, is one name.
+// Two names are duplicates if encoding/json, or encoding/json/v2 with MatchCaseInsensitiveNames,
+// would store both in the same struct field.
 func TestF3_OneFieldIsOneName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := names.Draw(t, "name")
@@ -116,11 +116,11 @@ func TestF3_OneFieldIsOneName(t *testing.T) {
 	})
 }
 
-// setsField reports whether encoding/json/v2, told to match names in any case,
-// sets a field named a by a member named b.
+// setsField reports whether encoding/json/v2 with MatchCaseInsensitiveNames stores a member named b
+// in a struct field named a.
 func setsField(t *rapid.T, a, b string) bool {
 	if a == "" || a == "-" || strings.ContainsAny(a, ",\\'\"`") {
-		return false // no field can have this name
+		return false // no struct field can have this name
 	}
 	field := reflect.New(reflect.StructOf([]reflect.StructField{{
 		Name: "Field", Type: reflect.TypeFor[int](), Tag: reflect.StructTag("json:" + strconv.Quote(a)),

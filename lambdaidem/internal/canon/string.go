@@ -47,10 +47,10 @@ func plain(src []byte, i int) int {
 		highs = 0x80 * ones
 	)
 	for ; i+8 <= len(src); i += 8 {
-		// Check eight bytes at once. A byte of the word quote is 0 where w has a quote, and a
-		// byte of the word backslash is 0 where w has a backslash. Subtracting 1 from a 0 sets
-		// the high bit of the byte, and so does subtracting a space from a control character.
-		// The high bits in found therefore mark the bytes to stop at.
+		// Check eight bytes at once. A byte of quote is 0 where w has a quotation mark, and a byte
+		// of backslash is 0 where w has a backslash. Subtracting 1 from a byte that is 0 sets its
+		// high bit, and so does subtracting a space from a control character. The high bits in
+		// found therefore mark the bytes to stop at.
 		//
 		// Such a subtraction borrows from the next byte, so that later bytes may be marked
 		// wrongly. This does no harm, because only the first marked byte counts.

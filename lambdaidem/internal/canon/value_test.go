@@ -14,16 +14,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A value is a JSON value as F3 counts it: members without order, numbers by
-// their text, strings by their code points.
+// value is a JSON value as F3 defines equality: the order of members doesn't matter, numbers are
+// compared by their text, and strings by their code points.
 type value struct {
-	kind    byte // as jsontext.Kind: n f t " 0 { [
+	kind    byte // the kind as in jsontext.Kind: n f t " 0 { [
 	text    string
 	members map[string]*value
 	items   []*value
 }
 
-// parse reads src with jsontext: a reader that shares no code with ours.
+// parse reads src with jsontext, which shares no code with package canon.
 func parse(src []byte) (*value, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(src))
 	v, err := parseNext(d)
@@ -71,8 +71,8 @@ func parseNext(d *jsontext.Decoder) (*value, error) {
 	return v, err
 }
 
-// nameVariants reports whether an object in v has two names that some reader
-// takes for one. It asks for each pair: v had better be small.
+// nameVariants reports whether an object in v has two names that some JSON reader treats as the
+// same. It compares every pair of names, so v should be small.
 func (v *value) nameVariants() bool {
 	if anySameName(v.names()) {
 		return true
@@ -80,7 +80,7 @@ func (v *value) nameVariants() bool {
 	return slices.ContainsFunc(v.children(), (*value).nameVariants)
 }
 
-// anySameName reports whether some reader takes two of the names for one.
+// anySameName reports whether some JSON reader treats two of the names as the same.
 func anySameName(names []string) bool {
 	for i, a := range names {
 		for _, b := range names[:i] {
@@ -92,8 +92,8 @@ func anySameName(names []string) bool {
 	return false
 }
 
-// sameName reports whether some reader takes a for b. It is Append's rule,
-// written in another way.
+// sameName reports whether some JSON reader treats a and b as the same name. It implements the same
+// rule as Append, in another way.
 func sameName(a, b string) bool {
 	return strings.EqualFold(plainName(a), plainName(b))
 }
@@ -107,7 +107,7 @@ func plainName(name string) string {
 	return anyI.ReplaceAllString(ignored.Replace(name), "i")
 }
 
-// mostMembers returns how many members the largest object in v has.
+// mostMembers returns the number of members of the largest object in v.
 func (v *value) mostMembers() int {
 	most := len(v.members)
 	for _, child := range v.children() {
@@ -116,7 +116,7 @@ func (v *value) mostMembers() int {
 	return most
 }
 
-// depth returns how many arrays and objects are open at once in v.
+// depth returns the maximum nesting of arrays and objects in v.
 func (v *value) depth() int {
 	if v.kind != '{' && v.kind != '[' {
 		return 0
@@ -145,7 +145,7 @@ func (v *value) children() []*value {
 	return children
 }
 
-// spell writes v with members, white space and escapes as rng would have them.
+// spell returns v as JSON, with order of members, white space and escapes chosen by rng.
 func (v *value) spell(rng *rand.Rand) []byte {
 	return append(v.appendTo(space(nil, rng), rng), space(nil, rng)...)
 }
@@ -187,8 +187,7 @@ func space(dst []byte, rng *rand.Rand) []byte {
 	return dst
 }
 
-// quote writes s as a string, each rune in one of the ways that it can be
-// spelled.
+// quote appends s as a JSON string. rng chooses how each rune is spelled.
 func quote(dst []byte, s string, rng *rand.Rand) []byte {
 	const short = "\"\\/\b\f\n\r\t"
 	dst = append(dst, '"')
@@ -212,8 +211,8 @@ func quote(dst []byte, s string, rng *rand.Rand) []byte {
 	return append(dst, '"')
 }
 
-// mutate changes the value of one scalar, name or array in v, or of v itself,
-// chosen by rng. It always makes another value, by F3's measure.
+// mutate changes v or one value inside it, chosen by rng. The result is always a different value by
+// the rules of F3.
 func (v *value) mutate(rng *rand.Rand) {
 	if children := v.children(); len(children) > 0 && rng.IntN(4) > 0 {
 		children[rng.IntN(len(children))].mutate(rng)
@@ -227,7 +226,7 @@ func (v *value) mutate(rng *rand.Rand) {
 			fresh += "er"
 		}
 		added := &value{kind: 'n', text: "null"}
-		if len(names) > 0 && rng.IntN(2) == 0 { // another name for a member
+		if len(names) > 0 && rng.IntN(2) == 0 { // rename a member
 			old := names[rng.IntN(len(names))]
 			added = v.members[old]
 			delete(v.members, old)
@@ -243,7 +242,7 @@ func (v *value) mutate(rng *rand.Rand) {
 		case rng.IntN(2) == 0:
 			v.text = string(slices.Delete(runes, i, i+1))
 		default:
-			runes[i] ^= 1 // never to or from a surrogate
+			runes[i] ^= 1 // flipping this bit never makes a surrogate
 			v.text = string(runes)
 		}
 	case '0':
@@ -258,6 +257,6 @@ func (v *value) mutate(rng *rand.Rand) {
 			v.text += fmt.Sprint(rng.IntN(10))
 		}
 	default:
-		*v = value{kind: '"', text: v.text} // null is not "null"
+		*v = value{kind: '"', text: v.text} // the string "null" is not the value null
 	}
 }

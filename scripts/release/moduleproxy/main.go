@@ -88,7 +88,7 @@ func write(ctx context.Context, proxy, checkout, version string) error {
 	return errors.Join(zip.CreateFromVCS(file, m, clone, "HEAD", ""), file.Close())
 }
 
-// git returns what the command prints, without the line break at its end.
+// git runs git with the arguments and returns its output, without the line break at the end.
 func git(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Stderr = os.Stderr

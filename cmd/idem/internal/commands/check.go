@@ -42,8 +42,8 @@ type finding struct {
 	Code    string `json:"code"`
 	Warning bool   `json:"warning"` // the table can be used in spite of the problem
 	Detail  string `json:"detail"`
-	// NotChecked is true if something could not be checked. Permission is then the IAM
-	// action that the check needs, if a permission may be what is missing.
+	// NotChecked is true if something could not be checked. If the reason may be a missing
+	// permission, Permission is the IAM action that the check needs.
 	NotChecked bool   `json:"notChecked"`
 	Permission string `json:"permission,omitempty"`
 }

@@ -36,7 +36,7 @@ func TestO3_ChecksTheTable(t *testing.T) {
 	d.idem("check", "--queue", "q").want(t, exitUsage, "--function")
 }
 
-// A table that does not exist is one finding, not another one for each check after it.
+// For a table that does not exist, check reports one finding and makes no further checks.
 func TestO3_CheckLooksForNoKeysInATableThatIsMissing(t *testing.T) {
 	d := openDesk(t)
 	var v struct{ Findings []finding }
@@ -46,14 +46,15 @@ func TestO3_CheckLooksForNoKeysInATableThatIsMissing(t *testing.T) {
 	}
 }
 
-// Functions never scan the table, so credentials that may not scan it are not wrong.
+// If the credentials don't allow Scan, check reports something that was not checked, not an error:
+// the functions themselves never scan the table.
 func TestO3_CheckWithoutThePermissionToScanIsIncomplete(t *testing.T) {
 	d := openDesk(t)
 	endpoint, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := httputil.NewSingleHostReverseProxy(endpoint) //nolint:gosec // the database of the tests
+	proxy := httputil.NewSingleHostReverseProxy(endpoint) //nolint:gosec // the proxy forwards only to the tests' database
 	noScan := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".Scan") {
 			proxy.ServeHTTP(w, r)
@@ -92,14 +93,15 @@ func TestO3_CheckReportsAQueueThatItCannotFind(t *testing.T) {
 	d.idem("check", "--function", "pay").want(t, exitIncomplete, "NOT CHECKED", "the visibility timeout of queue deleted", "sqs:GetQueueUrl")
 }
 
-// functions is Lambda's API, as far as check asks it.
+// functions starts a server for the calls of Lambda's API that check makes. The function has the
+// given timeout, and the queue orders as its event source without a batching window.
 func functions(t *testing.T, timeout string) {
 	t.Helper()
 	functionsWith(t, timeout, "0")
 }
 
-// functionsWith is functions with a batching window, in seconds; "": the mappings
-// may not be listed.
+// functionsWith is like functions, but with a batching window, in seconds. If window is "", listing
+// the event source mappings is denied.
 func functionsWith(t *testing.T, timeout, window string) {
 	t.Helper()
 	if window == "" {
@@ -110,8 +112,8 @@ func functionsWith(t *testing.T, timeout, window string) {
 		`{"EventSourceArn":"arn:aws:sqs:us-east-1:000000000000:orders","FunctionResponseTypes":["ReportBatchItemFailures"],"MaximumBatchingWindowInSeconds":`+window+`}`)
 }
 
-// functionsFedBy serves a function's timeout and its event source mappings, as JSON
-// objects. Without mappings, listing them is denied.
+// functionsFedBy starts a server that returns the function's timeout and its event source mappings,
+// which are JSON objects separated by commas. If mappings is "", listing them is denied.
 func functionsFedBy(t *testing.T, timeout, mappings string) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -156,7 +158,8 @@ func TestO3_ComparesVisibilityAndTimeout(t *testing.T) {
 	}
 }
 
-// A message is invisible while Lambda waits for its batch to fill.
+// A message is invisible while Lambda waits for a batch to fill, so the batching window counts as
+// part of the time that the visibility timeout must cover.
 func TestO3_TheBatchingWindowCountsAsPartOfTheVisibilityTimeout(t *testing.T) {
 	d := openDesk(t)
 	orders := serveOrders(t)
@@ -176,13 +179,14 @@ func TestO3_TheBatchingWindowCountsAsPartOfTheVisibilityTimeout(t *testing.T) {
 	}
 }
 
-// Lambda takes a list of failures for a success if the mapping doesn't report them.
+// If the mapping has no ReportBatchItemFailures, Lambda treats a response with a list of failures
+// as a success.
 func TestV2_CheckFindsAMappingThatLosesReportedFailures(t *testing.T) {
 	d := openDesk(t)
 	orders := serveOrders(t)
 	const (
 		reports = `"FunctionResponseTypes":["ReportBatchItemFailures"]`
-		broker  = `{"Queues":["orders"],"EventSourceArn":"arn:aws:mq:us-east-1:000000000000:broker:b:b-1"}` // reports no failures
+		broker  = `{"Queues":["orders"],"EventSourceArn":"arn:aws:mq:us-east-1:000000000000:broker:b:b-1"}` // a source whose failures the function does not report, so check ignores it
 	)
 	for source, name := range map[string]string{
 		`"EventSourceArn":"arn:aws:sqs:us-east-1:000000000000:orders"`:                                         "sqs orders",
@@ -219,7 +223,7 @@ func TestO3_CheckKeepsItsFindingsWhenAPermissionIsMissing(t *testing.T) {
 func TestO3_CheckEndsWhenNothingAnswersAndSaysWhatItWaitedFor(t *testing.T) {
 	d := openDesk(t)
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // a server sees that its client has left once it has read the body
+		_, _ = io.Copy(io.Discard, r.Body) // a server notices that its client is gone only after it has read the body
 		<-r.Context().Done()
 	}))
 	t.Cleanup(silent.Close)
@@ -235,13 +239,13 @@ func TestO3_CheckEndsWhenNothingAnswersAndSaysWhatItWaitedFor(t *testing.T) {
 	d.idem("check", "--timeout", "0s").want(t, exitUsage, "--timeout")
 }
 
-// The local emulator has no configuration of functions to read.
+// check --function needs AWS, because the local emulator has no configuration of functions.
 func TestO3_CheckFunctionSaysThatItNeedsAWS(t *testing.T) {
 	d := openDesk(t)
 	d.idem("check", "--function", "pay").
 		want(t, exitIncomplete, "NOT CHECKED not_checked: function pay: the table is at http://", "asks AWS for a deployed function")
 	emulated := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Amzn-Errortype", "UnknownOperationException") // as the emulator answers
+		w.Header().Set("X-Amzn-Errortype", "UnknownOperationException") // like the emulator
 		w.WriteHeader(http.StatusNotFound)
 	}))
 	t.Cleanup(emulated.Close)
@@ -260,7 +264,7 @@ func TestO3_CheckFunctionSaysThatItNeedsAWS(t *testing.T) {
 
 func TestO3_CheckBlamesNoPermissionWhenAServiceCannotBeReached(t *testing.T) {
 	d := openDesk(t)
-	t.Setenv("AWS_ENDPOINT_URL_LAMBDA", "http://127.0.0.1:1") // nobody's
+	t.Setenv("AWS_ENDPOINT_URL_LAMBDA", "http://127.0.0.1:1") // nothing listens there
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	var v struct{ Findings []finding }
 	d.idem("check", "--function", "pay", "-o", "json").
@@ -313,18 +317,18 @@ func TestS1_CheckFindsAKeyThatDoesNotDecryptTheTable(t *testing.T) {
 		})
 	}
 	d := openDesk(t)
-	t.Setenv("AWS_ENDPOINT_URL_KMS", "http://127.0.0.1:1") // nobody's
+	t.Setenv("AWS_ENDPOINT_URL_KMS", "http://127.0.0.1:1") // nothing listens there
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	d.idem("check", "--kms-key", "alias/a").want(t, exitFindings, "WRONG no_key", "kmskeys:")
 }
 
-// serveOrders is as much of SQS as idem check calls, with the queue orders, whose visibility
-// timeout is 30 s. It returns the queue's URL.
+// serveOrders starts a server for the calls of SQS that check makes. It has one queue, orders,
+// whose visibility timeout is 30 s. serveOrders returns the queue's URL.
 func serveOrders(t *testing.T) string {
 	t.Helper()
 	var url string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var in struct{ QueueName, QueueUrl string } //nolint:revive,staticcheck // the names of SQS
+		var in struct{ QueueName, QueueUrl string } //nolint:revive,staticcheck // names defined by SQS
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			t.Error(err)
 		}
@@ -345,7 +349,7 @@ func serveOrders(t *testing.T) string {
 	return url
 }
 
-// A finding that was not checked counts more than a warning, and less than a problem.
+// Something that was not checked outweighs a warning, and a problem outweighs both.
 func TestO3_TheWorstFindingDecidesTheExitCode(t *testing.T) {
 	notChecked, warning, wrong := finding{NotChecked: true}, finding{Warning: true}, finding{}
 	for code, found := range map[int][]finding{
@@ -361,7 +365,8 @@ func TestO3_TheWorstFindingDecidesTheExitCode(t *testing.T) {
 	}
 }
 
-// Only an API calls the function; or the name is wrong, or the mappings are of an alias.
+// If Lambda lists no event source mapping, check prints a warning: perhaps only an API calls the
+// function, or the name is wrong, or the mappings belong to an alias.
 func TestO3_AFunctionThatNothingFeedsIsNotVouchedFor(t *testing.T) {
 	d := openDesk(t)
 	functionsFedBy(t, "900", " ")

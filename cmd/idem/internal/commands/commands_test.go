@@ -21,14 +21,14 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// desk is a table, a guard that works on it, and an operator's terminal.
+// desk is a table with a guard that uses it, and methods that run idem on it like an operator.
 type desk struct {
 	t      *testing.T
 	client *dynamodb.Client
 	table  string
 	store  *dynamostore.Store
 	guard  *lambdaidem.Guard
-	clock  time.Time // of the guard
+	clock  time.Time // the guard's clock
 	runs   int
 }
 
@@ -60,16 +60,16 @@ func openDesk(t *testing.T) *desk {
 
 func (d *desk) now() time.Time { return d.clock }
 
-// got is what a command came to.
+// got is the result of a command: its exit code and output.
 type got struct {
 	code     int
 	out, err string
 }
 
-// idem runs the command where nobody can be asked.
+// idem runs the command without a terminal, so that it can't ask for confirmation.
 func (d *desk) idem(args ...string) got { return d.at(Streams{In: strings.NewReader("")}, args...) }
 
-// typing runs it at a terminal, where the person types something.
+// typing runs the command at a terminal at which a person types the text.
 func (d *desk) typing(text string, args ...string) got {
 	return d.at(Streams{In: strings.NewReader(text), Asks: true}, args...)
 }
@@ -82,7 +82,7 @@ func (d *desk) at(s Streams, args ...string) got {
 	return got{code, out.String(), err.String()}
 }
 
-// want fails the test unless the command ended so, and said so.
+// want fails the test unless the command ended with the exit code and printed all of the texts.
 func (g got) want(t *testing.T, code int, says ...string) got {
 	t.Helper()
 	if g.code != code {
@@ -96,7 +96,7 @@ func (g got) want(t *testing.T, code int, says ...string) got {
 	return g
 }
 
-// into reads what a command printed for programs.
+// into decodes the command's JSON output into v.
 func (g got) into(t *testing.T, v any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(g.out), v); err != nil {
@@ -106,7 +106,7 @@ func (g got) into(t *testing.T, v any) {
 
 var errLater = errors.New("later")
 
-// pay is a guarded request over HTTP.
+// pay sends a guarded HTTP request with the key, whose handler is end, and returns the response.
 func (d *desk) pay(g *lambdaidem.Guard, key string, end func(context.Context) (events.APIGatewayV2HTTPResponse, error)) events.APIGatewayV2HTTPResponse {
 	d.t.Helper()
 	e := events.APIGatewayV2HTTPRequest{RouteKey: "POST /payments/{id}", RawPath: "/payments/7", Body: `{"amount":5}`,
@@ -134,17 +134,17 @@ func died(ctx context.Context) (events.APIGatewayV2HTTPResponse, error) {
 	return events.APIGatewayV2HTTPResponse{}, lambdaidem.Uncertain(errors.Join(errLater, err))
 }
 
-// held is the guard under policy hold.
+// held returns the guard with policy Hold.
 func (d *desk) held() *lambdaidem.Guard {
 	return d.guard.With(func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
 }
 
-// byKey are the flags of a payment's record.
+// byKey returns the flags that identify the record of pay's request with the key.
 func byKey(key string) []string {
 	return []string{"--namespace", "shop", "--route", "POST /payments/{id}", "--caller", "jwt:https://issuer|bob", "--key", key}
 }
 
-// view is what show prints of a payment's record.
+// view returns the record of pay's request with the key, as show prints it.
 func (d *desk) view(key string) recordView {
 	d.t.Helper()
 	var v recordView
@@ -152,7 +152,8 @@ func (d *desk) view(key string) recordView {
 	return v
 }
 
-// The Region comes from --region, else from the environment or from the profile of --profile.
+// The Region comes from --region. Otherwise it comes from the environment or from the profile that
+// --profile names.
 func TestO2_ProfileAndRegion(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(file, []byte("[default]\nregion = us-west-1\n[profile night]\nregion = eu-central-1\n"), 0o600); err != nil {

@@ -36,7 +36,7 @@ func exitOfOrDone(err error) int {
 	return exitOf(err)
 }
 
-// A signal ends the command although nobody presses Enter.
+// A signal ends a command that waits for confirmation, even if nobody presses Enter.
 func TestO2_ASignalEndsAPrompt(t *testing.T) {
 	in, person := io.Pipe()
 	defer func() { _ = person.Close() }()
@@ -56,7 +56,7 @@ func TestO2_ASignalEndsAPrompt(t *testing.T) {
 	}
 }
 
-// Rates that can't be kept are refused, and never reach the store.
+// A rate that is out of bounds is rejected before the store is called.
 func TestO2_RateIsWithinItsBounds(t *testing.T) {
 	d := openDesk(t)
 	for _, rate := range []string{"0.0005", "0", "-1", "NaN", "Inf", "1e300"} {

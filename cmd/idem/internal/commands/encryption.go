@@ -67,11 +67,11 @@ func (k *keys) encryption(cfg aws.Config) (dynamostore.Encryption, error) {
 	return dynamostore.Encryption{}, nil
 }
 
-// checkFor returns an error if the functions that use the record encrypt answers and no
-// key was given. Without a key, the answer would be stored in plain text, and functions
-// with Encryption.Only would never replay it. checkFor prints a warning in the opposite
-// case, if a key was given and the record does not show that its functions encrypt,
-// because functions without the key can't read the answer.
+// checkFor returns an error if the functions that use the record encrypt answers and no key was
+// given. Without a key, the answer would be stored in plain text, and functions with
+// Encryption.Only would never replay it. In the opposite case, a key was given but the record does
+// not show that its functions encrypt. Then checkFor prints a warning, because functions without
+// the key can't read the answer.
 func (k *keys) checkFor(a *app, seen dynamostore.Inspected, result lambdaidem.Result) error {
 	noAnswer := result.Failure != nil && result.Failure.Code == lambdaidem.ErrAnswerUnavailable
 	encrypted := seen.Encrypted || seen.StepsUnread != nil
@@ -86,7 +86,7 @@ func (k *keys) checkFor(a *app, seen dynamostore.Inspected, result lambdaidem.Re
 
 // readKeys returns the Encryption for the keys in a file. The errors are usage errors.
 func readKeys(name string) (dynamostore.Encryption, error) {
-	text, err := os.ReadFile(name) //nolint:gosec // it is the user's own
+	text, err := os.ReadFile(name) //nolint:gosec // the file is one of the user's own
 	if err != nil {
 		return dynamostore.Encryption{}, usage(fmt.Errorf("--key-file: %w", err))
 	}

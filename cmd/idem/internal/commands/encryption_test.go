@@ -15,7 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// keyFile writes a file of these lines.
+// keyFile writes a file with the lines and returns its name.
 func keyFile(t *testing.T, lines string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "keys")
@@ -25,7 +25,8 @@ func keyFile(t *testing.T, lines string) string {
 	return name
 }
 
-// encrypting has the desk's functions encrypt, and returns the file of their keys.
+// encrypting makes the desk's functions encrypt answers, and returns the name of a file with their
+// keys.
 func (d *desk) encrypting() string {
 	secret := bytes.Repeat([]byte{7}, 32)
 	d.store = dynamostore.New(d.client, d.table, func(o *dynamostore.Options) {
@@ -37,8 +38,8 @@ func (d *desk) encrypting() string {
 	return keyFile(d.t, "# the functions' keys\n\nk1 "+base64.StdEncoding.EncodeToString(secret)+"\n")
 }
 
-// S1, O2: show decrypts with the functions' keys, and without them says what it can't
-// show; what is settled is encrypted too.
+// S1, O2: show decrypts answers and steps if it has the functions' keys, and otherwise says what it
+// can't show. The answer of settle is encrypted too.
 func TestS1_TheCommandDecryptsWhereItIsAllowedTo(t *testing.T) {
 	d := openDesk(t)
 	file := d.encrypting()
@@ -56,7 +57,7 @@ func TestS1_TheCommandDecryptsWhereItIsAllowedTo(t *testing.T) {
 	settle := []string{"settle", dead.ID, "--token", dead.Token, "--reason", "TICKET-1", "--yes", "--status", "201", "--body", "settled by alice"}
 	d.idem(settle...).want(t, exitUsage, "--key-file or --kms-key")
 
-	// What has no steps is known from its acquire to be encrypted.
+	// Even a record without steps shows that its functions encrypt, since it was acquired.
 	d.pay(d.held(), "early", func(context.Context) (events.APIGatewayV2HTTPResponse, error) {
 		return events.APIGatewayV2HTTPResponse{}, lambdaidem.Uncertain(errLater)
 	})
@@ -73,9 +74,9 @@ func TestS1_TheCommandDecryptsWhereItIsAllowedTo(t *testing.T) {
 	if resp := d.pay(d.guard, "dead", paid); resp.StatusCode != 201 || resp.Body != "settled by alice" {
 		t.Errorf("a retry gets %+v", resp)
 	}
-	// A flag comes before the environment.
+	// A flag takes precedence over the environment.
 	d.idem("show", dead.ID, "--key-file", keyFile(t, "k2 "+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{2}, 32)))).want(t, exitDone, "the key is gone for good")
-	t.Setenv("AWS_ENDPOINT_URL_KMS", "http://127.0.0.1:1") // nobody's
+	t.Setenv("AWS_ENDPOINT_URL_KMS", "http://127.0.0.1:1") // nothing listens there
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	d.idem("show", dead.ID, "--kms-key", "alias/a", "--kms-context", "a=b").want(t, exitDone, "kmskeys: Decrypt under alias/a")
 	d.idem("show", dead.ID, "--kms-key", "alias/a", "--kms-key", "alias/older").want(t, exitDone, "kmskeys: Decrypt under alias/older")
@@ -83,8 +84,8 @@ func TestS1_TheCommandDecryptsWhereItIsAllowedTo(t *testing.T) {
 	d.idem("show", dead.ID, "-o", "json").want(t, exitDone, "unreadable")
 }
 
-// A record of an older version doesn't say that its functions encrypt answers, but its
-// encrypted steps do.
+// A record written by an older version does not say whether its functions encrypt answers, but
+// encrypted steps show it.
 func TestS1_ARecordWithEncryptedStepsIsNotSettledInPlainText(t *testing.T) {
 	seen := dynamostore.Inspected{StepsUnread: errLater}
 	if err := (&keys{}).checkFor(&app{}, seen, lambdaidem.Result{Value: []byte(`"paid"`)}); err == nil || !strings.Contains(err.Error(), "--key-file") {
@@ -92,7 +93,7 @@ func TestS1_ARecordWithEncryptedStepsIsNotSettledInPlainText(t *testing.T) {
 	}
 }
 
-// What is wrong with keys is said without them.
+// Errors about keys don't contain the keys.
 func TestS1_KeysThatAreNone(t *testing.T) {
 	d := openDesk(t)
 	t.Setenv("IDEM_KEY_FILE", "")
@@ -107,7 +108,7 @@ func TestS1_KeysThatAreNone(t *testing.T) {
 		"can't go together":                     {"--key-file", keyFile(t, "k1 c2VjcmV0\n"), "--kms-key", "alias/a"},
 		"--kms-key is empty":                    {"--kms-key", ""},
 		"--kms-context is of --kms-key":         {"--kms-context", "a=b"},
-		"there is no record lambdaidem#x":       {"--kms-key", "alias/a", "--kms-key", "alias/older"}, // asked for nothing
+		"there is no record lambdaidem#x":       {"--kms-key", "alias/a", "--kms-key", "alias/older"}, // no record, so no key is used
 	} {
 		got := d.idem(append([]string{"show", "lambdaidem#x"}, args...)...)
 		if got.code == exitDone {

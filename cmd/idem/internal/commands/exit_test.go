@@ -10,7 +10,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// X8: that nothing was done is said only where it is sure.
+// X8: an exit code says that nothing was changed only if that is certain.
 func TestX8_ExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		err  error

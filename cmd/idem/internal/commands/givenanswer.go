@@ -21,7 +21,7 @@ import (
 
 // givenAnswer has the values of the flags of settle that describe the operator's answer.
 type givenAnswer struct {
-	set *pflag.FlagSet // tells which flags were given
+	set *pflag.FlagSet // records which flags were given
 
 	status                int
 	headers               []string
@@ -217,7 +217,7 @@ func read(ctx context.Context, a *app, text, file string) ([]byte, error) {
 	case file == "-":
 		from = a.In
 	default:
-		f, err := os.Open(file) //nolint:gosec // the operator names it
+		f, err := os.Open(file) //nolint:gosec // a file that the operator has chosen
 		if err != nil {
 			return nil, fmt.Errorf("read the answer: %w", err)
 		}

@@ -14,12 +14,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// hostile is what a client, or who can write to the table, would have a terminal show.
+// hostile is a text with which a client, or anyone who can write to the table, may try to attack
+// the operator's terminal.
 var hostile = strings.ToValidUTF8(unsafeText, "") + "FAKE\n" + fakeRow + "\r" + fakeRow + "\u2028" + fakeRow + "\n"
 
 const fakeRow = "FAKE state: released"
 
-// put writes an item as it stands.
+// put writes an item to the table, without any checks.
 func (d *desk) put(item map[string]any) {
 	d.t.Helper()
 	av, err := attributevalue.MarshalMap(item)
@@ -31,8 +32,8 @@ func (d *desk) put(item map[string]any) {
 	}
 }
 
-// hostileRecords writes records of each kind and state whose every text is hostile,
-// and returns their ids.
+// hostileRecords writes records of each kind and state in which every text is hostile, and returns
+// their ids.
 func (d *desk) hostileRecords() (ids []string) {
 	d.t.Helper()
 	ended := time.Now().Add(-time.Hour)
@@ -69,8 +70,8 @@ func (d *desk) hostileRecords() (ids []string) {
 	return ids
 }
 
-// No command prints a character of a record that a terminal would act on, in any
-// format, on either stream.
+// No command prints a character of a record that a terminal would interpret, in any output format,
+// on either stream.
 func TestS2_NoCommandPrintsWhatATerminalActsOn(t *testing.T) {
 	d := openDesk(t)
 	ids := d.hostileRecords()
@@ -88,7 +89,8 @@ func TestS2_NoCommandPrintsWhatATerminalActsOn(t *testing.T) {
 	for _, args := range lines {
 		for _, format := range []string{"table", "json"} {
 			for _, typed := range []string{"no\n", "yes\n", "erase\n"} {
-				// Settling and releasing come last: they change what the others print.
+				// Change the records only after the other commands, because that changes their
+				// output.
 				if typed != "no\n" && !slices.Contains([]string{"release", "settle", "purge"}, args[0]) {
 					continue
 				}
@@ -110,7 +112,7 @@ func TestS2_NoCommandPrintsWhatATerminalActsOn(t *testing.T) {
 	}
 }
 
-// What a record contains is exact in JSON, however hostile.
+// JSON output contains the exact values of a record, even hostile ones.
 func TestS2_JSONOutputOfAHostileRecordIsExact(t *testing.T) {
 	d := openDesk(t)
 	ids := d.hostileRecords()

@@ -40,7 +40,7 @@ type journal struct {
 // skip items that were never examined.
 type purgeIdentity struct {
 	Table      string `json:"tableARN"` // contains the partition, Region and account
-	TableID    string `json:"tableID"`  // tells the table from one that was restored under the same name
+	TableID    string `json:"tableID"`  // distinguishes the table from one that was restored or created under the same name
 	Region     string `json:"region"`
 	Endpoint   string `json:"endpoint,omitempty"`   // "" for the endpoint of AWS
 	Attributes string `json:"attributes,omitempty"` // the renamed attributes
@@ -48,7 +48,7 @@ type purgeIdentity struct {
 	Forget     bool   `json:"forget"`
 	Steps      bool   `json:"steps"`
 	DryRun     bool   `json:"dryRun"`
-	Reason     string `json:"reason"` // another reason is another purge, for which items may have been written since
+	Reason     string `json:"reason"` // with another reason, the purge starts anew, because matching items may have been written since
 }
 
 // differences describes how two purges differ, by the names of flags where possible. It
@@ -101,7 +101,7 @@ func (p *purgeCommand) identity(ctx context.Context, c *connection, client *dyna
 // returns an error if file is the journal of another purge.
 func openJournal(file string, purge purgeIdentity) (*journal, error) {
 	j := &journal{file: file, Purge: purge, Found: newFindings()}
-	text, err := os.ReadFile(file) //nolint:gosec // the operator names it
+	text, err := os.ReadFile(file) //nolint:gosec // a file that the operator has chosen
 	if errors.Is(err, fs.ErrNotExist) {
 		return j, nil
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// A journal is accepted by the purge that wrote it and by no other.
+// A journal is accepted only by the purge that wrote it.
 func TestO2_AJournalIsBoundToItsPurge(t *testing.T) {
 	own := purgeIdentity{Table: "arn:aws:dynamodb:eu-west-1:1:table/t", TableID: "1", Region: "eu-west-1", Filter: filter{Caller: "bob"}}
 	file := filepath.Join(t.TempDir(), "state")
@@ -44,7 +44,7 @@ func TestO2_AJournalIsBoundToItsPurge(t *testing.T) {
 		"these differ: --forget": func(p *purgeIdentity) { p.Forget = true },
 		"--steps":                func(p *purgeIdentity) { p.Steps = true },
 		"--dry-run":              func(p *purgeIdentity) { p.DryRun = true },
-		"--reason":               func(p *purgeIdentity) { p.Reason = "another request" }, // since which items may have been written
+		"--reason":               func(p *purgeIdentity) { p.Reason = "another request" }, // items may have been written since the last request
 	} {
 		other := own
 		change(&other)
@@ -63,7 +63,7 @@ func TestO2_AJournalIsBoundToItsPurge(t *testing.T) {
 	}
 }
 
-// Every count of a resumed purge includes the part before.
+// Every count of a resumed purge includes the counts from before it stopped.
 func TestO2_TheCountsOfAResumedPurgeAddUp(t *testing.T) {
 	var one dynamostore.PurgeProgress
 	for i := range reflect.TypeOf(one).NumField() {
@@ -84,8 +84,8 @@ func TestO2_TheCountsOfAResumedPurgeAddUp(t *testing.T) {
 	}
 }
 
-// A journal of a version that did not keep the table's ARN binds nothing. One without the
-// findings for each flag has nothing for the report.
+// A journal is refused if an older version wrote it: without the table's ARN it might belong to
+// another table, and without findings for each flag the report would be incomplete.
 func TestO2_AnOlderJournalIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state")
 	for _, text := range []string{`{"table":"t","after":"lambdaidem#5"}`, `{"purge":{"tableARN":"arn:aws:dynamodb:eu-west-1:1:table/t"},"after":"lambdaidem#5"}`,
@@ -99,8 +99,8 @@ func TestO2_AnOlderJournalIsRefused(t *testing.T) {
 	}
 }
 
-// A second Region has a table of the same name; a purge of it must not skip what the
-// first one has done.
+// If another Region has a table of the same name, purging that table must not resume from the
+// journal of the first.
 func TestO2_PurgeRefusesTheStateOfAnotherRegion(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, "k", paid)
@@ -124,17 +124,17 @@ func TestO2_PurgeRefusesTheStateOfAnotherRegion(t *testing.T) {
 	d.idem(append(purge, "--region", "eu-west-1")...).want(t, exitUsage, "another purge", "the Region")
 	d.idem(append(purge, "--endpoint-url", strings.Replace(identity.Endpoint, "127.0.0.1", "localhost", 1))...).want(t, exitUsage, "the endpoint")
 	d.idem(append(purge, "--attribute", "status=state")...).want(t, exitUsage, "--attribute")
-	d.idem(append(purge, "--attribute", "status=status")...).want(t, exitDone, "0 records would be erased") // it goes on after the only record
+	d.idem(append(purge, "--attribute", "status=status")...).want(t, exitDone, "0 records would be erased") // continues after the only record
 	write()
 	again := d.idem(purge...).want(t, exitDone, "0 records would be erased")
 	if !strings.Contains(again.err, "Continuing the purge that stopped at 2026-11-26T10:00:00Z") {
 		t.Errorf("a purge that is continued says %q", again.err)
 	}
-	d.idem(purge...).want(t, exitDone, "1 record would be erased") // the journal of what was done is gone
+	d.idem(purge...).want(t, exitDone, "1 record would be erased") // the finished purge has removed its journal
 }
 
-// A purge that changes more, or other records, must not go on from where another purge
-// stopped: a real purge would skip what a dry run has only counted.
+// A purge must not resume from the journal of a purge that selects other records or changes them in
+// another way. For example, a real purge would skip the records that a dry run has only counted.
 func TestO2_EveryFlagThatChangesAPurgeIdentifiesIt(t *testing.T) {
 	d := openDesk(t)
 	identity := func(p purgeCommand) purgeIdentity {
@@ -166,8 +166,8 @@ func TestO2_EveryFlagThatChangesAPurgeIdentifiesIt(t *testing.T) {
 	}
 }
 
-// A table that was deleted and created again has other records under the same ARN.
-// DynamoDB Local gives its tables no id.
+// A table that was deleted and created again has the same ARN but other records, so the table's id
+// must match too. DynamoDB Local returns no ids, so this test uses its own server.
 func TestO2_PurgeRefusesTheStateOfATableThatWasCreatedAnew(t *testing.T) {
 	id := "1"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -22,14 +22,14 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// lateDesk is an operator at a table that is served by the simulator's database, whose clock
-// is ahead by offset.
+// lateDesk has a table in package memdynamo's database, and methods that run idem on it. offset is
+// how far the database's clock is ahead of this machine's.
 type lateDesk struct {
 	t      *testing.T
 	offset time.Duration
 	store  *dynamostore.Store
 	client *dynamodb.Client
-	meets  func(body []byte) (throttled, replyLost bool) // what an UpdateItem meets; nil for nothing
+	meets  func(body []byte) (throttled, replyLost bool) // decides how an UpdateItem with this body fails; nil if none fails
 }
 
 func (d *lateDesk) now() time.Time { return time.Now().Add(d.offset) }
@@ -94,8 +94,9 @@ func (d *lateDesk) run(in io.Reader, asks bool, args ...string) (int, string) {
 
 var errCardNetwork = errors.New("the card network timed out")
 
-// O2: --token names an attempt as show printed it. An attempt that has released its record
-// since has the same token, and said that nothing happened.
+// O2: show prints the token of an attempt, and the attempt then releases its record, because its
+// handler had no effect. The token stays the same, so settle with this --token must refuse the
+// released record unless --released is given.
 func TestO2_SettleOfARecordThatWasReleasedSince(t *testing.T) {
 	d := openLateDesk(t)
 	g := d.guard(lambdaidem.Hold)
@@ -105,7 +106,7 @@ func TestO2_SettleOfARecordThatWasReleasedSince(t *testing.T) {
 	var token string
 	_, _ = lambdaidem.Do(t.Context(), g, call, func(context.Context) (string, error) {
 		runs++
-		d.offset += time.Hour // it stands still past its lease
+		d.offset += time.Hour // the attempt pauses until after the end of its lease
 		_, text := d.run(strings.NewReader(""), false, append([]string{"show"}, record...)...)
 		for line := range strings.Lines(text) {
 			if f := strings.Fields(line); len(f) == 2 && f[0] == "token" {
@@ -127,7 +128,8 @@ func TestO2_SettleOfARecordThatWasReleasedSince(t *testing.T) {
 	}
 }
 
-// O2: what takes long before the answer to a prompt counts, by the database's clock.
+// O2: if the machine sleeps while the operator is asked, settle must still use the current time,
+// which it reads from the database.
 func TestO2_SettleAfterSleepAtThePrompt(t *testing.T) {
 	d := openLateDesk(t)
 	g := d.guard(lambdaidem.Hold)
@@ -146,7 +148,7 @@ func TestO2_SettleAfterSleepAtThePrompt(t *testing.T) {
 	}
 }
 
-// O2: a record that another changed while the operator thought is not changed.
+// O2: settle refuses a record that someone else has changed while the operator was asked.
 func TestO2_WhatChangesAtThePromptIsNotSettled(t *testing.T) {
 	d := openLateDesk(t)
 	g := d.guard(lambdaidem.Hold)
@@ -165,7 +167,8 @@ func TestO2_WhatChangesAtThePromptIsNotSettled(t *testing.T) {
 	}
 }
 
-// A purge keeps the token and the state of a record. It changes the record all the same.
+// A purge changes a record but keeps its token and its state. settle --again must notice the
+// change.
 func TestO2_AnAnswerErasedAtThePromptIsNotSettledAgain(t *testing.T) {
 	d := openLateDesk(t)
 	call := lambdaidem.Call{Operation: "charge", Key: "k"}
@@ -187,7 +190,7 @@ func TestO2_AnAnswerErasedAtThePromptIsNotSettledAgain(t *testing.T) {
 	}
 }
 
-// The clock of the operator's machine has no say in which records --older-than chooses.
+// --older-than compares ages by the database's clock, not by that of the operator's machine.
 func TestO2_PurgeReckonsAgesByTheClockOfTheDatabase(t *testing.T) {
 	d := openLateDesk(t)
 	call := lambdaidem.Call{Operation: "charge", Key: "k"}
@@ -201,7 +204,7 @@ func TestO2_PurgeReckonsAgesByTheClockOfTheDatabase(t *testing.T) {
 	}
 }
 
-// L7: an operator makes no record expire earlier than it would have.
+// L7: no command of an operator makes a record expire earlier than it would have.
 func TestL7_OperatorsShortenNoRecord(t *testing.T) {
 	const month = 30 * 24 * time.Hour
 	for name, does := range map[string][]string{
@@ -258,7 +261,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// release releases a record as another operator.
+// release releases a record as another operator would.
 func (d *lateDesk) release(t *testing.T, id string) {
 	seen, err := d.store.Inspect(t.Context(), id)
 	if err != nil {
@@ -274,13 +277,13 @@ func (d *lateDesk) release(t *testing.T, id string) {
 	}
 }
 
-// Two records are to be released. The exit code must not say that nothing was changed if one
-// was released, nor that the command failed if a release may have been applied.
+// Two records are released. The exit code must not say that nothing was changed if one of them was
+// released, and must not say that the command failed if a release may have been applied.
 func TestO2_ExitCodeOfSeveralReleases(t *testing.T) {
 	const deny, lose, change = "deny", "lose", "change"
 	for _, c := range []struct {
 		name     string
-		old, new string // what happens to the release of the older and of the newer record
+		old, new string // what happens to the release of the older and of the newer record; "" if it succeeds
 		want     int
 	}{
 		{"both are released", "", "", exitDone},
@@ -330,8 +333,8 @@ func TestO2_ExitCodeOfSeveralReleases(t *testing.T) {
 	}
 }
 
-// The scope of a record does not say whether its API has route templates, nor whether the key of
-// a message is the source's own id. A trace finds the record in both cases.
+// A record's scope does not say whether its path matches a route template, or whether a message's
+// key is its own id. trace finds the record in each of these cases.
 func TestO2_TraceFindsRecordsOfPathsAndOwnIDs(t *testing.T) {
 	d := openLateDesk(t)
 	g := d.guard(lambdaidem.Rerun)
@@ -365,9 +368,9 @@ func TestO2_TraceFindsRecordsOfPathsAndOwnIDs(t *testing.T) {
 	}
 }
 
-// A record that leases --release releases lasts as long as --ttl says, and one that a purge has
-// forgotten is not said to have been released by an operator. A purge whose write got no reply
-// says that the write may have been made.
+// A record that leases --release has released lasts as long as --ttl says. If a write of a purge
+// gets no reply, the exit code says that it may have been applied. show does not say of a forgotten
+// record that an operator released it.
 func TestO2_LeasesReleaseForATTL(t *testing.T) {
 	d := openLateDesk(t)
 	who := lambdaidem.Identity{Namespace: "shop", Operation: "reserve", Key: "a"}
@@ -403,8 +406,8 @@ func TestO2_LeasesReleaseForATTL(t *testing.T) {
 	}
 }
 
-// A caller with a space, as in most distinguished names, or with a percent sign, as Auth0's are,
-// is found by what show prints of it.
+// A caller can be found by the text that show prints, even if it contains a space, like most
+// distinguished names, or a percent sign, like the callers of Auth0.
 func TestO2_ACallerIsFoundAsShowPrintsIt(t *testing.T) {
 	for _, principal := range []string{"mtls:CN=Ann Smith,O=Acme Ltd|CN=Acme CA", "jwt:https://shop.eu.auth0.com/|auth0%7C5f7c", "iam:arn:aws:iam::1:user/bob"} {
 		d := openLateDesk(t)

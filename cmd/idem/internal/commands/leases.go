@@ -123,7 +123,8 @@ func (o *search) check() error {
 	return checkRate(o.rate)
 }
 
-// look returns the leases that are dead by the database's clock.
+// look returns up to o.limit leases that have ended by the database's clock, both dead leases and
+// those of held records.
 func (o *search) look(a *app, ctx context.Context, s *dynamostore.Store) (leasesView, error) { //nolint:revive // the app first, as everywhere here
 	if err := o.check(); err != nil {
 		return leasesView{}, usage(err)

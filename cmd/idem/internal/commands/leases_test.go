@@ -76,8 +76,8 @@ func TestO2_WatchSaysWhatChanged(t *testing.T) {
 	d.idem("watch", "--scan", "--interval", "1ms").want(t, exitUsage)
 }
 
-// O2: with an index nothing is scanned, and an operator who was not told of it takes
-// a record out of it all the same.
+// O2: with an index, leases scans nothing. release and settle remove a record from the index even
+// if they are not told of the index.
 func TestO2_LeasesByIndex(t *testing.T) {
 	d := openDesk(t)
 	table := d.table + "-indexed"
@@ -127,8 +127,8 @@ func TestO2_LeasesByIndex(t *testing.T) {
 	}
 }
 
-// Those that died first come first, in whichever order they are found; the limit
-// leaves the others out.
+// The leases that ended first are listed first, in whatever order they are found. --limit drops the
+// others.
 func TestO2_LeasesAreSortedByAge(t *testing.T) {
 	now := time.Now()
 	for _, order := range [][]int{{1, 2, 3, 4}, {4, 3, 2, 1}, {2, 4, 1, 3}} {

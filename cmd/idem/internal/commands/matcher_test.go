@@ -36,7 +36,7 @@ func TestO2_PurgeMatchesByScopeAndAge(t *testing.T) {
 		{filter{Route: "/payments/{id}"}, []lambdaidem.Record{http}},
 		{filter{Namespace: "shop", Caller: "jwt:https://issuer|bob", Tenant: "blue", Route: "POST /payments/{id}"}, []lambdaidem.Record{http}},
 		{filter{Namespace: "shop", Caller: "carol", Tenant: "blue"}, nil},
-		{filter{Older: "2h"}, nil}, // exactly two hours is not longer
+		{filter{Older: "2h"}, nil}, // a record that is exactly two hours old is not older than two hours
 		{filter{Older: "119m"}, []lambdaidem.Record{http, operation, foreign}},
 		{filter{Older: "30m"}, []lambdaidem.Record{http, operation, foreign, released}},
 		{filter{Since: "2026-11-22T10:00:00Z"}, []lambdaidem.Record{http, operation, foreign, released}},
@@ -61,7 +61,8 @@ func TestO2_PurgeMatchesByScopeAndAge(t *testing.T) {
 	}
 }
 
-// A long scope is cut, with a hash; what is compared is cut likewise.
+// A long part of a scope is shortened to a hash, so the filter's value is shortened in the same way
+// before it is compared.
 func TestO2_PurgeMatchesLongScopes(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	f := filter{Caller: long}
@@ -115,8 +116,8 @@ func TestO2_APurgeByCallerNamesCallersLikeIt(t *testing.T) {
 	}
 }
 
-// The nearest callers of a purge that matches nothing are bounded to the first ones of
-// the table; a caller that is like the one asked for is found behind any number of others.
+// A matcher remembers only the first values that it sees, up to seenAtMost. A caller similar to
+// --caller is found even after more values than that.
 func TestO2_ACallerLikeItIsFoundBehindManyOthers(t *testing.T) {
 	m := filter{Caller: "jwt:a|dora"}.matcher(ages{}, time.Now(), newFindings())
 	for i := range seenAtMost + 10 {
@@ -199,7 +200,7 @@ func TestO2_OlderThanIsAPositiveAge(t *testing.T) {
 	}
 }
 
-// The matcher of a resumed purge adds to what was found before.
+// The matcher of a resumed purge adds to the findings of the journal.
 func TestO2_AMatcherAddsToWhatWasFound(t *testing.T) {
 	found := newFindings()
 	for _, scope := range []string{"shop POST /payments bob", "shop POST /payments dora"} {

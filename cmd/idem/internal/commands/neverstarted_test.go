@@ -16,12 +16,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// neverStarted is a log line about a claim.
+// neverStarted returns a log line of a function about the claim of rec.
 func neverStarted(rec lambdaidem.Record) string {
 	return fmt.Sprintf(`{"level":"WARN","outcome":"never_started","record":%q,"token_hash":%q,"error":"{"}`, rec.ID, lambdaidem.TokenHash(rec.Token))
 }
 
-// claimed leaves a record as a claim does whose handler never started.
+// claimed acquires a record whose handler never starts, and returns it. change may change the
+// claim.
 func (d *desk) claimed(key string, change func(*lambdaidem.Claim)) lambdaidem.Record {
 	d.t.Helper()
 	who := lambdaidem.Identity{Namespace: "shop", Operation: "reserve", Key: key}
@@ -37,7 +38,7 @@ func (d *desk) claimed(key string, change func(*lambdaidem.Claim)) lambdaidem.Re
 	return rec
 }
 
-// Only records whose handlers surely never started are listed and released.
+// leases lists and releases a record only if its handler certainly never started.
 func TestX10_LeasesReleasesWhatNeverStarted(t *testing.T) {
 	d := openDesk(t)
 	first, second := d.claimed("first", nil), d.claimed("second", nil)
@@ -100,7 +101,7 @@ func TestX10_LeasesNeedsLogLinesOfClaims(t *testing.T) {
 	d.idem("leases", "--scan", "--release", "--reason", "r", "--yes").want(t, exitUsage, "--release needs --never-started")
 }
 
-// A record that has changed since it was listed stays as it is, and the others are released.
+// A record that has changed since it was listed is left alone, and the others are released.
 func TestX10_LeasesReleasesNoRecordThatHasChanged(t *testing.T) {
 	d := openDesk(t)
 	taken, free := d.claimed("taken", nil), d.claimed("free", nil)
@@ -115,7 +116,7 @@ func TestX10_LeasesReleasesNoRecordThatHasChanged(t *testing.T) {
 	}
 }
 
-// After an interruption, the records that were not reached do not count as released.
+// After an interruption, records that were not released yet are not counted as released.
 func TestX10_LeasesCountsOnlyWhatItReleased(t *testing.T) {
 	d := openDesk(t)
 	var leases []leaseView
@@ -133,7 +134,8 @@ func TestX10_LeasesCountsOnlyWhatItReleased(t *testing.T) {
 	}
 }
 
-// A record that is bound by an inner call may also be that of an attempt that died.
+// A record bound by an inner call is not selected, because an attempt may have died before that
+// call.
 func TestX10_ARecordThatMayHideADeadAttemptIsLeftOut(t *testing.T) {
 	for bound, want := range map[string]bool{
 		"": true, lambdaidem.BoundByDownstreamKey: true, lambdaidem.BoundByInnerCall: false, lambdaidem.BoundByDeadAttempt: false, "a reason of a later version": false,

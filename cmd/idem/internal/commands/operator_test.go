@@ -73,7 +73,8 @@ func TestO2_LiveLeaseIsRefusedUnlessForced(t *testing.T) {
 	d.idem("release", v.ID, "--token", v.Token, "--reason", "r", "--yes", "--force").want(t, exitDone, "by force")
 }
 
-// Nothing destructive happens unless somebody who saw the record said yes.
+// A destructive command does nothing unless someone has confirmed it: at a terminal, or with --yes
+// and the token of the record they saw.
 func TestO2_DestructiveVerbsAsk(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, "k", died)
@@ -94,7 +95,7 @@ func TestO2_DestructiveVerbsAsk(t *testing.T) {
 	d.typing("yes\n", "release", v.ID, "--reason", "r").want(t, exitDone, "released")
 }
 
-// onRead calls do before the first byte is read.
+// onRead is a reader that calls do before its first read.
 type onRead struct {
 	io.Reader
 	do func()
@@ -108,8 +109,8 @@ func (r *onRead) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// A handler can release its record while the operator is being asked. The record keeps its
-// token then.
+// settle refuses a record that its handler has released while the operator was asked, although its
+// token is still the same.
 func TestO2_ARecordReleasedDuringTheQuestionIsNotSettled(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, "k", died)
@@ -126,8 +127,8 @@ func TestO2_ARecordReleasedDuringTheQuestionIsNotSettled(t *testing.T) {
 	}
 }
 
-// With --yes nobody sees the record, not even at a terminal, so only --token says which
-// attempt is meant.
+// With --yes the operator is not shown the record, not even at a terminal, so --token must say
+// which attempt to change.
 func TestO2_YesAtATerminalWantsATokenToo(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, "k", died)
@@ -184,8 +185,8 @@ func TestO2_SettleWantsTheFormOfTheKind(t *testing.T) {
 	settle(value, "--no-answer").want(t, exitDone, "none: idempotency_answer_unavailable")
 }
 
-// An operator who does not know what happened ends a record without an answer. The client must
-// not be told that the request was carried out, unless the operator says so.
+// An operator who does not know what happened can end a record without an answer. A retry is then
+// not told that the request was carried out, unless the operator has said so.
 func TestO2_ARecordThatEndsWithoutAnAnswer(t *testing.T) {
 	d := openDesk(t)
 	for key, c := range map[string]struct {
@@ -205,8 +206,8 @@ func TestO2_ARecordThatEndsWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// A body that is not UTF-8 reaches the client byte for byte: the retry's response has it in
-// base64 and says so, as a Lambda function returns a binary body.
+// The client receives a binary body byte for byte: the response to a retry has the body in base64
+// and says so, as for any Lambda function.
 func TestO2_ABinaryBodyOfASettledAnswerReachesTheClient(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, "k", died)
@@ -223,7 +224,8 @@ func TestO2_ABinaryBodyOfASettledAnswerReachesTheClient(t *testing.T) {
 	}
 }
 
-// A mistake in an operator's answer is mended by an operator, and both are kept.
+// An operator can correct another operator's answer with settle --again. The record lists both
+// operations.
 func TestO2_SettleAgainMendsAnOperatorsMistake(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.held(), "k", died)
@@ -243,7 +245,7 @@ func TestO2_SettleAgainMendsAnOperatorsMistake(t *testing.T) {
 	}
 }
 
-// The record is shown before the question, so a person who answers yes needs no --released.
+// A person who confirms has seen that the record is released, so --released is not needed.
 func TestO2_APersonSettlesAReleasedRecord(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, "k", func(context.Context) (events.APIGatewayV2HTTPResponse, error) {
@@ -259,7 +261,7 @@ func TestO2_APersonSettlesAReleasedRecord(t *testing.T) {
 	}
 }
 
-// Whoever settles is asked only about an answer that can be kept.
+// settle rejects an invalid answer before it asks for confirmation.
 func TestO2_SettleRefusesMistakesBeforeItAsks(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, "k", died)
@@ -309,7 +311,7 @@ func TestO2_OutcomeOfAGivenAnswer(t *testing.T) {
 	for _, c := range []struct {
 		kind lambdaidem.RecordKind
 		args []string
-		want lambdaidem.Outcome // "": it is refused
+		want lambdaidem.Outcome // "": the answer is rejected
 	}{
 		{lambdaidem.RecordHTTP, []string{"--status", "200"}, lambdaidem.OutcomeSucceeded},
 		{lambdaidem.RecordHTTP, []string{"--status", "402"}, lambdaidem.OutcomeFailed},
@@ -347,7 +349,7 @@ func TestO2_OutcomeOfAGivenAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := g.result(t.Context(), &app{}, c.kind)
-		if err == nil { // as settle does
+		if err == nil { // settle makes this check too
 			err = lambdaidem.CheckResult(scopes[c.kind], got)
 		}
 		if got.Outcome != c.want && err == nil || (err == nil) != (c.want != "") {
@@ -356,7 +358,7 @@ func TestO2_OutcomeOfAGivenAnswer(t *testing.T) {
 	}
 }
 
-// The errorType of a settled failure is its code, unless --fail-type gives another.
+// The errorType of a settled failure is its code, unless --fail-type sets another.
 func TestO2_TheErrorTypeOfASettledFailure(t *testing.T) {
 	for want, args := range map[string][]string{
 		"card_declined": nil,
@@ -375,13 +377,13 @@ func TestO2_TheErrorTypeOfASettledFailure(t *testing.T) {
 	}
 }
 
-// A --max-skew of 0 is allowed, and means that all clocks agree.
+// --max-skew 0 is allowed. It means that all clocks agree.
 func TestO2_BoundsOfADecision(t *testing.T) {
 	for _, c := range []struct {
 		d    decisionFlags
 		says string
 	}{
-		{decisionFlags{ttl: lambdaidem.MinTTL}, "Use --token"}, // the next thing that is wrong
+		{decisionFlags{ttl: lambdaidem.MinTTL}, "Use --token"}, // the error is about the token, so the other values are accepted
 		{decisionFlags{ttl: lambdaidem.MinTTL, maxSkew: -1}, "--max-skew at least 0"},
 		{decisionFlags{ttl: lambdaidem.MinTTL - 1}, "--ttl must be at least 15m0s"},
 	} {
@@ -391,8 +393,8 @@ func TestO2_BoundsOfADecision(t *testing.T) {
 	}
 }
 
-// A held record has no expiration, so its TTL is not known. Without --ttl the operator is
-// told how long the record lasts.
+// A held record has no expiry, so idem can't know how long it should last after a release. Without
+// --ttl, release prints how long it will last.
 func TestO2_AHeldRecordsTTLIsSaid(t *testing.T) {
 	d := openDesk(t)
 	d.clock = time.Now().Add(-time.Hour)
@@ -410,7 +412,7 @@ func TestO2_AHeldRecordsTTLIsSaid(t *testing.T) {
 	}
 }
 
-// A file that is too large for any answer is refused, not cut.
+// A file that is too large for any answer is rejected, not cut.
 func TestO2_TooLargeAnAnswerIsRefused(t *testing.T) {
 	tooLarge := io.LimitReader(zeros{}, maxAnswer+1)
 	if _, err := read(t.Context(), &app{In: tooLarge}, "", "-"); err == nil || !strings.Contains(err.Error(), "more than 67108864 bytes") {
@@ -418,7 +420,7 @@ func TestO2_TooLargeAnAnswerIsRefused(t *testing.T) {
 	}
 }
 
-// zeros is an endless input.
+// zeros is an endless reader of zero bytes.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

@@ -22,10 +22,9 @@ func checkRate(perSecond float64) error {
 	return fmt.Errorf("--rate is %v; it must be from %v to %.0f a second", perSecond, leastRate, float64(mostRate))
 }
 
-// pace returns a function that limits capacity units to the given rate per second. The
-// function is called after each request with the units that the request consumed, and waits
-// until the rate allows them. The units of the first second pass without waiting. perSecond
-// must pass checkRate.
+// pace returns a function that limits capacity units to perSecond. The function is called after
+// each request with the units that the request consumed, and waits until the rate allows them. The
+// units of the first second pass without waiting. perSecond must pass checkRate.
 func pace(perSecond float64) func(context.Context, float64) error {
 	burst := max(1, int(math.Ceil(perSecond)))
 	limit := rate.NewLimiter(rate.Limit(perSecond), burst)
@@ -33,9 +32,9 @@ func pace(perSecond float64) func(context.Context, float64) error {
 		for left := int(math.Ceil(units)); left > 0; left -= burst {
 			if err := limit.WaitN(ctx, min(left, burst)); err != nil {
 				if cause := context.Cause(ctx); cause != nil {
-					return cause //nolint:wrapcheck // the caller's own
+					return cause //nolint:wrapcheck // the cause given by whoever canceled ctx
 				}
-				return err //nolint:wrapcheck // the deadline would pass before
+				return err //nolint:wrapcheck // the context's deadline is before the end of the wait
 			}
 		}
 		return nil

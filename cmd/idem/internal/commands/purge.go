@@ -94,8 +94,9 @@ killed at any time. With --state, the same command then continues where it was. 
 	return c
 }
 
-// givenNonEmpty returns an error if one of the flags was given with an empty value, as by a
-// variable of the shell that is not set. The purge would choose more records than meant.
+// givenNonEmpty returns an error if one of the flags was given with an empty value, for example
+// because a shell variable is not set. Without this check, the purge would select more records than
+// intended.
 func givenNonEmpty(set *pflag.FlagSet, names ...string) error {
 	for _, name := range names {
 		if f := set.Lookup(name); f.Changed && f.Value.String() == "" {

@@ -103,7 +103,7 @@ func TestO2_PurgeRefusesWhatItCantMean(t *testing.T) {
 	}
 }
 
-// A purge that was killed goes on where its journal says, and no other does.
+// A purge that was stopped resumes from its journal. Another purge does not accept the journal.
 func TestO2_PurgeGoesOnFromItsState(t *testing.T) {
 	d := openDesk(t)
 	for i := range 30 {
@@ -143,8 +143,8 @@ func TestO2_PurgeGoesOnFromItsState(t *testing.T) {
 	d.idem(flags...).want(t, exitDone, fmt.Sprintf("%d records erased", 30-v.Purged))
 }
 
-// The report of a purge that was resumed covers the part before. With --after there is
-// nothing about that part, and the report says so.
+// The report of a resumed purge includes what happened before it stopped. A report with --after
+// can't include that, and says so.
 func TestO2_AResumedPurgeReportsTheWhole(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, "a", paid)
@@ -186,7 +186,7 @@ func TestO2_AResumedPurgeReportsTheWhole(t *testing.T) {
 	}
 }
 
-// stopsAt stops a command when it has written something.
+// stopsAt calls stop on each write.
 type stopsAt struct {
 	said strings.Builder
 	stop func()
@@ -197,10 +197,10 @@ func (s *stopsAt) Write(p []byte) (int, error) {
 	return s.said.Write(p)
 }
 
-// A purge that is stopped says how to go on, and that it was stopped.
+// A purge that is stopped ends with the exit code for a signal, and prints how to continue.
 func TestO2_StoppedPurgeSaysHowToGoOn(t *testing.T) {
 	d := openDesk(t)
-	const records = 260 // more than a page
+	const records = 260 // more than one page
 	for i := range records {
 		d.pay(d.guard, fmt.Sprint(i), paid)
 	}
@@ -231,26 +231,26 @@ func TestO2_PurgeDrawsABar(t *testing.T) {
 	}
 }
 
-// The rate is kept over all requests together.
+// The rate applies to all requests together.
 func TestO2_RateOfUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wait := pace(1000)
 		began := time.Now()
 		for range 3 {
-			if err := wait(t.Context(), 500); err != nil { // the first 1000 are free
+			if err := wait(t.Context(), 500); err != nil { // the first 1000 units pass without a wait
 				t.Fatal(err)
 			}
 		}
 		if took := time.Since(began); took != 500*time.Millisecond {
 			t.Errorf("1500 units at 1000 a second took %v", took)
 		}
-		if err := wait(t.Context(), 5000); err != nil || time.Since(began) != 5500*time.Millisecond { // more than a second's at once
+		if err := wait(t.Context(), 5000); err != nil || time.Since(began) != 5500*time.Millisecond { // more units in one request than the rate allows in a second
 			t.Errorf("6500 units took %v (%v)", time.Since(began), err)
 		}
 		slow := pace(0.5)
 		began = time.Now()
 		for range 3 {
-			if err := slow(t.Context(), 1); err != nil { // the first unit is free
+			if err := slow(t.Context(), 1); err != nil { // the first unit passes without a wait
 				t.Fatal(err)
 			}
 		}
@@ -260,7 +260,7 @@ func TestO2_RateOfUnits(t *testing.T) {
 		uneven := pace(1.5)
 		began = time.Now()
 		for range 5 {
-			if err := uneven(t.Context(), 1); err != nil { // the first two are free
+			if err := uneven(t.Context(), 1); err != nil { // the first two units pass without a wait
 				t.Fatal(err)
 			}
 		}
@@ -270,7 +270,7 @@ func TestO2_RateOfUnits(t *testing.T) {
 		halves := pace(1)
 		began = time.Now()
 		for range 3 {
-			if err := halves(t.Context(), 0.5); err != nil { // half a unit counts as one; the first is free
+			if err := halves(t.Context(), 0.5); err != nil { // half a unit counts as one; the first passes without a wait
 				t.Fatal(err)
 			}
 		}
@@ -295,8 +295,7 @@ func TestO2_AStoppedPurgeCountsInWords(t *testing.T) {
 	}
 }
 
-// A purge without the functions' attribute names erases nothing, and reports that it has
-// erased nothing.
+// Without the attribute names that the functions use, purge erases nothing and says so.
 func TestO2_APurgeWithoutTheRenamedAttributesErasesNothing(t *testing.T) {
 	d := openDesk(t)
 	d.store = dynamostore.New(d.client, d.table, func(o *dynamostore.Options) { o.DataAttribute, o.AttemptTimeout = "payload", time.Minute })
@@ -312,9 +311,9 @@ func TestO2_APurgeWithoutTheRenamedAttributesErasesNothing(t *testing.T) {
 	d.idem("purge", "--all", "--reason", "r", "--yes", "--attribute", "data=payload").want(t, exitDone, "1 record erased")
 }
 
-// For a purge, a lease is over --max-skew after its end, as for the functions.
+// A purge regards a lease as over only --max-skew after its end, like the functions.
 func TestO2_APurgeOfStepsGoesByTheSkewGiven(t *testing.T) {
-	d := openDesk(t) // whose leases ended minutes ago
+	d := openDesk(t) // the leases of its guard ended minutes ago
 	d.pay(d.guard, "dead", died)
 	purge := []string{"purge", "--all", "--steps", "--reason", "r", "--yes"}
 	d.idem(append(purge, "--max-skew", "1h")...).want(t, exitDone, "0 records erased", "1 is in progress, and was left")

@@ -46,7 +46,7 @@ func TestO2_ShowsWhatIsUnfinished(t *testing.T) {
 	d.idem("show", v.ID, "--downstream", "charge").want(t, exitDone, "held: ", `reserve: "r-9"`, "lease ends", "charge: "+passedOn)
 }
 
-// F1: every kind of record is found by what its guard made it of.
+// F1: every kind of record is found by the values from which its guard makes the id.
 func TestF1_KeysLeadToRecordsAsInTheGuard(t *testing.T) {
 	d := openDesk(t)
 	ctx := t.Context()
@@ -78,7 +78,7 @@ func TestF1_KeysLeadToRecordsAsInTheGuard(t *testing.T) {
 		"a handler": {[]string{"--operation", "bill", "--handler", "--key", "k"}, "failed failure idempotency_permanent_failure (500, errorString): no account"},
 		"a message": {[]string{"--operation", "arn:aws:sqs:eu-west-1:1:q", "--message", "--own-id", "--key", "m-1"}, "succeeded: {}"},
 		"a path":    {[]string{"--path", "POST /payments/7", "--host", "pay.example", "--key", "k"}, "(base64) /w=="},
-		// This route matches every path, so the guard has used the path.
+		// This route is a catch-all, so the guard uses the path instead.
 		"a catch-all": {[]string{"--route", "POST /", "--host", "pay.example", "--key", "k"}, "(base64) /w=="},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestO2_ShowRefusesWhatItCantMean(t *testing.T) {
 	}
 }
 
-// What clients sent doesn't move the cursor of who looks at it.
+// Control characters in the data of clients are printed as escapes.
 func TestO2_ShowsNoControlCharacters(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, "k", func(context.Context) (events.APIGatewayV2HTTPResponse, error) {
@@ -121,7 +121,7 @@ func TestO2_ShowsNoControlCharacters(t *testing.T) {
 	}
 }
 
-// A released record says why it refuses another payload.
+// show prints why a released record refuses another payload.
 func TestL9_ShowSaysWhatBindsARecord(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, "k", func(ctx context.Context) (events.APIGatewayV2HTTPResponse, error) {

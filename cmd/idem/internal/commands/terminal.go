@@ -80,8 +80,8 @@ func printJSON(to printer, v any, indent bool) error {
 	return err //nolint:wrapcheck // the stream's own error
 }
 
-// newBar returns a progress bar, which moves the cursor by itself. items is the
-// number of steps; -1 means that it is unknown.
+// newBar returns a progress bar. The bar moves the cursor, so it writes to the stream without
+// escapes. items is the number of steps; -1 means that it is unknown.
 func newBar(to printer, items int64) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(items, progressbar.OptionSetWriter(to.w), progressbar.OptionShowCount(),
 		progressbar.OptionSetPredictTime(items > 0), progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond))

@@ -83,7 +83,8 @@ func TestO2_ShellWordsAreExact(t *testing.T) {
 	}
 }
 
-// checkPlain fails the test if a character could change what a terminal shows.
+// checkPlain fails the test if out has a character that could change what a terminal shows. what
+// describes the output.
 func checkPlain(t *testing.T, what, out string) {
 	t.Helper()
 	for i, r := range out {
@@ -97,7 +98,7 @@ func checkPlain(t *testing.T, what, out string) {
 	}
 }
 
-// Everything that is printed goes through the three ways of terminal.go, which escape.
+// Only terminal.go writes to the streams, in the three ways that escape what they print.
 func TestS2_OnlyTerminalWritesToStreams(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) == 0 {
@@ -135,7 +136,7 @@ func TestS2_OnlyTerminalWritesToStreams(t *testing.T) {
 	}
 }
 
-// sayCalls returns the calls of say.
+// sayCalls returns all calls of say in a file.
 func sayCalls(file *ast.File) (calls []*ast.CallExpr) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok && len(call.Args) > 1 {
@@ -189,7 +190,7 @@ Looked at 0 items. Capacity units: 0.
 }
 
 func TestO2_ALongTextIsClipped(t *testing.T) {
-	for n, want := range map[int]int{399: 399, 400: 400, 401: 401} { // characters; the last one of 401 is the ellipsis
+	for n, want := range map[int]int{399: 399, 400: 400, 401: 401} { // in characters; the last of the 401 is the ellipsis
 		got := []rune(clip(strings.Repeat("ü", n)))
 		if len(got) != want || (got[len(got)-1] == '…') != (n > 400) {
 			t.Errorf("%d characters become %d, and end in %c", n, len(got), got[len(got)-1])

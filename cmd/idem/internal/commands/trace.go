@@ -97,8 +97,10 @@ unknown.`,
 	return c
 }
 
-// follow reads the records of a chain, one after the other. seen is the first record, and
-// key its key, or "" if it is unknown. idPrefix is the Options.IDPrefix of the guards, and names are the downstream names of --downstream.
+// follow reads the records of a chain, one after the other. seen is the first record, and key is
+// its key, or "" if the key is unknown. idPrefix is the Options.IDPrefix of the guards. names are
+// the values of --downstream. If the key of a record can't be found, the chain ends with a hop that
+// says why.
 func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspected, key, idPrefix string, links []link, names []string) ([]hop, error) {
 	chain := []hop{hopOf(ctx, s, hop{ID: seen.Record.ID, Key: key}, seen, names)}
 	for _, l := range links {
@@ -181,12 +183,12 @@ func parseLink(text string) (link, error) {
 	}
 	who, err := identityOf(parts)
 	l.may = []lambdaidem.Identity{who}
-	switch { // the scope does not say which of two kinds of records it is of
+	switch { // the scope fits two kinds of records, so accept both
 	case who.Message:
 		who.OwnID = true
 		l.may = append(l.may, who)
 	case strings.HasPrefix(who.Route, "/"):
-		who.Route = "" // a record of a path that matches no template
+		who.Route = "" // the record may be that of a path that matches no template
 		l.may = append(l.may, who)
 	}
 	return l, err

@@ -14,13 +14,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// invoked is the context of an invocation with that request id.
+// invoked returns a context like that of an invocation with the request id.
 func invoked(ctx context.Context, id string) context.Context {
 	return lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{AwsRequestID: id})
 }
 
-// L9: show leads to the log of the invocation that holds a record, and to that of
-// the last failure; the claim that nothing happened is the handler's.
+// L9: show prints the request id of the invocation that last acquired the record, and the last
+// failure. It does not claim that a released record means that nothing happened.
 func TestL9_ShowNamesTheInvocationAndTheLastFailure(t *testing.T) {
 	d := openDesk(t)
 	event := events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m-1", EventSourceARN: "arn:q", Body: "{}"}}}
@@ -46,7 +46,7 @@ func TestL9_ShowNamesTheInvocationAndTheLastFailure(t *testing.T) {
 	}
 }
 
-// L9: the list of leases names the invocations that died.
+// L9: leases prints the request ids of the invocations that died.
 func TestL9_LeasesNameTheInvocations(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.held(), "k", died)
@@ -69,8 +69,8 @@ func TestL9_LeasesNameTheInvocations(t *testing.T) {
 	}
 }
 
-// O2: one command follows a payment to its stream record, to the message, and to
-// what the message's handler passed on: as the sample derives its keys.
+// O2: trace follows a payment to the record of its stream, to that of its message, and to that of
+// the call to which the message's handler passed a downstream key.
 func TestO2_TraceFollowsAChain(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, `"k"`, func(context.Context) (events.APIGatewayV2HTTPResponse, error) {
@@ -129,14 +129,14 @@ func TestO2_TraceFollowsAChain(t *testing.T) {
 	}
 	d.idem(append([]string{"trace", hops[0].ID}, chain...)...).want(t, exitDone, "POST /payments/{id}", "message receipt", "of-the-queue", "dead", hops[0].Record.StartedAt.Format(time.RFC3339), "downstream charge: "+charged+", of "+hops[2].ID)
 
-	// By a step's result; and the first record by its id has no key to go on with.
+	// Follow the result of a step.
 	hops = nil
 	d.idem("trace", "-o", "json", "--namespace", "notifications", "--operation", "notification", "--message", "--key", "pay_1",
 		"--then", "step:charge/ref~11 => bank message charges").want(t, exitDone).into(t, &hops)
 	if len(hops) != 2 || hops[1].Key != "ch_1" || hops[1].Record != nil || hops[1].ID == "" || hops[1].Unread != "" {
 		t.Errorf("by a step it is %+v", hops)
 	}
-	// All records of a chain have the same prefix.
+	// All guards of a chain must have the same Options.IDPrefix.
 	acme := d.guard.With(func(o *lambdaidem.Options) { o.IDPrefix = "acme" })
 	for _, operation := range []string{"order", "mail"} {
 		if _, err := lambdaidem.Do(t.Context(), acme, lambdaidem.Call{Operation: operation, Key: "k"}, func(context.Context) (string, error) { return operation, nil }); err != nil {
@@ -166,7 +166,7 @@ func TestO2_TraceFollowsAChain(t *testing.T) {
 	d.idem("trace", "lambdaidem#none").want(t, exitNone)
 }
 
-// O2: a member of JSON is a text or a number as it stands, never a guess.
+// O2: a key is the exact string or number in the JSON, without any conversion.
 func TestO2_TraceReadsMembersExactly(t *testing.T) {
 	for _, c := range []struct{ text, pointer, want string }{
 		{`{"id":"a"}`, "/id", "a"}, {`{"id":12345678901234567890}`, "/id", "12345678901234567890"}, {`"k"`, "", "k"}, {`[1,"b"]`, "/1", "b"},
@@ -178,8 +178,8 @@ func TestO2_TraceReadsMembersExactly(t *testing.T) {
 	}
 }
 
-// The base64 of a binary body can be valid JSON, but a key found in that text is not one
-// that the handler passed on.
+// The base64 of a binary body can happen to be valid JSON. trace must not take a key from it,
+// because the handler returned no such JSON.
 func TestO2_TraceFindsNoKeyInABinaryAnswer(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.guard, "k", func(context.Context) (events.APIGatewayV2HTTPResponse, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// renamedGuard is a guard of functions that rename attributes, which the command is not told.
+// renamedGuard returns a guard that uses renamed attributes, unknown to the command.
 func (d *desk) renamedGuard(policy lambdaidem.Policy, set func(*dynamostore.Options)) *lambdaidem.Guard {
 	store := dynamostore.New(d.client, d.table, func(o *dynamostore.Options) { o.AttemptTimeout = time.Minute; set(o) })
 	return lambdaidem.New(store, func(o *lambdaidem.Options) {
@@ -17,7 +17,8 @@ func (d *desk) renamedGuard(policy lambdaidem.Policy, set func(*dynamostore.Opti
 	})
 }
 
-// A payment waits for an operator, in a record that the command can't read.
+// A payment waits for an operator, but the command can't read its record. leases and watch must say
+// that there is an item that they can't read.
 func TestO2_AScanSaysWhatItCannotRead(t *testing.T) {
 	for name, set := range map[string]func(*dynamostore.Options){
 		"in_progress_expiration": func(o *dynamostore.Options) { o.InProgressExpirationAttribute = "locked_until" },
@@ -30,7 +31,7 @@ func TestO2_AScanSaysWhatItCannotRead(t *testing.T) {
 			d := openDesk(t)
 			d.clock = time.Now().Add(-3 * time.Hour)
 			d.pay(d.renamedGuard(lambdaidem.Hold, set), "k", died)
-			d.pay(d.guard, "done", paid) // finished records are not read
+			d.pay(d.guard, "done", paid) // a scan does not read finished records
 			for args, want := range map[string]string{
 				"leases --scan":          "among the items that can be read.\n(1 item can't be read",
 				"watch --scan --looks 1": "1 item can't be read",
@@ -48,7 +49,8 @@ func TestO2_AScanSaysWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// A record whose expiration has another name looks as if it had none, as a held record has.
+// If the expiration attribute is renamed, a record seems to have no expiry, like a held record. It
+// must not be listed as held.
 func TestO2_ARecordWithARenamedExpirationIsNotTakenForAHeldOne(t *testing.T) {
 	d := openDesk(t)
 	d.clock = time.Now().Add(-3 * time.Hour)
@@ -61,8 +63,8 @@ func TestO2_ARecordWithARenamedExpirationIsNotTakenForAHeldOne(t *testing.T) {
 	d.idem("leases", "--scan", "--attribute", "expiration=ttl").want(t, exitDone, "dead")
 }
 
-// The attempt died under Rerun, and a retry has met its record under Hold. Operators must see
-// that the record waits for them.
+// An attempt died under policy Rerun, and a retry under policy Hold has met its record. The record
+// now waits for an operator, so leases must list it as held.
 func TestL6_ARecordThatHoldHasRefusedIsListedAsHeld(t *testing.T) {
 	d := openDesk(t)
 	d.clock = time.Now().Add(-23 * time.Hour)

@@ -198,9 +198,9 @@ func (v recordView) text(to printer) error {
 	return w.flush()
 }
 
-// says returns the state and its meaning. For a released record, it says whether an
-// operator released it. Otherwise an attempt did, after its handler had failed. That does
-// not mean that nothing happened: under policy Rerun every error releases the record.
+// says returns the state and its meaning. A released record was released by an operator, or by its
+// attempt after the handler failed; says distinguishes the two. The second case does not mean that
+// the handler had no effect: under policy Rerun, every error releases the record.
 func (v recordView) says() string {
 	if n := len(v.Operations); v.State == "released" && n > 0 && v.Operations[n-1].Token == v.Token && v.Operations[n-1].What == dynamostore.OperationReleased {
 		return v.State + ": an operator decided that the next retry runs"
