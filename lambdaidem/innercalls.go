@@ -365,9 +365,9 @@ var (
 	errUncertainCause = errors.New("the handler's error tells the client not to repeat the request, but its outcome is uncertain")
 )
 
-// innerCallError is the cause of a guard's refusal of an inner call. The handler that made the
-// call often returns the refusal as its own error. The event about the handler then shows, by
-// this cause, which inner call was refused.
+// innerCallError names a guarded call that a handler made and that a guard refused. Handlers often
+// return such a refusal as their own error. innerCallError is the Err of the refusal, so the event
+// that reports the handler's error then shows which of its calls was refused, and why.
 type innerCallError struct {
 	what   string // the operation or route
 	record string // the record's id

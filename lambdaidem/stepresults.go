@@ -155,10 +155,11 @@ func (a *attempt) stepsRefused() error {
 }
 
 // saveStep stores the result of a step. If the attempt failed open, saveStep keeps the result in
-// memory only, for the rest of this attempt. Otherwise it retries as long as the attempt has time, even after
-// the handler's context has ended. If another attempt has taken over the record, the error is
-// ErrLeaseLost. If the result can't be stored for another reason, or if nobody knows whether it
-// was stored, the attempt becomes uncertain; see steps.fail.
+// memory only, for the rest of this attempt. Otherwise it sends the result to the store, and
+// retries as long as the attempt has time, even after the handler's context has ended. If another
+// attempt has taken over the record, the error is ErrLeaseLost. If the result can't be stored for
+// another reason, or if nobody knows whether it was stored, the attempt becomes uncertain; see
+// steps.fail.
 func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error {
 	s := &a.steps
 	s.saving.Lock()

@@ -406,10 +406,10 @@ func TestL6_AHoldThatComesLateSeesWhatTheRecordIs(t *testing.T) {
 	}
 }
 
-// zzApart is a store that keeps answers separately and can no longer load them.
-type zzApart struct{ *faulty }
+// unloadable is a store that keeps answers separately and can no longer load them.
+type unloadable struct{ *faulty }
 
-func (s zzApart) Release(ctx context.Context, l lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
+func (s unloadable) Release(ctx context.Context, l lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
 	rec, err := s.faulty.Release(ctx, l, now)
 	if rec.State == lambdaidem.Completed {
 		rec.Result.Value, rec.Result.Apart = nil, "elsewhere"
@@ -417,7 +417,7 @@ func (s zzApart) Release(ctx context.Context, l lambdaidem.Lease, now time.Time)
 	return rec, err
 }
 
-func (s zzApart) Load(ctx context.Context, rec lambdaidem.Record) (lambdaidem.Result, error) {
+func (s unloadable) Load(ctx context.Context, rec lambdaidem.Record) (lambdaidem.Result, error) {
 	<-ctx.Done()
 	return rec.Result, &lambdaidem.StoreError{Op: "load", Reason: lambdaidem.ReasonTimeout, NotApplied: true, Err: ctx.Err()}
 }
@@ -426,7 +426,7 @@ func (s zzApart) Load(ctx context.Context, rec lambdaidem.Record) (lambdaidem.Re
 // can't be loaded. The request must still be answered before the invocation's deadline.
 func TestL8_AnAnswerThatCantBeLoadedDelaysNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, runs := zzApart{newFaulty()}, 0
+		store, runs := unloadable{newFaulty()}, 0
 		g := lambdaidem.New(store, failOpen, func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
 		h := g.APIGatewayV2(func(context.Context, request) (response, error) {
 			if runs++; runs == 1 {

@@ -39,18 +39,17 @@ func killed(r **rig, kill bool) handler {
 // requests get the answers that the contract specifies.
 func TestL6_WhateverKillsAnAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
-		verb    idemtest.Verb
-		fault   idemtest.Fault // None: the handler itself calls Kill
-		handler handler        // nil in every case; killed makes the handler
-		runs    int            // number of handler runs before the death
-		then    string         // the answer after the end of the lease, under policy Rerun
-		held    lambdaidem.Code
+		verb  idemtest.Verb
+		fault idemtest.Fault // None: the handler itself calls Kill
+		runs  int            // number of handler runs before the death
+		then  string         // the answer after the end of the lease, under policy Rerun
+		held  lambdaidem.Code
 	}{
-		"before the lease":      {idemtest.Acquire, idemtest.KillBefore, nil, 0, "attempt 1", ""},
-		"with the lease":        {idemtest.Acquire, idemtest.KillAfter, nil, 0, "attempt 2", lambdaidem.ErrAttemptAbandoned},
-		"in the handler":        {"", idemtest.None, nil, 1, "attempt 2", lambdaidem.ErrAttemptAbandoned},
-		"before the completion": {idemtest.Complete, idemtest.KillBefore, nil, 1, "attempt 2", lambdaidem.ErrAttemptAbandoned},
-		"after the completion":  {idemtest.Complete, idemtest.KillAfter, nil, 1, "attempt 1", ""},
+		"before the lease":      {idemtest.Acquire, idemtest.KillBefore, 0, "attempt 1", ""},
+		"with the lease":        {idemtest.Acquire, idemtest.KillAfter, 0, "attempt 2", lambdaidem.ErrAttemptAbandoned},
+		"in the handler":        {"", idemtest.None, 1, "attempt 2", lambdaidem.ErrAttemptAbandoned},
+		"before the completion": {idemtest.Complete, idemtest.KillBefore, 1, "attempt 2", lambdaidem.ErrAttemptAbandoned},
+		"after the completion":  {idemtest.Complete, idemtest.KillAfter, 1, "attempt 1", ""},
 	} {
 		for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
 			t.Run(name+" "+string(policy), func(t *testing.T) {

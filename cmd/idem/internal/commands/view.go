@@ -221,7 +221,7 @@ func (v recordView) says() string {
 func boundTo(bound string) string {
 	why := map[string]string{
 		lambdaidem.BoundByDownstreamKey: "another service may have got a downstream key",
-		lambdaidem.BoundByDeadAttempt:   "an attempt died",
+		lambdaidem.BoundByDeadAttempt:   "an attempt died or ran a step without a lease",
 		lambdaidem.BoundByInnerCall:     "a guarded call that the handler made may have had an effect",
 	}[bound]
 	if why == "" { // a later version of the toolkit wrote it
