@@ -51,11 +51,11 @@ type Event struct {
 	To      string        `json:"to,omitempty"`      // a party's ID; empty: something that From did or noticed by itself
 	Request string        `json:"request,omitempty"` // ties the events of one client request together: a short label, such as "7"
 	Kind    EventKind     `json:"kind"`
-	Text    string        `json:"text"`              // one line
-	Detail  string        `json:"detail,omitempty"`  // shown when the row is opened: a body, an explanation
-	Lost    bool          `json:"lost,omitempty"`    // a Call or Reply that did not arrive
-	Wrong   bool          `json:"wrong,omitempty"`   // a broken rule, or an error that deserves a mark
-	Record  *Record       `json:"record,omitempty"`  // the record after this event, if the event changed the record
+	Text    string        `json:"text"`             // one line
+	Detail  string        `json:"detail,omitempty"` // shown when the row is opened: a body, an explanation
+	Lost    bool          `json:"lost,omitempty"`   // a Call or Reply that did not arrive
+	Wrong   bool          `json:"wrong,omitempty"`  // a broken rule, or an error that deserves a mark
+	Record  *Record       `json:"record,omitempty"` // the record after this event, if the event changed the record
 }
 
 // EventKind decides how an event is drawn.
