@@ -56,6 +56,7 @@ type Event struct {
 	Lost    bool          `json:"lost,omitempty"`   // a Call or Reply that did not arrive
 	Wrong   bool          `json:"wrong,omitempty"`  // a broken rule, or an error that deserves a mark
 	Record  *Record       `json:"record,omitempty"` // the record after this event, if the event changed the record
+	Ends    bool          `json:"ends,omitempty"`   // a Reply after which From is over, as after an End
 }
 
 // EventKind decides how an event is drawn.
