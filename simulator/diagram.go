@@ -133,7 +133,7 @@ func (d *drawing) fault(e entry) {
 	if e.request.op == working {
 		return // no request: see actor.work
 	}
-	switch e.fault {
+	switch e.fault { //nolint:exhaustive // other entries show the others
 	case RequestLost, KillBefore, RegionFailed:
 		call.Lost = true
 		d.add(e, call)

@@ -77,7 +77,7 @@ type Record struct {
 	ID     string  `json:"id"`    // unique within the diagram; events with the same ID show one record as it changes
 	Title  string  `json:"title"` // as shown: the key
 	State  State   `json:"state"`
-	Fields []Field `json:"fields"` // in the order in which they are shown
+	Fields []Field `json:"fields"` // in the order in which they are shown; none if the record is deleted
 }
 
 // A Field is one attribute of a record.

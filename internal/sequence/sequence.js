@@ -120,7 +120,7 @@ const sequence = (() => {
       const name = (id) => make("span", "seq-party", parties.get(id).name);
       const target = e.to ? [silent(make("span", "seq-arrow", " → ")), spoken(e.kind === "reply" ? " replies to " : " to "), name(e.to)] : [];
       return make("span", "seq-text",
-        name(e.from), ...target, spoken(":"), " ", e.text,
+        name(e.from), ...target, ": ", e.text,
         ...(e.lost ? [spoken(","), " ", make("span", "seq-badge", "lost")] : []),
         ...(e.wrong ? [spoken(","), " ", make("span", "seq-badge", "wrong")] : []));
     }
@@ -221,16 +221,16 @@ const sequence = (() => {
 
     // fields returns a table of the record's fields, which says what the event changed.
     function fields(row) {
-      const record = row.event.record;
+      const {record} = row.event;
       const previous = rows.slice(0, rows.indexOf(row)).findLast((r) => r.event.record?.id === record.id);
-      const before = new Map(previous?.event.record.fields.map((f) => [f.name, f.value]));
+      const before = new Map(previous?.event.record.fields?.map((f) => [f.name, f.value]));
       const table = make("table", "", make("caption", "", `${record.title} after this event`));
       const add = (name, value, change) => {
         const head = make("th", "", name);
         head.scope = "row";
         table.append(make("tr", "", head, make("td", "", value), make("td", "seq-change", change)));
       };
-      for (const {name, value} of record.fields) {
+      for (const {name, value} of record.fields ?? []) {
         const old = before.get(name);
         add(name, value, old === value ? "" : old === undefined ? "new" : `was ${old}`);
         before.delete(name);
