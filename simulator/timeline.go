@@ -120,7 +120,7 @@ func (b *book) timeline() string {
 
 // line returns the entry as printed; "" if it is drawn and not printed.
 func (e *entry) line() string {
-	switch e.kind {
+	switch e.kind { //nolint:exhaustive // the others are not printed
 	case kindFault:
 		return e.request.what + ": " + string(e.fault)
 	case kindServe:
