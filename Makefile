@@ -47,7 +47,7 @@ up: ## Leave the functions running on http://127.0.0.1:3000 (PORT=...)
 ##### To know that it works
 
 .PHONY: test
-test: check-format vet lint check-race test-go test-simulator test-cost ## Everything: format, vet, lint, all tests under -race, the simulator
+test: check-format vet lint check-race browser test-go test-simulator test-cost ## Everything: format, vet, lint, all tests under -race, the simulator
 	$(call say,everything passed)
 
 .PHONY: check-format
@@ -72,11 +72,26 @@ check-race:
 		echo "make test: no C compiler ($$cc), which the race detector needs: install gcc or clang, or set CC" >&2; \
 		exit 1; }
 
+# The tests of pages (internal/browsertest) need one of these, which they find by themselves.
+browsers = headless_shell headless-shell chromium chromium-browser google-chrome google-chrome-stable chrome \
+	'/Applications/Chromium.app/Contents/MacOS/Chromium' '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'
+
+.PHONY: browser
+browser: ## Install Chromium for the tests, on Debian, if there is neither Chromium nor Chrome
+	@for browser in $(browsers); do if command -v "$$browser" >/dev/null; then exit 0; fi; done; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "make browser: no Chromium or Chrome, in which the tests open pages: install one" >&2; \
+		exit 1; \
+	fi; \
+	printf '\n==> %s\n' 'apt-get install chromium (the tests open pages in it)'; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium
+
 # -count=1: many tests drive processes (DynamoDB Local, ElasticMQ, function binaries) that go test does not see
 # when it decides whether an earlier result still holds.
 # -p: run one package more at a time than there are cores, because these tests often wait for processes.
 .PHONY: test-go
-test-go:
+test-go: browser
 	$(call say,go test -race on all packages and one DynamoDB Local)
 	CGO_ENABLED=1 $(with_dynamodb) $(GO) test -race -count=1 -timeout 10m -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) ./...
 
@@ -90,14 +105,17 @@ commit_seed = $(shell hash=$$(git rev-parse HEAD 2>/dev/null) || hash=0; \
 # collections, and lets a process grow to about 300 MB.
 simulator_test = GOGC=1600 $(GO) test
 
+# draw_failing is the flag by which the simulator draws each failing seed as an HTML page.
+draw_failing = -html='$(CURDIR)/.build/simulate'
+
 # The race detector slows the simulator down too much for the whole proof, so test-go runs only a
 # few hundred seeds. test-simulator runs all of them and prints the counts.
 .PHONY: test-simulator
 test-simulator:
 	$(call say,the simulator: 10000 seeds, every order of small cases, every known mistake)
-	$(simulator_test) ./simulator -run '^Test(Simulate|Exhaustive|Mutations)' -count=1 -timeout 20m -v
+	$(simulator_test) ./simulator -run '^Test(Simulate|Exhaustive|Mutations)' -count=1 -timeout 20m -v -args $(draw_failing)
 	$(call say,the simulator: 10000 seeds of this commit from $(commit_seed) on)
-	$(simulator_test) ./simulator -run '^TestSimulate_G3' -count=1 -timeout 10m -v -args -seed=$(commit_seed) -seeds=10000
+	$(simulator_test) ./simulator -run '^TestSimulate_G3' -count=1 -timeout 10m -v -args -seed=$(commit_seed) -seeds=10000 $(draw_failing)
 	$(simulator_test) ./simulator/deliveries -count=1 -timeout 10m -v
 
 # test-cost runs the tests that would take too long with the race detector.
@@ -106,9 +124,14 @@ test-cost:
 	$(call say,the figures of docs/cost.md)
 	$(GO) test ./bench/cost -count=1
 
+# SEED is one seed for `make simulate` to draw, failing or not.
+SEED ?=
+simulate_run  = $(if $(SEED),^TestSimulate_G3,^TestSimulate)
+simulate_args = $(if $(SEED),-seed=$(SEED) -seeds=1 -draw,-seeds=$(SEEDS))
+
 .PHONY: simulate
-simulate: ## Try many more seeds in the simulator (SEEDS=1000000)
-	$(simulator_test) ./simulator -run '^TestSimulate' -count=1 -timeout 0 -v -args -seeds=$(SEEDS)
+simulate: ## Try many more seeds in the simulator (SEEDS=1000000), or draw one (SEED=50028478)
+	$(simulator_test) ./simulator -run '$(simulate_run)' -count=1 -timeout 0 -v -args $(simulate_args) $(draw_failing)
 
 # Chaos starts and stops a DynamoDB Local of its own.
 .PHONY: chaos

@@ -14,7 +14,7 @@ import (
 // check has to look at once, it asks its judge.
 type book struct {
 	w         *world
-	lines     []line
+	entries   []entry // the timeline
 	runs      []*run
 	records   map[string]*history // by record id
 	answers   []*answer
@@ -23,6 +23,7 @@ type book struct {
 	judge     judge
 	runBy     map[uint64]*run           // by process
 	parts     map[string]memdynamo.Item // of large answers, by id
+	changed   *memdynamo.Write          // to a record, by the request that is served now; nil: there was none
 	callOf    map[string]call           // by downstream key
 	keyOf     map[call]string           // the downstream key of each
 	chargedAt map[charge]time.Time      // when an inner call had succeeded
@@ -155,7 +156,15 @@ func (b *book) effect(r *run) {
 		return
 	}
 	r.effects++
-	b.noteLocked(r.actor, "EFFECT %s", r.answer())
+	b.enterLocked(entry{kind: kindEffect, actor: r.actor, text: "EFFECT " + r.answer()})
+}
+
+// gaveUp enters that the client of an invocation stops waiting.
+func (b *book) gaveUp(a *actor) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	a.lonely = true
+	b.enterLocked(entry{kind: kindGiveUp, actor: a})
 }
 
 // answered enters what a client got.
@@ -174,23 +183,18 @@ func (b *book) answered(a *actor, from time.Time, got result) {
 			text += " (replayed)"
 		}
 	}
-	b.noteLocked(a, "answers %s", text)
+	b.enterLocked(entry{kind: kindAnswer, actor: a, text: text, lost: a.lonely})
 	b.judge.answered(a, got)
 }
 
-// served notes what the database answered.
+// served enters what the database answered.
 func (b *book) served(r *request, status int, out []byte) {
-	text := "done"
+	e := entry{kind: kindServe, actor: r.actor, request: r.label, status: status, write: b.changed}
 	if status != 200 {
-		text = "refused"
-		if !strings.Contains(string(out), memdynamo.ConditionalCheckFailed) {
-			text = string(out)
-		}
-		if codes := cancellation(out); codes != nil {
-			text = fmt.Sprintf("cancelled: %q", codes)
-		}
+		e.body = out
 	}
-	b.note(r.actor, "database: %s: %s", r.what, text)
+	b.changed = nil
+	b.enter(e)
 	b.lateForOperator(r, status)
 	if r.tx != nil {
 		b.committed(r, status, out)
