@@ -49,8 +49,8 @@ func unstoredEnding(end ending) Outcome {
 }
 
 // mayBeCarriedOut reports whether another attempt may carry out this call, or may have done so. rec
-// is the current record. The result is true if rec is completed or half done, and the payload of rec
-// may be this call's payload.
+// is the current record. The result is true if rec is completed or half done, and the payload of
+// rec may be this call's payload.
 func (a *attempt) mayBeCarriedOut(rec Record) bool {
 	return (rec.State == Completed || isHalfDone(rec)) && a.call.comparePayload(rec.Fingerprint) != anotherPayload
 }

@@ -9,8 +9,8 @@ import (
 // for an operator, and must not expire before the operator has decided.
 
 // abandoned refuses a call, because the attempt that holds its record has died and the record waits
-// for an operator. If the record has changed since it was read, the caller receives what the changed
-// record implies, for example a replay of its answer.
+// for an operator. If the record has changed since it was read, the caller receives what the
+// changed record implies, for example a replay of its answer.
 func (a *attempt) abandoned(ctx context.Context, rec Record) decision {
 	now, err := a.hold(ctx, rec)
 	if err != nil {

@@ -63,8 +63,9 @@ func TestX9_GivingWayGivesBackTheLease(t *testing.T) {
 	})
 }
 
-// The handler's context ends before Options.Outcome is called and before the record is finished. Work
-// that the handler left running in its context must not have an effect after the record is finished.
+// The handler's context ends before Options.Outcome is called and before the record is finished.
+// Work that the handler left running in its context must not have an effect after the record is
+// finished.
 func TestX7_TheHandlersContextEndsBeforeItsRecordIsFinished(t *testing.T) {
 	for _, code := range []int{201, 500} {
 		var kept context.Context
@@ -95,9 +96,9 @@ func TestX7_TheHandlersContextEndsBeforeItsRecordIsFinished(t *testing.T) {
 	}
 }
 
-// An attempt outlives its record, and a request with another payload acquires a record under the same
-// key. The first attempt then gets ErrPayloadMismatch, and not ErrInProgress, even if the other
-// attempt is still in progress.
+// An attempt outlives its record, and a request with another payload acquires a record under the
+// same key. The first attempt then gets ErrPayloadMismatch, and not ErrInProgress, even if the
+// other attempt is still in progress.
 func TestX6_LeaseLostToAnotherPayload(t *testing.T) {
 	for name, winner := range map[string]handler{
 		"completed":   status(201),
@@ -119,9 +120,9 @@ func TestX6_LeaseLostToAnotherPayload(t *testing.T) {
 	}
 }
 
-// A run without a lease, because of Options.FailOpen, may have no record to release. A failed release
-// is therefore not reported as an error of the store. EventReleased is sent all the same, because a
-// retry runs the handler again.
+// A run without a lease, because of Options.FailOpen, may have no record to release. A failed
+// release is therefore not reported as an error of the store. EventReleased is sent all the same,
+// because a retry runs the handler again.
 func TestX5_AFailedOpenReleaseIsTold(t *testing.T) {
 	r := newRig(status(500), failOpen)
 	r.store.failAlways(acquire, refused(lambdaidem.ReasonUnreachable))
@@ -187,8 +188,8 @@ func TestX4_NoErrorOfTheHandlerHidesTheGuardsAnswer(t *testing.T) {
 	}
 }
 
-// If the claim was not applied, the release finds no lease. That is not reported as a second error of
-// the store.
+// If the claim was not applied, the release finds no lease. That is not reported as a second error
+// of the store.
 func TestX5_NothingToGiveBackIsNoError(t *testing.T) {
 	r := newRig(nil)
 	r.store.fail(acquire, requestLost)

@@ -20,8 +20,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// Under Hold, a message whose handler panicked is held, even if the value of the panic is an error with
-// a mark.
+// Under Hold, a message whose handler panicked is held, even if the value of the panic is an error
+// with a mark.
 func TestV2_APanicWithAMarkIsHeld(t *testing.T) {
 	for name, value := range map[string]any{
 		"plain": "text", "retryable": lambdaidem.Retryable(errBroken), "permanent": lambdaidem.Permanent(errBroken), "rejected": lambdaidem.Reject(404, "no", ""), "answer": lambdaidem.Answer(nil),
@@ -46,8 +46,8 @@ func TestV2_PanicNil(t *testing.T) {
 }
 
 // A queue may receive the messages of an SNS topic, or the events of a bus, inside envelopes. The
-// envelope differs each time that the sender sends the message again, so the key and the payload are
-// those of the message inside the envelope.
+// envelope differs each time that the sender sends the message again, so the key and the payload
+// are those of the message inside the envelope.
 func TestV3_Envelopes(t *testing.T) {
 	sns := func(id, message, key string) string {
 		attributes := ""
@@ -78,8 +78,8 @@ func TestV3_Envelopes(t *testing.T) {
 			}
 		})
 	}
-	// Without a key in the envelope, the key is the id of the queue's message. The id in the envelope is
-	// not used, because anybody could have written it into the body.
+	// Without a key in the envelope, the key is the id of the queue's message. The id in the
+	// envelope is not used, because anybody could have written it into the body.
 	var keys []string
 	consumer := sqs(false).behind(batchGuard(), func(ctx context.Context, _ string) error { keys = append(keys, lambdaidem.Key(ctx)); return nil }, want{})
 	consumer.wantFailed(t, []msg{{id: "1", body: sns("9", "x", "")}, {id: "2", body: sns("9", "x", "")}, {id: "3", body: `{"TopicArn":1}`}, {id: "4", body: `{"Type":"Notification","TopicArn":"a"}`}, {id: "5", body: `{"detail-type":"x"`}})
@@ -112,8 +112,8 @@ func mustJSON(t *testing.T, v any) []byte {
 	return text
 }
 
-// The case of the attribute's name does not matter, as in a header. A message with two such attributes
-// fails.
+// The case of the attribute's name does not matter, as in a header. A message with two such
+// attributes fails.
 func TestV3_TheKeysNameInAnyCase(t *testing.T) {
 	for _, s := range []batchSource{sqs(false), snsSource(), kafkaSource(), activeMQSource(), rabbitMQSource()} {
 		var e effects
@@ -125,8 +125,8 @@ func TestV3_TheKeysNameInAnyCase(t *testing.T) {
 	}
 }
 
-// Events of two accounts, Regions, sources or types never share a record. An event whose source is the
-// ARN of a queue does not share a record with a message of that queue.
+// Events of two accounts, Regions, sources or types never share a record. An event whose source is
+// the ARN of a queue does not share a record with a message of that queue.
 func TestF1_EventsOfABusAreApart(t *testing.T) {
 	ids := map[string]string{}
 	g := batchGuard()
@@ -155,8 +155,8 @@ func TestF1_EventsOfABusAreApart(t *testing.T) {
 	}
 }
 
-// Other members of an event's detail don't affect its key, even if their names are duplicates or their
-// text is invalid.
+// Other members of an event's detail don't affect its key, even if their names are duplicates or
+// their text is invalid.
 func TestV3_TheKeysNeighbours(t *testing.T) {
 	for _, detail := range []string{`{"x-idempotency-key":"k","env":1,"Env":2}`, `{"a":1,"a":2,"x-idempotency-key":"k"}`, `{"x-idempotency-key":"k","s":"\ud800"}`, `{"x-idempotency-key":"k","deep":{"x-idempotency-key":1}}`} {
 		var got string
@@ -167,8 +167,8 @@ func TestV3_TheKeysNeighbours(t *testing.T) {
 	}
 }
 
-// The group of a FIFO queue is a part of the payload: under the same key, a message of another group
-// fails. The partition key of a Kinesis record is no part of the payload.
+// The group of a FIFO queue is a part of the payload: under the same key, a message of another
+// group fails. The partition key of a Kinesis record is no part of the payload.
 func TestV3_Groups(t *testing.T) {
 	byBody := func(body string) (string, error) { return body, nil }
 	var e effects
@@ -275,8 +275,8 @@ func TestV2_SlowKeys(t *testing.T) {
 	})
 }
 
-// A record of a stream waits for BatchOptions.Wait and not for Options.Wait. By default, it waits until
-// the other attempt has ended.
+// A record of a stream waits for BatchOptions.Wait and not for Options.Wait. By default, it waits
+// until the other attempt has ended.
 func TestV2_WaitIsTheBatchs(t *testing.T) {
 	for _, c := range []struct {
 		wait    time.Duration
@@ -306,8 +306,8 @@ func TestV2_WaitIsTheBatchs(t *testing.T) {
 	}
 }
 
-// The order of the elements in a DynamoDB set does not matter in the fingerprint. The order of a list
-// does.
+// The order of the elements in a DynamoDB set does not matter in the fingerprint. The order of a
+// list does.
 func TestV3_SetsHaveNoOrder(t *testing.T) {
 	record := func(image string) events.DynamoDBTimeWindowEvent {
 		var e events.DynamoDBTimeWindowEvent
@@ -361,7 +361,8 @@ func TestV2_OtherPanics(t *testing.T) {
 	}
 }
 
-// A message whose handler calls runtime.Goexit has failed, and counts as begun. The other messages run.
+// A message whose handler calls runtime.Goexit has failed, and counts as begun. The other messages
+// run.
 func TestV2_GoexitIsOneFailure(t *testing.T) {
 	for _, concurrency := range []int{1, 3} {
 		var got error
@@ -378,8 +379,8 @@ func TestV2_GoexitIsOneFailure(t *testing.T) {
 	}
 }
 
-// After a panic, Lambda gets the type and the text of the panic's value, as from an unguarded handler,
-// and no stack.
+// After a panic, Lambda gets the type and the text of the panic's value, as from an unguarded
+// handler, and no stack.
 func TestV2_ErrorTypeOfAPanic(t *testing.T) {
 	for value, want := range map[any]messages.InvokeResponse_Error{"text": {Type: "string", Message: "text"}, errBroken: {Type: "errorString", Message: "broken"}} {
 		h := batchGuard().SNS(func(context.Context, events.SNSEventRecord) error { panic(value) }, silent[events.SNSEventRecord])
@@ -389,8 +390,8 @@ func TestV2_ErrorTypeOfAPanic(t *testing.T) {
 	}
 }
 
-// spiteful is an error that panics in the method that the field on names, or in all of its methods if
-// on is "all".
+// spiteful is an error that panics in the method that the field on names, or in all of its methods
+// if on is "all".
 type spiteful struct {
 	on    string
 	inner error
@@ -406,8 +407,8 @@ func (e spiteful) Is(error) bool { e.may("Is"); return false }
 func (e spiteful) As(any) bool   { e.may("As"); return false }
 func (e spiteful) Unwrap() error { e.may("Unwrap"); return e.inner }
 
-// An error whose methods panic fails only its own message, wherever the application's code returns the
-// error or panics with it. The process and the batch continue.
+// An error whose methods panic fails only its own message, wherever the application's code returns
+// the error or panics with it. The process and the batch continue.
 func TestV2_AnErrorThatPanicsIsOneFailure(t *testing.T) {
 	spite := func(t *testing.T, err error, policy lambdaidem.Policy) {
 		t.Helper()
@@ -469,8 +470,8 @@ func TestV2_AnErrorThatPanicsIsOneFailure(t *testing.T) {
 	}
 }
 
-// By default, the failure of each message is logged, even if methods of its error panic. The error may
-// come from the handler, BatchOptions.Key, Options.Outcome or BatchOptions.Discard.
+// By default, the failure of each message is logged, even if methods of its error panic. The error
+// may come from the handler, BatchOptions.Key, Options.Outcome or BatchOptions.Discard.
 func TestV2_AnErrorThatPanicsInTheDefaultLog(t *testing.T) {
 	type options = lambdaidem.BatchOptions[events.SQSMessage]
 	evil := spiteful{on: "all"}
@@ -535,8 +536,8 @@ func TestV2_AnErrorThatPanicsCountsAsAPanic(t *testing.T) {
 	}
 }
 
-// With BatchOptions.Discard, a message that the guard would refuse on every retry is acknowledged, so
-// that its shard can advance. The message does not run, and the log says so.
+// With BatchOptions.Discard, a message that the guard would refuse on every retry is acknowledged,
+// so that its shard can advance. The message does not run, and the log says so.
 func TestV2_DiscardedMessages(t *testing.T) {
 	byBody := func(body string) (string, error) {
 		switch body {
@@ -574,8 +575,8 @@ func TestV2_DiscardedMessages(t *testing.T) {
 	})
 }
 
-// After a discarded record, the later records of its group run in their order. By default, the failed
-// record stops them.
+// After a discarded record, the later records of its group run in their order. By default, the
+// failed record stops them.
 func TestV2_AShardGoesOnBehindADiscardedRecord(t *testing.T) {
 	for _, s := range []batchSource{kinesisSource(), dynamoDBSource(), kafkaSource()} {
 		for _, discards := range []bool{true, false} {
@@ -603,8 +604,8 @@ func TestV2_AShardGoesOnBehindADiscardedRecord(t *testing.T) {
 	}
 }
 
-// A message is never discarded if its handler fails, if another attempt is handling it, or if the store
-// fails. A message is not discarded either if Discard panics.
+// A message is never discarded if its handler fails, if another attempt is handling it, or if the
+// store fails. A message is not discarded either if Discard panics.
 func TestV2_WhatIsNeverDiscarded(t *testing.T) {
 	for _, s := range []batchSource{sqs(false), kinesisSource(), kafkaSource()} {
 		for name, c := range map[string]struct {
@@ -645,8 +646,8 @@ func TestV2_WhatIsNeverDiscarded(t *testing.T) {
 	}
 }
 
-// An operator has completed the record of a message as failed, with the value that a handled message
-// has. The message counts as handled.
+// An operator has completed the record of a message as failed, with the value that a handled
+// message has. The message counts as handled.
 func TestV2_AMessageSettledAsFailedIsDone(t *testing.T) {
 	r := newRig(nil)
 	h := r.guard.SQS(func(context.Context, events.SQSMessage) error { return lambdaidem.Uncertain(errWire) }, silent[events.SQSMessage])
@@ -664,9 +665,9 @@ func TestV2_AMessageSettledAsFailedIsDone(t *testing.T) {
 	}
 }
 
-// An operator has completed the record of a message without an answer. If the outcome is failed, the
-// message may not have been handled. It is then not acknowledged, so that it reaches the dead-letter
-// queue.
+// An operator has completed the record of a message without an answer. If the outcome is failed,
+// the message may not have been handled. It is then not acknowledged, so that it reaches the
+// dead-letter queue.
 func TestV2_AMessageWhoseRecordWasEndedIsNotAcknowledged(t *testing.T) {
 	for outcome, failures := range map[lambdaidem.Outcome]int{lambdaidem.OutcomeFailed: 1, lambdaidem.OutcomeSucceeded: 0} {
 		r := newRig(nil)

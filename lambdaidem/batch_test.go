@@ -35,8 +35,8 @@ func everySource(t *testing.T, test func(t *testing.T, s batchSource)) {
 	}
 }
 
-// Each message is handled once, even if its batch is delivered again: completely, in part, in another
-// order, or with each message several times.
+// Each message is handled once, even if its batch is delivered again: completely, in part, in
+// another order, or with each message several times.
 func TestV2_Redelivered(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		var e effects
@@ -56,8 +56,8 @@ func TestV2_Redelivered(t *testing.T) {
 	})
 }
 
-// The response reports exactly the messages that failed, and those that did not begin because of their
-// order. These messages run when they are delivered again, and the others do not run again.
+// The response reports exactly the messages that failed, and those that did not begin because of
+// their order. These messages run when they are delivered again, and the others do not run again.
 func TestV2_FailuresAreReported(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		broken := true
@@ -116,8 +116,8 @@ func TestV2_EveryMessageFailed(t *testing.T) {
 	})
 }
 
-// With BatchOptions.WholeBatch, for event source mappings without ReportBatchItemFailures, a failure is
-// an error of the whole batch.
+// With BatchOptions.WholeBatch, for event source mappings without ReportBatchItemFailures, a
+// failure is an error of the whole batch.
 func TestV2_WholeBatch(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		if s.async {
@@ -156,7 +156,8 @@ func TestV2_NoNameIsNeverReported(t *testing.T) {
 	})
 }
 
-// The failure of a message without an id fails the batch, even if a message with an id fails after it.
+// The failure of a message without an id fails the batch, even if a message with an id fails after
+// it.
 func TestV2_ANamedFailureHidesNoNamelessOne(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		if s.async {
@@ -199,8 +200,9 @@ func TestV2_FailuresAreNotStored(t *testing.T) {
 	}
 }
 
-// Under Hold, an error without a mark, an uncertain error and a panic hold the message: it does not run
-// when it is delivered again. After an error that is retryable, permanent or a rejection, it runs again.
+// Under Hold, an error without a mark, an uncertain error and a panic hold the message: it does not
+// run when it is delivered again. After an error that is retryable, permanent or a rejection, it
+// runs again.
 func TestV2_UnderHold(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -325,8 +327,8 @@ func TestV3_ARetryWithOtherAttributesKeepsItsDownstreamKey(t *testing.T) {
 	}
 }
 
-// The payload includes the attributes that BatchOptions.FingerprintAttributes names. Their order and
-// the case of their names don't matter. Other attributes don't count.
+// The payload includes the attributes that BatchOptions.FingerprintAttributes names. Their order
+// and the case of their names don't matter. Other attributes don't count.
 func TestV3_NamedAttributesCount(t *testing.T) {
 	for _, s := range []batchSource{sqs(false), snsSource(), kafkaSource(), activeMQSource(), rabbitMQSource()} {
 		var e effects
@@ -371,8 +373,8 @@ func namingAttributes(names ...string) func(*lambdaidem.BatchOptions[events.SQSM
 	return func(o *lambdaidem.BatchOptions[events.SQSMessage]) { o.FingerprintAttributes = names }
 }
 
-// The guard copies the names in BatchOptions.FingerprintAttributes, so a later change of the slice has
-// no effect.
+// The guard copies the names in BatchOptions.FingerprintAttributes, so a later change of the slice
+// has no effect.
 func TestV3_NamedAttributesAreCopied(t *testing.T) {
 	names := []string{"currency"}
 	var e effects
@@ -418,8 +420,8 @@ func TestV3_TheSubjectOfATopicsMessageCounts(t *testing.T) {
 	}
 }
 
-// BatchOptions.FingerprintAttributes names attributes of the queue's message and of the SNS message in
-// an envelope. If both messages have the attribute, both values count.
+// BatchOptions.FingerprintAttributes names attributes of the queue's message and of the SNS message
+// in an envelope. If both messages have the attribute, both values count.
 func TestV3_NamedAttributesInEnvelopes(t *testing.T) {
 	euro, dollar := "EUR", "USD"
 	message := func(id, inside string, outside *string) events.SQSEvent {
@@ -446,8 +448,8 @@ func TestV3_NamedAttributesInEnvelopes(t *testing.T) {
 	}
 }
 
-// Another message under the key of a message that failed is not its duplicate. It runs, like a request
-// that was corrected.
+// Another message under the key of a message that failed is not its duplicate. It runs, like a
+// request that was corrected.
 func TestV2_AnotherMessageAfterAFailure(t *testing.T) {
 	broken := true
 	e := effects{fail: failing(&broken, "x")}
@@ -491,8 +493,8 @@ func TestF1_MessagesOfTenants(t *testing.T) {
 	e.want(t, "SQS", "1", "1")
 }
 
-// While the guard is switched off, every message runs unguarded, even a duplicate. One event is sent
-// for each message.
+// While the guard is switched off, every message runs unguarded, even a duplicate. One event is
+// sent for each message.
 func TestV2_SwitchedOff(t *testing.T) {
 	t.Setenv(lambdaidem.SwitchOff, "true")
 	seen := &recorder{}
@@ -509,8 +511,8 @@ func TestV2_SwitchedOff(t *testing.T) {
 	}
 }
 
-// Messages without a key don't count as duplicates. If one fails, another one with the same body still
-// runs.
+// Messages without a key don't count as duplicates. If one fails, another one with the same body
+// still runs.
 func TestV3_UnkeyedMessagesAreApart(t *testing.T) {
 	broken := true
 	e := effects{fail: failing(&broken, "1")}
@@ -574,8 +576,8 @@ func TestV3_KeysAreValidated(t *testing.T) {
 	}
 }
 
-// If there is a value under the name MessageKey that is not one valid text, the key is invalid. It does
-// not count as missing.
+// If there is a value under the name MessageKey that is not one valid text, the key is invalid. It
+// does not count as missing.
 func TestV3_KeysThatAreNone(t *testing.T) {
 	var e effects
 	g := batchGuard(func(o *lambdaidem.Options) { o.KeyOptional = true }) // a message with a missing key would run
@@ -615,8 +617,8 @@ func TestV3_KeysThatAreNone(t *testing.T) {
 	e.want(t, "all")
 }
 
-// A key that is null in an event's detail is missing, and not invalid. The guard then uses the id that
-// the source gave: the id of the event or, through a queue, the id of the queue's message.
+// A key that is null in an event's detail is missing, and not invalid. The guard then uses the id
+// that the source gave: the id of the event or, through a queue, the id of the queue's message.
 func TestV3_ANullIsAMissingKey(t *testing.T) {
 	for _, detail := range []string{`{"x-idempotency-key":null}`, `{"a":1,"X-Idempotency-Key":null}`} {
 		var keys []string
@@ -690,8 +692,8 @@ func captureLog(t *testing.T, do func()) string {
 	return buf.String()
 }
 
-// Two queues never share a record, unless their handlers have the same BatchOptions.Operation, as for a
-// queue and its dead-letter queue.
+// Two queues never share a record, unless their handlers have the same BatchOptions.Operation, as
+// for a queue and its dead-letter queue.
 func TestV3_Scope(t *testing.T) {
 	for _, s := range batchSources {
 		var e effects
@@ -772,8 +774,8 @@ func TestV2_FailuresAreLogged(t *testing.T) {
 	}
 }
 
-// The logger that docs/log.md recommends writes slog's own message as "message". No line of it has a
-// member twice, and the line of a failure names the record.
+// The logger that docs/log.md recommends writes slog's own message as "message". No line of it has
+// a member twice, and the line of a failure names the record.
 func TestV2_AFailuresLineHasNoMemberTwice(t *testing.T) {
 	var buf bytes.Buffer
 	was := slog.Default()
@@ -858,8 +860,9 @@ func TestV2_Deadline(t *testing.T) {
 	}
 }
 
-// A message that another invocation is handling is not done yet. A queue delivers it again. A stream or
-// an asynchronous event may not deliver it again, so the batch waits for the other attempt.
+// A message that another invocation is handling is not done yet. A queue delivers it again. A
+// stream or an asynchronous event may not deliver it again, so the batch waits for the other
+// attempt.
 func TestV2_InProgressElsewhere(t *testing.T) {
 	for _, s := range batchSources {
 		synctest.Test(t, func(t *testing.T) {
@@ -979,8 +982,9 @@ func TestV3_OwnIDUnderHold(t *testing.T) {
 	}
 }
 
-// A message that is redriven from a dead-letter queue has a new id. If the id is the key, the message
-// runs again, even if it was handled or is held. A key that was sent or derived prevents that.
+// A message that is redriven from a dead-letter queue has a new id. If the id is the key, the
+// message runs again, even if it was handled or is held. A key that was sent or derived prevents
+// that.
 func TestV2_Redrive(t *testing.T) {
 	byBody := func(body string) (string, error) { return "order-" + body, nil }
 	for name, c := range map[string]struct {

@@ -27,8 +27,8 @@ func queueOf(n int) events.SQSEvent {
 	return e
 }
 
-// If a batch runs out of time, the guard logs one short line and sends one event, however many messages
-// did not begin.
+// If a batch runs out of time, the guard logs one short line and sends one event, however many
+// messages did not begin.
 func TestV2_ACutBatchIsOneLineAndOneEvent(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -65,8 +65,8 @@ func TestV2_ACutBatchIsOneLineAndOneEvent(t *testing.T) {
 	}
 }
 
-// If a batch runs out of time, the log line names the lack of time, even if other messages did not begin
-// because of their order. The event counts only the messages that lacked time.
+// If a batch runs out of time, the log line names the lack of time, even if other messages did not
+// begin because of their order. The event counts only the messages that lacked time.
 func TestV2_ACutBatchNamesTheLackOfTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -87,8 +87,8 @@ func TestV2_ACutBatchNamesTheLackOfTime(t *testing.T) {
 	})
 }
 
-// The default settings work for a function with a timeout of 1 s: messages begin in the first half of
-// the time, and the batch ends before the deadline.
+// The default settings work for a function with a timeout of 1 s: messages begin in the first half
+// of the time, and the batch ends before the deadline.
 func TestV2_ATimeoutOfASecondWorks(t *testing.T) {
 	for _, s := range batchSources {
 		if s.async {
@@ -113,8 +113,8 @@ func TestV2_ATimeoutOfASecondWorks(t *testing.T) {
 	}
 }
 
-// If no invocation has MinRunTime left, messages still begin, in the first half of the time, and one
-// warning is logged. Otherwise a message begins only if MinRunTime is left.
+// If no invocation has MinRunTime left, messages still begin, in the first half of the time, and
+// one warning is logged. Otherwise a message begins only if MinRunTime is left.
 func TestV2_AMinRunTimeThatNoInvocationHas(t *testing.T) {
 	for _, c := range []struct {
 		min      time.Duration
@@ -147,7 +147,8 @@ func TestV2_AMinRunTimeThatNoInvocationHas(t *testing.T) {
 	}
 }
 
-// If the deadline of the invocation has already passed, no message begins, and the store is not called.
+// If the deadline of the invocation has already passed, no message begins, and the store is not
+// called.
 func TestV2_NoTimeAtAll(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
@@ -188,8 +189,9 @@ func TestV2_NothingBeginsAfterTheContextEnded(t *testing.T) {
 	}
 }
 
-// With BatchOptions.Timeout, a message whose handler hangs is the only one that is reported, in every
-// delivery, and the other messages are handled. So only that message reaches the dead-letter queue.
+// With BatchOptions.Timeout, a message whose handler hangs is the only one that is reported, in
+// every delivery, and the other messages are handled. So only that message reaches the dead-letter
+// queue.
 func TestV2_AMessageThatHangsDoesNotTakeItsNeighbours(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		synctest.Test(t, func(t *testing.T) {
@@ -260,8 +262,9 @@ func TestV2_AHandlerThatIgnoresItsTimeoutKeepsItsLease(t *testing.T) {
 	})
 }
 
-// An event with a tumbling window is refused with an error that names the setting, and no handler runs.
-// If Lambda rebuilt the state of a window, the records that are already handled would be missing in it.
+// An event with a tumbling window is refused with an error that names the setting, and no handler
+// runs. If Lambda rebuilt the state of a window, the records that are already handled would be
+// missing in it.
 func TestV2_TumblingWindowsAreRefused(t *testing.T) {
 	for _, s := range []batchSource{kinesisSource(), dynamoDBSource()} {
 		for _, field := range []object{

@@ -167,8 +167,8 @@ func TestV2_AMessageThatArrivesAnotherWayIsNotDiscarded(t *testing.T) {
 	}
 }
 
-// An event may come directly from a bus or through a queue, and a publication directly from a topic or
-// through a queue. Both deliveries are the same message, with the same downstream key.
+// An event may come directly from a bus or through a queue, and a publication directly from a topic
+// or through a queue. Both deliveries are the same message, with the same downstream key.
 func TestV2_AnEventThatArrivesThroughAQueueIsNotAnother(t *testing.T) {
 	r := newRig(nil)
 	var keys []string
@@ -203,8 +203,8 @@ func TestV2_AnEventThatArrivesThroughAQueueIsNotAnother(t *testing.T) {
 	}
 }
 
-// A panic of BatchOptions.Repeated or Key is a mistake of this version, and not of the sender, so the
-// message is not discarded.
+// A panic of BatchOptions.Repeated or Key is a mistake of this version, and not of the sender, so
+// the message is not discarded.
 func TestV3_AMessageIsNotDiscardedAfterAPanic(t *testing.T) {
 	for name, panics := range map[string]func(*lambdaidem.BatchOptions[events.SQSMessage]){
 		"Repeated": func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
@@ -224,9 +224,9 @@ func TestV3_AMessageIsNotDiscardedAfterAPanic(t *testing.T) {
 	}
 }
 
-// An attempt of a message died, and an operator settled its record as failed, because the message was
-// not handled. The message is reported as failed until it reaches the dead-letter queue. After a
-// deployment that changes how payloads are compared, Discard must not acknowledge it.
+// An attempt of a message died, and an operator settled its record as failed, because the message
+// was not handled. The message is reported as failed until it reaches the dead-letter queue. After
+// a deployment that changes how payloads are compared, Discard must not acknowledge it.
 func TestV2_AMessageThatAnOperatorSettledAsFailedIsNotDiscarded(t *testing.T) {
 	for name, opt := range map[string]func(*lambdaidem.Options){"same settings": func(*lambdaidem.Options) {}, "another secret": secrets(newSecret)} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// charges has a guard on a store that can be made to fail, and counts the runs of a guarded function.
+// charges has a guard on a store that can be made to fail, and counts the runs of a guarded
+// function.
 type charges struct {
 	guard *lambdaidem.Guard
 	store *faulty
@@ -95,8 +96,8 @@ func TestF5_PayloadOfACall(t *testing.T) {
 	}
 }
 
-// encoding/json would replace each invalid byte by the replacement character, U+FFFD, so two different
-// payloads would have the same JSON.
+// encoding/json would replace each invalid byte by the replacement character, U+FFFD, so two
+// different payloads would have the same JSON.
 func TestF3_PayloadThatIsNotUTF8IsRefused(t *testing.T) {
 	c := newCharges()
 	for payload, fits := range map[any]bool{
@@ -131,8 +132,8 @@ func TestF3_RawPayloadsMayEscapeTheReplacementCharacter(t *testing.T) {
 	}
 }
 
-// The fingerprint is computed before the function runs, so it does not change if the function changes
-// the payload.
+// The fingerprint is computed before the function runs, so it does not change if the function
+// changes the payload.
 func TestF5_AFunctionThatMutatesItsPayload(t *testing.T) {
 	c := newCharges()
 	for range 2 {
@@ -232,8 +233,8 @@ func TestX5_RefusalsOfDo(t *testing.T) {
 	})
 }
 
-// A stored result that does not fit the result type of the call is refused, and the function does not
-// run.
+// A stored result that does not fit the result type of the call is refused, and the function does
+// not run.
 func TestR1_ResultsOfAnotherTypeAreRefused(t *testing.T) {
 	c := newCharges()
 	if _, err := c.do(t, charge); err != nil {
@@ -245,8 +246,8 @@ func TestR1_ResultsOfAnotherTypeAreRefused(t *testing.T) {
 	}
 }
 
-// If a result can't be encoded as JSON, the first call gets the result, later calls get an error, and
-// the function does not run again.
+// If a result can't be encoded as JSON, the first call gets the result, later calls get an error,
+// and the function does not run again.
 func TestX4_ResultThatCannotBeStored(t *testing.T) {
 	c := newCharges()
 	do := func() (float64, error) {
@@ -267,8 +268,8 @@ type bomb struct{}
 
 func (bomb) MarshalJSON() ([]byte, error) { panic("bomb") }
 
-// If the encoding of the result panics, the record is not released, because the function has already had
-// its effect.
+// If the encoding of the result panics, the record is not released, because the function has
+// already had its effect.
 func TestX4_PanicOfTheEncoderNeverReleases(t *testing.T) {
 	c := newCharges()
 	func() {
@@ -326,8 +327,8 @@ func TestV1_AStreamBehindAnInterfaceIsNotStored(t *testing.T) {
 	}
 }
 
-// A typed handler replays its answer. If its key is missing or invalid, Lambda reports the code of the
-// refusal as the error type.
+// A typed handler replays its answer. If its key is missing or invalid, Lambda reports the code of
+// the refusal as the error type.
 func TestV1_TypedHandlerReplays(t *testing.T) {
 	g, runs := lambdaidem.New(memstore.New(), quiet), 0
 	h := lambdaidem.Handler(g, "charge", func(_ context.Context, o order) (string, error) {
@@ -387,8 +388,8 @@ func TestX5_TypedHandlerShowsNoInternals(t *testing.T) {
 	})
 }
 
-// With optional keys, calls without a key never share a record, even if Options.ValidateKey accepts an
-// empty key. An error of the key function does not count as a missing key.
+// With optional keys, calls without a key never share a record, even if Options.ValidateKey accepts
+// an empty key. An error of the key function does not count as a missing key.
 func TestK3_OptionalKeysOfCallsNeverShare(t *testing.T) {
 	c := newCharges(func(o *lambdaidem.Options) {
 		o.KeyOptional = true
@@ -421,8 +422,8 @@ func TestK3_OptionalKeysOfCallsNeverShare(t *testing.T) {
 	}
 }
 
-// An *Error of a typed handler's own reaches Lambda and the caller unchanged, with its cause. The guard
-// hides only the causes of its own errors.
+// An *Error of a typed handler's own reaches Lambda and the caller unchanged, with its cause. The
+// guard hides only the causes of its own errors.
 func TestX2_TypedHandlersKeepTheCausesOfTheirOwnErrors(t *testing.T) {
 	own := error(&lambdaidem.Error{Code: "upstream", Status: 502, Detail: "The network failed.", Err: errors.New("dial tcp: refused")})
 	g := lambdaidem.New(memstore.New(), quiet)

@@ -24,8 +24,8 @@ func TestE6_GoldenDownstreamKeys(t *testing.T) {
 	}
 }
 
-// A downstream key is a UUID of version 8. Two keys are equal only if both the ids and the names are
-// equal, even if id and name together have the same text.
+// A downstream key is a UUID of version 8. Two keys are equal only if both the ids and the names
+// are equal, even if id and name together have the same text.
 func TestE6_EveryPartCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("a0")), 0, 3, -1)

@@ -29,8 +29,8 @@ func TestX5_ARequestThatFailedOpenGetsTheAnswerOfTheRecord(t *testing.T) {
 	}
 }
 
-// A request fails open, and its record has another payload. The record has no answer for the request, so
-// the client gets the request's own failure.
+// A request fails open, and its record has another payload. The record has no answer for the
+// request, so the client gets the request's own failure.
 func TestX5_ARequestThatFailedOpenKeepsItsFailureBesideAnotherPayload(t *testing.T) {
 	r := newRig(status(http.StatusCreated), failOpen)
 	r.send(t, post("k-1", `{"amount":2}`))

@@ -81,8 +81,9 @@ func TestX4_ARejectionOfAnInnerCallThatIsNotStoredIsNotReported(t *testing.T) {
 	}
 }
 
-// The charge was made, and the reply to its completion was lost. The handler rejects the request, with
-// or without the cause in its error. The outcome is uncertain, so the client must not be told 402.
+// The charge was made, and the reply to its completion was lost. The handler rejects the request,
+// with or without the cause in its error. The outcome is uncertain, so the client must not be told
+// 402.
 func TestX4_ARejectionBesideAnUnknownOutcomeIsNotSent(t *testing.T) {
 	for name, wrap := range map[string]func(error) error{
 		"alone":     func(error) error { return noPayment },
@@ -105,8 +106,8 @@ func TestX4_ARejectionBesideAnUnknownOutcomeIsNotSent(t *testing.T) {
 	}
 }
 
-// Under Hold, a rejection that is joined with an error without a mark is uncertain, so the client must
-// not be told 402.
+// Under Hold, a rejection that is joined with an error without a mark is uncertain, so the client
+// must not be told 402.
 func TestX2_AnUncertainRejectionIsNotSent(t *testing.T) {
 	r := newRig(func(context.Context, request) (response, error) { return response{}, errors.Join(noPayment, errWire) }, hold)
 	out := r.send(t, first())
@@ -120,8 +121,9 @@ type roundTrip func(*http.Request) (*http.Response, error)
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // A payment was made and not shipped. The next version can't read the answer of the charge, and its
-// handler returns the guard's error about that. The record is released, because a rollback may restore
-// a version that can read the answer. So the client must not get a code after which it stops retrying.
+// handler returns the guard's error about that. The record is released, because a rollback may
+// restore a version that can read the answer. So the client must not get a code after which it
+// stops retrying.
 func TestX4_AnUnreadableInnerAnswerDoesNotStopTheClient(t *testing.T) {
 	for name, unreadable := range map[string]func(context.Context, *rig) error{
 		"another type": func(ctx context.Context, r *rig) error {
@@ -183,8 +185,8 @@ func TestX4_AnUnreadableInnerAnswerDoesNotStopTheClient(t *testing.T) {
 }
 
 // The guard of an inner HTTP handler refuses another payload for its own key, and the outer handler
-// returns that refusal. The client must not receive it: a client that is told to send a new key would
-// pay twice.
+// returns that refusal. The client must not receive it: a client that is told to send a new key
+// would pay twice.
 func TestX2_ARefusedInnerRequestIsNotTheClientsMistake(t *testing.T) {
 	inner := newRig(nil)
 	paid := 0
@@ -332,7 +334,8 @@ func TestX4_AFinalAnswerBesideAnUnsettledCallIsNotSent(t *testing.T) {
 }
 
 // Although Options.Outcome calls them uncertain, some answers are sent as they are: a success, an
-// answer that tells the client to repeat its request, and, if no inner call is unsettled, any answer.
+// answer that tells the client to repeat its request, and, if no inner call is unsettled, any
+// answer.
 func TestX4_OtherAnswersThatAreNotStoredAreSent(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -363,9 +366,9 @@ func TestX4_OtherAnswersThatAreNotStoredAreSent(t *testing.T) {
 	}
 }
 
-// An *Error that the handler made without Reject is not stored. Under Hold, the record is held, so the
-// client must not receive the error as an answer. Under Rerun, the record is released, and the client
-// receives the error.
+// An *Error that the handler made without Reject is not stored. Under Hold, the record is held, so
+// the client must not receive the error as an answer. Under Rerun, the record is released, and the
+// client receives the error.
 func TestX2_AnErrorOfTheHandlersOwnIsNotSentIfUncertain(t *testing.T) {
 	declined := func(context.Context, request) (response, error) {
 		return response{}, &lambdaidem.Error{Code: "declined", Status: http.StatusPaymentRequired}
@@ -417,8 +420,8 @@ func TestX4_ACallAroundAnUnsettledCallTellsItsCaller(t *testing.T) {
 	})
 }
 
-// The record of an inner request has no response to replay. The client of the outer handler must not
-// receive ErrAnswerUnavailable, because it would not repeat its own request.
+// The record of an inner request has no response to replay. The client of the outer handler must
+// not receive ErrAnswerUnavailable, because it would not repeat its own request.
 func TestX4_AnInnerReplayWithoutAnAnswerIsAnError(t *testing.T) {
 	t.Run("an event", func(t *testing.T) {
 		r := newRig(nil)
@@ -479,9 +482,9 @@ func TestX4_TheRejectionOfAnInnerTransactionIsNotTheClients(t *testing.T) {
 	}
 }
 
-// An inner call enlists a write that is committed even if the call fails, and the reply to the commit
-// is lost. The write may have been made, so it binds the outer record to its payload, even after the
-// call has been made again and its outcome is known.
+// An inner call enlists a write that is committed even if the call fails, and the reply to the
+// commit is lost. The write may have been made, so it binds the outer record to its payload, even
+// after the call has been made again and its outcome is known.
 func TestE6_AnInnerCallThatWasUnknownBindsThePayload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := true

@@ -42,8 +42,8 @@ func (c chargesOf) charge(ctx context.Context, t *testing.T, g *lambdaidem.Guard
 }
 
 // The record of a released request that made a charge stays bound to its payload, whatever is
-// deployed, because the charge of another payload would have another key. The client is also told not
-// to send a new key.
+// deployed, because the charge of another payload would have another key. The client is also told
+// not to send a new key.
 func TestE6_ADeploymentDoesNotUnbindARequestThatMadeAnInnerCall(t *testing.T) {
 	for name, with := range changed {
 		for order, key := range map[string]func(ctx context.Context, call func()){
@@ -90,8 +90,9 @@ func TestE6_ADeploymentDoesNotUnbindARequestThatMadeAnInnerCall(t *testing.T) {
 	}
 }
 
-// The downstream key of an inner call is derived from the id of that call's record, which may depend
-// on the payload of the outer request. It therefore binds the outer record like an inner call.
+// The downstream key of an inner call is derived from the id of that call's record, which may
+// depend on the payload of the outer request. It therefore binds the outer record like an inner
+// call.
 func TestE6_AnInnerDownstreamKeyBindsTheRequestAsAnInnerCall(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {

@@ -71,9 +71,9 @@ func TestE6_AnEffectOfAnInnerCallBindsTheRequestAroundIt(t *testing.T) {
 	}
 }
 
-// A version that can't read the record of an inner call answers 402. The answer is not stored, because
-// a rollback may restore a version that can read the record. The inner call has been carried out, so
-// the request is bound to its payload.
+// A version that can't read the record of an inner call answers 402. The answer is not stored,
+// because a rollback may restore a version that can read the record. The inner call has been
+// carried out, so the request is bound to its payload.
 func TestX1_AnAnswerAboutAnInnerRecordThatCantBeReadIsNotStored(t *testing.T) {
 	var r *rig
 	for name, call := range map[string]func(context.Context) error{
@@ -251,8 +251,8 @@ func TestL5_ADetachedInnerCallWithATimeoutEndsInTime(t *testing.T) {
 	})
 }
 
-// An inner call has been carried out, and its answer is not available. The outer request is bound to
-// its payload, and its own answer is not stored.
+// An inner call has been carried out, and its answer is not available. The outer request is bound
+// to its payload, and its own answer is not stored.
 func TestX4_AnInnerCallWhoseAnswerCantBeReturned(t *testing.T) {
 	charged := func(ctx context.Context, g *lambdaidem.Guard, v any) error {
 		_, err := lambdaidem.Do(ctx, g, charge, func(context.Context) (any, error) { return v, nil })
@@ -288,9 +288,9 @@ func TestX4_AnInnerCallWhoseAnswerCantBeReturned(t *testing.T) {
 	}
 }
 
-// A handler returns the error that the answer of an inner call is not available. Nobody knows how the
-// call ended, so the error is not stored as a failure of the request. The guarded handler returns the
-// error as it is, and the record ends as after any other error.
+// A handler returns the error that the answer of an inner call is not available. Nobody knows how
+// the call ended, so the error is not stored as a failure of the request. The guarded handler
+// returns the error as it is, and the record ends as after any other error.
 func TestX4_AnInnerCallWithoutAnAnswerIsNoFailureToStore(t *testing.T) {
 	for policy, state := range map[lambdaidem.Policy]lambdaidem.State{lambdaidem.Rerun: lambdaidem.Released, lambdaidem.Hold: lambdaidem.InProgress} {
 		t.Run(string(policy), func(t *testing.T) {
@@ -381,8 +381,8 @@ func TestX4_NoInnerCallBeginsAfterTheHandlerHasFailed(t *testing.T) {
 	}
 }
 
-// The handler's enlisted write is rejected, and the application's verdict on that is an Answer with an
-// http.Handler. That handler may make guarded calls, like the first one.
+// The handler's enlisted write is rejected, and the application's verdict on that is an Answer with
+// an http.Handler. That handler may make guarded calls, like the first one.
 func TestX4_TheHandlerOfAnAnswerMayMakeCalls(t *testing.T) {
 	var r *rig
 	var l *ledger
@@ -401,8 +401,8 @@ func TestX4_TheHandlerOfAnAnswerMayMakeCalls(t *testing.T) {
 	}
 }
 
-// Whatever Options.Outcome returns, no failure is stored while an inner call is not settled, and the
-// record is not released if the outcome of the inner call is unknown. A success is stored if
+// Whatever Options.Outcome returns, no failure is stored while an inner call is not settled, and
+// the record is not released if the outcome of the inner call is unknown. A success is stored if
 // Options.Outcome says so, because the handler has decided to succeed.
 func TestX1_OptionsOutcomeDoesNotOutweighAnInnerCall(t *testing.T) {
 	says := func(o lambdaidem.Outcome) func(*lambdaidem.Options) {
@@ -465,8 +465,8 @@ func TestX1_TheEventNamesTheInnerCall(t *testing.T) {
 	}
 }
 
-// If a step is still running when the handler answers with a failure, the outcome is unknown, and the
-// failure is not stored.
+// If a step is still running when the handler answers with a failure, the outcome is unknown, and
+// the failure is not stored.
 func TestX4_AFailureIsNotStoredWhileAStepRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(ctx context.Context, _ request) (response, error) {
@@ -487,8 +487,8 @@ func TestX4_AFailureIsNotStoredWhileAStepRuns(t *testing.T) {
 	})
 }
 
-// If a typed handler returns the refusal of an inner guard, its invoker gets the code of the refusal,
-// and not the error of the store.
+// If a typed handler returns the refusal of an inner guard, its invoker gets the code of the
+// refusal, and not the error of the store.
 func TestX2_ATypedHandlerReportsNoCauseOfAnInnerGuard(t *testing.T) {
 	r := newRig(nil)
 	h := lambdaidem.Handler(lambdaidem.New(memstore.New(), quiet), "order", func(_ context.Context, o order) (string, error) { return o.ID, nil },
@@ -500,8 +500,8 @@ func TestX2_ATypedHandlerReportsNoCauseOfAnInnerGuard(t *testing.T) {
 	}
 }
 
-// A client that receives a 402 does not repeat its request. So it does not receive a 402 that is not
-// stored, because another attempt may have carried out the inner call.
+// A client that receives a 402 does not repeat its request. So it does not receive a 402 that is
+// not stored, because another attempt may have carried out the inner call.
 func TestX4_AnAnswerThatIsNotFinalIsNotSent(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -654,9 +654,9 @@ func TestX1_AnAnswerAboutAnAbandonedInnerCallIsNotStored(t *testing.T) {
 	})
 }
 
-// If the answer of an optimistic attempt is not stored because of an unsettled inner call, the attempt
-// reads its own record. If another attempt has completed or taken the record, the caller gets what the
-// record implies.
+// If the answer of an optimistic attempt is not stored because of an unsettled inner call, the
+// attempt reads its own record. If another attempt has completed or taken the record, the caller
+// gets what the record implies.
 func TestX4_TheRecordDecidesBeforeAnInnerCall(t *testing.T) {
 	other := func(r *rig, h handler) func() { // another process with the same request
 		began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})

@@ -40,8 +40,8 @@ func wantNo402(t *testing.T, r *rig) {
 	}
 }
 
-// The outcome of an earlier attempt of the inner call is unknown. The next attempt of the call fails
-// before it reaches the bank, and its record is released.
+// The outcome of an earlier attempt of the inner call is unknown. The next attempt of the call
+// fails before it reaches the bank, and its record is released.
 func TestX4_AReleasedInnerCallHidesNoEarlierAttempt(t *testing.T) {
 	for name, second := range map[string]error{"retryable": lambdaidem.Retryable(errWire), "no mark": errWire} {
 		t.Run(name+", an attempt of this request", func(t *testing.T) {
@@ -204,8 +204,8 @@ func (*moody) UnmarshalJSON([]byte) error {
 
 var moodyPanics bool // a variable, because UnmarshalJSON has no parameter for it
 
-// A function of the application panics before the inner call's handler runs. The panic must count like
-// an error of the same function: the guard refuses the call, and a retry may succeed.
+// A function of the application panics before the inner call's handler runs. The panic must count
+// like an error of the same function: the guard refuses the call, and a retry may succeed.
 func TestX4_APanicBeforeAnInnerHandlerSettlesNothing(t *testing.T) {
 	defer func() { moodyPanics = false }()
 	down := false

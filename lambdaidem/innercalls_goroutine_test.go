@@ -98,8 +98,8 @@ func closeOnce(c chan struct{}) {
 }
 
 // The charge of an order is refused, because the outer request has failed while the order was still
-// running. The order's own failure is caused by that refusal, so it is not stored, and the order runs
-// again. The refused charge does not count as a running call of the order.
+// running. The order's own failure is caused by that refusal, so it is not stored, and the order
+// runs again. The refused charge does not count as a running call of the order.
 func TestX4_ACallOfAnOrderThatTheRequestLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, answered, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -133,8 +133,8 @@ func TestX4_ACallOfAnOrderThatTheRequestLeftBehind(t *testing.T) {
 	})
 }
 
-// An order that succeeds although its charge was refused is settled, because its function has decided
-// to succeed.
+// An order that succeeds although its charge was refused is settled, because its function has
+// decided to succeed.
 func TestX4_AnOrderMaySucceedWithoutItsCharge(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -154,8 +154,8 @@ func TestX4_AnOrderMaySucceedWithoutItsCharge(t *testing.T) {
 	r.wantState(t, lambdaidem.Completed)
 }
 
-// An order has failed and left a charge in a goroutine. The charge begins after that, so it is refused.
-// The refused charge does not affect the outer request, whose 402 is sent.
+// An order has failed and left a charge in a goroutine. The charge begins after that, so it is
+// refused. The refused charge does not affect the outer request, whose 402 is sent.
 func TestX4_ACallThatAFailedInnerCallLeftBehindIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin, ended := make(chan struct{}), make(chan error, 1)
@@ -212,8 +212,8 @@ func TestX4_ACallThatAnInnerMessageLeftBehindCountsForTheRequestAround(t *testin
 	})
 }
 
-// A message whose sender gave an invalid key is refused on every retry, so an answer about the refusal
-// is stored.
+// A message whose sender gave an invalid key is refused on every retry, so an answer about the
+// refusal is stored.
 func TestX1_AnAnswerAboutAnInnerMessageWithAnInvalidKeyIsStored(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -242,8 +242,8 @@ func TestX1_AnAnswerAboutAnInnerMessageWithoutAKeyIsNotStored(t *testing.T) {
 	r.wantState(t, lambdaidem.Released)
 }
 
-// The result of a step could not be stored, so the client receives an error. A call that the handler
-// left in a goroutine must not begin after that.
+// The result of a step could not be stored, so the client receives an error. A call that the
+// handler left in a goroutine must not begin after that.
 func TestX4_NoInnerCallBeginsAfterAStepThatWasNotStored(t *testing.T) {
 	taken := func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 		return lambdaidem.Record{State: lambdaidem.InProgress, Token: "another's"}, lambdaidem.ErrLeaseLost
@@ -253,7 +253,8 @@ func TestX4_NoInnerCallBeginsAfterAStepThatWasNotStored(t *testing.T) {
 	}
 }
 
-// A call that the handler left in a goroutine must not begin after a panic of Options.Outcome either.
+// A call that the handler left in a goroutine must not begin after a panic of Options.Outcome
+// either.
 func TestX4_NoInnerCallBeginsAfterThePanicOfAnOutcome(t *testing.T) {
 	beginsNoCallAfter(t, func(*rig) {}, func(o *lambdaidem.Options) {
 		o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { panic("undecided") }
@@ -290,8 +291,9 @@ func beginsNoCallAfter(t *testing.T, prepare func(*rig), optFns ...func(*lambdai
 	})
 }
 
-// A goroutine outlives its handler and calls DownstreamKey. If the handler has failed, the call panics,
-// because it is too late to bind the record to its payload. If the handler has succeeded, it does not.
+// A goroutine outlives its handler and calls DownstreamKey. If the handler has failed, the call
+// panics, because it is too late to bind the record to its payload. If the handler has succeeded,
+// it does not.
 func TestE6_NoDownstreamKeyAfterTheHandlerHasFailed(t *testing.T) {
 	for status, refused := range map[int]bool{http.StatusServiceUnavailable: true, http.StatusPaymentRequired: true, http.StatusCreated: false} {
 		late, asked := make(chan struct{}), make(chan any)

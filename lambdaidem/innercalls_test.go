@@ -16,8 +16,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// If an inner call may have had an effect, so may the outer handler. The outer record is then released
-// under neither policy.
+// If an inner call may have had an effect, so may the outer handler. The outer record is then
+// released under neither policy.
 func TestX4_AnInnerOutcomeThatIsUnknownReleasesNothing(t *testing.T) {
 	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
 		synctest.Test(t, func(t *testing.T) {
@@ -216,8 +216,8 @@ func (r *rig) charged(ctx context.Context) error {
 	return err
 }
 
-// unknownCharge makes the call charge, with an outcome that stays unknown because of the fault lost in
-// the completion of its record. The call's function returns the error end.
+// unknownCharge makes the call charge, with an outcome that stays unknown because of the fault lost
+// in the completion of its record. The call's function returns the error end.
 func (r *rig) unknownCharge(ctx context.Context, t testing.TB, lost fault, end error) error {
 	t.Helper()
 	r.store.failAlways(complete, lost)

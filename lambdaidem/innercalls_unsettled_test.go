@@ -308,8 +308,8 @@ func TestX4_NoMarkSettlesAnUnknownOutcome(t *testing.T) {
 	}
 }
 
-// An inner call that may have had an effect binds the outer records to their payloads too, because a
-// corrected request would make another inner call, and have another effect.
+// An inner call that may have had an effect binds the outer records to their payloads too, because
+// a corrected request would make another inner call, and have another effect.
 func TestE6_AnInnerCallBindsTheRequestsAround(t *testing.T) {
 	for name, pay := range map[string]func(context.Context) error{
 		"a downstream key": func(ctx context.Context) error {
@@ -354,8 +354,8 @@ func TestE6_AnInnerCallBindsTheRequestsAround(t *testing.T) {
 	}
 }
 
-// An inner call whose record has a failure had no effect, so it does not bind the outer record. Later
-// requests with other payloads replay the failure.
+// An inner call whose record has a failure had no effect, so it does not bind the outer record.
+// Later requests with other payloads replay the failure.
 func TestF5_AnInnerCallThatFailedBindsNothing(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -415,8 +415,8 @@ func TestL5_ACallAfterARequestWithoutDeadline(t *testing.T) {
 	})
 }
 
-// The application's function for the key or the caller of an inner call fails. An answer about that is
-// not stored if the function may succeed later. It is stored if every retry would fail too: the
+// The application's function for the key or the caller of an inner call fails. An answer about that
+// is not stored if the function may succeed later. It is stored if every retry would fail too: the
 // function returned no caller, or a final rejection.
 func TestX1_AnAnswerAboutAnInnerCallWithoutAKeyOrCallerIsNotStored(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -464,8 +464,8 @@ func TestX1_AnAnswerAboutAnInnerCallWithoutAKeyOrCallerIsNotStored(t *testing.T)
 	}
 }
 
-// An inner call with an unknown outcome is settled by the same call through another guard on the same
-// store, but not through a guard on another store.
+// An inner call with an unknown outcome is settled by the same call through another guard on the
+// same store, but not through a guard on another store.
 func TestX4_AnInnerCallIsSettledInItsOwnStore(t *testing.T) {
 	for name, same := range map[string]bool{"another store": false, "another guard on the store": true} {
 		t.Run(name, func(t *testing.T) {
@@ -543,8 +543,9 @@ func TestX1_AnInnerMismatchSettlesNoEarlierCall(t *testing.T) {
 	})
 }
 
-// An inner call was refused, is made again, runs, and is released. It is then settled. If the outcome
-// of the earlier call was unknown instead, it stays unknown, because that call may have had an effect.
+// An inner call was refused, is made again, runs, and is released. It is then settled. If the
+// outcome of the earlier call was unknown instead, it stays unknown, because that call may have had
+// an effect.
 func TestX4_ARefusedCallThatRunsAgainIsSettled(t *testing.T) {
 	for _, unknown := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

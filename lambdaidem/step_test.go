@@ -71,8 +71,8 @@ func with(code int) func() (response, error) {
 	return func() (response, error) { return response{StatusCode: code}, nil }
 }
 
-// A handler that runs again gets the stored results of its steps, and runs only the steps that have no
-// result. The completion deletes the steps from the record.
+// A handler that runs again gets the stored results of its steps, and runs only the steps that have
+// no result. The completion deletes the steps from the record.
 func TestE5_AStoredStepNeverRunsAgain(t *testing.T) {
 	var psp outside
 	ends := endings{with(500), func() (response, error) { return response{}, errWire }, with(201)}
@@ -114,8 +114,8 @@ func TestE5_AStoredStepNeverRunsAgain(t *testing.T) {
 	r.wantRuns(t, 3)
 }
 
-// An attempt that died leaves its steps to the next attempt, whether the retry comes after the end of
-// the lease or waits for it.
+// An attempt that died leaves its steps to the next attempt, whether the retry comes after the end
+// of the lease or waits for it.
 func TestE5_StepsSurviveATakeover(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"later": 0, "waiting": 2 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -200,8 +200,8 @@ func TestE5_AStepSavedBeforeTheTakeoverIsTakenOver(t *testing.T) {
 	})
 }
 
-// If fn fails, Step stores nothing and returns fn's error unchanged. The mark of the error decides the
-// outcome, as it would without the step.
+// If fn fails, Step stores nothing and returns fn's error unchanged. The mark of the error decides
+// the outcome, as it would without the step.
 func TestE5_AStepThatFailsIsNotStored(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
@@ -260,8 +260,8 @@ func TestE5_AStepThatPanicsRunsAgain(t *testing.T) {
 	}
 }
 
-// If a stored result does not fit the type of its step any more, Step does not call fn. It returns an
-// error that names the step, the JSON type of the result and the Go type.
+// If a stored result does not fit the type of its step any more, Step does not call fn. It returns
+// an error that names the step, the JSON type of the result and the Go type.
 func TestE5_AChangedTypeIsAClearError(t *testing.T) {
 	type before struct{ ID string }
 	type now struct{ Number int }
@@ -362,8 +362,8 @@ type bombed struct{}
 
 func (bombed) MarshalJSON() ([]byte, error) { panic("bomb") }
 
-// If a step has run and its result can't be stored, the attempt ends as uncertain, however the handler
-// ends. The record is neither released nor completed, and no further step runs.
+// If a step has run and its result can't be stored, the attempt ends as uncertain, however the
+// handler ends. The record is neither released nor completed, and no further step runs.
 func TestE5_AResultThatCannotBeStoredIsUncertain(t *testing.T) {
 	charge := func(v any) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -449,8 +449,8 @@ func TestE5_AResultThatCannotBeStoredIsUncertain(t *testing.T) {
 	}
 }
 
-// A step whose result can't be stored also makes the attempt uncertain if the handler panics after it,
-// in a Do and in the middleware.
+// A step whose result can't be stored also makes the attempt uncertain if the handler panics after
+// it, in a Do and in the middleware.
 func TestE5_AnUnstoredStepIsUncertainHoweverItEnds(t *testing.T) {
 	r := newRig(func(ctx context.Context, _ request) (response, error) {
 		_, _ = lambdaidem.Step(ctx, "charge", func(context.Context) (float64, error) { return math.NaN(), nil })
@@ -492,8 +492,8 @@ func TestE5_AnUnstoredStepIsUncertainHoweverItEnds(t *testing.T) {
 	}
 }
 
-// If a step finds that the lease is lost, the handler's context ends. The caller gets what the record
-// implies, whatever the handler returns.
+// If a step finds that the lease is lost, the handler's context ends. The caller gets what the
+// record implies, whatever the handler returns.
 func TestE5_ALostLeaseEndsTheHandler(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func() (response, error)
@@ -735,8 +735,8 @@ func TestE5_OneNameRunsOnceAtATime(t *testing.T) {
 	}
 }
 
-// If a handler fails while a step is still running, the record is not released, because the step may
-// have an effect. The result of the step is not stored, and a save does not outlive the call.
+// If a handler fails while a step is still running, the record is not released, because the step
+// may have an effect. The result of the step is not stored, and a save does not outlive the call.
 func TestE5_AStepThatIsLeftBehindIsNotReleased(t *testing.T) {
 	for name, end := range map[string]func(){"an error": func() {}, "a panic": func() { panic("left") }} {
 		t.Run(name, func(t *testing.T) {
@@ -836,8 +836,8 @@ func (t *ticket) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// A step whose result can be stored is not refused: a name of maximum length, a type with fields that
-// JSON omits, or a type with JSON methods.
+// A step whose result can be stored is not refused: a name of maximum length, a type with fields
+// that JSON omits, or a type with JSON methods.
 func TestE5_WhatCanBeStoredIsAStep(t *testing.T) {
 	type odd struct {
 		N       int
@@ -894,8 +894,8 @@ func TestE5_AStoreThatKeepsNoStepsRefusesThem(t *testing.T) {
 	}
 }
 
-// Without a record, every call of Step runs fn, and nothing is stored. If the handler runs without a
-// lease, because of Options.FailOpen, nothing is stored either, but a second call in the same run
+// Without a record, every call of Step runs fn, and nothing is stored. If the handler runs without
+// a lease, because of Options.FailOpen, nothing is stored either, but a second call in the same run
 // returns the first result, so it does not charge again.
 func TestE5_UnguardedStepsRunEveryTime(t *testing.T) {
 	for name, c := range map[string]struct {
