@@ -136,7 +136,8 @@ func TestR1_AnAnswerThatDoesNotFit(t *testing.T) {
 }
 
 // money has JSON methods on its pointer only. Lambda sends a money value as an object, because
-// encoding/json does not call MarshalJSON for it. Find must compare the stored answer with that JSON.
+// encoding/json does not call MarshalJSON for it. Find must compare the stored answer with that
+// JSON.
 type money struct{ Cents int }
 
 func (m *money) MarshalJSON() ([]byte, error) { return json.Marshal(m.text()) }

@@ -70,8 +70,8 @@ type chargeReceipt struct {
 	Receipt string `json:"receipt"`
 }
 
-// The old program decorated the function charge with idempotent_function. The new one calls Find in a
-// Do.
+// The old program decorated the function charge with idempotent_function. The new one calls Find in
+// a Do.
 func ExampleFind() {
 	guard := lambdaidem.New(memstore.New())
 	records := powertools.New(oldTable{}, "idempotency", powertools.Python, "payments.app.charge")

@@ -70,7 +70,8 @@ func TestR1_ARecordThatExpiresNowIsReplayed(t *testing.T) {
 }
 
 // An expired record counts as absent, unless its attempt may still be running. A completed record
-// counts as absent even before the deadline of its attempt, and so does the record of a dead attempt.
+// counts as absent even before the deadline of its attempt, and so does the record of a dead
+// attempt.
 func TestR1_ARecordThatHasExpired(t *testing.T) {
 	for name, c := range map[string]struct {
 		status   string
@@ -265,8 +266,8 @@ func TestF5_AnotherPayloadThanThatOfADeadAttempt(t *testing.T) {
 }
 
 // When the old function began to validate payloads, it had stored records without the hash of a
-// payload. Find can't tell whether a request has the payload of such a record, so the client is never
-// told to send the request with a new key: that could carry it out a second time.
+// payload. Find can't tell whether a request has the payload of such a record, so the client is
+// never told to send the request with a new key: that could carry it out a second time.
 func TestF5_ARecordWithoutAValidatedPayload(t *testing.T) {
 	for name, c := range map[string]struct {
 		record func(*migration) item
@@ -392,8 +393,8 @@ func TestFind_AHashInJava(t *testing.T) {
 	}
 }
 
-// A function that Powertools guarded call by call, such as the handler of a queue's message, calls Find
-// in a Do.
+// A function that Powertools guarded call by call, such as the handler of a queue's message, calls
+// Find in a Do.
 func TestFind_InACall(t *testing.T) {
 	m := migrate(lambdaidem.Rerun)
 	m.table.item = m.stored(`{"id": "pay_1"}`, nil)

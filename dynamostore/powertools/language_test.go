@@ -56,8 +56,8 @@ func TestID_IsThatOfTheLibrary(t *testing.T) {
 	}
 }
 
-// Maven Central and NuGet did not serve the libraries for Java and .NET. These ids are therefore from
-// the libraries' unit tests: BasePersistenceStoreTest.java of Powertools for Java 2.10.0, and
+// Maven Central and NuGet did not serve the libraries for Java and .NET. These ids are therefore
+// from the libraries' unit tests: BasePersistenceStoreTest.java of Powertools for Java 2.10.0, and
 // BasePersistenceStoreTests.cs and IdempotencyTest.cs of Powertools for .NET 1.3.0.
 func TestID_IsThatOfTheTestsOfTheLibrary(t *testing.T) {
 	for _, c := range []struct {
