@@ -212,7 +212,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// If a macro makes the conditions of a statement, only AWS knows their keys, so the note names no key.
+// If a macro makes the conditions of a statement, only AWS knows their keys, so the note names no
+// key.
 func TestNotes_ConditionsByAMacro(t *testing.T) {
 	notes := newChecker(t, "{Effect: Deny, Action: 'sqs:*', Resource: '*', Condition: {'Fn::Transform': {Name: AWS::Include}}}").Notes()
 	if want := "template.yaml:8:15: this statement of Shop has a value that only AWS knows: the conditions are !Transform"; len(notes) != 1 || notes[0] != want {

@@ -138,8 +138,8 @@ func TestProxy_RefusesAsDynamoDBDoes(t *testing.T) {
 	}
 }
 
-// A refusal has the checksum of its body. The SDK would only log a warning about a wrong checksum, and
-// return no error.
+// A refusal has the checksum of its body. The SDK would only log a warning about a wrong checksum,
+// and return no error.
 func TestProxy_RefusalHasAChecksum(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Deny, Action: '*', Resource: '*'}")
 	_, header, body := w.post(t, "dynamodb", "DynamoDB_20120810.DescribeTable", `{"TableName":"Orders"}`)
@@ -174,9 +174,9 @@ func TestProxy_RefusesAsSQSDoes(t *testing.T) {
 	}
 }
 
-// An allowed call arrives as it was sent, except for the access key ID. The proxy replaces the access
-// key ID of the function by that of all other clients, because DynamoDB Local may give each access key
-// ID its own tables.
+// An allowed call arrives as it was sent, except for the access key ID. The proxy replaces the
+// access key ID of the function by that of all other clients, because DynamoDB Local may give each
+// access key ID its own tables.
 func TestProxy_PassesCallsUnchanged(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Allow, Action: 'dynamodb:PutItem', Resource: !GetAtt Orders.Arn}")
 	var sent string
