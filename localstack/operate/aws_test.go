@@ -59,8 +59,8 @@ func clients(ctx context.Context) map[string]any {
 	}
 }
 
-// operation returns the method of a service's client for an operation. service and name are the names
-// that the CLI uses. known reports whether there is such a method.
+// operation returns the method of a service's client for an operation. service and name are the
+// names that the CLI uses. known reports whether there is such a method.
 func operation(all map[string]any, service, name string) (method reflect.Value, known bool) {
 	client, known := all[service]
 	if !known {

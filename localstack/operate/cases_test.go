@@ -135,8 +135,8 @@ func (w *world) copyTable(t *testing.T) {
 }
 
 // restored checks the page's section about restored tables. Its commands check, repair and read a
-// restored idempotency table. If the idempotency table was kept instead, they let the records expire
-// whose writes to the business tables are lost.
+// restored idempotency table. If the idempotency table was kept instead, they let the records
+// expire whose writes to the business tables are lost.
 func (w *world) restored(t *testing.T) {
 	late := payment("bob", "order-9") // after the moment of the restore
 	first := w.send(t, late)

@@ -56,8 +56,8 @@ func throttled(reason string) proxy.Fault {
 	}
 }
 
-// locks returns a function for inject that throttles the requests that claim a record, because of one
-// limit.
+// locks returns a function for inject that throttles the requests that claim a record, because of
+// one limit.
 func locks(reason string) func(*proxy.Request) proxy.Fault {
 	return func(r *proxy.Request) proxy.Fault {
 		if r.Operation == "PutItem" && bytes.Contains(r.Body, []byte("lambdaidem#")) {

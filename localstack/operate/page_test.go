@@ -158,8 +158,8 @@ func (w *world) read(t *testing.T, title string) *reader {
 	return r
 }
 
-// block runs the next block of the section and returns its output. The test fails if the output differs
-// from the page's.
+// block runs the next block of the section and returns its output. The test fails if the output
+// differs from the page's.
 func (r *reader) block() string {
 	r.t.Helper()
 	text, printed := r.w.page.text[r.title], ""

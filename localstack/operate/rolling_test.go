@@ -21,8 +21,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// whatChanges maps each row of the page's table to the test that proves it: a function in this file, or
-// a test in another file, given by file and name.
+// whatChanges maps each row of the page's table to the test that proves it: a function in this
+// file, or a test in another file, given by file and name.
 var whatChanges = map[string]struct {
 	here       func(*testing.T)
 	file, name string
@@ -123,9 +123,9 @@ func anotherAnswer(t *testing.T) {
 	}
 }
 
-// anotherPointer checks the retries after a deployment that ignores a part of the payload. A retry whose
-// payload has that part is refused, a retry without the part gets the stored answer, and a retry of a
-// released record runs.
+// anotherPointer checks the retries after a deployment that ignores a part of the payload. A retry
+// whose payload has that part is refused, a retry without the part gets the stored answer, and a
+// retry of a released record runs.
 func anotherPointer(t *testing.T) {
 	store := memstore.New()
 	ignoring := version(store, func(o *lambdaidem.Options) { o.FingerprintIgnore = []string{"/at"} })
@@ -150,8 +150,8 @@ func anotherPointer(t *testing.T) {
 	}
 }
 
-// aRenamedField checks that a payload still matches if the field that was renamed is zero, and that it
-// is refused otherwise.
+// aRenamedField checks that a payload still matches if the field that was renamed is zero, and that
+// it is refused otherwise.
 func aRenamedField(t *testing.T) {
 	type before struct{ Amount, Fee int }
 	type after struct{ Amount, Charge int }
@@ -200,8 +200,8 @@ func aNarrowerResult(t *testing.T) {
 	}
 }
 
-// anotherOperation checks that under another operation's name, a call with the same key runs again, and
-// has another downstream key.
+// anotherOperation checks that under another operation's name, a call with the same key runs again,
+// and has another downstream key.
 func anotherOperation(t *testing.T) {
 	guard, keys := version(memstore.New()), map[string]bool{}
 	for _, operation := range []string{"charge", "pay"} {
@@ -379,8 +379,8 @@ func aMovedCall(t *testing.T) {
 	}
 }
 
-// anotherIdentity checks that a retry runs again after a deployment that changes the identity of its
-// record: a request or a Do has another caller, or the key of a message is taken from its body.
+// anotherIdentity checks that a retry runs again after a deployment that changes the identity of
+// its record: a request or a Do has another caller, or the key of a message is taken from its body.
 func anotherIdentity(t *testing.T) {
 	store := memstore.New()
 	first := sendTo(t, version(store), "k", `{}`)
@@ -418,8 +418,8 @@ func anotherIdentity(t *testing.T) {
 }
 
 // anotherWay checks a message that is delivered in an envelope, and then again without it. If the
-// message is not finished and has no steps, it runs again with the same downstream key. Otherwise it
-// fails.
+// message is not finished and has no steps, it runs again with the same downstream key. Otherwise
+// it fails.
 func anotherWay(t *testing.T) {
 	const body, envelope = `{"amount":100}`, `{"Type":"Notification","MessageId":"i","TopicArn":"arn:t","Message":"{\"amount\":100}"}`
 	for _, c := range []struct {

@@ -26,9 +26,9 @@ func (i *instances) guardWith(secrets [][]byte) *lambdaidem.Guard {
 	})
 }
 
-// The page's steps rotate a secret without refusing a retry, although two versions of the function run
-// at the same time during each step. If the old secret is removed too early, retries are refused until
-// it is put back.
+// The page's steps rotate a secret without refusing a retry, although two versions of the function
+// run at the same time during each step. If the old secret is removed too early, retries are
+// refused until it is put back.
 func TestF5_OperateMD_RotatesSecretsWithoutARefusal(t *testing.T) {
 	const steps = "(?s)append the new secret to `FingerprintSecrets`, deploy everywhere; put it first, deploy everywhere; remove the old one after the `TTL`.*422.*put it back"
 	if page := readPage(t).section(t, "Something changes in a deployment"); !regexp.MustCompile(steps).MatchString(page) {
