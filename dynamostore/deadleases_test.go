@@ -19,8 +19,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// DeadLeases returns exactly the records that are in progress and whose lease has ended, as they are in
-// the table. Within each shard, it begins with the lease that ended first.
+// DeadLeases returns exactly the records that are in progress and whose lease has ended, as they
+// are in the table. Within each shard, it begins with the lease that ended first.
 func TestO2_DeadLeasesAreFound(t *testing.T) {
 	both := func(o *Options) { renamed(o); indexed(o) }
 	for name, opt := range map[string]func(*Options){"standard": indexed, "renamed": both} {
@@ -82,8 +82,8 @@ func TestO2_DeadLeasesAreFound(t *testing.T) {
 	}
 }
 
-// index is a fake of DynamoDB, whose index and table may disagree. Queries of the first shard return
-// pages of ids, and GetItem returns the item of an id.
+// index is a fake of DynamoDB, whose index and table may disagree. Queries of the first shard
+// return pages of ids, and GetItem returns the item of an id.
 type index struct {
 	pages   [][]string
 	items   map[string]string // by id: the JSON of an item, or "denied" to refuse the read; an id that is missing has no item
@@ -164,7 +164,8 @@ func deadJSON(id string, end time.Time, change func(*item)) string {
 	return itemJSON(it)
 }
 
-// The index lags behind the table. DeadLeases returns only records whose lease is dead in the table.
+// The index lags behind the table. DeadLeases returns only records whose lease is dead in the
+// table.
 func TestO2_AnEntryThatLagsIsDiscarded(t *testing.T) {
 	before := time.Now().Add(-time.Minute).Truncate(time.Millisecond)
 	as := func(end time.Time, change func(*item)) string { return deadJSON("", end, change) }
@@ -228,7 +229,8 @@ func TestO2_ErrorsOfALook(t *testing.T) {
 	}
 }
 
-// If the caller leaves the loop, DeadLeases sends no more requests. Each loop begins with a new Query.
+// If the caller leaves the loop, DeadLeases sends no more requests. Each loop begins with a new
+// Query.
 func TestO2_ALookEndsWithItsReader(t *testing.T) {
 	end := time.Now().Add(-time.Hour)
 	for _, bad := range []bool{false, true} {
@@ -252,8 +254,8 @@ func TestO2_ALookEndsWithItsReader(t *testing.T) {
 	}
 }
 
-// By default, DeadLeases returns leases that ended at least deadMargin before the iteration began, and
-// one Query returns at most 100 entries.
+// By default, DeadLeases returns leases that ended at least deadMargin before the iteration began,
+// and one Query returns at most 100 entries.
 func TestO2_DefaultsOfALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &index{pages: [][]string{{}}}
@@ -273,7 +275,8 @@ func TestO2_DefaultsOfALook(t *testing.T) {
 	})
 }
 
-// The rate limits all requests together. If the context ends while a request waits, the iteration ends.
+// The rate limits all requests together. If the context ends while a request waits, the iteration
+// ends.
 func TestO2_TheRateOfALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := time.Now().Add(-time.Hour)
