@@ -64,8 +64,8 @@ func (o *DeadLeasesOptions) problem() string {
 // An index lags behind its table. So DeadLeases reads the record of each index entry by a
 // consistent GetItem, and returns it only if its lease is still dead. A record whose lease
 // has just ended may be missing; a later iteration returns it. DeadLeases does not find
-// records that were locked by a function without Options.LeaseIndex, or by a version of this
-// package that does not support the index.
+// records whose lease was acquired by a function without Options.LeaseIndex, or by a version of
+// this package that does not support the index.
 //
 // Errors are *[lambdaidem.StoreError]. If the Reason is [lambdaidem.ReasonForeign], the
 // item could not be read as a record; the Record has only its ID, and the iteration

@@ -19,8 +19,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// O2: exactly those records are found that are in progress with a lease that is
-// over, as the table has them, in each shard from the lease that ended first.
+// DeadLeases returns exactly the records that are in progress and whose lease has ended, as they
+// are in the table. Within each shard, it begins with the lease that ended first.
 func TestO2_DeadLeasesAreFound(t *testing.T) {
 	both := func(o *Options) { renamed(o); indexed(o) }
 	for name, opt := range map[string]func(*Options){"standard": indexed, "renamed": both} {
@@ -33,7 +33,7 @@ func TestO2_DeadLeasesAreFound(t *testing.T) {
 				c.ID, c.Token = fmt.Sprint("lambdaidem#", i), fmt.Sprint("token-", i)
 				c.LeaseEnd = now.Add(time.Duration((i*7)%40) * time.Minute)
 				if i%10 == 9 {
-					c.Expires = time.Time{} // policy hold
+					c.Expires = time.Time{} // as under policy Hold
 				} else {
 					c.Expires = now.Add(24 * time.Hour)
 				}
@@ -82,12 +82,12 @@ func TestO2_DeadLeasesAreFound(t *testing.T) {
 	}
 }
 
-// index is a DynamoDB whose index says one thing and whose table another: page
-// after page of ids for the first shard, and an item for each id.
+// index is a fake of DynamoDB, whose index and table may disagree. Queries of the first shard
+// return pages of ids, and GetItem returns the item of an id.
 type index struct {
 	pages   [][]string
-	items   map[string]string // by id: an item's JSON, or "denied"; none: it is gone
-	failing int               // the Query that is refused, from 1; 0: none; below 0: from which on all are lost
+	items   map[string]string // by id: the JSON of an item, or "denied" to refuse the read; an id that is missing has no item
+	failing int               // n > 0: the nth Query is refused; n < 0: all Queries from the -nth on are lost; 0: no Query fails
 	asked   []string          // "Query shard before" and "GetItem id", in order
 	at      []time.Time
 	limits  []int
@@ -154,7 +154,8 @@ func (x *index) store() *Store {
 	return New(dynamodb.New(client.Options(), func(o *dynamodb.Options) { o.HTTPClient = x }), "records", quick, indexed)
 }
 
-// deadJSON is an item with a lease that ended at some time.
+// deadJSON returns the JSON of an item whose lease ended at end. The function change may change the
+// item before.
 func deadJSON(id string, end time.Time, change func(*item)) string {
 	c := claim
 	c.ID, c.LeaseEnd, c.Expires = id, end, end.Add(24*time.Hour).Truncate(time.Second)
@@ -163,7 +164,8 @@ func deadJSON(id string, end time.Time, change func(*item)) string {
 	return itemJSON(it)
 }
 
-// O2: an index lags; nothing is returned that the table does not say.
+// The index lags behind the table. DeadLeases returns only records whose lease is dead in the
+// table.
 func TestO2_AnEntryThatLagsIsDiscarded(t *testing.T) {
 	before := time.Now().Add(-time.Minute).Truncate(time.Millisecond)
 	as := func(end time.Time, change func(*item)) string { return deadJSON("", end, change) }
@@ -187,13 +189,13 @@ func TestO2_AnEntryThatLagsIsDiscarded(t *testing.T) {
 	}
 }
 
-// What can't be read hides nothing else; any other error ends the look.
+// A record that can't be read does not end the iteration. Any other error does.
 func TestO2_ErrorsOfALook(t *testing.T) {
 	end := time.Now().Add(-time.Hour)
 	for name, c := range map[string]struct {
 		second  string // the item in the middle of three
 		failing int
-		want    []string // ids; of an error, its reason
+		want    []string // the ids; for an error, the id and the reason
 	}{
 		"none":                       {deadJSON("b", end, func(*item) {}), 0, []string{"a", "b", "c"}},
 		"an item that can't be read": {`{"id":{"S":"b"},"lease_shard":{"S":"0"}}`, 0, []string{"a", "b foreign", "c"}},
@@ -227,7 +229,8 @@ func TestO2_ErrorsOfALook(t *testing.T) {
 	}
 }
 
-// Whoever has seen enough asks for no more; each iteration is a look of its own.
+// If the caller leaves the loop, DeadLeases sends no more requests. Each loop begins with a new
+// Query.
 func TestO2_ALookEndsWithItsReader(t *testing.T) {
 	end := time.Now().Add(-time.Hour)
 	for _, bad := range []bool{false, true} {
@@ -251,8 +254,8 @@ func TestO2_ALookEndsWithItsReader(t *testing.T) {
 	}
 }
 
-// A look is over what ended before it began, less the margin; by default a hundred
-// entries come at a time.
+// By default, DeadLeases returns leases that ended at least deadMargin before the iteration began,
+// and one Query returns at most 100 entries.
 func TestO2_DefaultsOfALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &index{pages: [][]string{{}}}
@@ -272,8 +275,8 @@ func TestO2_DefaultsOfALook(t *testing.T) {
 	})
 }
 
-// The rate is of all requests together. A context that ends while one waits ends the
-// look.
+// The rate limits all requests together. If the context ends while a request waits, the iteration
+// ends.
 func TestO2_TheRateOfALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := time.Now().Add(-time.Hour)
@@ -283,7 +286,7 @@ func TestO2_TheRateOfALook(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(100 * time.Millisecond) // the reader's own time counts
+			time.Sleep(100 * time.Millisecond) // the time between two requests includes the caller's own time
 			found++
 		}
 		for i, at := range x.at {

@@ -22,7 +22,7 @@ type attempt struct {
 	id         string   // id of the record
 	scope      string   // Claim.Scope
 	token      string   // fencing token: random, used by this attempt only
-	random     [16]byte // the bytes of token
+	random     [16]byte // the random bytes that token encodes
 	invocation string   // Claim.Invocation
 	steps      steps
 
@@ -51,7 +51,7 @@ type attempt struct {
 	failedClaims    int        // number of completions that failed because another attempt had taken the record
 	lastResultAt    time.Time  // Result.At of the last result; see isResult
 	lastResultMade  time.Time  // when that result was made, before the request that stores it
-	firstCompletion Completion // what the method completion makes before it adds a claim
+	firstCompletion Completion // the last completion that the method completion made, without a claim
 	storedByTx      bool       // a transaction has stored the answer
 
 	// innerEnding says how this call ended. It matters only if the handler of an outer

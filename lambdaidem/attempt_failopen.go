@@ -2,8 +2,8 @@ package lambdaidem
 
 import "context"
 
-// This file decides whether a handler runs without a lease, because of Options.FailOpen, and what
-// the answer of such a run is worth if it is not stored.
+// This file decides whether a handler runs without a lease, because of Options.FailOpen, and how
+// such a run counts if its answer is not stored.
 
 // notAcquired decides what happens after a claim or Preparer.Prepare has failed with err.
 // seen is the record that the claim was to take over, or the zero Record if there is none.
@@ -48,9 +48,9 @@ func unstoredEnding(end ending) Outcome {
 	return end.outcome
 }
 
-// mayBeCarriedOut reports whether another attempt may carry out this call, or may have done so.
-// That is so if rec, the current record, is completed or half done, unless its payload is known to
-// be another one.
+// mayBeCarriedOut reports whether another attempt may carry out this call, or may have done so. rec
+// is the current record. The result is true if rec is completed or half done, and the payload of
+// rec may be this call's payload.
 func (a *attempt) mayBeCarriedOut(rec Record) bool {
 	return (rec.State == Completed || isHalfDone(rec)) && a.call.comparePayload(rec.Fingerprint) != anotherPayload
 }

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// This file decides about the record of an attempt that died under policy Hold: such a record
-// waits for an operator, and must not expire before.
+// This file decides about the record of an attempt that died under policy Hold. Such a record waits
+// for an operator, and must not expire before the operator has decided.
 
-// abandoned refuses a call whose record has a dead attempt and waits for an operator. If the
-// record has changed since it was read, the caller receives what the changed record means.
+// abandoned refuses a call, because the attempt that holds its record has died and the record waits
+// for an operator. If the record has changed since it was read, the caller receives what the
+// changed record implies, for example a replay of its answer.
 func (a *attempt) abandoned(ctx context.Context, rec Record) decision {
 	now, err := a.hold(ctx, rec)
 	if err != nil {
@@ -26,9 +27,9 @@ func (a *attempt) abandoned(ctx context.Context, rec Record) decision {
 }
 
 // hold removes the expiry of a dead attempt's record, if the policy is Hold, and returns the
-// record as it is then. A record that was acquired under Hold has no expiry. One that was acquired
+// current record. A record that was acquired under Hold has no expiry. A record that was acquired
 // under Rerun must not expire either, once the caller is told that the earlier attempt may have
-// had its effect: after the expiry, the next retry would run the handler.
+// had an effect: after the expiry, the next retry would run the handler.
 func (a *attempt) hold(ctx context.Context, rec Record) (Record, error) {
 	store, ok := a.g.store.(Holder)
 	if !ok || a.g.opts.Policy != Hold || rec.Held() {
@@ -43,7 +44,7 @@ func (a *attempt) hold(ctx context.Context, rec Record) (Record, error) {
 	return now, err
 }
 
-// notHeld refuses a call because hold has failed with err. The next retry tries again.
+// notHeld refuses a call because hold has failed with err. The next retry calls hold again.
 func (a *attempt) notHeld(err error) decision {
 	if a.started { // with FailOpen, the handler has run
 		return a.unknown(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// ambiguous: the call happened, and the reply says that a transaction is in the
-// way: nobody can know.
+// ambiguous makes the call and then reports a conflict with another transaction, so the guard can't
+// know whether the call was applied. It returns the error of the call if there is one.
 func ambiguous(_ context.Context, verb string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 	if _, err := call(); err != nil {
 		return lambdaidem.Record{}, err
@@ -20,17 +20,17 @@ func ambiguous(_ context.Context, verb string, call func() (lambdaidem.Record, e
 	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: verb, Reason: lambdaidem.ReasonConflict, Err: errWire}
 }
 
-// leaseLost: another attempt has taken the lease.
+// leaseLost makes no call and reports that another attempt has taken the lease.
 func leaseLost(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 	return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
 }
 
-// L8: MinRunTime is for those that waited. Who comes first runs, however little
-// time is left.
+// MinRunTime applies only to a call that has waited for another attempt. Any other call runs,
+// however little time is left.
 func TestL8_MinRunTimeIsForThoseThatWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, waiting(time.Minute), func(o *lambdaidem.Options) { o.MinRunTime = 10 * time.Second })
-		for _, end := range []handler{status(500), status(201)} { // nobody's, and released
+		for _, end := range []handler{status(500), status(201)} { // the first finds no record, the second a released record
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			want, err := end(ctx, first())
 			if err != nil {
@@ -46,7 +46,8 @@ func TestL8_MinRunTimeIsForThoseThatWaited(t *testing.T) {
 	})
 }
 
-// X5, X9: one that gives way gives back what a claim of its own may have taken.
+// A call that is refused because of another transaction releases the lease that its own claim may
+// have acquired.
 func TestX9_GivingWayGivesBackTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil)
@@ -62,9 +63,9 @@ func TestX9_GivingWayGivesBackTheLease(t *testing.T) {
 	})
 }
 
-// X7: what the handler left running in its context is told to stop before the
-// record is finished, not after: it would have its effect once the record says
-// that there will be no more.
+// The handler's context ends before Options.Outcome is called and before the record is finished.
+// Work that the handler left running in its context must not have an effect after the record is
+// finished.
 func TestX7_TheHandlersContextEndsBeforeItsRecordIsFinished(t *testing.T) {
 	for _, code := range []int{201, 500} {
 		var kept context.Context
@@ -74,7 +75,7 @@ func TestX7_TheHandlersContextEndsBeforeItsRecordIsFinished(t *testing.T) {
 			}
 		}
 		r := newRig(func(ctx context.Context, _ request) (response, error) {
-			kept = ctx //nolint:fatcontext // it is kept to see that it ends
+			kept = ctx //nolint:fatcontext // the test checks that this context ends
 			return response{StatusCode: code}, nil
 		}, func(o *lambdaidem.Options) {
 			o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {
@@ -95,8 +96,9 @@ func TestX7_TheHandlersContextEndsBeforeItsRecordIsFinished(t *testing.T) {
 	}
 }
 
-// X6, F5: a lease that was lost to another payload under the same key, once the
-// record had expired: the loser learns that, and not that it should wait.
+// An attempt outlives its record, and a request with another payload acquires a record under the
+// same key. The first attempt then gets ErrPayloadMismatch, and not ErrInProgress, even if the
+// other attempt is still in progress.
 func TestX6_LeaseLostToAnotherPayload(t *testing.T) {
 	for name, winner := range map[string]handler{
 		"completed":   status(201),
@@ -106,7 +108,7 @@ func TestX6_LeaseLostToAnotherPayload(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var r *rig
 				r = newRig(func(context.Context, request) (response, error) {
-					time.Sleep(lambdaidem.MinTTL + 2*time.Minute) // past lease and record, against its context
+					time.Sleep(lambdaidem.MinTTL + 2*time.Minute) // until the lease and the record have expired, ignoring the end of the context
 					if _, err := r.guarded(winner)(t.Context(), post("key-1", "{}")); err != nil && !errors.Is(err, errWire) {
 						t.Errorf("the winner: %v", err)
 					}
@@ -118,8 +120,9 @@ func TestX6_LeaseLostToAnotherPayload(t *testing.T) {
 	}
 }
 
-// X5: one that failed open may have nothing to release: that its release failed
-// is no news, and that a retry runs again is.
+// A run without a lease, because of Options.FailOpen, may have no record to release. A failed
+// release is therefore not reported as an error of the store. EventReleased is sent all the same,
+// because a retry runs the handler again.
 func TestX5_AFailedOpenReleaseIsTold(t *testing.T) {
 	r := newRig(status(500), failOpen)
 	r.store.failAlways(acquire, refused(lambdaidem.ReasonUnreachable))
@@ -130,8 +133,8 @@ func TestX5_AFailedOpenReleaseIsTold(t *testing.T) {
 	r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventFailedOpen, lambdaidem.EventReleased)
 }
 
-// X6, X2: where the guard has to answer for the handler, no error of the
-// handler's stands in its place, not even one that is an answer.
+// If the guard answers in place of the handler, the caller gets the guard's answer, even if the
+// handler returned a final error such as a rejection.
 func TestX4_NoErrorOfTheHandlerHidesTheGuardsAnswer(t *testing.T) {
 	for name, own := range map[string]error{
 		"rejected":  lambdaidem.Reject(404, "no_order", "There is no such order."),
@@ -161,7 +164,7 @@ func TestX4_NoErrorOfTheHandlerHidesTheGuardsAnswer(t *testing.T) {
 				var r *rig
 				winner := response{StatusCode: 202, Body: "winner"}
 				r = newRig(func(context.Context, request) (response, error) {
-					time.Sleep(leaseWithoutDeadline) // against its context
+					time.Sleep(leaseWithoutDeadline) // ignoring the end of the context
 					if _, err := r.guarded(func(context.Context, request) (response, error) { return winner, nil })(t.Context(), first()); err != nil {
 						t.Error(err)
 					}
@@ -185,7 +188,8 @@ func TestX4_NoErrorOfTheHandlerHidesTheGuardsAnswer(t *testing.T) {
 	}
 }
 
-// X5: that there was no lease to give back is no second error of the store.
+// If the claim was not applied, the release finds no lease. That is not reported as a second error
+// of the store.
 func TestX5_NothingToGiveBackIsNoError(t *testing.T) {
 	r := newRig(nil)
 	r.store.fail(acquire, requestLost)

@@ -337,8 +337,9 @@ var errTimeout = errors.New("the message's time, BatchOptions.Timeout, is over")
 // decides. discards does not call Discard, and returns false, in three cases:
 //
 //   - An earlier attempt may have begun the message and not finished it.
-//   - The handler has run for the message, and may have had an effect. That is so if it ran without
-//     a lease, because of Options.FailOpen, or if another attempt took its lease.
+//   - The handler has run for the message and may have had an effect: without a lease, because of
+//     Options.FailOpen, with a lease that another attempt took over, or with Options.Optimistic if
+//     the handler made a guarded call.
 //   - The user's code panicked before the message could run.
 func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (discard bool) {
 	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished || t.end.ran || t.panicked {

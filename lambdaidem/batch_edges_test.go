@@ -20,9 +20,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// Each of these was found from outside.
-
-// X2: under hold a panic is held, whatever its value is marked with.
+// Under Hold, a message whose handler panicked is held, even if the value of the panic is an error
+// with a mark.
 func TestV2_APanicWithAMarkIsHeld(t *testing.T) {
 	for name, value := range map[string]any{
 		"plain": "text", "retryable": lambdaidem.Retryable(errBroken), "permanent": lambdaidem.Permanent(errBroken), "rejected": lambdaidem.Reject(404, "no", ""), "answer": lambdaidem.Answer(nil),
@@ -39,15 +38,16 @@ func TestV2_APanicWithAMarkIsHeld(t *testing.T) {
 	}
 }
 
-// panic(nil) is a panic too, also where runtime can't tell.
+// A panic(nil) fails the message even with GODEBUG=panicnil=1, where recover returns nil for it.
 func TestV2_PanicNil(t *testing.T) {
 	t.Setenv("GODEBUG", "panicnil=1")
 	c := sqs(false).behind(batchGuard(), func(context.Context, string) error { panic(nil) }, want{}) //nolint:govet // on purpose
 	c.wantFailed(t, batchOf("1"), "1")
 }
 
-// V3: a topic's message on a queue is the topic's: what SNS writes around it differs
-// in each publishing, what the sender wrote is inside. So is an event of a bus.
+// A queue may receive the messages of an SNS topic, or the events of a bus, inside envelopes. The
+// envelope differs each time that the sender sends the message again, so the key and the payload
+// are those of the message inside the envelope.
 func TestV3_Envelopes(t *testing.T) {
 	sns := func(id, message, key string) string {
 		attributes := ""
@@ -78,14 +78,16 @@ func TestV3_Envelopes(t *testing.T) {
 			}
 		})
 	}
-	// Without a key in it the id is the queue's: what is in a body nobody vouches for.
+	// Without a key in the envelope, the key is the id of the queue's message. The id in the
+	// envelope is not used, because anybody could have written it into the body.
 	var keys []string
 	consumer := sqs(false).behind(batchGuard(), func(ctx context.Context, _ string) error { keys = append(keys, lambdaidem.Key(ctx)); return nil }, want{})
 	consumer.wantFailed(t, []msg{{id: "1", body: sns("9", "x", "")}, {id: "2", body: sns("9", "x", "")}, {id: "3", body: `{"TopicArn":1}`}, {id: "4", body: `{"Type":"Notification","TopicArn":"a"}`}, {id: "5", body: `{"detail-type":"x"`}})
 	if !slices.Equal(keys, []string{"1", "2", "3", "4", "5"}) {
 		t.Errorf("the keys are %q", keys)
 	}
-	// What looks like an envelope and says more is a message, all of which counts.
+	// A body that resembles an envelope but has other members is no envelope, so the payload is the
+	// whole body.
 	for _, like := range []string{
 		`{"Type":"Notification","MessageId":"1","TopicArn":"a","Message":"x","amount":%d}`, `{"Type":"Notification","MessageId":"1","TopicArn":"a","Message":"%d","Message":"x"}`,
 		`{"Type":"Notification","MessageId":"1","TopicArn":"a","message":"%d","Message":"x"}`, `{"id":"1","source":"s","detail-type":"t","time":"n","detail":{},"amount":%d}`,
@@ -94,7 +96,7 @@ func TestV3_Envelopes(t *testing.T) {
 		c.wantFailed(t, []msg{{id: "1", body: fmt.Sprintf(like, 1)}})
 		c.wantFailed(t, []msg{{id: "2", body: fmt.Sprintf(like, 2)}}, "2")
 	}
-	// A queue's own attribute comes first.
+	// The key in an attribute of the queue's message has priority over the key in the envelope.
 	consumer.wantFailed(t, []msg{{id: "6", key: "own", body: sns("9", "x", "theirs")}})
 	if keys[len(keys)-1] != "own" {
 		t.Errorf("the key is %q", keys[len(keys)-1])
@@ -110,7 +112,8 @@ func mustJSON(t *testing.T, v any) []byte {
 	return text
 }
 
-// K1, V3: the attribute is found in any case, as a header is; two of them are none.
+// The case of the attribute's name does not matter, as in a header. A message with two such
+// attributes fails.
 func TestV3_TheKeysNameInAnyCase(t *testing.T) {
 	for _, s := range []batchSource{sqs(false), snsSource(), kafkaSource(), activeMQSource(), rabbitMQSource()} {
 		var e effects
@@ -122,8 +125,8 @@ func TestV3_TheKeysNameInAnyCase(t *testing.T) {
 	}
 }
 
-// F1, V3: events of two accounts, Regions, sources or types never share a record, nor
-// does an event with the queue that its source is called like.
+// Events of two accounts, Regions, sources or types never share a record. An event whose source is
+// the ARN of a queue does not share a record with a message of that queue.
 func TestF1_EventsOfABusAreApart(t *testing.T) {
 	ids := map[string]string{}
 	g := batchGuard()
@@ -152,7 +155,8 @@ func TestF1_EventsOfABusAreApart(t *testing.T) {
 	}
 }
 
-// V3: members of a detail that have nothing to do with the key don't spoil it.
+// Other members of an event's detail don't affect its key, even if their names are duplicates or
+// their text is invalid.
 func TestV3_TheKeysNeighbours(t *testing.T) {
 	for _, detail := range []string{`{"x-idempotency-key":"k","env":1,"Env":2}`, `{"a":1,"a":2,"x-idempotency-key":"k"}`, `{"x-idempotency-key":"k","s":"\ud800"}`, `{"x-idempotency-key":"k","deep":{"x-idempotency-key":1}}`} {
 		var got string
@@ -163,8 +167,8 @@ func TestV3_TheKeysNeighbours(t *testing.T) {
 	}
 }
 
-// F5: a message of one FIFO group is none of another's under the same key; a Kinesis
-// record that is sent again under another partition key is the same.
+// The group of a FIFO queue is a part of the payload: under the same key, a message of another
+// group fails. The partition key of a Kinesis record is no part of the payload.
 func TestV3_Groups(t *testing.T) {
 	byBody := func(body string) (string, error) { return body, nil }
 	var e effects
@@ -178,7 +182,8 @@ func TestV3_Groups(t *testing.T) {
 	e.want(t, c.name, "x")
 }
 
-// X5, V2: two of one key in a batch run once also where the store can't be reached.
+// Two messages with the same key in one batch run once, even if the store can't be reached and the
+// guard fails open.
 func TestV2_DuplicatesWithoutAStore(t *testing.T) {
 	store := newFaulty()
 	store.failAlways(acquire, refused(lambdaidem.ReasonUnreachable))
@@ -191,7 +196,8 @@ func TestV2_DuplicatesWithoutAStore(t *testing.T) {
 	e.want(t, c.name, "x")
 }
 
-// X1: an outcome that Options.Outcome made up doesn't say that nothing happened.
+// If Options.Outcome returns an unknown value, the message is uncertain, and does not run again at
+// once.
 func TestV2_AnUnknownOutcomeIsUncertain(t *testing.T) {
 	for outcome, runs := range map[lambdaidem.Outcome]int{"odd": 1, lambdaidem.OutcomeUncertain: 1, lambdaidem.OutcomeReleased: 2, lambdaidem.OutcomeFailed: 2, lambdaidem.OutcomeSucceeded: 2} {
 		var e effects
@@ -207,7 +213,7 @@ func TestV2_AnUnknownOutcomeIsUncertain(t *testing.T) {
 	}
 }
 
-// F3: type and value of an attribute are told apart.
+// The fingerprint distinguishes the type of an attribute from its value.
 func TestV3_TypeAndValueOfAnAttribute(t *testing.T) {
 	for _, pair := range [][2][2]string{{{"String.a", "b c"}, {"String.a b", "c"}}, {{"String.a", "bc"}, {"String.ab", "c"}}} {
 		var all []int
@@ -225,14 +231,15 @@ func TestV3_TypeAndValueOfAnAttribute(t *testing.T) {
 	}
 }
 
-// K1: a list is no key.
+// An attribute is a valid key only if its type is String, with or without a custom label. The type
+// String.Array is a list.
 func TestV3_AListIsNoKey(t *testing.T) {
 	for dataType, failed := range map[string]bool{"String": false, "String.uuid": false, "String.Array": true, "Strings": true, "Binary": true, "": true} {
 		value := `["a"]`
 		err := batchGuard().SNS(func(context.Context, events.SNSEventRecord) error { return nil }, silent[events.SNSEventRecord])(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{{
 			SNS: events.SNSEntity{MessageID: "1", TopicArn: "arn:t", MessageAttributes: map[string]any{lambdaidem.MessageKey: map[string]any{"Type": dataType, "Value": value}}}}}})
 		invalid := err != nil
-		if dataType == "String" || dataType == "String.uuid" { // its quotes are a matter of the validator
+		if dataType == "String" || dataType == "String.uuid" { // the validator decides whether a key may have quotation marks
 			failed = lambdaidem.PrintableKey(value) != nil
 		}
 		if invalid != failed {
@@ -241,7 +248,8 @@ func TestV3_AListIsNoKey(t *testing.T) {
 	}
 }
 
-// V2: keys that take their time don't take the answer's.
+// If BatchOptions.Key is slow, the guard stops calling it while there is still time to report all
+// messages.
 func TestV2_SlowKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -267,7 +275,8 @@ func TestV2_SlowKeys(t *testing.T) {
 	})
 }
 
-// L8, V2: how long HTTP requests wait says nothing of how long a stream does.
+// A record of a stream waits for BatchOptions.Wait and not for Options.Wait. By default, it waits
+// until the other attempt has ended.
 func TestV2_WaitIsTheBatchs(t *testing.T) {
 	for _, c := range []struct {
 		wait    time.Duration
@@ -297,7 +306,8 @@ func TestV2_WaitIsTheBatchs(t *testing.T) {
 	}
 }
 
-// F3: a set has no order; a list has one.
+// The order of the elements in a DynamoDB set does not matter in the fingerprint. The order of a
+// list does.
 func TestV3_SetsHaveNoOrder(t *testing.T) {
 	record := func(image string) events.DynamoDBTimeWindowEvent {
 		var e events.DynamoDBTimeWindowEvent
@@ -322,7 +332,7 @@ func TestV3_SetsHaveNoOrder(t *testing.T) {
 	}
 }
 
-// V2: whatever else of the user's panics takes one message along, not the batch.
+// A panic in Options.Outcome or in BatchOptions.OnFailure affects one message, and not the batch.
 func TestV2_OtherPanics(t *testing.T) {
 	for _, concurrency := range []int{1, 3} {
 		for name, c := range map[string]struct {
@@ -351,7 +361,8 @@ func TestV2_OtherPanics(t *testing.T) {
 	}
 }
 
-// V2: an item whose goroutine ends early did begin, and its neighbours run.
+// A message whose handler calls runtime.Goexit has failed, and counts as begun. The other messages
+// run.
 func TestV2_GoexitIsOneFailure(t *testing.T) {
 	for _, concurrency := range []int{1, 3} {
 		var got error
@@ -368,8 +379,8 @@ func TestV2_GoexitIsOneFailure(t *testing.T) {
 	}
 }
 
-// X2: Lambda gets the errorType of a panic's value, as of an unguarded handler's; the
-// stack is for the log.
+// After a panic, Lambda gets the type and the text of the panic's value, as from an unguarded
+// handler, and no stack.
 func TestV2_ErrorTypeOfAPanic(t *testing.T) {
 	for value, want := range map[any]messages.InvokeResponse_Error{"text": {Type: "string", Message: "text"}, errBroken: {Type: "errorString", Message: "broken"}} {
 		h := batchGuard().SNS(func(context.Context, events.SNSEventRecord) error { panic(value) }, silent[events.SNSEventRecord])
@@ -379,7 +390,8 @@ func TestV2_ErrorTypeOfAPanic(t *testing.T) {
 	}
 }
 
-// spiteful is an error some of whose methods panic.
+// spiteful is an error that panics in the method that the field on names, or in all of its methods
+// if on is "all".
 type spiteful struct {
 	on    string
 	inner error
@@ -395,8 +407,8 @@ func (e spiteful) Is(error) bool { e.may("Is"); return false }
 func (e spiteful) As(any) bool   { e.may("As"); return false }
 func (e spiteful) Unwrap() error { e.may("Unwrap"); return e.inner }
 
-// V2: an error whose methods panic, wherever the user's code gives it, is the failure of
-// its message; the process goes on, and so does the batch.
+// An error whose methods panic fails only its own message, wherever the application's code returns
+// the error or panics with it. The process and the batch continue.
 func TestV2_AnErrorThatPanicsIsOneFailure(t *testing.T) {
 	spite := func(t *testing.T, err error, policy lambdaidem.Policy) {
 		t.Helper()
@@ -458,8 +470,8 @@ func TestV2_AnErrorThatPanicsIsOneFailure(t *testing.T) {
 	}
 }
 
-// V2: so it is with the default log, where the panic is in a key, in the outcome rule or
-// in the hook of discarded messages.
+// By default, the failure of each message is logged, even if methods of its error panic. The error
+// may come from the handler, BatchOptions.Key, Options.Outcome or BatchOptions.Discard.
 func TestV2_AnErrorThatPanicsInTheDefaultLog(t *testing.T) {
 	type options = lambdaidem.BatchOptions[events.SQSMessage]
 	evil := spiteful{on: "all"}
@@ -503,8 +515,8 @@ func TestV2_AnErrorThatPanicsInTheDefaultLog(t *testing.T) {
 	}
 }
 
-// V2, X2: such an error counts as a panic: it is reported as one, released, or held
-// under Hold whatever it is marked with.
+// An error whose methods panic counts as a panic of the handler. It is reported as a panic, and its
+// message is released, or held under Hold, whatever mark the error has.
 func TestV2_AnErrorThatPanicsCountsAsAPanic(t *testing.T) {
 	for policy, runs := range map[lambdaidem.Policy]int{lambdaidem.Rerun: 2, lambdaidem.Hold: 1} {
 		n := 0
@@ -524,8 +536,8 @@ func TestV2_AnErrorThatPanicsCountsAsAPanic(t *testing.T) {
 	}
 }
 
-// V2: by option what the guard refuses for good is acknowledged, so that a shard goes
-// on; it does not run, and the log says so.
+// With BatchOptions.Discard, a message that the guard would refuse on every retry is acknowledged,
+// so that its shard can advance. The message does not run, and the log says so.
 func TestV2_DiscardedMessages(t *testing.T) {
 	byBody := func(body string) (string, error) {
 		switch body {
@@ -563,7 +575,8 @@ func TestV2_DiscardedMessages(t *testing.T) {
 	})
 }
 
-// V2: a shard goes on behind a discarded record, in its order; by default it stops.
+// After a discarded record, the later records of its group run in their order. By default, the
+// failed record stops them.
 func TestV2_AShardGoesOnBehindADiscardedRecord(t *testing.T) {
 	for _, s := range []batchSource{kinesisSource(), dynamoDBSource(), kafkaSource()} {
 		for _, discards := range []bool{true, false} {
@@ -591,8 +604,8 @@ func TestV2_AShardGoesOnBehindADiscardedRecord(t *testing.T) {
 	}
 }
 
-// V2: a handler's own failure, one in progress, and one that the store caused are never
-// discarded; a hook that panics discards nothing.
+// A message is never discarded if its handler fails, if another attempt is handling it, or if the
+// store fails. A message is not discarded either if Discard panics.
 func TestV2_WhatIsNeverDiscarded(t *testing.T) {
 	for _, s := range []batchSource{sqs(false), kinesisSource(), kafkaSource()} {
 		for name, c := range map[string]struct {
@@ -623,7 +636,7 @@ func TestV2_WhatIsNeverDiscarded(t *testing.T) {
 			g := lambdaidem.New(store, func(o *lambdaidem.Options) {
 				o.Namespace, o.Observer, o.CleanupTimeout = "test", lambdaidem.Discard, time.Millisecond
 			})
-			for range 2 { // of an uncertain one the second delivery finds it in progress
+			for range 2 { // if the error is uncertain, the second delivery finds the message in progress
 				s.behind(g, func(context.Context, string) error { return c.err }, w).wantFailed(t, batchOf("1 a"), "1")
 			}
 			if (asked > 0) != (c.discard != nil) || c.discard != nil && !errors.Is(told, lambdaidem.ErrKeyMissing) {
@@ -633,7 +646,8 @@ func TestV2_WhatIsNeverDiscarded(t *testing.T) {
 	}
 }
 
-// An operator has settled a message as one that failed, with the result of a message. It is done.
+// An operator has completed the record of a message as failed, with the value that a handled
+// message has. The message counts as handled.
 func TestV2_AMessageSettledAsFailedIsDone(t *testing.T) {
 	r := newRig(nil)
 	h := r.guard.SQS(func(context.Context, events.SQSMessage) error { return lambdaidem.Uncertain(errWire) }, silent[events.SQSMessage])
@@ -651,8 +665,9 @@ func TestV2_AMessageSettledAsFailedIsDone(t *testing.T) {
 	}
 }
 
-// An operator has ended the record of a message, which may not have been handled. The message is
-// not acknowledged as done, so that it reaches the dead-letter queue.
+// An operator has completed the record of a message without an answer. If the outcome is failed,
+// the message may not have been handled. It is then not acknowledged, so that it reaches the
+// dead-letter queue.
 func TestV2_AMessageWhoseRecordWasEndedIsNotAcknowledged(t *testing.T) {
 	for outcome, failures := range map[lambdaidem.Outcome]int{lambdaidem.OutcomeFailed: 1, lambdaidem.OutcomeSucceeded: 0} {
 		r := newRig(nil)

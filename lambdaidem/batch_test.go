@@ -35,8 +35,8 @@ func everySource(t *testing.T, test func(t *testing.T, s batchSource)) {
 	}
 }
 
-// V2: a batch that comes again, whole, in part, in another order, or twice in one:
-// each message is handled once.
+// Each message is handled once, even if its batch is delivered again: completely, in part, in
+// another order, or with each message several times.
 func TestV2_Redelivered(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		var e effects
@@ -56,8 +56,8 @@ func TestV2_Redelivered(t *testing.T) {
 	})
 }
 
-// V2: exactly those that failed are reported, those that an order keeps back among
-// them; they run when they come back, and the others don't run again.
+// The response reports exactly the messages that failed, and those that did not begin because of
+// their order. These messages run when they are delivered again, and the others do not run again.
 func TestV2_FailuresAreReported(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		broken := true
@@ -85,7 +85,7 @@ func TestV2_FailuresAreReported(t *testing.T) {
 	})
 }
 
-// V2: by option nothing of the batch begins after its first failure.
+// With BatchOptions.StopBatch, no message of the batch begins after the first failure.
 func TestV2_StopBatch(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		if s.async {
@@ -98,12 +98,12 @@ func TestV2_StopBatch(t *testing.T) {
 		c.wantFailed(t, all, "2", "3", "4")
 		e.want(t, s.name, "1", "failed 2")
 		broken = false
-		c.wantFailed(t, all) // nothing is kept between batches
+		c.wantFailed(t, all) // the guard keeps no state between batches
 		e.want(t, s.name, "1", "failed 2", "2", "3", "4")
 	})
 }
 
-// V2: where every message failed the answer is the list of them, not an error.
+// If every message failed, the handler returns the list of all messages, and not an error.
 func TestV2_EveryMessageFailed(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		e := effects{fail: func(string, int) error { return errBroken }}
@@ -116,7 +116,8 @@ func TestV2_EveryMessageFailed(t *testing.T) {
 	})
 }
 
-// V2: for mappings without partial answers a failure is an error of the whole.
+// With BatchOptions.WholeBatch, for event source mappings without ReportBatchItemFailures, a
+// failure is an error of the whole batch.
 func TestV2_WholeBatch(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		if s.async {
@@ -135,8 +136,8 @@ func TestV2_WholeBatch(t *testing.T) {
 	})
 }
 
-// V2: a message that can't be named can't be reported: an empty name would fail the
-// batch without a word, so it is failed with one.
+// A message without an id can't be listed in the response: with an empty id, Lambda would fail the
+// whole batch without an explanation. The handler returns an error instead.
 func TestV2_NoNameIsNeverReported(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		if s.async {
@@ -155,8 +156,8 @@ func TestV2_NoNameIsNeverReported(t *testing.T) {
 	})
 }
 
-// V2: the failure of a message that can't be named fails the batch even if another message,
-// which has a name, fails after it.
+// The failure of a message without an id fails the batch, even if a message with an id fails after
+// it.
 func TestV2_ANamedFailureHidesNoNamelessOne(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		if s.async {
@@ -172,8 +173,8 @@ func TestV2_ANamedFailureHidesNoNamelessOne(t *testing.T) {
 	})
 }
 
-// V2: a failure is never stored, whatever it is marked with: a message that comes
-// back from a dead-letter queue, after a mend, must run.
+// A failure is never stored, whatever mark its error has, because a message that returns from a
+// dead-letter queue after a fix must run.
 func TestV2_FailuresAreNotStored(t *testing.T) {
 	for name, err := range map[string]error{
 		"plain": errBroken, "permanent": lambdaidem.Permanent(errBroken), "rejected": lambdaidem.Reject(404, "no_such", "gone"),
@@ -199,8 +200,9 @@ func TestV2_FailuresAreNotStored(t *testing.T) {
 	}
 }
 
-// X2, V2: under hold an unmarked error and a panic hold the message, also when it
-// comes back; what is marked as surely not happened, or as the same every time, runs.
+// Under Hold, an error without a mark, an uncertain error and a panic hold the message: it does not
+// run when it is delivered again. After an error that is retryable, permanent or a rejection, it
+// runs again.
 func TestV2_UnderHold(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -238,8 +240,8 @@ func TestV2_UnderHold(t *testing.T) {
 	}
 }
 
-// V2: two of one key in a batch are one, whatever their ids; a duplicate of one that
-// failed failed too, and does not run.
+// Messages with the same key in one batch run once, whatever their ids. If that run fails, the
+// duplicates fail too, and do not run.
 func TestV2_DuplicatesInABatch(t *testing.T) {
 	for _, s := range batchSources {
 		if s.async {
@@ -256,7 +258,7 @@ func TestV2_DuplicatesInABatch(t *testing.T) {
 				}
 				c := s.behind(batchGuard(), h, want{key: func(body string) (string, error) { return body, nil }, concurrency: concurrency})
 				twins := []msg{{id: "1", group: "a", body: "x"}, {id: "2", group: "a", body: "x"}, {id: "3", group: "a", body: "x"}}
-				if s.name == "SQS" || s.name == "Kinesis" { // whose groups don't count in the fingerprint
+				if s.name == "SQS" || s.name == "Kinesis" { // for these sources, the fingerprint does not cover the group
 					twins[1].group = "b"
 				}
 				c.wantFailed(t, twins)
@@ -272,8 +274,8 @@ func TestV2_DuplicatesInABatch(t *testing.T) {
 	}
 }
 
-// F5, V3: another message under the same key is a failure, reported; what changes
-// from one delivery to the next makes no other message.
+// Another message under the same key fails with ErrPayloadMismatch. Values that change from one
+// delivery to the next, such as the receive count, don't make it another message.
 func TestV3_Mismatch(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		var e effects
@@ -291,8 +293,8 @@ func TestV3_Mismatch(t *testing.T) {
 	})
 }
 
-// V3, F4: a message that is sent again under its own key is the same one, whatever
-// attributes a tracer adds, changes or leaves out: it neither fails nor runs again.
+// A message that is sent again under the same key is the same message, whatever attributes a tracer
+// adds, changes or omits. It neither fails nor runs again.
 func TestV3_AttributesOfTracersDontCount(t *testing.T) {
 	tracers := []string{"traceparent", "TraceState", "_datadog", "X-B3-TraceId", "X-B3-Sampled", "sentry-trace", "baggage", "uber-trace-id", "newrelic", "AWSTraceHeader", "x-made-up"}
 	for _, s := range []batchSource{sqs(false), sqs(true), snsSource(), kafkaSource(), activeMQSource(), rabbitMQSource()} {
@@ -308,8 +310,8 @@ func TestV3_AttributesOfTracersDontCount(t *testing.T) {
 	}
 }
 
-// V3, F4, E6: nor do they make another payload of a message that failed, whose retry
-// keeps its downstream key.
+// The attributes of a tracer don't change the payload of a message that failed either, so its retry
+// runs, with the same downstream key.
 func TestV3_ARetryWithOtherAttributesKeepsItsDownstreamKey(t *testing.T) {
 	for _, s := range []batchSource{sqs(false), snsSource(), kafkaSource(), activeMQSource(), rabbitMQSource()} {
 		var keys []string
@@ -325,8 +327,8 @@ func TestV3_ARetryWithOtherAttributesKeepsItsDownstreamKey(t *testing.T) {
 	}
 }
 
-// F4, V3: named attributes count, by name, type and value, in whatever order they come
-// and in any case; others don't.
+// The payload includes the attributes that BatchOptions.FingerprintAttributes names. Their order
+// and the case of their names don't matter. Other attributes don't count.
 func TestV3_NamedAttributesCount(t *testing.T) {
 	for _, s := range []batchSource{sqs(false), snsSource(), kafkaSource(), activeMQSource(), rabbitMQSource()} {
 		var e effects
@@ -345,7 +347,7 @@ func TestV3_NamedAttributesCount(t *testing.T) {
 	}
 }
 
-// F4, V3: a named attribute's bytes count, and so does its type.
+// The type and the value of a named attribute count, also if the value is binary.
 func TestV3_NamedAttributesOfEveryType(t *testing.T) {
 	text, number := "1", "1"
 	of := func(a events.SQSMessageAttribute) events.SQSEvent {
@@ -366,12 +368,13 @@ func TestV3_NamedAttributesOfEveryType(t *testing.T) {
 	}
 }
 
-// namingAttributes names attributes that count.
+// namingAttributes returns an option that sets BatchOptions.FingerprintAttributes.
 func namingAttributes(names ...string) func(*lambdaidem.BatchOptions[events.SQSMessage]) {
 	return func(o *lambdaidem.BatchOptions[events.SQSMessage]) { o.FingerprintAttributes = names }
 }
 
-// F4: the names are the guard's own copy.
+// The guard copies the names in BatchOptions.FingerprintAttributes, so a later change of the slice
+// has no effect.
 func TestV3_NamedAttributesAreCopied(t *testing.T) {
 	names := []string{"currency"}
 	var e effects
@@ -381,7 +384,8 @@ func TestV3_NamedAttributesAreCopied(t *testing.T) {
 	c.wantFailed(t, []msg{{id: "2", body: "x", key: "k", attrs: map[string]string{"currency": "USD"}}}, "2")
 }
 
-// V3: SNS's subject counts like the body, direct and through a queue.
+// The subject of an SNS message is a part of the payload, whether the message arrives directly or
+// through a queue.
 func TestV3_TheSubjectOfATopicsMessageCounts(t *testing.T) {
 	run := func(context.Context) error { return nil }
 	for name, send := range map[string]func(g *lambdaidem.Guard) func(id, subject string) bool{
@@ -416,8 +420,8 @@ func TestV3_TheSubjectOfATopicsMessageCounts(t *testing.T) {
 	}
 }
 
-// V3: what names an attribute in an envelope names it there as on the queue itself;
-// an envelope and its queue may both have it.
+// BatchOptions.FingerprintAttributes names attributes of the queue's message and of the SNS message
+// in an envelope. If both messages have the attribute, both values count.
 func TestV3_NamedAttributesInEnvelopes(t *testing.T) {
 	euro, dollar := "EUR", "USD"
 	message := func(id, inside string, outside *string) events.SQSEvent {
@@ -444,8 +448,8 @@ func TestV3_NamedAttributesInEnvelopes(t *testing.T) {
 	}
 }
 
-// F5, V2: another message under the key of one that failed is no duplicate of it: it
-// runs, as a request that was corrected does.
+// Another message under the key of a message that failed is not its duplicate. It runs, like a
+// request that was corrected.
 func TestV2_AnotherMessageAfterAFailure(t *testing.T) {
 	broken := true
 	e := effects{fail: failing(&broken, "x")}
@@ -454,7 +458,7 @@ func TestV2_AnotherMessageAfterAFailure(t *testing.T) {
 	e.want(t, "SQS", "failed x", "y")
 }
 
-// V2: each name is reported once, also of a message that is in the batch twice.
+// A failed message is reported once, even if it is in the batch several times.
 func TestV2_ReportedOnce(t *testing.T) {
 	broken := true
 	e := effects{fail: failing(&broken, "1")}
@@ -463,7 +467,7 @@ func TestV2_ReportedOnce(t *testing.T) {
 	e.want(t, "SQS", "failed 1", "2")
 }
 
-// V2: nothing begins once the invocation's context has ended.
+// No message begins after the invocation's context has ended.
 func TestV2_ContextEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var e effects
@@ -476,7 +480,7 @@ func TestV2_ContextEnded(t *testing.T) {
 	}
 }
 
-// F1: the messages of two tenants never share a record.
+// The messages of two tenants never share a record.
 func TestF1_MessagesOfTenants(t *testing.T) {
 	var e effects
 	c := sqs(false).behind(batchGuard(), e.handle, want{})
@@ -489,7 +493,8 @@ func TestF1_MessagesOfTenants(t *testing.T) {
 	e.want(t, "SQS", "1", "1")
 }
 
-// The switch lets messages run unguarded, each by itself, and says so by its events.
+// While the guard is switched off, every message runs unguarded, even a duplicate. One event is
+// sent for each message.
 func TestV2_SwitchedOff(t *testing.T) {
 	t.Setenv(lambdaidem.SwitchOff, "true")
 	seen := &recorder{}
@@ -506,7 +511,8 @@ func TestV2_SwitchedOff(t *testing.T) {
 	}
 }
 
-// Messages without a key are nobody's duplicates: one that fails keeps none back.
+// Messages without a key don't count as duplicates. If one fails, another one with the same body
+// still runs.
 func TestV3_UnkeyedMessagesAreApart(t *testing.T) {
 	broken := true
 	e := effects{fail: failing(&broken, "1")}
@@ -517,7 +523,7 @@ func TestV3_UnkeyedMessagesAreApart(t *testing.T) {
 	e.want(t, "SQS", "failed 1", "2", "failed 1")
 }
 
-// O1: what can't be guarded is an event too.
+// An event is sent for a message that the guard refuses.
 func TestO1_RefusedMessages(t *testing.T) {
 	seen := &recorder{}
 	var e effects
@@ -531,7 +537,7 @@ func TestO1_RefusedMessages(t *testing.T) {
 	}
 }
 
-// V3: a body counts by value if it is JSON, with its numbers by their text.
+// Bodies that are JSON are compared by value, and their numbers by their text.
 func TestV3_BodiesCountByValue(t *testing.T) {
 	for _, s := range []batchSource{sqs(false), snsSource(), kinesisSource(), kafkaSource(), activeMQSource(), rabbitMQSource()} {
 		var e effects
@@ -542,8 +548,8 @@ func TestV3_BodiesCountByValue(t *testing.T) {
 	}
 }
 
-// V3: the sender's key is the message's, over new ids; without one it is the
-// source's own id, and no sender's key can be taken for that.
+// If the sender gave a key, the key identifies the message, even if its id is new. Otherwise the id
+// that the source gave identifies it. A key and an id with the same text have different records.
 func TestV3_Keys(t *testing.T) {
 	for _, s := range []batchSource{sqs(false), sqs(true), snsSource(), eventBridgeSource(), kafkaSource(), activeMQSource()} {
 		t.Run(s.name, func(t *testing.T) {
@@ -558,7 +564,7 @@ func TestV3_Keys(t *testing.T) {
 	}
 }
 
-// K2: a sender's key is held to ValidateKey, the source's own ids are not.
+// Options.ValidateKey checks the keys that senders gave, but not the ids that sources gave.
 func TestV3_KeysAreValidated(t *testing.T) {
 	for _, s := range []batchSource{sqs(false), snsSource(), eventBridgeSource(), kafkaSource(), activeMQSource()} {
 		var e effects
@@ -570,11 +576,11 @@ func TestV3_KeysAreValidated(t *testing.T) {
 	}
 }
 
-// V3: an attribute of the key's name that is no text is an invalid key, never a
-// missing one.
+// If there is a value under the name MessageKey that is not one valid text, the key is invalid. It
+// does not count as missing.
 func TestV3_KeysThatAreNone(t *testing.T) {
 	var e effects
-	g := batchGuard(func(o *lambdaidem.Options) { o.KeyOptional = true }) // it isn't missing
+	g := batchGuard(func(o *lambdaidem.Options) { o.KeyOptional = true }) // a message with a missing key would run
 	var got error
 	sqs := g.SQS(func(ctx context.Context, m events.SQSMessage) error { return e.handle(ctx, m.Body) }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
 		o.OnFailure = func(_ context.Context, _ events.SQSMessage, err error) { got = err }
@@ -611,8 +617,8 @@ func TestV3_KeysThatAreNone(t *testing.T) {
 	e.want(t, "all")
 }
 
-// V3: a null in an event's detail is a missing key, not an invalid one: the event is
-// guarded by its own id, direct and through a queue.
+// A key that is null in an event's detail is missing, and not invalid. The guard then uses the id
+// that the source gave: the id of the event or, through a queue, the id of the queue's message.
 func TestV3_ANullIsAMissingKey(t *testing.T) {
 	for _, detail := range []string{`{"x-idempotency-key":null}`, `{"a":1,"X-Idempotency-Key":null}`} {
 		var keys []string
@@ -635,8 +641,8 @@ func TestV3_ANullIsAMissingKey(t *testing.T) {
 	}
 }
 
-// K5, V3: a message whose key can't be found fails; one that has none fails too, or
-// runs unguarded by option.
+// A message whose key can't be found fails. A message without a key fails too, unless
+// Options.KeyOptional is set. It then runs unguarded.
 func TestV3_NoKey(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		for name, c := range map[string]struct {
@@ -686,8 +692,8 @@ func captureLog(t *testing.T, do func()) string {
 	return buf.String()
 }
 
-// F1, V3: two queues never share a record, but where they are said to: a queue and
-// its dead-letter queue.
+// Two queues never share a record, unless their handlers have the same BatchOptions.Operation, as
+// for a queue and its dead-letter queue.
 func TestV3_Scope(t *testing.T) {
 	for _, s := range batchSources {
 		var e effects
@@ -697,13 +703,13 @@ func TestV3_Scope(t *testing.T) {
 		s.behind(g, e.handle, want{key: byBody, queue: "orders-dlq"}).wantFailed(t, []msg{{id: "2", body: "x"}})
 		e.want(t, s.name, "x", "x")
 		if e.all = nil; slices.Contains([]string{"EventBridge", "S3", "DocumentDB"}, s.name) {
-			continue // what it comes from is a part of the event
+			continue // the source is a part of the event
 		}
 		s.behind(g, e.handle, want{key: byBody, operation: "charge"}).wantFailed(t, []msg{{id: "3", body: "x"}})
 		s.behind(g, e.handle, want{key: byBody, operation: "charge", queue: "orders-dlq"}).wantFailed(t, []msg{{id: "4", body: "x"}})
 		e.want(t, s.name, "x")
 	}
-	// Nor does a message share one with a call or a typed handler of that name.
+	// A message shares no record with a Do or a typed handler that has the same operation and key.
 	g := batchGuard()
 	var ids []string
 	keep := func(ctx context.Context) { ids = append(ids, lambdaidem.RecordID(ctx)) }
@@ -720,7 +726,7 @@ func TestV3_Scope(t *testing.T) {
 	}
 }
 
-// V3: a message that names no source has no record; it fails, and says what to do.
+// A message that names no source has no record. It fails with an error that says what to set.
 func TestV3_NoSource(t *testing.T) {
 	var got error
 	h := batchGuard().SQS(func(context.Context, events.SQSMessage) error { return nil }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
@@ -732,7 +738,7 @@ func TestV3_NoSource(t *testing.T) {
 	}
 }
 
-// V2: a panic is one message's failure, and the log has its stack.
+// A panic fails only its own message. The text of the error has the stack.
 func TestV2_Panics(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		e := effects{fail: func(body string, _ int) error {
@@ -751,7 +757,7 @@ func TestV2_Panics(t *testing.T) {
 	})
 }
 
-// The default log has each failure once, and none of those that never began.
+// By default, each failure is logged once. A message that did not begin is not logged as a failure.
 func TestV2_FailuresAreLogged(t *testing.T) {
 	h := batchGuard().SQS(func(context.Context, events.SQSMessage) error { return errBroken })
 	logged := captureLog(t, func() {
@@ -768,8 +774,8 @@ func TestV2_FailuresAreLogged(t *testing.T) {
 	}
 }
 
-// V2: with the logger that docs/log.md recommends, which calls slog's own message
-// "message", no line has a member twice; and the line names the record.
+// The logger that docs/log.md recommends writes slog's own message as "message". No line of it has
+// a member twice, and the line of a failure names the record.
 func TestV2_AFailuresLineHasNoMemberTwice(t *testing.T) {
 	var buf bytes.Buffer
 	was := slog.Default()
@@ -826,8 +832,8 @@ func TestV2_AFailuresLineHasNoMemberTwice(t *testing.T) {
 	}
 }
 
-// V2: what can't be finished in time is reported, not begun and cut off, which would
-// bring the whole batch again.
+// A message that can't be finished in time does not begin, and is reported. If it began and the
+// invocation timed out, Lambda would deliver the whole batch again.
 func TestV2_Deadline(t *testing.T) {
 	for _, s := range batchSources {
 		if s.async {
@@ -854,8 +860,9 @@ func TestV2_Deadline(t *testing.T) {
 	}
 }
 
-// L8, V2: in progress elsewhere is not done yet. A queue brings the message again; of
-// a stream or an asynchronous event, which may not, the batch waits for the lease.
+// A message that another invocation is handling is not done yet. A queue delivers it again. A
+// stream or an asynchronous event may not deliver it again, so the batch waits for the other
+// attempt.
 func TestV2_InProgressElsewhere(t *testing.T) {
 	for _, s := range batchSources {
 		synctest.Test(t, func(t *testing.T) {
@@ -889,8 +896,8 @@ func TestV2_InProgressElsewhere(t *testing.T) {
 	}
 }
 
-// V2, L6: an attempt that died in the middle of a batch: its message runs again once
-// the lease is over, those before it don't, those after it do.
+// An attempt dies in the middle of a batch. Its message runs again after the lease has ended. The
+// messages before it do not run again, and the messages after it run.
 func TestV2_CrashInTheMiddle(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		clock := newTicker()
@@ -902,13 +909,13 @@ func TestV2_CrashInTheMiddle(t *testing.T) {
 		})
 		c := s.behind(g, func(ctx context.Context, body string) error {
 			if body == "2" && len(e.all) == 1 {
-				return lambdaidem.Uncertain(crash) // leaves the lease, as a process that dies does
+				return lambdaidem.Uncertain(crash) // leaves the lease, like a process that dies
 			}
 			return e.handle(ctx, body)
 		}, want{wait: time.Nanosecond})
 		all := batchOf("1 a", "2 b", "3 c")
 		c.wantFailed(t, all[:2], "2")
-		c.wantFailed(t, all, "2") // the lease is not over
+		c.wantFailed(t, all, "2") // the lease has not ended
 		e.want(t, s.name, "1", "3")
 		clock.advance(time.Hour)
 		c.wantFailed(t, all)
@@ -916,7 +923,7 @@ func TestV2_CrashInTheMiddle(t *testing.T) {
 	})
 }
 
-// V2: two processes that get one batch at once handle each message once.
+// Several processes that get the same batch at the same time handle each message once.
 func TestV2_TwoProcesses(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		synctest.Test(t, func(t *testing.T) {
@@ -957,7 +964,7 @@ func TestV2_TwoProcesses(t *testing.T) {
 	})
 }
 
-// V3: under hold the source's own id is warned of once.
+// Under Hold, the guard warns once that it uses the ids that the source gave as keys.
 func TestV3_OwnIDUnderHold(t *testing.T) {
 	for _, policy := range []lambdaidem.Policy{lambdaidem.Hold, lambdaidem.Rerun} {
 		logged := captureLog(t, func() {
@@ -975,8 +982,9 @@ func TestV3_OwnIDUnderHold(t *testing.T) {
 	}
 }
 
-// V2: the redrive of a dead-letter queue gives a message a new id: its own id evades
-// what is done and what is held, a key that was sent or derived doesn't.
+// A message that is redriven from a dead-letter queue has a new id. If the id is the key, the
+// message runs again, even if it was handled or is held. A key that was sent or derived prevents
+// that.
 func TestV2_Redrive(t *testing.T) {
 	byBody := func(body string) (string, error) { return "order-" + body, nil }
 	for name, c := range map[string]struct {
@@ -986,7 +994,7 @@ func TestV2_Redrive(t *testing.T) {
 	}{"own id": {"", nil, 2}, "sent": {"k", nil, 1}, "derived": {"", byBody, 1}} {
 		for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
 			var e effects
-			if policy == lambdaidem.Hold { // it was held
+			if policy == lambdaidem.Hold { // the first delivery holds the message
 				e.fail = func(string, int) error { return errBroken }
 			}
 			g := batchGuard(func(o *lambdaidem.Options) { o.Policy = policy })
@@ -1003,8 +1011,8 @@ func TestV2_Redrive(t *testing.T) {
 	}
 }
 
-// X2: the error of an asynchronous invocation is the handler's own, and the guard's
-// refusals say nothing of the store; several are counted.
+// The error of an asynchronous invocation is the handler's own error, without its mark. If several
+// messages fail, it is a BatchError with all of their errors.
 func TestV2_AsynchronousErrors(t *testing.T) {
 	record := func(id string) events.SNSEventRecord {
 		return events.SNSEventRecord{SNS: events.SNSEntity{MessageID: id, TopicArn: "arn:t"}}
@@ -1015,7 +1023,7 @@ func TestV2_AsynchronousErrors(t *testing.T) {
 		h := batchGuard().SNS(func(context.Context, events.SNSEventRecord) error { return c.err }, func(o *lambdaidem.BatchOptions[events.SNSEventRecord]) {
 			o.OnFailure = func(context.Context, events.SNSEventRecord, error) {}
 		})
-		if err := h(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{record(name)}}); err != c.want { //nolint:errorlint // itself, without its mark
+		if err := h(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{record(name)}}); err != c.want { //nolint:errorlint // it must be the very error, without its mark
 			t.Errorf("%s: %#v", name, err)
 		}
 		err := h(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{record("a" + name), record("b" + name)}})
@@ -1025,7 +1033,8 @@ func TestV2_AsynchronousErrors(t *testing.T) {
 	}
 }
 
-// An Answer stands for the handler having returned: there is one answer alone.
+// An error that the function Answer made counts as a success. The handler of a message has no other
+// answer.
 func TestV2_AnswerIsSuccess(t *testing.T) {
 	e := effects{fail: func(string, int) error { return lambdaidem.Answer(nil) }}
 	c := sqs(false).behind(batchGuard(), e.handle, want{})
@@ -1036,7 +1045,7 @@ func TestV2_AnswerIsSuccess(t *testing.T) {
 	}
 }
 
-// The options that can't be are named.
+// A panic because of an invalid option or a nil handler names its cause.
 func TestV2_OptionsAreChecked(t *testing.T) {
 	type options = lambdaidem.BatchOptions[events.SQSMessage]
 	handle := func(context.Context, events.SQSMessage) error { return nil }

@@ -16,9 +16,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// What a batch does with an invocation's time.
+// The tests of this file are about how a batch uses the time of its invocation.
 
-// queueOf is a batch of n messages of a queue.
+// queueOf returns an event with n messages of a queue.
 func queueOf(n int) events.SQSEvent {
 	var e events.SQSEvent
 	for i := range n {
@@ -27,8 +27,8 @@ func queueOf(n int) events.SQSEvent {
 	return e
 }
 
-// V2, O1: a batch that is cut makes one line and one event, both short, however many
-// messages had no time.
+// If a batch runs out of time, the guard logs one short line and sends one event, however many
+// messages did not begin.
 func TestV2_ACutBatchIsOneLineAndOneEvent(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -65,8 +65,8 @@ func TestV2_ACutBatchIsOneLineAndOneEvent(t *testing.T) {
 	}
 }
 
-// V2: the line of a batch that is cut names the lack of time, also where an order held
-// others back; the event counts those alone that had no time.
+// If a batch runs out of time, the log line names the lack of time, even if other messages did not
+// begin because of their order. The event counts only the messages that lacked time.
 func TestV2_ACutBatchNamesTheLackOfTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -87,15 +87,15 @@ func TestV2_ACutBatchNamesTheLackOfTime(t *testing.T) {
 	})
 }
 
-// V2, L5: under a timeout of 1 s the default settings work: messages begin in the first
-// half of it, each within the invocation's time.
+// The default settings work for a function with a timeout of 1 s: messages begin in the first half
+// of the time, and the batch ends before the deadline.
 func TestV2_ATimeoutOfASecondWorks(t *testing.T) {
 	for _, s := range batchSources {
 		if s.async {
 			continue
 		}
 		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 990*time.Millisecond) // a little is gone when the function gets it
+			ctx, cancel := context.WithTimeout(t.Context(), 990*time.Millisecond) // a little of the time has passed before the handler is called
 			defer cancel()
 			var e effects
 			c := s.behind(batchGuard(), func(ctx context.Context, body string) error {
@@ -113,8 +113,8 @@ func TestV2_ATimeoutOfASecondWorks(t *testing.T) {
 	}
 }
 
-// V2: a MinRunTime that no invocation has still lets messages begin, in the first half
-// of the time, and is warned of once; one that it has is kept to.
+// If no invocation has MinRunTime left, messages still begin, in the first half of the time, and
+// one warning is logged. Otherwise a message begins only if MinRunTime is left.
 func TestV2_AMinRunTimeThatNoInvocationHas(t *testing.T) {
 	for _, c := range []struct {
 		min      time.Duration
@@ -147,7 +147,8 @@ func TestV2_AMinRunTimeThatNoInvocationHas(t *testing.T) {
 	}
 }
 
-// V2: a batch that gets an invocation whose time is over begins nothing.
+// If the deadline of the invocation has already passed, no message begins, and the store is not
+// called.
 func TestV2_NoTimeAtAll(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
@@ -159,8 +160,8 @@ func TestV2_NoTimeAtAll(t *testing.T) {
 	}
 }
 
-// V2: after the invocation's context has ended nothing is begun: neither the store nor
-// the handler is asked, and each message is told so.
+// After the invocation's context has ended, no message begins: neither the store nor the handler is
+// called, and the error of each message gives the reason.
 func TestV2_NothingBeginsAfterTheContextEnded(t *testing.T) {
 	for _, deadline := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -188,8 +189,9 @@ func TestV2_NothingBeginsAfterTheContextEnded(t *testing.T) {
 	}
 }
 
-// V2: with a Timeout, a message that hangs is reported alone, each time it comes, and
-// its neighbours are done: it alone ends in the dead-letter queue.
+// With BatchOptions.Timeout, a message whose handler hangs is the only one that is reported, in
+// every delivery, and the other messages are handled. So only that message reaches the dead-letter
+// queue.
 func TestV2_AMessageThatHangsDoesNotTakeItsNeighbours(t *testing.T) {
 	everySource(t, func(t *testing.T, s batchSource) {
 		synctest.Test(t, func(t *testing.T) {
@@ -220,7 +222,7 @@ func TestV2_AMessageThatHangsDoesNotTakeItsNeighbours(t *testing.T) {
 	})
 }
 
-// V2: without a key or with the guard switched off, a message has its Timeout too.
+// BatchOptions.Timeout also limits a message that runs unguarded, because it has no key.
 func TestV2_TheTimeoutOfAnUnguardedMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := sqs(false).behind(batchGuard(func(o *lambdaidem.Options) { o.KeyOptional = true }), func(ctx context.Context, _ string) error {
@@ -235,8 +237,8 @@ func TestV2_TheTimeoutOfAnUnguardedMessage(t *testing.T) {
 	})
 }
 
-// V2, L5: a handler that ignores its context keeps its lease to the invocation's end:
-// nobody runs beside it, and what it did counts.
+// A handler that ignores the end of its context keeps its lease until the end of the invocation. No
+// other attempt runs at the same time, and the result of the handler counts.
 func TestV2_AHandlerThatIgnoresItsTimeoutKeepsItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -260,8 +262,9 @@ func TestV2_AHandlerThatIgnoresItsTimeoutKeepsItsLease(t *testing.T) {
 	})
 }
 
-// V2: a mapping with a tumbling window is refused in words, and nothing runs: a window
-// that Lambda rebuilds would miss the records that are done.
+// An event with a tumbling window is refused with an error that names the setting, and no handler
+// runs. If Lambda rebuilt the state of a window, the records that are already handled would be
+// missing in it.
 func TestV2_TumblingWindowsAreRefused(t *testing.T) {
 	for _, s := range []batchSource{kinesisSource(), dynamoDBSource()} {
 		for _, field := range []object{

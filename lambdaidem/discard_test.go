@@ -14,8 +14,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 )
 
-// V2: a message that has begun and not finished is not discarded after a deployment that
-// changes how payloads are compared. One that surely has another payload may be.
+// A message that has begun and not finished is not discarded after a deployment that changes how
+// payloads are compared. A message that certainly has another payload may be discarded.
 func TestV2_AMessageThatNeverFinishedIsNotDiscarded(t *testing.T) {
 	r := newRig(nil)
 	message := func(body string) events.SQSEvent {
@@ -167,8 +167,8 @@ func TestV2_AMessageThatArrivesAnotherWayIsNotDiscarded(t *testing.T) {
 	}
 }
 
-// The same event may come from a bus or through a queue, and a publication from a topic or
-// through a queue.
+// An event may come directly from a bus or through a queue, and a publication directly from a topic
+// or through a queue. Both deliveries are the same message, with the same downstream key.
 func TestV2_AnEventThatArrivesThroughAQueueIsNotAnother(t *testing.T) {
 	r := newRig(nil)
 	var keys []string
@@ -203,7 +203,8 @@ func TestV2_AnEventThatArrivesThroughAQueueIsNotAnother(t *testing.T) {
 	}
 }
 
-// A panic of BatchOptions.Repeated or Key is a mistake of this version, not of the sender.
+// A panic of BatchOptions.Repeated or Key is a mistake of this version, and not of the sender, so
+// the message is not discarded.
 func TestV3_AMessageIsNotDiscardedAfterAPanic(t *testing.T) {
 	for name, panics := range map[string]func(*lambdaidem.BatchOptions[events.SQSMessage]){
 		"Repeated": func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
@@ -223,9 +224,9 @@ func TestV3_AMessageIsNotDiscardedAfterAPanic(t *testing.T) {
 	}
 }
 
-// An attempt of a message died, and an operator settled its record as failed: the message was not
-// handled. It is reported as failed until it is in the dead-letter queue, so that nobody loses it.
-// A deployment that changes how payloads are compared must not lead to its loss through Discard.
+// An attempt of a message died, and an operator settled its record as failed, because the message
+// was not handled. The message is reported as failed until it reaches the dead-letter queue. After
+// a deployment that changes how payloads are compared, Discard must not acknowledge it.
 func TestV2_AMessageThatAnOperatorSettledAsFailedIsNotDiscarded(t *testing.T) {
 	for name, opt := range map[string]func(*lambdaidem.Options){"same settings": func(*lambdaidem.Options) {}, "another secret": secrets(newSecret)} {
 		t.Run(name, func(t *testing.T) {

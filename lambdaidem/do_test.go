@@ -20,7 +20,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// charges is a guarded function and how often it ran.
+// charges has a guard on a store that can be made to fail, and counts the runs of a guarded
+// function.
 type charges struct {
 	guard *lambdaidem.Guard
 	store *faulty
@@ -95,8 +96,8 @@ func TestF5_PayloadOfACall(t *testing.T) {
 	}
 }
 
-// encoding/json would write each of these as one replacement character, so two
-// different payloads would be one.
+// encoding/json would replace each invalid byte by the replacement character, U+FFFD, so two
+// different payloads would have the same JSON.
 func TestF3_PayloadThatIsNotUTF8IsRefused(t *testing.T) {
 	c := newCharges()
 	for payload, fits := range map[any]bool{
@@ -115,7 +116,8 @@ func TestF3_PayloadThatIsNotUTF8IsRefused(t *testing.T) {
 	}
 }
 
-// F3: what is JSON already says U+FFFD by an escape as rightly as by itself.
+// A json.RawMessage may contain U+FFFD as an escape or as the character itself. Both are the same
+// payload.
 func TestF3_RawPayloadsMayEscapeTheReplacementCharacter(t *testing.T) {
 	c, call := newCharges(), charge
 	for _, text := range []string{`{"a":"\ufffd"}`, "{\"a\":\"\ufffd\"}"} {
@@ -124,13 +126,14 @@ func TestF3_RawPayloadsMayEscapeTheReplacementCharacter(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	call.Payload = json.RawMessage("{\"a\":\"\xff\"}") // counts byte by byte
+	call.Payload = json.RawMessage("{\"a\":\"\xff\"}") // invalid text is compared byte by byte
 	if _, err := c.do(t, call); !errors.Is(err, lambdaidem.ErrPayloadMismatch) {
 		t.Errorf("a text that is not UTF-8: %v", err)
 	}
 }
 
-// What the function does to the payload comes after its fingerprint.
+// The fingerprint is computed before the function runs, so it does not change if the function
+// changes the payload.
 func TestF5_AFunctionThatMutatesItsPayload(t *testing.T) {
 	c := newCharges()
 	for range 2 {
@@ -212,7 +215,7 @@ func TestL8_CallsInProgress(t *testing.T) {
 	})
 }
 
-// errors.Is and errors.As tell the guard's refusals apart, with their causes.
+// errors.Is finds both the code and the cause of a refusal.
 func TestX5_RefusalsOfDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for code, prepare := range map[lambdaidem.Code]func(*charges){
@@ -230,7 +233,8 @@ func TestX5_RefusalsOfDo(t *testing.T) {
 	})
 }
 
-// A result of another type than the stored one is not decoded by guesswork.
+// A stored result that does not fit the result type of the call is refused, and the function does
+// not run.
 func TestR1_ResultsOfAnotherTypeAreRefused(t *testing.T) {
 	c := newCharges()
 	if _, err := c.do(t, charge); err != nil {
@@ -242,8 +246,8 @@ func TestR1_ResultsOfAnotherTypeAreRefused(t *testing.T) {
 	}
 }
 
-// X4: a result that JSON can't carry: the first call has it, later ones get an
-// error, and the function never runs again.
+// If a result can't be encoded as JSON, the first call gets the result, later calls get an error,
+// and the function does not run again.
 func TestX4_ResultThatCannotBeStored(t *testing.T) {
 	c := newCharges()
 	do := func() (float64, error) {
@@ -264,7 +268,8 @@ type bomb struct{}
 
 func (bomb) MarshalJSON() ([]byte, error) { panic("bomb") }
 
-// X4: an encoder that panics comes after the effect: it never releases.
+// If the encoding of the result panics, the record is not released, because the function has
+// already had its effect.
 func TestX4_PanicOfTheEncoderNeverReleases(t *testing.T) {
 	c := newCharges()
 	func() {
@@ -281,7 +286,7 @@ func TestX4_PanicOfTheEncoderNeverReleases(t *testing.T) {
 	}
 }
 
-// V1: a streaming response is refused in words, before anything runs.
+// A handler with a streaming response is refused with an explanation, and does not run.
 func TestV1_StreamsAreRefused(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), quiet)
 	for name, err := range map[string]error{
@@ -322,7 +327,8 @@ func TestV1_AStreamBehindAnInterfaceIsNotStored(t *testing.T) {
 	}
 }
 
-// V1: any typed Lambda handler.
+// A typed handler replays its answer. If its key is missing or invalid, Lambda reports the code of
+// the refusal as the error type.
 func TestV1_TypedHandlerReplays(t *testing.T) {
 	g, runs := lambdaidem.New(memstore.New(), quiet), 0
 	h := lambdaidem.Handler(g, "charge", func(_ context.Context, o order) (string, error) {
@@ -350,7 +356,7 @@ func TestV1_TypedHandlerReplays(t *testing.T) {
 	}
 }
 
-// F5: the event is the payload of a typed handler.
+// The payload of a typed handler is its event, so another event under the same key is refused.
 func TestF5_TypedHandlerRefusesAnotherEvent(t *testing.T) {
 	g := lambdaidem.New(memstore.New(), quiet)
 	h := lambdaidem.Handler(g, "charge", func(_ context.Context, _ order) (string, error) { return "one key", nil }, func(context.Context, order) (receipt, error) { return receipt{1}, nil })
@@ -362,7 +368,7 @@ func TestF5_TypedHandlerRefusesAnotherEvent(t *testing.T) {
 	}
 }
 
-// X5: who invokes a typed handler is its client, and sees no internals.
+// The invoker of a typed handler receives the code of a refusal, and no internals.
 func TestX5_TypedHandlerShowsNoInternals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for code, prepare := range map[lambdaidem.Code]func(*charges){
@@ -382,9 +388,8 @@ func TestX5_TypedHandlerShowsNoInternals(t *testing.T) {
 	})
 }
 
-// K3: with optional keys no call without a key shares a record, whatever the
-// validator makes of an empty one; and a key that could not be found is not one
-// that was not sent.
+// With optional keys, calls without a key never share a record, even if Options.ValidateKey accepts
+// an empty key. An error of the key function does not count as a missing key.
 func TestK3_OptionalKeysOfCallsNeverShare(t *testing.T) {
 	c := newCharges(func(o *lambdaidem.Options) {
 		o.KeyOptional = true
@@ -417,8 +422,8 @@ func TestK3_OptionalKeysOfCallsNeverShare(t *testing.T) {
 	}
 }
 
-// X2: an *Error of the handler's own that a typed handler returns is as it was,
-// its cause too: what the guard cuts away is its own.
+// An *Error of a typed handler's own reaches Lambda and the caller unchanged, with its cause. The
+// guard hides only the causes of its own errors.
 func TestX2_TypedHandlersKeepTheCausesOfTheirOwnErrors(t *testing.T) {
 	own := error(&lambdaidem.Error{Code: "upstream", Status: 502, Detail: "The network failed.", Err: errors.New("dial tcp: refused")})
 	g := lambdaidem.New(memstore.New(), quiet)
@@ -428,7 +433,7 @@ func TestX2_TypedHandlersKeepTheCausesOfTheirOwnErrors(t *testing.T) {
 		if _, errorType, message := invoke(t, h, `{"ID":"o-1"}`); errorType != "Error" || message != own.Error() || !strings.Contains(message, "dial tcp: refused") {
 			t.Errorf("Lambda reports %q, %q", errorType, message)
 		}
-		if _, err := h(t.Context(), order{"o-1"}); err != own { //nolint:errorlint // it has to be the very error
+		if _, err := h(t.Context(), order{"o-1"}); err != own { //nolint:errorlint // it must be the very error
 			t.Errorf("the error is %v", err)
 		}
 	}

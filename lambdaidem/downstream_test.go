@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// E6: what has been sent once must be sent again by every later version.
+// Every later version must return the same keys, because a service may already have received them.
 func TestE6_GoldenDownstreamKeys(t *testing.T) {
 	for _, c := range []struct {
 		id   string
@@ -24,8 +24,8 @@ func TestE6_GoldenDownstreamKeys(t *testing.T) {
 	}
 }
 
-// E6: a UUID of version 8, and another one for every other part; no choice of
-// parts runs together.
+// A downstream key is a UUID of version 8. Two keys are equal only if both the ids and the names
+// are equal, even if id and name together have the same text.
 func TestE6_EveryPartCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("a0")), 0, 3, -1)

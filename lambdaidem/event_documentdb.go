@@ -6,19 +6,19 @@ import (
 )
 
 // DocumentDB guards a handler of the changes in an Amazon DocumentDB change stream. Lambda takes no
-// list of failures for this source: if a change fails, the function returns an error, which is a
-// *[BatchError] for several changes, and Lambda delivers the whole batch again, until it succeeds
-// or the stream drops the changes (Amazon DocumentDB, "Using AWS Lambda with change streams"). The
-// handler does not run again for changes that it has already handled.
+// list of failures for this source. If a change fails, the function returns an error, which is a
+// *[BatchError] if the event has several changes. Lambda then delivers the whole batch again, until
+// it succeeds or the stream drops the changes (Amazon DocumentDB, "Using AWS Lambda with change
+// streams"). The handler does not run again for changes that it has already handled.
 //
 // Changes of the same document keep their order: after one of them has failed, no later change of
 // that document begins. If another invocation is still handling a change, the batch waits for it,
 // as for [Guard.Kinesis].
 //
 // A change is identified by its _id, the resume token of the stream. The payload of an update does
-// not include FullDocument: with UpdateLookup, that is the document at the time of the look-up, and
-// may be a later one when the stream is read again (MongoDB, "Change Events"). If an update has no
-// UpdateDescription, its resume token takes the place of the description. The default
+// not include FullDocument. With UpdateLookup, FullDocument is the document at the time of the
+// look-up, so it may differ when the stream is read again (MongoDB, "Change Events"). If an update
+// has no UpdateDescription, its resume token takes the place of the description. The default
 // BatchOptions.Operation is "documentdb:CLUSTER|DATABASE|COLLECTION", where CLUSTER is the ARN of
 // the cluster.
 func (g *Guard) DocumentDB(h func(context.Context, DocumentDBChange) error, optFns ...func(*BatchOptions[DocumentDBChange])) func(context.Context, DocumentDBEvent) error {
@@ -66,7 +66,7 @@ func documentDBChanges(e DocumentDBEvent) []DocumentDBChange {
 func documentDBMessage(e DocumentDBEvent, c DocumentDBChange) message {
 	document, description := c.FullDocument, c.UpdateDescription
 	if c.OperationType == "update" {
-		document = nil // the document as it was when the change was read, which differs when the change is read again
+		document = nil // FullDocument may differ when the change is read again
 		if len(description) == 0 || string(description) == "null" {
 			description = json.RawMessage(jsonText(c.ID.Data))
 		}

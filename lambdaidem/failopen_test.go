@@ -8,8 +8,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// A request fails open although another attempt has answered it: one call of the store was
-// throttled. The request's own failure is not what became of it.
+// A request runs without a lease, because its claim was throttled, although an earlier attempt has
+// stored an answer. If the handler fails, the client gets the stored answer.
 func TestX5_ARequestThatFailedOpenGetsTheAnswerOfTheRecord(t *testing.T) {
 	for name, failure := range map[string]error{
 		"not carried out":      lambdaidem.Retryable(errWire),
@@ -29,7 +29,8 @@ func TestX5_ARequestThatFailedOpenGetsTheAnswerOfTheRecord(t *testing.T) {
 	}
 }
 
-// The record is one of another payload, so it has no answer for this request.
+// A request fails open, and its record has another payload. The record has no answer for the
+// request, so the client gets the request's own failure.
 func TestX5_ARequestThatFailedOpenKeepsItsFailureBesideAnotherPayload(t *testing.T) {
 	r := newRig(status(http.StatusCreated), failOpen)
 	r.send(t, post("k-1", `{"amount":2}`))

@@ -17,10 +17,11 @@ import (
 // The tests of this file are about handlers that run without a lease, because of
 // Options.FailOpen, and whose answer is not stored.
 
-// A deployment rotates the secret of fingerprints in one step, while an attempt of the old version
-// runs. The retry reaches the new version, whose request to the store is throttled. It fails open
-// and fails for good. The guard can't tell whether the record is this request's; with a lease, it
-// would answer 422 and tell the client not to use a new key. The old attempt succeeds.
+// A deployment rotates the secret of fingerprints in one step. An attempt of the old version is
+// still running, or has succeeded. The retry reaches the new version, whose claim is throttled, so
+// it runs without a lease, and its handler returns a 402. The guard can't tell whether the record
+// has the payload of this request, so the client must not receive the 402. With a lease, the guard
+// would answer 422 and tell the client not to use a new key.
 func TestX5_AFinalFailureThatFailedOpenBesideARecordThatCantBeCompared(t *testing.T) {
 	for name, failure := range map[string]error{"stored": noPayment, "not stored": lambdaidem.Retryable(noPayment)} {
 		for _, state := range []string{"running", "completed"} {
@@ -45,7 +46,8 @@ func TestX5_AFinalFailureThatFailedOpenBesideARecordThatCantBeCompared(t *testin
 	}
 }
 
-// The same as an inner call. If it has a lease, it is refused, and the outer 402 is not stored.
+// An inner call fails open beside a record that can't be compared with the call, and fails. The
+// outer 402 must not be stored, as if the inner call had been refused because of its record.
 func TestX5_AnInnerCallThatFailedOpenBesideARecordThatCantBeCompared(t *testing.T) {
 	for _, inner := range []string{"running", "dead", "completed"} {
 		t.Run(inner, func(t *testing.T) {
@@ -92,8 +94,8 @@ func TestX5_AnInnerCallThatFailedOpenBesideARecordThatCantBeCompared(t *testing.
 	}
 }
 
-// If no request reaches the record, the guard can't know that the step has run. The service
-// recognizes the second charge by its downstream key.
+// A handler that fails open can't know that an earlier attempt has stored a step, and repeats the
+// step. The service recognizes the second charge by its downstream key.
 func TestE6_AStepThatFailOpenRepeatsHasTheSameDownstreamKey(t *testing.T) {
 	var keys []string
 	status := http.StatusServiceUnavailable
@@ -113,7 +115,7 @@ func TestE6_AStepThatFailOpenRepeatsHasTheSameDownstreamKey(t *testing.T) {
 	}
 }
 
-// twice makes the inner call again if its first try failed, and returns the last error.
+// twice calls call again if the first call fails, and returns the last error.
 func twice(call func(try int) error) error {
 	err := call(1)
 	if err != nil {
@@ -203,8 +205,8 @@ func TestX4_AStepOfAnInnerCallThatFailedOpenCounts(t *testing.T) {
 }
 
 // The claim of the inner call is applied and its reply is lost. The call fails open, charges in a
-// step, which is not stored, and fails before the next step. Its release succeeds. The same call
-// whose claim is throttled hides no charge (TestX4_AStepOfAnInnerCallThatFailedOpenCounts).
+// step, which is not stored, and fails before the next step. Its release succeeds. The step counts,
+// as in a call whose claim is throttled (TestX4_AStepOfAnInnerCallThatFailedOpenCounts).
 func TestX4_AStepOfAnInnerCallThatFailedOpenCountsIfItsReleaseSucceeds(t *testing.T) {
 	for name, fails := range map[string]func() error{
 		"no mark":   func() error { return errors.New("the ledger is down") },
@@ -325,7 +327,8 @@ func TestX4_AHandlerThatFailedOpenMustWaitForItsSteps(t *testing.T) {
 }
 
 // The first call is declined, and its record has that answer. The handler calls again, the call
-// fails open, charges in a step, and fails. Its charge is not in the answer of the record.
+// fails open, charges in a step, and fails. The answer of the record says nothing about this
+// charge, so the client must not be told 402.
 func TestX4_AnAnsweredCallHidesNoStepOfALaterOneThatFailedOpen(t *testing.T) {
 	r := newRig(nil)
 	inner := r.guard.With(failOpen)

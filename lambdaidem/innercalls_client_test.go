@@ -55,7 +55,7 @@ func TestX2_ARejectionThatAsksForARetryIsSent(t *testing.T) {
 	}
 }
 
-// An error that the handler marks as Uncertain is sent in its own words.
+// If the handler itself marks an error as Uncertain, the client receives that error.
 func TestX2_AnUncertainErrorIsSentInItsOwnWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *rig
@@ -69,7 +69,8 @@ func TestX2_AnUncertainErrorIsSentInItsOwnWords(t *testing.T) {
 	})
 }
 
-// A state machine must not catch the rejection either.
+// The invoker of a typed handler, such as a state machine, must not receive the order's rejection
+// while the charge is being made elsewhere.
 func TestX4_ARejectionOfAnInnerCallThatIsNotStoredIsNotReported(t *testing.T) {
 	r := newRig(nil)
 	h := lambdaidem.Handler(r.guard, "checkout", func(_ context.Context, o order) (string, error) { return o.ID, nil },
@@ -80,8 +81,9 @@ func TestX4_ARejectionOfAnInnerCallThatIsNotStoredIsNotReported(t *testing.T) {
 	}
 }
 
-// The charge was made, and the reply to its completion was lost. The handler rejects, with the
-// cause or without. The record is uncertain, so the client must not be told 402.
+// The charge was made, and the reply to its completion was lost. The handler rejects the request,
+// with or without the cause in its error. The outcome is uncertain, so the client must not be told
+// 402.
 func TestX4_ARejectionBesideAnUnknownOutcomeIsNotSent(t *testing.T) {
 	for name, wrap := range map[string]func(error) error{
 		"alone":     func(error) error { return noPayment },
@@ -104,7 +106,8 @@ func TestX4_ARejectionBesideAnUnknownOutcomeIsNotSent(t *testing.T) {
 	}
 }
 
-// Under Hold, a rejection that is joined with an error without a mark is uncertain.
+// Under Hold, a rejection that is joined with an error without a mark is uncertain, so the client
+// must not be told 402.
 func TestX2_AnUncertainRejectionIsNotSent(t *testing.T) {
 	r := newRig(func(context.Context, request) (response, error) { return response{}, errors.Join(noPayment, errWire) }, hold)
 	out := r.send(t, first())
@@ -117,9 +120,10 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A payment was made and not shipped. The next version can't read the answer of the charge, and
-// its handler returns that error. The record is released, because a version that is rolled back
-// to can read it. So the client must not get a code after which it stops.
+// A payment was made and not shipped. The next version can't read the answer of the charge, and its
+// handler returns the guard's error about that. The record is released, because a rollback may
+// restore a version that can read the answer. So the client must not get a code after which it
+// stops retrying.
 func TestX4_AnUnreadableInnerAnswerDoesNotStopTheClient(t *testing.T) {
 	for name, unreadable := range map[string]func(context.Context, *rig) error{
 		"another type": func(ctx context.Context, r *rig) error {
@@ -154,7 +158,7 @@ func TestX4_AnUnreadableInnerAnswerDoesNotStopTheClient(t *testing.T) {
 				w := httptest.NewRecorder()
 				out, err := now.handler(req.Context(), first())
 				if err != nil {
-					out = response{StatusCode: http.StatusInternalServerError} // as the gateway answers
+					out = response{StatusCode: http.StatusInternalServerError} // like the gateway
 				}
 				for name, value := range out.Headers {
 					w.Header().Set(name, value)
@@ -180,8 +184,9 @@ func TestX4_AnUnreadableInnerAnswerDoesNotStopTheClient(t *testing.T) {
 	}
 }
 
-// The guard of an inner HTTP handler refuses another payload for its own key. The handler
-// passes on what it gets. A client that was told to send a new key would pay twice.
+// The guard of an inner HTTP handler refuses another payload for its own key, and the outer handler
+// returns that refusal. The client must not receive it: a client that is told to send a new key
+// would pay twice.
 func TestX2_ARefusedInnerRequestIsNotTheClientsMistake(t *testing.T) {
 	inner := newRig(nil)
 	paid := 0
@@ -205,8 +210,8 @@ func TestX2_ARefusedInnerRequestIsNotTheClientsMistake(t *testing.T) {
 	}
 }
 
-// A request in progress is the same to the client whether it is its own or an inner one, so
-// the inner handler returns a response.
+// If an inner request is in progress, the client should repeat its own request later, as if that
+// request were in progress. The inner handler therefore returns the 409 as a response.
 func TestX2_AnInnerRequestInProgressIsAResponse(t *testing.T) {
 	began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	inner := newRig(func(context.Context, request) (response, error) {
@@ -246,7 +251,7 @@ func TestO1_TheEventNamesTheRefusedCall(t *testing.T) {
 	}
 }
 
-// A handler gives its own caller to the calls that it makes.
+// Principal returns the caller of the handler, and "" outside of a handler.
 func TestF2_PrincipalIsTheCallerOfTheHandler(t *testing.T) {
 	got := "unset"
 	r := newRig(func(ctx context.Context, _ request) (response, error) {
@@ -261,7 +266,9 @@ func TestF2_PrincipalIsTheCallerOfTheHandler(t *testing.T) {
 	}
 }
 
-// The same for a net/http handler, which returns no error.
+// A net/http handler can't return an error. If its guard refuses an inner request, the response is
+// therefore a 500 without the guard's code, which the outer handler may return to its client. A
+// request that is not inside a handler gets the refusal itself.
 func TestX2_ARefusedInnerRequestOfNetHTTPIsNotTheClientsMistake(t *testing.T) {
 	inner := newRig(nil)
 	guarded := inner.guard.With(anonymous).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }))
@@ -285,8 +292,8 @@ func TestX2_ARefusedInnerRequestOfNetHTTPIsNotTheClientsMistake(t *testing.T) {
 	}
 }
 
-// An answer that the client would not repeat its request after is not sent while the charge may
-// be made, in whichever form the handler gives it, and whatever Options.Outcome says of it.
+// A final answer, after which the client would not repeat its request, is not sent while the charge
+// may still be made. This holds for every form of answer, and whatever Options.Outcome returns.
 func TestX4_AFinalAnswerBesideAnUnsettledCallIsNotSent(t *testing.T) {
 	answers := map[string]func() (response, error){
 		"a response": func() (response, error) {
@@ -326,8 +333,9 @@ func TestX4_AFinalAnswerBesideAnUnsettledCallIsNotSent(t *testing.T) {
 	}
 }
 
-// An answer after which the client repeats its request is sent as it is, and so is any answer
-// that Options.Outcome calls uncertain if no inner call is open.
+// Although Options.Outcome calls them uncertain, some answers are sent as they are: a success, an
+// answer that tells the client to repeat its request, and, if no inner call is unsettled, any
+// answer.
 func TestX4_OtherAnswersThatAreNotStoredAreSent(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -358,9 +366,9 @@ func TestX4_OtherAnswersThatAreNotStoredAreSent(t *testing.T) {
 	}
 }
 
-// An *Error that Reject has not made has no outcome of its own. Under Hold, the record is held,
-// so the client must not take the error for an answer. If Options.Outcome is not asked, Rerun
-// releases the record, and the client may have the error.
+// An *Error that the handler made without Reject is not stored. Under Hold, the record is held, so
+// the client must not receive the error as an answer. Under Rerun, the record is released, and the
+// client receives the error.
 func TestX2_AnErrorOfTheHandlersOwnIsNotSentIfUncertain(t *testing.T) {
 	declined := func(context.Context, request) (response, error) {
 		return response{}, &lambdaidem.Error{Code: "declined", Status: http.StatusPaymentRequired}
@@ -375,8 +383,8 @@ func TestX2_AnErrorOfTheHandlersOwnIsNotSentIfUncertain(t *testing.T) {
 	r.wantState(t, lambdaidem.Released)
 }
 
-// The function of an inner call chose its words for the inner call: the client of the handler
-// must not receive its rejection, because the charge may have been made.
+// The function of an inner call returns an uncertain rejection, and the handler returns that error.
+// The client must not receive the rejection, because the charge may have been made.
 func TestX4_AnUncertainRejectionOfAnInnerCallIsNotSent(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -412,8 +420,8 @@ func TestX4_ACallAroundAnUnsettledCallTellsItsCaller(t *testing.T) {
 	})
 }
 
-// The record of an inner request has no response to replay. The client of the handler around it
-// must not be told so: it would not repeat its own request.
+// The record of an inner request has no response to replay. The client of the outer handler must
+// not receive ErrAnswerUnavailable, because it would not repeat its own request.
 func TestX4_AnInnerReplayWithoutAnAnswerIsAnError(t *testing.T) {
 	t.Run("an event", func(t *testing.T) {
 		r := newRig(nil)
@@ -474,8 +482,9 @@ func TestX4_TheRejectionOfAnInnerTransactionIsNotTheClients(t *testing.T) {
 	}
 }
 
-// An inner call's writes with a failure may have been committed when the reply was lost. They
-// bind the outer record, even once the call has been made again and its outcome is known.
+// An inner call enlists a write that is committed even if the call fails, and the reply to the
+// commit is lost. The write may have been made, so it binds the outer record to its payload, even
+// after the call has been made again and its outcome is known.
 func TestE6_AnInnerCallThatWasUnknownBindsThePayload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := true
@@ -507,8 +516,8 @@ func TestE6_AnInnerCallThatWasUnknownBindsThePayload(t *testing.T) {
 	})
 }
 
-// The detail of an inner refusal says what became of the inner call, which is not what became of
-// the request.
+// The detail of an inner refusal says that the inner call was not carried out. The client must not
+// read that about its request, so it receives another detail.
 func TestX4_TheDetailOfAnInnerRefusalIsNotTheClients(t *testing.T) {
 	for name, lost := range map[string]func(*rig){
 		"the store is out of reach": func(r *rig) { r.store.fail(acquire, nil, refused(lambdaidem.ReasonUnreachable)) },

@@ -12,8 +12,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// changed are deployments after which nobody knows whether paid100 and paid101 are the payload
-// of a record that was begun before.
+// changed lists deployments after which the guard can't tell whether paid101 is the payload of a
+// record from before the deployment.
 var changed = map[string][]func(*lambdaidem.Options){
 	"a pointer is ignored":  {ignoring("/memo")},
 	"the first secret":      {secrets(newSecret)},
@@ -41,8 +41,9 @@ func (c chargesOf) charge(ctx context.Context, t *testing.T, g *lambdaidem.Guard
 	}
 }
 
-// A released request that made a charge stays bound to its payload, whatever is deployed: the
-// charge of another payload would have another key. The client must not send a new key either.
+// The record of a released request that made a charge stays bound to its payload, whatever is
+// deployed, because the charge of another payload would have another key. The client is also told
+// not to send a new key.
 func TestE6_ADeploymentDoesNotUnbindARequestThatMadeAnInnerCall(t *testing.T) {
 	for name, with := range changed {
 		for order, key := range map[string]func(ctx context.Context, call func()){
@@ -89,8 +90,9 @@ func TestE6_ADeploymentDoesNotUnbindARequestThatMadeAnInnerCall(t *testing.T) {
 	}
 }
 
-// A downstream key of an inner call is made of that call's record, and so may depend on the
-// payload of the request around it.
+// The downstream key of an inner call is derived from the id of that call's record, which may
+// depend on the payload of the outer request. It therefore binds the outer record like an inner
+// call.
 func TestE6_AnInnerDownstreamKeyBindsTheRequestAsAnInnerCall(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -107,8 +109,8 @@ func TestE6_AnInnerDownstreamKeyBindsTheRequestAsAnInnerCall(t *testing.T) {
 	}
 }
 
-// An attempt that died may have made a charge, whether or not it had asked for a downstream
-// key before.
+// An attempt that died may have made a charge, so its record stays bound to its payload after a
+// deployment, whether or not an earlier attempt asked for a downstream key.
 func TestE6_ADeploymentDoesNotUnbindARecordWhoseAttemptDied(t *testing.T) {
 	for name, first := range map[string]handler{
 		"it asked for nothing": nil,
@@ -128,7 +130,7 @@ func TestE6_ADeploymentDoesNotUnbindARecordWhoseAttemptDied(t *testing.T) {
 				r.later(func(context.Context, request) (response, error) { return response{}, errWire }).mustRun(t, post("key-1", paid100))
 				next := r.later(nil, ignoring("/memo"))
 				wantProblem(t, next.send(t, post("key-1", paid101)), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
-				next.mustRun(t, post("key-1", paid100)) // whose digest is the same
+				next.mustRun(t, post("key-1", paid100)) // the digest of this payload is the same in both versions
 			})
 		})
 	}
@@ -156,8 +158,8 @@ func TestE6_AnInnerCallBindsARecordForGood(t *testing.T) {
 	})
 }
 
-// An operator who purges must learn that the record needs the answer of an inner call, also if
-// an attempt has died.
+// A record that needs the answer of an inner call has BoundByInnerCall even if an earlier attempt
+// died, so that a purge warns the operator.
 func TestO2_AnInnerCallIsNotHiddenByADeadAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil)

@@ -35,7 +35,7 @@ func TestE6_AnEffectOfAnInnerCallBindsTheRequestAroundIt(t *testing.T) {
 		return lambdaidem.New(down, func(o *lambdaidem.Options) { o.Namespace, o.Observer, o.FailOpen = "test", lambdaidem.Discard, true })
 	}
 	for name, c := range map[string]struct {
-		guard *lambdaidem.Guard // nil: that of the request
+		guard *lambdaidem.Guard // the guard of the inner call; nil means the guard of the request
 		call  func(context.Context) error
 		bound bool
 	}{
@@ -71,9 +71,9 @@ func TestE6_AnEffectOfAnInnerCallBindsTheRequestAroundIt(t *testing.T) {
 	}
 }
 
-// A version that can't read the record of an inner call answers in its own words. Another
-// version, rolled back to, can read it. The inner call has been carried out, so the request is
-// bound to its payload.
+// A version that can't read the record of an inner call answers 402. The answer is not stored,
+// because a rollback may restore a version that can read the record. The inner call has been
+// carried out, so the request is bound to its payload.
 func TestX1_AnAnswerAboutAnInnerRecordThatCantBeReadIsNotStored(t *testing.T) {
 	var r *rig
 	for name, call := range map[string]func(context.Context) error{
@@ -213,7 +213,8 @@ func TestX4_AnInnerCallThatLostItsLeaseIsUncertain(t *testing.T) {
 	r.wantState(t, lambdaidem.InProgress)
 }
 
-// An optimistic call between the handler and an uncertain call panics. The handler recovers.
+// A handler makes an optimistic call, which makes an uncertain call and then panics. The handler
+// recovers and answers. Its record stays in progress because of the uncertain call.
 func TestX4_APanicOfAnOptimisticCallKeepsWhatIsInside(t *testing.T) {
 	var r *rig
 	r, _ = withLedger(func(ctx context.Context, _ request) (out response, err error) {
@@ -228,7 +229,8 @@ func TestX4_APanicOfAnOptimisticCallKeepsWhatIsInside(t *testing.T) {
 	r.wantState(t, lambdaidem.InProgress)
 }
 
-// A context that was detached and has a timeout of its own does not outlive the invocation.
+// An inner call whose context is detached and has a timeout of its own ends before the invocation's
+// deadline.
 func TestL5_ADetachedInnerCallWithATimeoutEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -249,8 +251,8 @@ func TestL5_ADetachedInnerCallWithATimeoutEndsInTime(t *testing.T) {
 	})
 }
 
-// An inner call has been carried out, and nobody can say with which answer. The request around
-// it is bound to its payload, and what it says about the call is not stored.
+// An inner call has been carried out, and its answer is not available. The outer request is bound
+// to its payload, and its own answer is not stored.
 func TestX4_AnInnerCallWhoseAnswerCantBeReturned(t *testing.T) {
 	charged := func(ctx context.Context, g *lambdaidem.Guard, v any) error {
 		_, err := lambdaidem.Do(ctx, g, charge, func(context.Context) (any, error) { return v, nil })
@@ -286,9 +288,9 @@ func TestX4_AnInnerCallWhoseAnswerCantBeReturned(t *testing.T) {
 	}
 }
 
-// A handler passes on that an inner call has no answer. Nobody knows how the call ended, so the
-// error is no failure of the request that could be stored. The server gets it as it is, and
-// the record ends as after any other error.
+// A handler returns the error that the answer of an inner call is not available. Nobody knows how
+// the call ended, so the error is not stored as a failure of the request. The guarded handler
+// returns the error as it is, and the record ends as after any other error.
 func TestX4_AnInnerCallWithoutAnAnswerIsNoFailureToStore(t *testing.T) {
 	for policy, state := range map[lambdaidem.Policy]lambdaidem.State{lambdaidem.Rerun: lambdaidem.Released, lambdaidem.Hold: lambdaidem.InProgress} {
 		t.Run(string(policy), func(t *testing.T) {
@@ -379,8 +381,8 @@ func TestX4_NoInnerCallBeginsAfterTheHandlerHasFailed(t *testing.T) {
 	}
 }
 
-// A transaction that is sent with a failure is rejected, and the rejection is an Answer of the
-// application. The handler of the Answer makes a guarded call, as the first handler could.
+// The handler's enlisted write is rejected, and the application's verdict on that is an Answer with
+// an http.Handler. That handler may make guarded calls, like the first one.
 func TestX4_TheHandlerOfAnAnswerMayMakeCalls(t *testing.T) {
 	var r *rig
 	var l *ledger
@@ -399,8 +401,9 @@ func TestX4_TheHandlerOfAnAnswerMayMakeCalls(t *testing.T) {
 	}
 }
 
-// Whatever Options.Outcome says, no failure is stored or released beside a call that is not
-// settled. A success is the handler's own decision.
+// Whatever Options.Outcome returns, no failure is stored while an inner call is not settled, and
+// the record is not released if the outcome of the inner call is unknown. A success is stored if
+// Options.Outcome says so, because the handler has decided to succeed.
 func TestX1_OptionsOutcomeDoesNotOutweighAnInnerCall(t *testing.T) {
 	says := func(o lambdaidem.Outcome) func(*lambdaidem.Options) {
 		return func(opts *lambdaidem.Options) {
@@ -462,7 +465,8 @@ func TestX1_TheEventNamesTheInnerCall(t *testing.T) {
 	}
 }
 
-// A step still runs when the handler answers with a failure, so nothing is known.
+// If a step is still running when the handler answers with a failure, the outcome is unknown, and
+// the failure is not stored.
 func TestX4_AFailureIsNotStoredWhileAStepRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(ctx context.Context, _ request) (response, error) {
@@ -483,8 +487,8 @@ func TestX4_AFailureIsNotStoredWhileAStepRuns(t *testing.T) {
 	})
 }
 
-// What the store said to an inner guard stays in the log: the invoker of a typed handler that
-// returns the refusal gets its code alone.
+// If a typed handler returns the refusal of an inner guard, its invoker gets the code of the
+// refusal, and not the error of the store.
 func TestX2_ATypedHandlerReportsNoCauseOfAnInnerGuard(t *testing.T) {
 	r := newRig(nil)
 	h := lambdaidem.Handler(lambdaidem.New(memstore.New(), quiet), "order", func(_ context.Context, o order) (string, error) { return o.ID, nil },
@@ -496,8 +500,8 @@ func TestX2_ATypedHandlerReportsNoCauseOfAnInnerGuard(t *testing.T) {
 	}
 }
 
-// A client that is told 402 does not repeat its request. So it is not told, unless that is
-// stored: another attempt may have made the inner call's effect.
+// A client that receives a 402 does not repeat its request. So it does not receive a 402 that is
+// not stored, because another attempt may have carried out the inner call.
 func TestX4_AnAnswerThatIsNotFinalIsNotSent(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -568,9 +572,9 @@ func TestX4_AnErrorThatIsNotFinalDoesNotReachTheHandlerAround(t *testing.T) {
 	r.wantState(t, lambdaidem.Released)
 }
 
-// Of several inner calls the most doubtful one counts.
+// If the outcome of one of several inner calls is unknown, the handler's outcome is uncertain.
 func TestX4_OneUnknownCallAmongOthers(t *testing.T) {
-	for range 20 { // the calls are in a map
+	for range 20 { // because the guard keeps the calls in a map, which has a random order
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(nil)
 			r = r.later(func(ctx context.Context, _ request) (response, error) {
@@ -588,8 +592,8 @@ func TestX4_OneUnknownCallAmongOthers(t *testing.T) {
 	}
 }
 
-// An optimistic inner call that ran has no effect unless it commits, so a refusal says that
-// the call may succeed later. If nobody knows whether it has committed, nothing is known.
+// An optimistic inner call that ran has no effect unless it commits, so a refused call may succeed
+// later. If the reply to the commit is missing, the outcome of the call is unknown.
 func TestX4_AnOptimisticInnerCall(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail fault
@@ -627,7 +631,7 @@ func TestX4_AnOptimisticInnerCall(t *testing.T) {
 	}
 }
 
-// An inner call that waits for an operator may succeed later.
+// An inner call that waits for an operator may succeed later, so an answer about it is not stored.
 func TestX1_AnAnswerAboutAnAbandonedInnerCallIsNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil)
@@ -650,8 +654,9 @@ func TestX1_AnAnswerAboutAnAbandonedInnerCallIsNotStored(t *testing.T) {
 	})
 }
 
-// The record of the request itself knows better than an inner call that is not settled: an
-// optimistic attempt whose answer is not stored asks for it.
+// If the answer of an optimistic attempt is not stored because of an unsettled inner call, the
+// attempt reads its own record. If another attempt has completed or taken the record, the caller
+// gets what the record implies.
 func TestX4_TheRecordDecidesBeforeAnInnerCall(t *testing.T) {
 	other := func(r *rig, h handler) func() { // another process with the same request
 		began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -689,7 +694,7 @@ func TestX4_TheRecordDecidesBeforeAnInnerCall(t *testing.T) {
 	}
 }
 
-// The event says that the handler did not wait.
+// The event says that the handler did not wait for its inner call.
 func TestX4_TheEventNamesAnInnerCallThatStillRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil)
@@ -708,8 +713,8 @@ func TestX4_TheEventNamesAnInnerCallThatStillRuns(t *testing.T) {
 	})
 }
 
-// Under Hold, only the handler itself can say that it has had no effect, so it marks the
-// error of an inner call again.
+// Under Hold, only the handler itself can say that it has had no effect. To release its record, it
+// must mark the error of the inner call again.
 func TestX2_TheHandlerMarksTheErrorOfAnInnerCallAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		again bool

@@ -40,8 +40,8 @@ func wantNo402(t *testing.T, r *rig) {
 	}
 }
 
-// An earlier attempt of the inner call is of unknown outcome, or died. The next attempt of the
-// call fails before it reaches the bank, and is released.
+// The outcome of an earlier attempt of the inner call is unknown. The next attempt of the call
+// fails before it reaches the bank, and its record is released.
 func TestX4_AReleasedInnerCallHidesNoEarlierAttempt(t *testing.T) {
 	for name, second := range map[string]error{"retryable": lambdaidem.Retryable(errWire), "no mark": errWire} {
 		t.Run(name+", an attempt of this request", func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestX4_AReleasedInnerCallHidesNoEarlierAttempt(t *testing.T) {
 	}
 }
 
-// An attempt of the inner call died in a version that was not optimistic. The next version is,
-// and its function fails before it reaches the bank.
+// An attempt of the inner call died in a version that was not optimistic. The next version is
+// optimistic, and its function fails before it reaches the bank.
 func TestE4_AnOptimisticInnerCallHidesNoDeadAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := withLedger(nil)
@@ -141,7 +141,8 @@ func TestE4_AFailureWithoutTheRecordSettlesNoInnerCall(t *testing.T) {
 	}
 }
 
-// An inner call is done, or another attempt makes it now. Its duplicate fails open and fails.
+// An inner call is done, or another attempt is making it. A duplicate of the call runs without a
+// lease, because of Options.FailOpen, and fails.
 func TestX5_AnInnerCallThatFailedOpenIsNotSettledByItsFailure(t *testing.T) {
 	for _, state := range []string{"done", "under way"} {
 		for name, failure := range map[string]error{"released": errWire, "stored": lambdaidem.Permanent(errWire), "panic": nil} {
@@ -190,7 +191,7 @@ func TestX5_AnInnerCallThatFailedOpenIsNotSettledByItsFailure(t *testing.T) {
 	}
 }
 
-// moody is a result that a new version can't decode.
+// moody is a result that can't be decoded while moodyPanics is true, as in a new version.
 type moody struct{}
 
 func (moody) MarshalJSON() ([]byte, error) { return []byte(`1`), nil }
@@ -201,10 +202,10 @@ func (*moody) UnmarshalJSON([]byte) error {
 	return nil
 }
 
-var moodyPanics bool // UnmarshalJSON has no other argument
+var moodyPanics bool // a variable, because UnmarshalJSON has no parameter for it
 
-// A function of the application panics before the inner call's handler runs. As an error, the
-// same failure is a refusal, which may succeed later.
+// A function of the application panics before the inner call's handler runs. The panic must count
+// like an error of the same function: the guard refuses the call, and a retry may succeed.
 func TestX4_APanicBeforeAnInnerHandlerSettlesNothing(t *testing.T) {
 	defer func() { moodyPanics = false }()
 	down := false

@@ -12,7 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// leftBehind is an order whose function leaves a charge in a goroutine and succeeds.
+// leftBehind makes an order, whose function starts a charge in a goroutine and succeeds.
 type leftBehind struct {
 	begin chan struct{} // closed: the charge may begin
 	began chan struct{} // closed: the charge has begun
@@ -44,8 +44,8 @@ func (l *leftBehind) order(ctx context.Context, t *testing.T, g *lambdaidem.Guar
 	}
 }
 
-// An order has succeeded and left a charge in a goroutine. Its own record says nothing about
-// the charge any more, so the charge counts for the request around the order.
+// An order has succeeded and left a charge in a goroutine. The order's record is completed, so the
+// charge can't change it any more, and counts for the outer request instead.
 func TestX4_ACallThatAnInnerCallLeftBehindCountsForTheRequestAround(t *testing.T) {
 	declined := lambdaidem.Permanent(errors.New("declined"))
 	for name, c := range map[string]struct {
@@ -97,9 +97,9 @@ func closeOnce(c chan struct{}) {
 	}
 }
 
-// The charge of an order is refused because the request around the order has failed. The
-// order has not: its own failure is about the charge and is not stored, and nothing of the
-// order counts as running.
+// The charge of an order is refused, because the outer request has failed while the order was still
+// running. The order's own failure is caused by that refusal, so it is not stored, and the order
+// runs again. The refused charge does not count as a running call of the order.
 func TestX4_ACallOfAnOrderThatTheRequestLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, answered, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -133,7 +133,8 @@ func TestX4_ACallOfAnOrderThatTheRequestLeftBehind(t *testing.T) {
 	})
 }
 
-// An order that succeeds although its charge was refused is settled: that is its own decision.
+// An order that succeeds although its charge was refused is settled, because its function has
+// decided to succeed.
 func TestX4_AnOrderMaySucceedWithoutItsCharge(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -153,7 +154,8 @@ func TestX4_AnOrderMaySucceedWithoutItsCharge(t *testing.T) {
 	r.wantState(t, lambdaidem.Completed)
 }
 
-// While the order itself fails, its charge counts for the order alone, which is then unknown.
+// An order has failed and left a charge in a goroutine. The charge begins after that, so it is
+// refused. The refused charge does not affect the outer request, whose 402 is sent.
 func TestX4_ACallThatAFailedInnerCallLeftBehindIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin, ended := make(chan struct{}), make(chan error, 1)
@@ -210,7 +212,8 @@ func TestX4_ACallThatAnInnerMessageLeftBehindCountsForTheRequestAround(t *testin
 	})
 }
 
-// A message whose sender gave an invalid key is refused for ever.
+// A message whose sender gave an invalid key is refused on every retry, so an answer about the
+// refusal is stored.
 func TestX1_AnAnswerAboutAnInnerMessageWithAnInvalidKeyIsStored(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -225,7 +228,8 @@ func TestX1_AnAnswerAboutAnInnerMessageWithAnInvalidKeyIsStored(t *testing.T) {
 	r.wantState(t, lambdaidem.Completed)
 }
 
-// The key function of an inner message fails, so the message may succeed later.
+// The key function of an inner message fails. The message may succeed later, so an answer about the
+// refusal is not stored.
 func TestX1_AnAnswerAboutAnInnerMessageWithoutAKeyIsNotStored(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -238,8 +242,8 @@ func TestX1_AnAnswerAboutAnInnerMessageWithoutAKeyIsNotStored(t *testing.T) {
 	r.wantState(t, lambdaidem.Released)
 }
 
-// The result of a step could not be stored, so the client is told 503. A call that the handler
-// left in a goroutine must not begin any more.
+// The result of a step could not be stored, so the client receives an error. A call that the
+// handler left in a goroutine must not begin after that.
 func TestX4_NoInnerCallBeginsAfterAStepThatWasNotStored(t *testing.T) {
 	taken := func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 		return lambdaidem.Record{State: lambdaidem.InProgress, Token: "another's"}, lambdaidem.ErrLeaseLost
@@ -249,15 +253,16 @@ func TestX4_NoInnerCallBeginsAfterAStepThatWasNotStored(t *testing.T) {
 	}
 }
 
-// Nor after a panic of Options.Outcome, of which the client knows no more.
+// A call that the handler left in a goroutine must not begin after a panic of Options.Outcome
+// either.
 func TestX4_NoInnerCallBeginsAfterThePanicOfAnOutcome(t *testing.T) {
 	beginsNoCallAfter(t, func(*rig) {}, func(o *lambdaidem.Options) {
 		o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { panic("undecided") }
 	})
 }
 
-// beginsNoCallAfter lets a handler take a step, leave a call in a goroutine and return. The call
-// begins after that, and must be refused.
+// beginsNoCallAfter runs a handler that makes a step, leaves a call in a goroutine and returns. The
+// call begins after that, and must be refused.
 func beginsNoCallAfter(t *testing.T, prepare func(*rig), optFns ...func(*lambdaidem.Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -286,8 +291,9 @@ func beginsNoCallAfter(t *testing.T, prepare func(*rig), optFns ...func(*lambdai
 	})
 }
 
-// A goroutine outlives its handler, which has failed, and asks for a downstream key. The record
-// has been released and forgets its payload, so the key would bind nothing.
+// A goroutine outlives its handler and calls DownstreamKey. If the handler has failed, the call
+// panics, because it is too late to bind the record to its payload. If the handler has succeeded,
+// it does not.
 func TestE6_NoDownstreamKeyAfterTheHandlerHasFailed(t *testing.T) {
 	for status, refused := range map[int]bool{http.StatusServiceUnavailable: true, http.StatusPaymentRequired: true, http.StatusCreated: false} {
 		late, asked := make(chan struct{}), make(chan any)

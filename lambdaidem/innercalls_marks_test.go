@@ -15,9 +15,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// What an inner call's function says of its error, by a mark or a status, is about the inner
-// call. Under Hold, a handler of messages that only returns such an error is held, because
-// it may have had an effect of its own. A handler that marks the error itself decides.
+// A mark or a status on the error of an inner call's function is about the inner call. Under Hold,
+// the record of a message whose handler only returns such an error is held, because the handler may
+// have had an effect of its own. If the handler marks the error itself, that mark decides.
 func TestX4_AnInnerFailureDoesNotReleaseAMessageUnderHold(t *testing.T) {
 	for name, inner := range map[string]error{
 		"permanent": lambdaidem.Permanent(errWire),
@@ -56,8 +56,8 @@ func TestX4_AnInnerFailureDoesNotReleaseAMessageUnderHold(t *testing.T) {
 }
 
 // A handler returns the failure of an inner call. The failure is stored in the inner record, so
-// every retry gets it again, and the handler's own record stores it too: whatever status it
-// has, and whether the handler is the first to receive it.
+// every retry gets it again, and the handler's own record stores it too, whatever its status is,
+// and whether or not the handler is the first to receive it.
 func TestX4_AStoredInnerFailureIsStored(t *testing.T) {
 	for _, outcome := range []lambdaidem.Outcome{lambdaidem.OutcomeFailed, lambdaidem.OutcomeSucceeded} {
 		t.Run(string(outcome), func(t *testing.T) { storedInnerFailure(t, outcome) })
@@ -83,7 +83,7 @@ func storedInnerFailure(t *testing.T, outcome lambdaidem.Outcome) {
 	r.wantRuns(t, 2)
 }
 
-// A handler that marks the error of an inner call decides, whether the inner call has just
+// If a handler marks the error of an inner call, that mark decides, whether the inner call has just
 // failed or replays its failure.
 func TestX4_TheHandlersOwnMarkDecides(t *testing.T) {
 	r := newRig(nil, hold)
@@ -130,7 +130,8 @@ func TestX4_TheMarksOfAnInnerMessageDoNotPassOn(t *testing.T) {
 	}
 }
 
-// The handler of an unguarded message is a part of the handler around it, and marks for it.
+// The handler of an unguarded message is a part of the outer handler, so the mark of its error
+// counts for the outer handler.
 func TestX4_TheMarkOfAnUnguardedInnerMessageCounts(t *testing.T) {
 	r := newRig(nil, hold, func(o *lambdaidem.Options) { o.KeyOptional = true })
 	inner := r.guard.SNS(func(context.Context, events.SNSEventRecord) error {
@@ -148,8 +149,8 @@ func TestX4_TheMarkOfAnUnguardedInnerMessageCounts(t *testing.T) {
 	r.wantRuns(t, 2)
 }
 
-// The value of a panic is no mark, not even in an unguarded message, which is a part of the
-// handler around it.
+// A mark on the value of a panic does not count, not even in an unguarded message, which is a part
+// of the outer handler.
 func TestX7_APanicOfAnUnguardedInnerMessageIsNoMark(t *testing.T) {
 	r := newRig(nil, hold, func(o *lambdaidem.Options) { o.KeyOptional = true })
 	inner := r.guard.SNS(func(context.Context, events.SNSEventRecord) error { panic(lambdaidem.Retryable(errWire)) }, silent[events.SNSEventRecord],
@@ -167,8 +168,8 @@ func oneNotice() events.SNSEvent {
 	return events.SNSEvent{Records: []events.SNSEventRecord{{SNS: events.SNSEntity{MessageID: "m-1", TopicArn: "arn:aws:sns:eu-central-1:1:t", Message: "{}"}}}}
 }
 
-// What the key or principal function of an inner guard says of its error is about the inner
-// call too.
+// A mark or a status on the error of the key or principal function of an inner guard is about the
+// inner call too.
 func TestX4_TheErrorOfAnInnerKeyFunctionIsNoMark(t *testing.T) {
 	for name, err := range map[string]error{
 		"plain":     errWire,
@@ -229,8 +230,8 @@ func TestX4_TheErrorOfAnInnerKeyFunctionIsNoMark(t *testing.T) {
 	}
 }
 
-// An inner call's mark does not tell the client that nothing happened, although the record is
-// released: the handler may have had effects of its own.
+// A Retryable mark of an inner call is not passed on to the client, although the record is
+// released: it would say that nothing happened, and the handler may have had effects of its own.
 func TestX4_TheClientIsNotToldTheMarkOfAnInnerCall(t *testing.T) {
 	r := newRig(nil)
 	r = r.later(func(ctx context.Context, _ request) (response, error) {
@@ -247,8 +248,8 @@ func TestX4_TheClientIsNotToldTheMarkOfAnInnerCall(t *testing.T) {
 	wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrRetryable)
 }
 
-// A message inside a handler that did not begin may succeed later, so a failure of the handler
-// is not stored.
+// A handler passes a message to an inner guard, and the message does not begin. The message may
+// succeed later, so a failure of the handler is not stored.
 func TestX4_AnInnerMessageThatDidNotBeginIsRefused(t *testing.T) {
 	for name, key := range map[string]func() (string, error){
 		"for lack of time":       nil,

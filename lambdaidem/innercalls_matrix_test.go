@@ -16,8 +16,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// An innerKind makes a guarded call that runs fn, and returns the call's error. An error that
-// became a response is errBroken.
+// An innerKind makes a guarded call that runs fn, and returns the call's error. If the guard turned
+// the error into a response, it returns errBroken.
 type innerKind func(ctx context.Context, g *lambdaidem.Guard, fn func(context.Context) error) error
 
 // innerKinds are the kinds of guarded calls that a handler can make.
@@ -95,12 +95,12 @@ var innerKinds = map[string]innerKind{
 	},
 }
 
-// Whatever kind of inner call is not settled, for whatever reason, and whatever the handler
-// answers: no answer that tells the client to stop is sent, and none is stored.
+// While an inner call is not settled, no answer that tells the client to stop retrying is sent or
+// stored. The test combines all kinds of inner calls, reasons and forms of answers.
 func TestX4_NothingFinalWhileAnInnerCallIsNotSettled(t *testing.T) {
 	succeeds := func(context.Context) error { return nil }
 	reasons := map[string]struct {
-		during map[string]fault // of each verb, while the handler runs
+		during map[string]fault // the faults while the handler runs, by verb
 		fn     func(context.Context) error
 	}{
 		"the claim is lost":               {map[string]fault{acquire: requestLost}, succeeds},
@@ -173,8 +173,8 @@ func TestX4_NothingFinalWhileAnInnerCallIsNotSettled(t *testing.T) {
 	}
 }
 
-// Under Hold, a handler that only returns the error of an inner call runs once, whatever the
-// inner function says of its error: the handler may have had an effect of its own.
+// Under Hold, a handler that only returns the error of an inner call runs once, whatever mark or
+// status that error has, because the handler may have had an effect of its own.
 func TestG2_AHandlerUnderHoldThatReturnsAnInnerErrorRunsOnce(t *testing.T) {
 	ends := map[string]error{
 		"plain":               errWire,

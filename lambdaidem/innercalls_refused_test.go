@@ -38,8 +38,8 @@ func (r *rig) keyless(ctx context.Context, _ testing.TB) error {
 	return err
 }
 
-// A client that got the refusal of an inner call would take it for one of its own request, and
-// would send the request with a new key. It would then be carried out twice.
+// A client that received the refusal of an inner call would take it for a refusal of its own
+// request, and would send the request with a new key. The request would then be carried out twice.
 func TestX2_ARefusedInnerCallIsNotTheClientsMistake(t *testing.T) {
 	refusals := map[string]func(*rig, context.Context, testing.TB) error{"another payload": (*rig).mismatched, "no key": (*rig).keyless}
 	for name, refusal := range refusals {
@@ -74,8 +74,8 @@ func TestX2_ARefusedInnerCallIsNotTheClientsMistake(t *testing.T) {
 	}
 }
 
-// A call in progress is the same to the client whether it is its own or an inner one: it
-// repeats the request later.
+// If an inner call is in progress, the client receives ErrInProgress, because it should repeat its
+// request later, as if the request itself were in progress.
 func TestX2_AnInnerCallInProgressReachesTheClient(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) { return response{}, r.charged(ctx) })
@@ -98,7 +98,8 @@ func TestX2_AnAbandonedInnerCallReachesTheClient(t *testing.T) {
 	})
 }
 
-// The replay of an inner call that stored the refusal of another one.
+// An order is an inner call, and stores the refusal of a call inside it as its own failure. The
+// client must not receive that refusal from a replay of the order either.
 func TestX2_AStoredRefusalOfAnInnerCallIsNotTheClientsMistake(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -113,7 +114,8 @@ func TestX2_AStoredRefusalOfAnInnerCallIsNotTheClientsMistake(t *testing.T) {
 	wantProblem(t, r.send(t, first()), http.StatusInternalServerError, lambdaidem.ErrPermanent)
 }
 
-// A state machine that catches a code catches that of its own call only.
+// The invoker of a typed handler, such as a state machine that catches error codes, must not
+// receive the code of a refused inner call. It does receive a code that the handler itself chose.
 func TestX2_ARefusedInnerCallIsNotTheInvokersMistake(t *testing.T) {
 	for name, c := range map[string]struct {
 		by   func(error) error
@@ -139,7 +141,7 @@ func TestX2_ARefusedInnerCallIsNotTheInvokersMistake(t *testing.T) {
 // effect.
 func TestX4_AnOptimisticInnerCallThatLostKeepsWhatIsInside(t *testing.T) {
 	for name, c := range map[string]struct {
-		inside error // what the call inside returns; nil: it makes none
+		inside error // the error of the call inside the order
 		want   lambdaidem.State
 	}{
 		"an unknown call": {lambdaidem.Uncertain(errWire), lambdaidem.InProgress},
@@ -177,8 +179,8 @@ func TestX4_AnOptimisticInnerCallThatLostKeepsWhatIsInside(t *testing.T) {
 	}
 }
 
-// A failure of an inner HTTP handler is a failure in the replay too, from the store and from
-// the cache: it binds nothing.
+// The failure of an inner HTTP handler also counts as a failure when it is replayed, from the store
+// or from the cache. It does not bind the outer record to its payload.
 func TestF5_AReplayedFailureOfAnInnerHandlerBindsNothing(t *testing.T) {
 	for name, opt := range map[string]func(*lambdaidem.Options){"from the store": func(*lambdaidem.Options) {}, "from the cache": roomy} {
 		t.Run(name, func(t *testing.T) {
@@ -200,8 +202,8 @@ func TestF5_AReplayedFailureOfAnInnerHandlerBindsNothing(t *testing.T) {
 	}
 }
 
-// The invoker of a handler does not see why an inner guard refused, such as what the store
-// said, however the handler marks the refusal.
+// However a typed handler marks the refusal of an inner guard, its invoker does not receive the
+// cause of the refusal, such as the error of the store.
 func TestX5_AMarkedInnerRefusalHidesItsCause(t *testing.T) {
 	for name, mark := range map[string]func(error) error{
 		"as it is":  func(err error) error { return err },

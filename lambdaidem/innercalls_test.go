@@ -16,8 +16,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// X4: where a call inside may have had an effect, so may the handler around it, under
-// either policy and whatever the cause says.
+// If an inner call may have had an effect, so may the outer handler. The outer record is then
+// released under neither policy.
 func TestX4_AnInnerOutcomeThatIsUnknownReleasesNothing(t *testing.T) {
 	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
 		synctest.Test(t, func(t *testing.T) {
@@ -38,8 +38,8 @@ func TestX4_AnInnerOutcomeThatIsUnknownReleasesNothing(t *testing.T) {
 	}
 }
 
-// X4: that nothing happened is what the author of the write said of this call; an earlier
-// sending of the transaction may still commit.
+// The verdict on a rejected transaction of an inner call has the mark Retryable, but an earlier
+// request of the transaction may still commit. The outer record therefore stays in progress.
 func TestX4_AMarkInsideAnUnknownOutcomeSaysNothing(t *testing.T) {
 	var r *rig
 	var l *ledger
@@ -57,7 +57,8 @@ func TestX4_AMarkInsideAnUnknownOutcomeSaysNothing(t *testing.T) {
 	}
 }
 
-// X2: a typed handler that is called by a guarded one returns the marks of its error to it.
+// The mark of an error of a typed handler inside a guarded handler decides how the inner call ends,
+// and so what happens to the outer record if the outer handler returns the error.
 func TestX2_MarksOutOfATypedHandler(t *testing.T) {
 	for want, mark := range map[lambdaidem.State]func(error) error{
 		lambdaidem.InProgress: lambdaidem.Uncertain, lambdaidem.Released: lambdaidem.Retryable, lambdaidem.Completed: lambdaidem.Permanent,
@@ -75,8 +76,8 @@ func TestX2_MarksOutOfATypedHandler(t *testing.T) {
 	}
 }
 
-// The handler around a typed handler needs the rejection itself, also if it runs unguarded:
-// the error that Lambda reports has no status.
+// An unguarded handler that calls a typed handler gets the rejection itself. The form of the error
+// that Lambda reports would have no status.
 func TestX2_ARejectionOutOfATypedHandlerInAnUnguardedOne(t *testing.T) {
 	var r *rig
 	r, _ = withLedger(func(ctx context.Context, _ request) (response, error) {
@@ -215,8 +216,8 @@ func (r *rig) charged(ctx context.Context) error {
 	return err
 }
 
-// unknownCharge makes the call with an outcome that stays unknown, because the store can't
-// complete its record or loses the reply. The call's function returns end.
+// unknownCharge makes the call charge, with an outcome that stays unknown because of the fault lost
+// in the completion of its record. The call's function returns the error end.
 func (r *rig) unknownCharge(ctx context.Context, t testing.TB, lost fault, end error) error {
 	t.Helper()
 	r.store.failAlways(complete, lost)
@@ -263,7 +264,7 @@ func TestX1_AnAnswerAboutAnInnerRefusalIsNotStored(t *testing.T) {
 	}
 }
 
-// What an inner refusal makes of the answer of the handler around it.
+// A refused inner call, or one with an unknown outcome, decides how the outer record ends.
 func TestX1_OutcomesAfterAnInnerRefusal(t *testing.T) {
 	own := errors.New("own")
 	for _, c := range []struct {
@@ -332,7 +333,7 @@ func TestX1_AnAnswerAfterAnInnerRefusalThatWasOvercome(t *testing.T) {
 	r.wantState(t, lambdaidem.Completed)
 }
 
-// An Options.Outcome that asks DefaultOutcome gets the same outcome as without.
+// If Options.Outcome is DefaultOutcome, an inner refusal has the same effect as by default.
 func TestX1_DefaultOutcomeKnowsOfInnerRefusals(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -392,7 +393,7 @@ func TestX4_ACallAroundAnUnknownOutcomeIsUncertain(t *testing.T) {
 	})
 }
 
-// An observer that panics when it is told of a takeover leaves no lease behind.
+// If Options.Observer panics when it receives the event of a takeover, the lease is released.
 func TestL6_AnObserverThatPanicsAtATakeoverReleases(t *testing.T) {
 	synctest.Test(t, observerPanics)
 }

@@ -16,8 +16,7 @@ import (
 // These tests are about guarded calls in a guarded handler that are not settled when the
 // handler returns.
 
-// order calls charge inside of another guarded call, which turns an error of charge into
-// one of its own.
+// order calls charge inside another guarded call. That call returns the error own if charge fails.
 func (r *rig) order(ctx context.Context, charge func(context.Context) error, own error) error {
 	_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "order", Key: "k"}, func(ctx context.Context) (int, error) {
 		if charge(ctx) != nil {
@@ -309,8 +308,8 @@ func TestX4_NoMarkSettlesAnUnknownOutcome(t *testing.T) {
 	}
 }
 
-// What binds a record to its payload binds the records of the requests around it too: a
-// corrected request would make another inner call, and have another effect.
+// An inner call that may have had an effect binds the outer records to their payloads too, because
+// a corrected request would make another inner call, and have another effect.
 func TestE6_AnInnerCallBindsTheRequestsAround(t *testing.T) {
 	for name, pay := range map[string]func(context.Context) error{
 		"a downstream key": func(ctx context.Context) error {
@@ -355,8 +354,8 @@ func TestE6_AnInnerCallBindsTheRequestsAround(t *testing.T) {
 	}
 }
 
-// A call that failed had no effect, as far as its record says. The second request replays
-// the failure.
+// An inner call whose record has a failure had no effect, so it does not bind the outer record.
+// Later requests with other payloads replay the failure.
 func TestF5_AnInnerCallThatFailedBindsNothing(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -396,7 +395,8 @@ func TestL5_AnInnerCallWithoutCancelEndsWithinTheInvocation(t *testing.T) {
 	})
 }
 
-// On a server that runs on, a call that a handler left to the background has its own time.
+// A handler on a server has no deadline. A call that it leaves in a goroutine has its own time, and
+// can begin an hour after the handler has returned.
 func TestL5_ACallAfterARequestWithoutDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r *rig
@@ -415,8 +415,9 @@ func TestL5_ACallAfterARequestWithoutDeadline(t *testing.T) {
 	})
 }
 
-// A function of the user's that names the key or the caller of an inner call has failed. An
-// answer about that is not stored, because the function may not fail again.
+// The application's function for the key or the caller of an inner call fails. An answer about that
+// is not stored if the function may succeed later. It is stored if every retry would fail too: the
+// function returned no caller, or a final rejection.
 func TestX1_AnAnswerAboutAnInnerCallWithoutAKeyOrCallerIsNotStored(t *testing.T) {
 	for name, c := range map[string]struct {
 		opt  func(*lambdaidem.Options)
@@ -463,8 +464,8 @@ func TestX1_AnAnswerAboutAnInnerCallWithoutAKeyOrCallerIsNotStored(t *testing.T)
 	}
 }
 
-// The same call through a guard on another store says nothing about this store's record,
-// and one through another guard on the same store does.
+// An inner call with an unknown outcome is settled by the same call through another guard on the
+// same store, but not through a guard on another store.
 func TestX4_AnInnerCallIsSettledInItsOwnStore(t *testing.T) {
 	for name, same := range map[string]bool{"another store": false, "another guard on the store": true} {
 		t.Run(name, func(t *testing.T) {
@@ -490,7 +491,7 @@ func TestX4_AnInnerCallIsSettledInItsOwnStore(t *testing.T) {
 	}
 }
 
-// A store whose values can't be compared works too.
+// A Store may be of a Go type that == can't compare.
 func TestX4_AStoreNeedsNotBeComparable(t *testing.T) {
 	g := lambdaidem.New(struct {
 		lambdaidem.Store
@@ -542,8 +543,9 @@ func TestX1_AnInnerMismatchSettlesNoEarlierCall(t *testing.T) {
 	})
 }
 
-// An inner call was refused, is made again, runs, and is released: it is settled. If it was
-// unknown before, it may have had its effect all the same.
+// An inner call was refused, is made again, runs, and is released. It is then settled. If the
+// outcome of the earlier call was unknown instead, it stays unknown, because that call may have had
+// an effect.
 func TestX4_ARefusedCallThatRunsAgainIsSettled(t *testing.T) {
 	for _, unknown := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

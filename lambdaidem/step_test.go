@@ -24,11 +24,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// outside is a service outside, whose calls are counted by their names.
+// outside is a fake of another service. It counts the calls by name.
 type outside struct {
 	mu    sync.Mutex
 	calls map[string]int
-	keys  map[string][]string // the downstream keys that came along
+	keys  map[string][]string // the downstream keys of the calls, by name
 }
 
 func (o *outside) call(ctx context.Context, name string) (string, error) {
@@ -55,7 +55,8 @@ func (o *outside) want(t testing.TB, name string, calls int) {
 	}
 }
 
-// ending is how a test's handler ends a run after its steps.
+// endings says how a test's handler ends each of its runs, after the steps. The last function also
+// ends all later runs.
 type endings []func() (response, error)
 
 func (e *endings) next() (response, error) {
@@ -70,8 +71,8 @@ func with(code int) func() (response, error) {
 	return func() (response, error) { return response{StatusCode: code}, nil }
 }
 
-// E5: a handler that is run again gets the stored results; the steps are run on
-// from where it ended. A completion drops them.
+// A handler that runs again gets the stored results of its steps, and runs only the steps that have
+// no result. The completion deletes the steps from the record.
 func TestE5_AStoredStepNeverRunsAgain(t *testing.T) {
 	var psp outside
 	ends := endings{with(500), func() (response, error) { return response{}, errWire }, with(201)}
@@ -113,8 +114,8 @@ func TestE5_AStoredStepNeverRunsAgain(t *testing.T) {
 	r.wantRuns(t, 3)
 }
 
-// E5, L6: an attempt that died leaves its steps to the next one, under either of
-// how the lease is found to be over.
+// An attempt that died leaves its steps to the next attempt, whether the retry comes after the end
+// of the lease or waits for it.
 func TestE5_StepsSurviveATakeover(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"later": 0, "waiting": 2 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +144,8 @@ func TestE5_StepsSurviveATakeover(t *testing.T) {
 	}
 }
 
-// E5, L4: the steps come along too where the takeover's own reply was lost.
+// An attempt gets the stored steps even if the reply to its claim is lost, and its next claim finds
+// the record with the attempt's own token.
 func TestE5_StepsComeWithALeaseFoundByItsToken(t *testing.T) {
 	var psp outside
 	ends := endings{with(500), with(201)}
@@ -164,7 +166,8 @@ func TestE5_StepsComeWithALeaseFoundByItsToken(t *testing.T) {
 	psp.want(t, "charge", 1)
 }
 
-// E5: what the old attempt saved between being seen and being replaced counts.
+// The old attempt saves a step after a retry has read the record, and before the retry takes the
+// record over. The retry gets the stored result.
 func TestE5_AStepSavedBeforeTheTakeoverIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var psp outside
@@ -197,8 +200,8 @@ func TestE5_AStepSavedBeforeTheTakeoverIsTakenOver(t *testing.T) {
 	})
 }
 
-// E5, X2: an fn that fails stores nothing, its error comes as it is, and its mark
-// decides as it would without the step.
+// If fn fails, Step stores nothing and returns fn's error unchanged. The mark of the error decides
+// the outcome, as it would without the step.
 func TestE5_AStepThatFailsIsNotStored(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
@@ -213,7 +216,7 @@ func TestE5_AStepThatFailsIsNotStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(func(ctx context.Context, _ request) (response, error) {
 				got, err := lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) { return 7, c.err })
-				if got != 7 || err != c.err { //nolint:errorlint // as it is
+				if got != 7 || err != c.err { //nolint:errorlint // it must be the very error
 					t.Errorf("Step: %d, %v", got, err)
 				}
 				return response{}, err
@@ -229,7 +232,7 @@ func TestE5_AStepThatFailsIsNotStored(t *testing.T) {
 	}
 }
 
-// E5, X2: a step that panics stores nothing, and runs again.
+// A step that panics stores nothing, and runs again in the next attempt.
 func TestE5_AStepThatPanicsRunsAgain(t *testing.T) {
 	n := 0
 	r := newRig(func(ctx context.Context, _ request) (response, error) {
@@ -257,8 +260,8 @@ func TestE5_AStepThatPanicsRunsAgain(t *testing.T) {
 	}
 }
 
-// E5: a result that does not fit any more is an error that names the step and
-// both types, and fn does not run.
+// If a stored result does not fit the type of its step any more, Step does not call fn. It returns
+// an error that names the step, the JSON type of the result and the Go type.
 func TestE5_AChangedTypeIsAClearError(t *testing.T) {
 	type before struct{ ID string }
 	type now struct{ Number int }
@@ -299,12 +302,12 @@ func TestE5_AChangedTypeIsAClearError(t *testing.T) {
 			if rec := r.record(t); rec.State != lambdaidem.Released || len(rec.Steps) != 1 {
 				t.Errorf("the record is %+v", rec)
 			}
-			r.send(t, first()) // by the version that stored it
+			r.send(t, first()) // the version that stored the result can still decode it
 		})
 	}
 }
 
-// stepOf is a step that must not run.
+// stepOf returns a function that makes a step whose fn must not run.
 func stepOf[T any](name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := lambdaidem.Step(ctx, name, func(context.Context) (T, error) { panic("it ran") })
@@ -312,7 +315,7 @@ func stepOf[T any](name string) func(context.Context) error {
 	}
 }
 
-// E5, R1: every caller's value has the same JSON, the first one's too.
+// Every call of a step returns the same value, including the first call, which runs fn.
 func TestE5_ResultsAreThoseOfDo(t *testing.T) {
 	type charge struct {
 		ID   string
@@ -347,10 +350,10 @@ func TestE5_ResultsAreThoseOfDo(t *testing.T) {
 	}
 }
 
-// tooMuch is a step's result that Options.MaxStepBytes has no room for.
+// tooMuch limits the names and results of a record's steps to 10 bytes.
 func tooMuch(o *lambdaidem.Options) { o.MaxStepBytes = 10 }
 
-// page is a stream that JSON would show something of.
+// page is a stream that encoding/json would encode, because it has an exported field.
 type page struct{ Text string }
 
 func (page) Read([]byte) (int, error) { return 0, io.EOF }
@@ -359,9 +362,8 @@ type bombed struct{}
 
 func (bombed) MarshalJSON() ([]byte, error) { panic("bomb") }
 
-// E5, X4: a step that ran and can't be stored ends the attempt as uncertain,
-// whatever the handler makes of it. Nothing is released, nothing completed, and no
-// further step runs.
+// If a step has run and its result can't be stored, the attempt ends as uncertain, however the
+// handler ends. The record is neither released nor completed, and no further step runs.
 func TestE5_AResultThatCannotBeStoredIsUncertain(t *testing.T) {
 	charge := func(v any) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -372,7 +374,7 @@ func TestE5_AResultThatCannotBeStoredIsUncertain(t *testing.T) {
 	bomb := func(ctx context.Context) (err error) {
 		defer func() {
 			if recover() != nil {
-				err = lambdaidem.ErrOutcomeUnknown // as a recoverer would go on
+				err = lambdaidem.ErrOutcomeUnknown // like a handler that recovers and continues
 			}
 		}()
 		_, err = lambdaidem.Step(ctx, "charge", func(context.Context) (bombed, error) { return bombed{}, nil })
@@ -447,7 +449,8 @@ func TestE5_AResultThatCannotBeStoredIsUncertain(t *testing.T) {
 	}
 }
 
-// X4: nor does it release what a handler has left by a panic, or Do.
+// A step whose result can't be stored also makes the attempt uncertain if the handler panics after
+// it, in a Do and in the middleware.
 func TestE5_AnUnstoredStepIsUncertainHoweverItEnds(t *testing.T) {
 	r := newRig(func(ctx context.Context, _ request) (response, error) {
 		_, _ = lambdaidem.Step(ctx, "charge", func(context.Context) (float64, error) { return math.NaN(), nil })
@@ -489,12 +492,12 @@ func TestE5_AnUnstoredStepIsUncertainHoweverItEnds(t *testing.T) {
 	}
 }
 
-// E5, X6: a lost lease ends the handler's context, and the caller gets what the
-// record says, whatever the handler returns.
+// If a step finds that the lease is lost, the handler's context ends. The caller gets what the
+// record implies, whatever the handler returns.
 func TestE5_ALostLeaseEndsTheHandler(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func() (response, error)
-		done bool // the other attempt, by the time that this one ends
+		done bool // the other attempt has completed the record before this attempt ends
 	}{
 		"while the other runs":    {with(201), false},
 		"the other has completed": {with(201), true},
@@ -552,7 +555,7 @@ func lost(ctx context.Context, t *testing.T) error {
 	return err
 }
 
-// E5, X6: where the record can't be read again, the refusal's own record counts.
+// If the record can't be read again after a lost lease, the record that SaveSteps returned decides.
 func TestE5_ALostLeaseIsJudgedByTheRefusalWhereNothingElseCanBeRead(t *testing.T) {
 	r := newRig(func(ctx context.Context, _ request) (response, error) {
 		return response{StatusCode: 201}, lost(ctx, t)
@@ -562,8 +565,7 @@ func TestE5_ALostLeaseIsJudgedByTheRefusalWhereNothingElseCanBeRead(t *testing.T
 	wantProblem(t, r.send(t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
 }
 
-// E5: a save is tried again for as long as there is time, and a lost reply is
-// recognised (L4).
+// A save is retried as long as there is time, even after a save whose reply was lost.
 func TestE5_SavesAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var psp outside
@@ -582,8 +584,8 @@ func TestE5_SavesAreRetried(t *testing.T) {
 	})
 }
 
-// E5, X3: the step whose fn ended with the handler's context is stored all the
-// same, before the invocation's own end; one that had not begun does not begin.
+// If fn returns after the handler's context has ended, its result is still stored, before the
+// invocation's deadline. A step that has not begun by then does not begin.
 func TestE5_AStepIsStoredAfterTheHandlersContextHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(ctx context.Context, _ request) (response, error) {
@@ -611,7 +613,7 @@ func TestE5_AStepIsStoredAfterTheHandlersContextHasEnded(t *testing.T) {
 	})
 }
 
-// E5: steps may run at the same time; all of them are stored.
+// Steps may run at the same time, and the results of all of them are stored.
 func TestE5_StepsMayRunAtTheSameTime(t *testing.T) {
 	const many = 20
 	var psp outside
@@ -620,7 +622,7 @@ func TestE5_StepsMayRunAtTheSameTime(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range many {
 			all.Go(func() {
-				name := fmt.Sprintf("step-%d", i%(many/2)) // each of them twice
+				name := fmt.Sprintf("step-%d", i%(many/2)) // two calls for each name
 				if got, err := psp.step(ctx, name); err != nil || got != name+" 1" {
 					t.Errorf("%s: %q, %v", name, got, err)
 				}
@@ -639,8 +641,8 @@ func TestE5_StepsMayRunAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A save writes all steps, so the next one must wait for it: otherwise each would leave
-// out the step of the other.
+// Each save overwrites all steps, so saves must run one after the other. Otherwise two saves would
+// each leave out the step of the other.
 func TestE5_StepsAreSavedOneAfterTheOther(t *testing.T) {
 	const many = 10
 	var saves atomic.Int64
@@ -651,7 +653,7 @@ func TestE5_StepsAreSavedOneAfterTheOther(t *testing.T) {
 			all.Go(func() {
 				_, err := lambdaidem.Step(ctx, strconv.Itoa(i), func(context.Context) (int, error) {
 					ran.Done()
-					ran.Wait() // so that all results are to be saved at once
+					ran.Wait() // so that all results are ready to be saved at the same time
 					return i, nil
 				})
 				if err != nil {
@@ -678,8 +680,8 @@ func TestE5_StepsAreSavedOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// E5: a call of a name that runs waits, and runs fn itself only if the first one
-// failed. It gives up with its context.
+// A call of Step waits while another call with the same name is running, and runs fn itself only if
+// the other call fails. It stops waiting when its context ends.
 func TestE5_OneNameRunsOnceAtATime(t *testing.T) {
 	for name, c := range map[string]struct {
 		first error
@@ -733,8 +735,8 @@ func TestE5_OneNameRunsOnceAtATime(t *testing.T) {
 	}
 }
 
-// E5, X2, X7: a handler that leaves a step behind can't say that nothing happens;
-// what the step comes to is not stored, and its save does not outlive the call.
+// If a handler fails while a step is still running, the record is not released, because the step
+// may have an effect. The result of the step is not stored, and a save does not outlive the call.
 func TestE5_AStepThatIsLeftBehindIsNotReleased(t *testing.T) {
 	for name, end := range map[string]func(){"an error": func() {}, "a panic": func() { panic("left") }} {
 		t.Run(name, func(t *testing.T) {
@@ -792,8 +794,7 @@ func TestE5_AStepThatIsLeftBehindIsNotReleased(t *testing.T) {
 	})
 }
 
-// E5: what can't be a step is refused before it runs, and the record stays as it
-// would without it.
+// A step that is not allowed is refused before its fn runs, and leaves nothing in the record.
 func TestE5_WhatCannotBeAStepDoesNotRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		step func(context.Context) error
@@ -824,7 +825,7 @@ func TestE5_WhatCannotBeAStepDoesNotRun(t *testing.T) {
 	}
 }
 
-// ticket is a channel whose JSON is its own affair.
+// ticket is a channel type that can be stored, because it has JSON methods.
 type ticket chan int
 
 func (t ticket) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, int64(cap(t)), 10), nil }
@@ -835,7 +836,8 @@ func (t *ticket) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// E5: nothing is refused that can be stored.
+// A step whose result can be stored is not refused: a name of maximum length, a type with fields
+// that JSON omits, or a type with JSON methods.
 func TestE5_WhatCanBeStoredIsAStep(t *testing.T) {
 	type odd struct {
 		N       int
@@ -873,13 +875,13 @@ func TestE5_WhatCanBeStoredIsAStep(t *testing.T) {
 	}
 }
 
-// within is a step within another one, whose error is passed on.
+// within makes a step inside the fn of another step, and returns the error of the inner step.
 func within(ctx context.Context) error {
 	_, err := lambdaidem.Step(ctx, "outer", func(ctx context.Context) (int, error) { return 0, stepOf[int]("inner")(ctx) })
 	return err
 }
 
-// plainStore is a store that keeps no steps.
+// plainStore is a store that is no StepStore.
 type plainStore struct{ lambdaidem.Store }
 
 func TestE5_AStoreThatKeepsNoStepsRefusesThem(t *testing.T) {
@@ -892,8 +894,9 @@ func TestE5_AStoreThatKeepsNoStepsRefusesThem(t *testing.T) {
 	}
 }
 
-// E5: without a record, fn runs every time and nothing is stored. A handler that failed open runs fn
-// once, as with a lease, although nothing is stored: its own second try doesn't charge again.
+// Without a record, every call of Step runs fn, and nothing is stored. If the handler runs without
+// a lease, because of Options.FailOpen, nothing is stored either, but a second call in the same run
+// returns the first result, so it does not charge again.
 func TestE5_UnguardedStepsRunEveryTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		in      request
@@ -942,7 +945,7 @@ func TestE5_UnguardedStepsRunEveryTime(t *testing.T) {
 	}
 }
 
-// F5: a released record with steps belongs to its payload; one without forgets it.
+// A released record with steps refuses another payload. A released record without steps accepts it.
 func TestF5_AReleasedRecordWithStepsKeepsItsPayload(t *testing.T) {
 	for name, c := range map[string]struct {
 		steps  bool
@@ -978,8 +981,8 @@ func TestF5_AReleasedRecordWithStepsKeepsItsPayload(t *testing.T) {
 	}
 }
 
-// G2: a call with a guard and a key of its own stays done where the handler around
-// it is run again, in a step or not.
+// A Do inside a handler does not run again when the handler runs again, whether or not the Do is
+// inside a step.
 func TestE5_ADoInsideStaysDone(t *testing.T) {
 	var psp outside
 	ends := endings{with(500), with(201)}
@@ -1009,7 +1012,7 @@ func TestE5_ADoInsideStaysDone(t *testing.T) {
 	r.wantRuns(t, 2)
 }
 
-// E6: the same in every attempt, after a release and after a takeover.
+// The downstream key is the same in every attempt, after a release and after a takeover.
 func TestE6_OneDownstreamKeyForEveryAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var psp outside
@@ -1028,13 +1031,14 @@ func TestE6_OneDownstreamKeyForEveryAttempt(t *testing.T) {
 		if len(keys) != 3 || keys[0] != keys[1] || keys[1] != keys[2] || lambdaidem.UUIDKey(keys[0]) != nil {
 			t.Errorf("the keys are %q", keys)
 		}
-		if want := "2cf1cfb0-34a2-86fa-8ee8-6eebe12aabd3"; keys[0] != want { // of this request under this namespace, for ever
+		if want := "2cf1cfb0-34a2-86fa-8ee8-6eebe12aabd3"; keys[0] != want { // the key of this request must never change
 			t.Errorf("the key is %s, want %s", keys[0], want)
 		}
 	})
 }
 
-// E6: a service may have carried out what came with the key, so another payload is refused.
+// After a call of DownstreamKey, the record refuses another payload, because the service may have
+// carried out the request with the key.
 func TestE6_ADownstreamKeyBindsThePayload(t *testing.T) {
 	var psp outside
 	r := newRig(func(ctx context.Context, _ request) (response, error) {
@@ -1050,7 +1054,7 @@ func TestE6_ADownstreamKeyBindsThePayload(t *testing.T) {
 	}
 }
 
-// L6: a released record is taken over under either policy, with its steps.
+// Under Hold too, a retry acquires a released record, together with its steps.
 func TestE5_AReleasedRecordWithStepsRunsAgainUnderHold(t *testing.T) {
 	var psp outside
 	ends := endings{func() (response, error) { return response{}, lambdaidem.Retryable(errWire) }, with(201)}

@@ -76,7 +76,7 @@ func TestR1_AnswersInEveryLanguage(t *testing.T) {
 	}
 }
 
-// What an Out can hold is not an error.
+// Find returns no error for an answer that an Out can hold.
 func TestR1_AnAnswerThatFits(t *testing.T) {
 	for _, text := range []string{
 		`{}`, `{"id": "", "cents": 0, "price": 0.0, "tags": [], "paid": false, "note": null, "extras": {}}`,
@@ -135,7 +135,9 @@ func TestR1_AnAnswerThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// The answer's JSON is the one that Lambda sends. A method of the pointer does not write that JSON.
+// money has JSON methods on its pointer only. Lambda sends a money value as an object, because
+// encoding/json does not call MarshalJSON for it. Find must compare the stored answer with that
+// JSON.
 type money struct{ Cents int }
 
 func (m *money) MarshalJSON() ([]byte, error) { return json.Marshal(m.text()) }
@@ -162,8 +164,8 @@ func TestR1_AnAnswerIsComparedAsLambdaSendsIt(t *testing.T) {
 	}
 }
 
-// Python writes the members of {1: …, "1": …} under one name. encoding/json would merge two such
-// objects into one that nobody has returned.
+// Python writes both members of {1: …, "1": …} under the name "1". encoding/json would merge their
+// values into an object that no function has returned.
 func TestR1_AnAnswerWithDuplicateMembers(t *testing.T) {
 	const text = `{"1": {"debit": 5}, "1": {"credit": 7}}`
 	type entry struct {

@@ -70,7 +70,8 @@ type chargeReceipt struct {
 	Receipt string `json:"receipt"`
 }
 
-// A function that the old program decorated with idempotent_function.
+// The old program decorated the function charge with idempotent_function. The new one calls Find in
+// a Do.
 func ExampleFind() {
 	guard := lambdaidem.New(memstore.New())
 	records := powertools.New(oldTable{}, "idempotency", powertools.Python, "payments.app.charge")

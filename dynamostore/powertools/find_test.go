@@ -69,8 +69,9 @@ func TestR1_ARecordThatExpiresNowIsReplayed(t *testing.T) {
 	}
 }
 
-// A record that has expired is no record, unless its attempt may still be running. That it was
-// completed before its deadline, or that its attempt died, changes nothing.
+// An expired record counts as absent, unless its attempt may still be running. A completed record
+// counts as absent even before the deadline of its attempt, and so does the record of a dead
+// attempt.
 func TestR1_ARecordThatHasExpired(t *testing.T) {
 	for name, c := range map[string]struct {
 		status   string
@@ -87,7 +88,7 @@ func TestR1_ARecordThatHasExpired(t *testing.T) {
 	}
 }
 
-// The guard does not store a 5xx, which Powertools does.
+// The guard does not store a 5xx, although Powertools does.
 func TestX1_A5xxOfTheOldFunctionIsNotStored(t *testing.T) {
 	m := migrate(lambdaidem.Rerun)
 	m.table.item = m.stored(`{"statusCode": 502, "body": "old"}`, nil)
@@ -226,7 +227,7 @@ func TestF5_AnotherPayloadThanTheOldFunctionValidated(t *testing.T) {
 		if got.StatusCode != c.want || m.runs != 0 || (got.StatusCode == 422) != (code == powertools.ErrPayloadMismatch) {
 			t.Errorf("%s of %v: %d runs, %+v", c.validated, c.validation, m.runs, got)
 		}
-		if got.StatusCode == 422 { // it is not stored
+		if got.StatusCode == 422 { // the 422 is not stored
 			delete(m.table.item, "in_progress_expiration")
 			m.table.item["expiration"] = number(1)
 			if got, _ := m.send(t); got.StatusCode != 201 || m.runs != 1 {
@@ -264,9 +265,9 @@ func TestF5_AnotherPayloadThanThatOfADeadAttempt(t *testing.T) {
 	}
 }
 
-// The old function began to validate payloads only while it had records without a validated payload.
-// The request of such a record can't be told from another one, so it is never told to come back with
-// a key of its own: that would carry it out a second time.
+// When the old function began to validate payloads, it had stored records without the hash of a
+// payload. Find can't tell whether a request has the payload of such a record, so the client is
+// never told to send the request with a new key: that could carry it out a second time.
 func TestF5_ARecordWithoutAValidatedPayload(t *testing.T) {
 	for name, c := range map[string]struct {
 		record func(*migration) item
@@ -392,7 +393,8 @@ func TestFind_AHashInJava(t *testing.T) {
 	}
 }
 
-// A function that Powertools guarded one by one, such as the handler of a queue's message.
+// A function that Powertools guarded call by call, such as the handler of a queue's message, calls
+// Find in a Do.
 func TestFind_InACall(t *testing.T) {
 	m := migrate(lambdaidem.Rerun)
 	m.table.item = m.stored(`{"id": "pay_1"}`, nil)
@@ -415,7 +417,7 @@ func TestFind_InACall(t *testing.T) {
 	}
 }
 
-// A typed handler's caller sees which error it is.
+// Lambda reports the code of an error of Find as the error type of a typed handler.
 func TestHandler_ErrorTypesOfATypedHandler(t *testing.T) {
 	m := migrate(lambdaidem.Rerun)
 	handle := lambdaidem.Handler(m.guard(lambdaidem.Rerun), "charge", func(_ context.Context, key string) (string, error) { return key, nil },

@@ -36,7 +36,7 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// reads is a table with one item.
+// reads is a table with one item, which every GetItem returns. It records the requests.
 type reads struct {
 	item   item
 	err    error
@@ -84,8 +84,8 @@ func (m *migration) create(context.Context, request) (response, error) {
 	return response{StatusCode: 201, Body: "created in Go"}, nil
 }
 
-// send sends the same request again and again, and returns the answer with its code, if it is a
-// problem document.
+// send sends a request, which is the same in every call, and returns the answer. If the answer is a
+// problem document, send also returns its code.
 func (m *migration) send(t *testing.T) (response, lambdaidem.Code) {
 	t.Helper()
 	e := idemtest.Request{Path: "/payments", Key: "order-1", Body: `{"order": 42}`}.APIGatewayV2()
@@ -117,7 +117,7 @@ func (m *migration) running(end time.Time) item {
 	return m.stored("", item{"status": str("INPROGRESS"), "data": nil, "in_progress_expiration": number(end.UnixMilli())})
 }
 
-// errorType returns what Lambda reports as the errorType.
+// errorType returns the errorType that Lambda reports for an error.
 func errorType(err error) string {
 	if own, ok := errors.AsType[messages.InvokeResponse_Error](err); ok {
 		return own.Type

@@ -56,9 +56,9 @@ func TestID_IsThatOfTheLibrary(t *testing.T) {
 	}
 }
 
-// These ids are in the unit tests of the libraries, which Maven Central and NuGet did not serve:
-// BasePersistenceStoreTest.java of Powertools for Java 2.10.0, and BasePersistenceStoreTests.cs and
-// IdempotencyTest.cs of Powertools for .NET 1.3.0.
+// Maven Central and NuGet did not serve the libraries for Java and .NET. These ids are therefore
+// from the libraries' unit tests: BasePersistenceStoreTest.java of Powertools for Java 2.10.0, and
+// BasePersistenceStoreTests.cs and IdempotencyTest.cs of Powertools for .NET 1.3.0.
 func TestID_IsThatOfTheTestsOfTheLibrary(t *testing.T) {
 	for _, c := range []struct {
 		language     powertools.Language
@@ -135,7 +135,8 @@ func TestID_OfMissingData(t *testing.T) {
 	}
 }
 
-// A wrong id would let the handler run again.
+// ID refuses data for which it can't reproduce the id, because a wrong id would let the handler run
+// again.
 func TestID_RefusesWhatItCannotReproduce(t *testing.T) {
 	everyone := []powertools.Language{powertools.Python, powertools.TypeScript, powertools.Java, powertools.DotNet}
 	for _, c := range []struct {

@@ -30,7 +30,7 @@ import (
 // These tests run functions with Powertools for AWS Lambda: tools/powertools/app.py and app.mjs.
 // `make powertools` installs the libraries and runs the tests.
 
-// app is a function with Powertools that has one table for its records and the guard's.
+// app runs a function with Powertools. Its table has the records of the function and of the guard.
 type app struct {
 	language powertools.Language
 	prefix   string
@@ -128,7 +128,8 @@ func (a *app) handler(choose func(context.Context, request) (powertools.Selectio
 	})), runs
 }
 
-// apps returns the function in both languages, each with a table without a sort key and one with.
+// apps returns the function in both languages, each once with a table that has a sort key and once
+// with a table that has none.
 func apps(t *testing.T, expression, validation string) []*app {
 	t.Helper()
 	server := ddblocal.ForTest(t)
@@ -221,7 +222,7 @@ func TestLibrary_D4_BothSidesInOneTable(t *testing.T) {
 			}
 			a.unchanged(t, theirs)
 
-			// The old function goes on beside the guard's records, which it does not see.
+			// The old function still works, and ignores the guard's records in its table.
 			ours := a.items(t)
 			maps.DeleteFunc(ours, func(key string, _ item) bool { _, is := theirs[key]; return is })
 			if len(ours) != 5 {

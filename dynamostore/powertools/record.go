@@ -31,15 +31,16 @@ func (it *record) String() string { return fmt.Sprintf("%q of the table %s", it.
 
 func (it *record) running() bool { return it.status == statusInProgress }
 
-// hasDied reports whether the invocation of a running attempt has ended. If the record does not
-// say when it ends, the attempt counts as running until the record expires, as in Powertools.
+// hasDied reports whether the invocation of a running attempt ended more than maxSkew ago. If the
+// record does not say when the invocation ends, hasDied returns false: the attempt then counts as
+// running until the record expires, as in Powertools.
 func (it *record) hasDied(now time.Time) bool {
 	return it.hasInProgressExpiry && time.UnixMilli(it.inProgressExpires).Add(maxSkew).Before(now)
 }
 
-// hasExpired reports whether the record has expired. The end of its last second is the end of the
-// record, as in Powertools. Unlike in Powertools, a record does not expire before the invocation of
-// its attempt ends, because the attempt may still be running.
+// hasExpired reports whether the record has expired. A record is valid until the end of its last
+// second, as in Powertools. Unlike in Powertools, a record in progress does not expire before the
+// invocation of its attempt has ended, because the attempt may still be running.
 func (it *record) hasExpired(now time.Time) bool {
 	mayRun := it.running() && it.hasInProgressExpiry && !it.hasDied(now)
 	return it.expiration < now.Unix() && !mayRun

@@ -132,7 +132,7 @@ func TestDecide_WhatOnlyAWSKnowsPasses(t *testing.T) {
 	}
 }
 
-// The comparisons of numbers and dates are true for a smaller, the same or a larger value.
+// Each operator for numbers and dates is tested with a smaller, an equal and a larger value.
 func TestDecide_ComparesNumbersAndDates(t *testing.T) {
 	for operator, test := range map[string]struct{ smaller, same, larger bool }{
 		"Equals": {same: true}, "NotEquals": {smaller: true, larger: true},
@@ -212,7 +212,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// Conditions that only AWS knows have no keys to name.
+// If a macro makes the conditions of a statement, only AWS knows their keys, so the note names no
+// key.
 func TestNotes_ConditionsByAMacro(t *testing.T) {
 	notes := newChecker(t, "{Effect: Deny, Action: 'sqs:*', Resource: '*', Condition: {'Fn::Transform': {Name: AWS::Include}}}").Notes()
 	if want := "template.yaml:8:15: this statement of Shop has a value that only AWS knows: the conditions are !Transform"; len(notes) != 1 || notes[0] != want {

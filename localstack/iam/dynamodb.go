@@ -244,7 +244,7 @@ func (c *dynamoDBCall) batch() []Request {
 			DeleteRequest struct{ Key item }
 		}
 		if c.operation == "BatchGetItem" {
-			_ = json.Unmarshal(c.in.RequestItems[table], &get) // DynamoDB refuses it
+			_ = json.Unmarshal(c.in.RequestItems[table], &get) // if it can't be decoded, DynamoDB refuses the request
 		} else {
 			_ = json.Unmarshal(c.in.RequestItems[table], &put)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
-// Nothing that a proxy began goes on after Close.
+// TestMain checks that no goroutine of a proxy is left after Close.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The ARNs of the resources of shop.

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// matches agrees with a regular expression that means the same.
+// matches returns the same as an equivalent regular expression.
 func TestMatches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := rapid.StringOfN(rapid.RuneFrom([]rune("ab*?/")), 0, 8, -1).Draw(t, "pattern")

@@ -41,8 +41,8 @@ type Proxy struct {
 // Start starts a proxy for the service at the base URL endpoint. The proxy listens on a free port
 // of 127.0.0.1. It recognizes a call of a function by the access key ID, see [AccessKeyID], and
 // forwards all other calls unchecked. In a forwarded call of a function, accessKeyID replaces the
-// function's. warnings receives a line for the first call of each kind that is refused or that
-// AWS may refuse, and a line for each call that can't be read.
+// function's access key ID. warnings receives a line for the first call of each kind that is
+// refused or that AWS may refuse, and a line for each call that can't be read.
 func (c *Checker) Start(service Service, endpoint, accessKeyID string, warnings io.Writer) (*Proxy, error) {
 	target, err := url.Parse(endpoint)
 	if err != nil {
@@ -97,7 +97,7 @@ var scope = regexp.MustCompile(`Credential=([^/,\s]+)/[0-9]+/([^/,\s]+)/`)
 type gate struct {
 	checker     *Checker
 	service     Service
-	accessKeyID string // replaces a function's
+	accessKeyID string // replaces the access key ID of a function
 	warnings    *log.Logger
 	pass        http.Handler
 }
@@ -116,7 +116,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	signed := r.Header.Get("Authorization")
 	r.Header.Set("Authorization", strings.Replace(signed, "Credential="+AccessKeyID(function)+"/", "Credential="+g.accessKeyID+"/", 1))
 	requests, err := g.requests(r, region, body)
-	if err != nil { // the service refuses it in its own words
+	if err != nil { // pass the request on, so that the service refuses it with its own error
 		g.warnings.Printf("%s sent a request that can't be read, which is passed on: %v", function, err)
 		g.pass.ServeHTTP(w, r)
 		return

@@ -53,7 +53,7 @@ func newService(t *testing.T) *service {
 	return s
 }
 
-// world is a proxy before a service.
+// world is a proxy in front of a service.
 type world struct {
 	*service
 	checker *iam.Checker
@@ -138,7 +138,8 @@ func TestProxy_RefusesAsDynamoDBDoes(t *testing.T) {
 	}
 }
 
-// The SDK logs a warning for a response whose checksum differs, and returns no error.
+// A refusal has the checksum of its body. The SDK would only log a warning about a wrong checksum,
+// and return no error.
 func TestProxy_RefusalHasAChecksum(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Deny, Action: '*', Resource: '*'}")
 	_, header, body := w.post(t, "dynamodb", "DynamoDB_20120810.DescribeTable", `{"TableName":"Orders"}`)
@@ -173,9 +174,9 @@ func TestProxy_RefusesAsSQSDoes(t *testing.T) {
 	}
 }
 
-// An allowed call arrives as it was sent, but for the access key ID. The proxy replaces the
-// function's by that of all other clients, because DynamoDB Local may keep the tables of each
-// access key ID apart.
+// An allowed call arrives as it was sent, except for the access key ID. The proxy replaces the
+// access key ID of the function by that of all other clients, because DynamoDB Local may give each
+// access key ID its own tables.
 func TestProxy_PassesCallsUnchanged(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Allow, Action: 'dynamodb:PutItem', Resource: !GetAtt Orders.Arn}")
 	var sent string
@@ -205,7 +206,7 @@ func (r recorded) Do(req *http.Request) (*http.Response, error) {
 	return r.HTTPClient.Do(req)
 }
 
-// Only functions are bound to their policies.
+// The proxy does not check calls of clients that are not functions.
 func TestProxy_PassesCallsOfOthers(t *testing.T) {
 	w := newWorld(t, iam.DynamoDB, "{Effect: Deny, Action: '*', Resource: '*'}")
 	for _, accessKeyID := range []string{"local", "Shop", iam.AccessKeyID("Shop2")} {
@@ -218,7 +219,7 @@ func TestProxy_PassesCallsOfOthers(t *testing.T) {
 	}
 }
 
-// The service itself refuses a request that can't be read.
+// The proxy passes a request on that it can't read, so that the service itself refuses it.
 func TestProxy_PassesWhatItCannotRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind                  iam.Service

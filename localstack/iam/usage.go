@@ -20,7 +20,7 @@ type Permission struct {
 	At        string   // place of the statement in the template
 	Policy    string   // name of the policy, may be empty
 
-	// Used is how many requests the permission allowed. A request that several
+	// Used is the number of requests that the permission allowed. A request that several
 	// permissions allow counts for each of them.
 	Used int
 
@@ -38,7 +38,7 @@ type Use struct {
 }
 
 // Permissions returns all permissions of all functions, in the order of the template, with
-// their use until now. Statements that deny are not among them.
+// their use so far. It leaves out statements that deny.
 func (c *Checker) Permissions() []Permission {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -59,7 +59,8 @@ func clients(ctx context.Context) map[string]any {
 	}
 }
 
-// operation returns the method of a service's client with the CLI's name.
+// operation returns the method of a service's client for an operation. service and name are the
+// names that the CLI uses. known reports whether there is such a method.
 func operation(all map[string]any, service, name string) (method reflect.Value, known bool) {
 	client, known := all[service]
 	if !known {
@@ -69,7 +70,7 @@ func operation(all map[string]any, service, name string) (method reflect.Value, 
 	return method, method.IsValid()
 }
 
-// callAWS runs the command that the words name, and returns what the CLI prints.
+// callAWS runs a command line of the CLI, and returns what the CLI prints.
 func callAWS(ctx context.Context, args []string) (string, error) {
 	if len(args) < 2 {
 		return "", fmt.Errorf("aws: %q names no service and operation", args)
@@ -283,8 +284,8 @@ func membersOf(output reflect.Value) map[string]any {
 	return all
 }
 
-// printed returns an output as the CLI prints it: JSON, text, or nothing if nothing is in the
-// output.
+// printed returns an output as the CLI prints it: as JSON, as text, or nothing if the output has no
+// members.
 func printed(members map[string]any, options map[string][]string) (string, error) {
 	if len(members) == 0 {
 		return "", nil

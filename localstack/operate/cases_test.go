@@ -69,7 +69,7 @@ func (w *world) throttles(t *testing.T) {
 	if who := r.block(); !strings.Contains(who, "|bob") || strings.Contains(who, "|alice") {
 		t.Errorf("the hot key is bob's: %s", who)
 	}
-	// What the alarms are on.
+	// The alarms watch these metrics.
 	counted := map[string]float64{}
 	for series := range w.counted.Take().All() {
 		counted[series.Name] += series.Sum
@@ -80,7 +80,7 @@ func (w *world) throttles(t *testing.T) {
 		}
 	}
 
-	// Nothing was lost: the clients come again under their keys.
+	// Nothing was lost: the clients send their requests again, with the same keys.
 	for _, r := range []request{hot, small} {
 		w.send(t, r).expect(t, http.StatusCreated, false, "pay_")
 	}
@@ -134,10 +134,11 @@ func (w *world) copyTable(t *testing.T) {
 	}
 }
 
-// restored checks that the page's commands check, repair and read a restored table, and that in a
-// table that was kept they let the keys expire whose writes are lost.
+// restored checks the page's section about restored tables. Its commands check, repair and read a
+// restored idempotency table. If the idempotency table was kept instead, they let the records
+// expire whose writes to the business tables are lost.
 func (w *world) restored(t *testing.T) {
-	late := payment("bob", "order-9") // after that moment
+	late := payment("bob", "order-9") // after the moment of the restore
 	first := w.send(t, late)
 	first.expect(t, http.StatusCreated, false, "pay_")
 
@@ -152,7 +153,7 @@ func (w *world) restored(t *testing.T) {
 		t.Errorf("the key of after that moment is not new: %d\n%s", code, out)
 	}
 
-	// The table that was kept.
+	// The idempotency table was kept.
 	r.shell = w.newShell(t)
 	w.send(t, late).expect(t, http.StatusCreated, true, first.body)
 	if out := r.block(); !strings.Contains(out, "1 record forgotten") {

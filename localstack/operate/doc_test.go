@@ -1,9 +1,9 @@
-// Package operate_test holds docs/operate.md to the truth: each case of that page is
-// brought about on this machine, with the functions as the binaries that deploy, and
-// then the very commands that stand there are run, by a shell, as an operator would
-// type them. What they print is on the page, and the case must be solved by them.
+// Package operate_test tests docs/operate.md. It causes each incident of that page on this
+// machine, with the same binaries of the functions that a deployment uses. Then a shell
+// runs the page's commands, as an operator would type them. The commands must print what
+// the page shows, and solve the incident.
+//
+// To write the output of the commands into the page, run:
 //
 //	go test ./localstack/operate -update
-//
-// writes what they print into the page.
 package operate_test

@@ -43,8 +43,8 @@ func (w *world) inject(fault func(*proxy.Request) proxy.Fault) {
 	w.fault.Store(&fault)
 }
 
-// throttled refuses a write as DynamoDB does for one limit (API Reference, "ThrottlingReason").
-// DynamoDB Local never throttles.
+// throttled returns a fault that throttles a write as DynamoDB does because of one limit (API
+// Reference, "ThrottlingReason"). DynamoDB Local never throttles.
 func throttled(reason string) proxy.Fault {
 	return func(c *proxy.Call) {
 		c.Answer(proxy.Reply{
@@ -56,7 +56,8 @@ func throttled(reason string) proxy.Fault {
 	}
 }
 
-// locks refuses the requests that claim a record, for one limit.
+// locks returns a function for inject that throttles the requests that claim a record, because of
+// one limit.
 func locks(reason string) func(*proxy.Request) proxy.Fault {
 	return func(r *proxy.Request) proxy.Fault {
 		if r.Operation == "PutItem" && bytes.Contains(r.Body, []byte("lambdaidem#")) {

@@ -19,9 +19,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// afterwards checks the page's section for the time after an incident: the table is well, no lease
-// is dead, the commands find the calls that ran without a record or lost their lease, and a
-// record names who settled it.
+// afterwards checks the page's section for the time after an incident. The check of the table
+// reports no problem, no lease is dead, the commands find the calls that ran without a record or
+// lost their lease, and a record names the person who settled it.
 func (w *world) afterwards(t *testing.T) {
 	w.loseALease(t, payment("bob", "order-10"))
 	w.unguarded(t)

@@ -40,7 +40,7 @@ func TestD2_OperateMD_SolvesEachCase(t *testing.T) {
 	}
 	for _, title := range w.page.titles {
 		blocks := len(console.FindAllString(w.page.text[title], -1))
-		if title != setUpTitle { // what that section installs and exports is in every shell
+		if title != setUpTitle { // every shell has the installed commands and the exports of that section
 			blocks += len(script.FindAllString(w.page.text[title], -1))
 		}
 		if blocks > 0 && !w.opened[title] {
@@ -53,7 +53,8 @@ func TestD2_OperateMD_SolvesEachCase(t *testing.T) {
 type casualties map[string]request
 
 // crash makes the attempts of four transfers die, three of them under policy Hold. The attempts of
-// transfer-17, 19 and 20 die after the call of the clearing house, that of transfer-18 before.
+// transfer-17, 19 and 20 die after they have called the clearing house. The attempt of transfer-18
+// dies before.
 func (w *world) crash(t *testing.T) casualties {
 	t.Helper()
 	w.send(t, transfer("transfer-1", "warm")).expect(t, http.StatusCreated, false, "tra_") // the database is slow at first
@@ -73,7 +74,7 @@ func (w *world) crash(t *testing.T) casualties {
 	return all
 }
 
-// effects returns the number of calls that the clearing house got for the transfers of a key.
+// effects returns the number of calls that the clearing house received with a downstream key.
 func (w *world) effects(key string) int {
 	e, there := w.stack.Clearing().Effects()[key]
 	if !there {
@@ -82,8 +83,8 @@ func (w *world) effects(key string) int {
 	return e.Calls
 }
 
-// stuck checks that the page's commands find a stuck request by what its customer has, and among
-// the dead leases, and that they show each state of the page's table as the page says.
+// stuck checks that the page's commands find a stuck request by the data that its customer has, and
+// among the dead leases, and that they show each state of the page's table as the page says.
 func (w *world) stuck(t *testing.T, died casualties) {
 	r := w.read(t, "A payment is stuck")
 	r.shell.await("idem leases", "lambdaidem#", len(died))
@@ -140,7 +141,7 @@ func (w *world) held(t *testing.T, died casualties) {
 		t.Errorf("the clearing house was asked %d times under the key %s that idem shows", n, key)
 	}
 	before := w.balanceOfBob(t)
-	r.block() // the transfer's end, by hand
+	r.block() // complete the transfer by hand
 	if got := w.balanceOfBob(t); got != before+700 {
 		t.Errorf("the recipient had %d, and has %d; want 700 more", before, got)
 	}
@@ -172,7 +173,7 @@ func (w *world) held(t *testing.T, died casualties) {
 	}
 
 	before = w.balanceOfBob(t)
-	r.block() // the own tables, before the answer
+	r.block() // write to the service's own tables, before the answer is settled
 	if got := w.balanceOfBob(t); got != before+700 {
 		t.Errorf("the recipient had %d, and has %d; want 700 more", before, got)
 	}
@@ -180,7 +181,7 @@ func (w *world) held(t *testing.T, died casualties) {
 	w.send(t, died["transfer-19"].again()).expect(t, http.StatusCreated, true, `"amount":700`)
 }
 
-// balanceOfBob returns the balance of the account in euros that the transfers go to.
+// balanceOfBob returns the balance of bob's account in euros, which receives the transfers.
 func (w *world) balanceOfBob(t *testing.T) int {
 	t.Helper()
 	out, err := w.stack.Database().Client().GetItem(t.Context(), &dynamodb.GetItemInput{

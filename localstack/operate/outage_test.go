@@ -37,7 +37,8 @@ func (w *world) outOfReach(t *testing.T) {
 	r.completed()
 }
 
-// lockOf returns the id of the record that a request of a function claims, or "".
+// lockOf returns the id of the record that a request of the given function claims. It returns ""
+// for any other request.
 func lockOf(r *proxy.Request, function string) string {
 	if r.Operation != "PutItem" || !bytes.Contains(r.Body, []byte(function+" POST ")) {
 		return ""

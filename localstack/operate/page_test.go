@@ -120,7 +120,7 @@ var changing = []struct {
 	{regexp.MustCompile(`in SPAN|SPAN ago`), "WHEN"},
 	{regexp.MustCompile(`\d+ records? names? no caller`), "N records name no caller"},
 	{regexp.MustCompile(`Looked at \d+ items. Capacity units: [0-9.]+`), "Looked at N items."},
-	{regexp.MustCompile(`(?m)^ +(\d+ )`), "$1"}, // of uniq -c
+	{regexp.MustCompile(`(?m)^ +(\d+ )`), "$1"}, // the counts that uniq -c prints
 	{regexp.MustCompile(` {2,}`), "  "},
 }
 
@@ -138,8 +138,8 @@ type reader struct {
 	w     *world
 	title string
 	shell *shell
-	next  int // the block
-	code  int // of the last command
+	next  int // index of the next block
+	code  int // exit code of the last command
 }
 
 // read returns a reader of a section, with a shell of its own.
@@ -158,7 +158,8 @@ func (w *world) read(t *testing.T, title string) *reader {
 	return r
 }
 
-// block runs the next block of the section and returns its output, which must be the page's.
+// block runs the next block of the section and returns its output. The test fails if the output
+// differs from the page's.
 func (r *reader) block() string {
 	r.t.Helper()
 	text, printed := r.w.page.text[r.title], ""

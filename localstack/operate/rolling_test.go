@@ -21,8 +21,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 )
 
-// whatChanges is, for each row of the page's table, who proves what it says: a test
-// here, or one that is elsewhere, by its file and name.
+// whatChanges maps each row of the page's table to the test that proves it: a function in this
+// file, or a test in another file, given by file and name.
 var whatChanges = map[string]struct {
 	here       func(*testing.T)
 	file, name string
@@ -52,7 +52,7 @@ var whatChanges = map[string]struct {
 	"answers in parts, steps, encodings": {file: "../../dynamostore/rolling_test.go", name: "TestD4_RollingDeploys"},
 }
 
-// D4: each row of the table of what changes in a rolling deployment is proved.
+// Each row of the page's table of changes in a rolling deployment has a test that proves it.
 func TestD4_OperateMD_WhatARollingDeploymentChanges(t *testing.T) {
 	proved := map[string]bool{}
 	for _, row := range rows(t, readPage(t).section(t, "Something changes in a deployment"), "what changes") {
@@ -123,8 +123,9 @@ func anotherAnswer(t *testing.T) {
 	}
 }
 
-// anotherPointer: a retry whose payload has the part that counts no longer is refused,
-// one without it is served, and a released record runs.
+// anotherPointer checks the retries after a deployment that ignores a part of the payload. A retry
+// whose payload has that part is refused, a retry without the part gets the stored answer, and a
+// retry of a released record runs.
 func anotherPointer(t *testing.T) {
 	store := memstore.New()
 	ignoring := version(store, func(o *lambdaidem.Options) { o.FingerprintIgnore = []string{"/at"} })
@@ -149,7 +150,8 @@ func anotherPointer(t *testing.T) {
 	}
 }
 
-// aRenamedField: a payload in which the field is zero still matches.
+// aRenamedField checks that a payload still matches if the field that was renamed is zero, and that
+// it is refused otherwise.
 func aRenamedField(t *testing.T) {
 	type before struct{ Amount, Fee int }
 	type after struct{ Amount, Charge int }
@@ -198,8 +200,8 @@ func aNarrowerResult(t *testing.T) {
 	}
 }
 
-// anotherOperation checks that under another operation's name the key is new, and so is the
-// downstream key.
+// anotherOperation checks that under another operation's name, a call with the same key runs again,
+// and has another downstream key.
 func anotherOperation(t *testing.T) {
 	guard, keys := version(memstore.New()), map[string]bool{}
 	for _, operation := range []string{"charge", "pay"} {
@@ -216,7 +218,8 @@ func anotherOperation(t *testing.T) {
 	}
 }
 
-// do runs a guarded operation that returns a result unless there is a stored one.
+// do makes a guarded call whose function returns the given result. If there is a stored result, do
+// returns the stored result instead.
 func do[T any](t *testing.T, guard *lambdaidem.Guard, operation string, result T) (T, error) {
 	t.Helper()
 	return lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: operation, Key: "k"}, func(context.Context) (T, error) { return result, nil })
@@ -295,7 +298,7 @@ func anotherTransport(t *testing.T) {
 	}
 }
 
-// anotherStep: a step under another name runs again, under another downstream key.
+// anotherStep checks that a step under another name runs again, with another downstream key.
 func anotherStep(t *testing.T) {
 	guard := version(memstore.New())
 	var keys []string
@@ -319,8 +322,8 @@ func anotherStep(t *testing.T) {
 	}
 }
 
-// aMovedCall: a call that moves into a Do, or out of one, is made again under another
-// downstream key. The key stays if the handler asks for it before the Do.
+// aMovedCall checks that a call that moves into a Do, or out of one, is made again with another
+// downstream key. The key stays the same if the handler calls DownstreamKey outside of the Do.
 func aMovedCall(t *testing.T) {
 	type form = func(ctx context.Context, guard *lambdaidem.Guard, call func(key string) error) error
 	inDo := func(ctx context.Context, guard *lambdaidem.Guard, fn func(context.Context) error) error {
@@ -362,7 +365,7 @@ func aMovedCall(t *testing.T) {
 					return 0, err
 				}
 				if len(keys) == 1 {
-					return 0, errDied // after the call, so that a retry runs the handler again
+					return 0, errDied // end the first attempt after the call, so that a retry runs the handler again
 				}
 				return 1, nil
 			})
@@ -376,8 +379,8 @@ func aMovedCall(t *testing.T) {
 	}
 }
 
-// anotherIdentity: a message that comes again runs again once its key is taken from its
-// body, and a request once its caller is known.
+// anotherIdentity checks that a retry runs again after a deployment that changes the identity of
+// its record: a request or a Do has another caller, or the key of a message is taken from its body.
 func anotherIdentity(t *testing.T) {
 	store := memstore.New()
 	first := sendTo(t, version(store), "k", `{}`)
@@ -414,8 +417,9 @@ func anotherIdentity(t *testing.T) {
 	}
 }
 
-// anotherWay: a message that comes raw after it came in an envelope runs again under its
-// downstream key if it is not finished and has no steps, and fails otherwise.
+// anotherWay checks a message that is delivered in an envelope, and then again without it. If the
+// message is not finished and has no steps, it runs again with the same downstream key. Otherwise
+// it fails.
 func anotherWay(t *testing.T) {
 	const body, envelope = `{"amount":100}`, `{"Type":"Notification","MessageId":"i","TopicArn":"arn:t","Message":"{\"amount\":100}"}`
 	for _, c := range []struct {

@@ -26,9 +26,9 @@ func (i *instances) guardWith(secrets [][]byte) *lambdaidem.Guard {
 	})
 }
 
-// F5: the page's steps rotate a secret without refusing a retry, although two versions of the
-// function run at the same time during each step. If the old secret is removed too early, retries
-// are refused until it is put back.
+// The page's steps rotate a secret without refusing a retry, although two versions of the function
+// run at the same time during each step. If the old secret is removed too early, retries are
+// refused until it is put back.
 func TestF5_OperateMD_RotatesSecretsWithoutARefusal(t *testing.T) {
 	const steps = "(?s)append the new secret to `FingerprintSecrets`, deploy everywhere; put it first, deploy everywhere; remove the old one after the `TTL`.*422.*put it back"
 	if page := readPage(t).section(t, "Something changes in a deployment"); !regexp.MustCompile(steps).MatchString(page) {
@@ -63,13 +63,13 @@ func TestF5_OperateMD_RotatesSecretsWithoutARefusal(t *testing.T) {
 		}
 		i.before = step.secrets
 	}
-	pay([][]byte{newer}, "nothing yet", http.StatusUnprocessableEntity, false) // too early: it was signed by the old one
-	pay([][]byte{newer, older}, "nothing yet", http.StatusCreated, true)       // put back
-	pay([][]byte{newer}, "the new one first", http.StatusCreated, true)        // what the new one signed needs no other
+	pay([][]byte{newer}, "nothing yet", http.StatusUnprocessableEntity, false) // the old secret, which signed the record, is removed too early
+	pay([][]byte{newer, older}, "nothing yet", http.StatusCreated, true)       // the old secret is put back
+	pay([][]byte{newer}, "the new one first", http.StatusCreated, true)        // a record that the new secret signed needs no other secret
 	if got := sendTo(t, i.guardWith(i.before), keys[0], `{"amount":999}`); got.status != http.StatusUnprocessableEntity {
 		t.Errorf("another payload got %+v; want 422", got)
 	}
-	i.clock.Advance(24*time.Hour + time.Second) // the TTL has passed: the old one signs nothing that counts
+	i.clock.Advance(24*time.Hour + time.Second) // after the TTL, no record is left that the old secret signed
 	for _, key := range keys {
 		pay([][]byte{newer}, key, http.StatusCreated, false)
 	}

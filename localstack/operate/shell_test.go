@@ -20,7 +20,7 @@ import (
 type shell struct {
 	t       *testing.T
 	w       *world
-	exports []string // that were typed so far
+	exports []string // the export commands that were typed so far
 }
 
 // tools creates a folder with the commands that the page names: idem, built by `go install`, and
@@ -67,7 +67,7 @@ func (s *shell) run(command string) (code int, out string) {
 	defer end()
 	cmd := exec.CommandContext(ctx, "sh", "-c", s.w.toReal.Replace(script))
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.w.folder, s.w.env, time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it ends with the shell
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a process group, so that Cancel also kills the processes that the shell has started
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var all bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &all, &all

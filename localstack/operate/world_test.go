@@ -59,10 +59,10 @@ const (
 	pageTable    = "IdempotencyTable"
 	pageEndpoint = "http://127.0.0.1:3001"
 	setUpTitle   = "Before the night" // the section that installs and exports
-	logFile      = "up.log"           // where the page has the functions' log
-	cloudFile    = "cloudwatch.log"   // that log with the lines of metrics, as CloudWatch has it
+	logFile      = "up.log"           // the file that the page uses for the functions' log
+	cloudFile    = "cloudwatch.log"   // the same log with the lines of metrics, as in CloudWatch
 	pageQueue    = "NotificationsDeadQueue.fifo"
-	pageMoment   = "2026-11-23T03:00:00Z" // to which the page restores
+	pageMoment   = "2026-11-23T03:00:00Z" // the point in time to which the page restores a table
 )
 
 func openWorld(t *testing.T) *world {
@@ -174,7 +174,7 @@ type answer struct {
 	body     string
 }
 
-// send sends a request as a client does that knows nothing of what happened before.
+// send sends a request and returns the answer.
 func (w *world) send(t *testing.T, r request) answer {
 	t.Helper()
 	a, err := w.sendOne(t.Context(), r)
@@ -205,7 +205,7 @@ func (w *world) sendOne(ctx context.Context, r request) (answer, error) {
 	return answer{resp.StatusCode, resp.Header.Get("X-Idempotency-Replayed") == "true", string(bytes.TrimSpace(body))}, err
 }
 
-// sendAside sends a request while the test goes on.
+// sendAside sends a request in a goroutine. The channel receives the answer.
 func (w *world) sendAside(t *testing.T, r request) <-chan answer {
 	t.Helper()
 	ended := make(chan answer, 1)
