@@ -46,7 +46,7 @@ up: ## Leave the functions running on http://127.0.0.1:3000 (PORT=...)
 ##### To know that it works
 
 .PHONY: test
-test: check-format vet lint check-race test-go test-simulator test-cost ## Everything: format, vet, lint, all tests under -race, the simulator
+test: check-format vet lint check-race browser test-go test-simulator test-cost ## Everything: format, vet, lint, all tests under -race, the simulator
 	$(call say,everything passed)
 
 .PHONY: check-format
@@ -71,11 +71,26 @@ check-race:
 		echo "make test: no C compiler ($$cc), which the race detector needs: install gcc or clang, or set CC" >&2; \
 		exit 1; }
 
+# The tests of pages (internal/browsertest) need one of these, which they find by themselves.
+browsers = headless_shell headless-shell chromium chromium-browser google-chrome google-chrome-stable chrome \
+	'/Applications/Chromium.app/Contents/MacOS/Chromium' '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'
+
+.PHONY: browser
+browser: ## Install Chromium for the tests, on Debian, if there is neither Chromium nor Chrome
+	@for browser in $(browsers); do if command -v "$$browser" >/dev/null; then exit 0; fi; done; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "make browser: no Chromium or Chrome, in which the tests open pages: install one" >&2; \
+		exit 1; \
+	fi; \
+	printf '\n==> %s\n' 'apt-get install chromium (the tests open pages in it)'; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium
+
 # -count=1: many tests drive processes (DynamoDB Local, ElasticMQ, function binaries) that go test does not see
 # when it decides whether an earlier result still holds.
 # -p: one package more at a time than there are cores, because these tests wait a lot for processes.
 .PHONY: test-go
-test-go:
+test-go: browser
 	$(call say,go test -race on all packages and one DynamoDB Local)
 	CGO_ENABLED=1 $(with_dynamodb) $(GO) test -race -count=1 -timeout 10m -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) ./...
 

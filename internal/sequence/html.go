@@ -1,0 +1,63 @@
+package sequence
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"html/template"
+	"io"
+)
+
+// Files has sequence.js and sequence.css, for pages that serve them.
+//
+//go:embed sequence.js sequence.css
+var Files embed.FS
+
+//go:embed page.html
+var pageText string
+
+var page = template.Must(template.New("page.html").Parse(pageText))
+
+// start is the script of a self-contained file: it draws the diagram that the file contains.
+const start = `
+const {parties, events} = JSON.parse(document.getElementById("data").textContent);
+const diagram = sequence.diagram(document.getElementById("diagram"));
+parties.forEach(diagram.party);
+events.forEach(diagram.event);
+sequence.legend(document.getElementById("legend"));
+`
+
+// WriteHTML writes the diagram as one HTML file that loads nothing. The file's
+// Content-Security-Policy lets only the file's own script and style run. WriteHTML returns
+// an error if an event names a party that the diagram does not have, and w's errors.
+//
+// Equal diagrams are equal bytes.
+func WriteHTML(w io.Writer, d Diagram) error {
+	if err := d.check(); err != nil {
+		return err
+	}
+	script, style := read("sequence.js")+start, read("sequence.css")
+	return page.Execute(w, map[string]any{
+		"Diagram":    d,
+		"Script":     template.JS(script), //nolint:gosec // embedded above
+		"ScriptHash": hash(script),
+		"Style":      template.CSS(style), //nolint:gosec // embedded above
+		"StyleHash":  hash(style),
+	})
+}
+
+// read returns one of Files.
+func read(name string) string {
+	text, err := Files.ReadFile(name)
+	if err != nil {
+		panic(err) // the compiler embeds the file
+	}
+	return string(text)
+}
+
+// hash returns the source expression by which a Content-Security-Policy allows an inline
+// script or style: Content Security Policy Level 3, section 2.3.1.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
