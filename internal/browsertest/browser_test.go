@@ -36,7 +36,7 @@ func visit(t *testing.T, html string) []string {
 		switch r.URL.Path {
 		case "/":
 			w.Header().Set("Content-Type", "text/html")
-			fmt.Fprint(w, html)
+			_, _ = w.Write([]byte(html))
 		case "/favicon.ico": // asked for by the browser itself
 			w.WriteHeader(http.StatusNoContent)
 		default:

@@ -122,8 +122,8 @@ const sequence = (() => {
       const target = e.to ? [silent(make("span", "seq-arrow", " → ")), spoken(e.kind === "reply" ? " replies to " : " to "), name(e.to)] : [];
       return make("span", "seq-text",
         name(e.from), ...target, spoken(":"), " ", e.text,
-        e.lost && make("span", "seq-badge", spoken(", "), "lost"),
-        e.wrong && make("span", "seq-badge", spoken(", "), "wrong"));
+        ...(e.lost ? [spoken(","), " ", make("span", "seq-badge", "lost")] : []),
+        ...(e.wrong ? [spoken(","), " ", make("span", "seq-badge", "wrong")] : []));
     }
 
     // label says which record an event changed, and to which state.
@@ -154,7 +154,7 @@ const sequence = (() => {
       if (same) return false;
       columns = arranged;
       root.style.setProperty("--columns", owners.length);
-      root.classList.toggle("seq-narrow", owners.length > 5);
+      root.classList.toggle("seq-narrow", owners.length > 6);
       heads.replaceChildren(...owners.map((ps) => {
         const name = ps.length === 1 ? ps[0].name : "processes";
         return make("div", "seq-head", make("span", `seq-symbol seq-${ps[0].kind}`), make("span", "seq-name", name));
