@@ -11,6 +11,7 @@ import (
 type Access struct {
 	Kind   AccessKind
 	Record string   // id of the record; empty if Kind is Other
+	Table  string   // the record's table
 	Token  string   // the fencing token of the attempt that sends the request, if it writes one or demands one
 	Tables []string // every table that the request names, in the order of the request
 	Writes int      // in a transaction: the number of actions besides the one on the record
@@ -67,14 +68,14 @@ func AccessOf(r *proxy.Request) Access {
 	}
 	if len(body.TransactItems) == 0 {
 		kind, record := body.kind(r.Operation)
-		return Access{Kind: kind, Record: record, Token: body.token(), Tables: []string{body.TableName}}
+		return Access{Kind: kind, Record: record, Table: body.TableName, Token: body.token(), Tables: []string{body.TableName}}
 	}
 	a := Access{Writes: len(body.TransactItems)}
 	for _, item := range body.TransactItems {
 		for name, each := range item {
 			a.Tables = append(a.Tables, each.TableName)
 			if kind, record := each.kind(name + "Item"); kind.Changes() {
-				a.Kind, a.Record, a.Token = kind, record, each.token()
+				a.Kind, a.Record, a.Table, a.Token = kind, record, each.TableName, each.token()
 				a.Writes--
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lambdaidem/toolkit/internal/sequence"
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
@@ -39,24 +40,31 @@ func (w *Window) Trace(r *proxy.Request) {
 // any other write to the table of records happens.
 func (q *query) deliver(deliver func() (proxy.Reply, error)) (proxy.Reply, error) {
 	q.delivered = true
-	call := q.call()
+	call, at := q.call(), time.Now()
 	if !q.access.Kind.Changes() {
-		q.w.history.add(call)
+		q.w.history.addAt(at, call)
 		return deliver()
 	}
 	q.w.writing.Lock()
 	defer q.w.writing.Unlock()
+	at = time.Now()
 	reply, err := deliver()
 	if err == nil && reply.Status == http.StatusOK {
-		call.Record = q.w.readRecord(q.access.Record, q.exchange)
-		if q.access.Kind == rehearsal.Lock || q.access.Kind == rehearsal.Takeover {
-			q.w.mu.Lock()
-			q.exchange.record = q.access.Record
-			q.w.mu.Unlock()
-		}
+		q.locked()
+		call.Record = q.w.readRecord(q.access, q.exchange)
 	}
-	q.w.history.add(call)
+	q.w.history.addAt(at, call)
 	return reply, err
+}
+
+// locked remembers the first record that the request's invocation has locked: that of the
+// request. Other records are those of guarded calls inside the handler.
+func (q *query) locked() {
+	q.w.mu.Lock()
+	defer q.w.mu.Unlock()
+	if q.exchange.record == "" && (q.access.Kind == rehearsal.Lock || q.access.Kind == rehearsal.Takeover) {
+		q.exchange.record = q.access.Record
+	}
 }
 
 // answer shows DynamoDB's reply.
@@ -114,7 +122,7 @@ func (q *query) outcome(reply proxy.Reply) string {
 	if reply.Status == http.StatusOK {
 		switch q.access.Kind {
 		case rehearsal.Lock, rehearsal.Takeover:
-			return "done: this attempt has the lock"
+			return "done: this attempt has the lock, and runs the handler"
 		case rehearsal.Completion:
 			return "done: the answer is stored"
 		case rehearsal.Other, rehearsal.Read, rehearsal.SaveStep, rehearsal.WritePart, rehearsal.Release, rehearsal.Hold:
@@ -139,7 +147,7 @@ func (q *query) refused(token, status string) string {
 	own := token != "" && token == q.access.Token
 	switch {
 	case own && status == "INPROGRESS" && q.access.Kind == rehearsal.Lock:
-		return "refused, because there is a record: it has this attempt's own token, so this attempt has the lock"
+		return "refused, because there is a record: it has this attempt's own token, so this attempt has the lock, and runs the handler"
 	case own && status == "COMPLETED":
 		return "refused, because the answer is stored already, by this attempt itself"
 	case q.access.Kind == rehearsal.Lock && status == "COMPLETED":

@@ -71,10 +71,13 @@ func (h *history) forget(id string) {
 }
 
 // add adds an event, which happens now. The parties that it names must be known.
-func (h *history) add(e sequence.Event) {
+func (h *history) add(e sequence.Event) { h.addAt(time.Now(), e) }
+
+// addAt adds an event that happened at a time.
+func (h *history) addAt(at time.Time, e sequence.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e.At = time.Since(h.began)
+	e.At = max(0, at.Sub(h.began))
 	e.Detail = clip(e.Detail)
 	names := map[string]bool{e.From: true}
 	if e.To != "" {

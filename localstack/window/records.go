@@ -12,7 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/internal/sequence"
 	"github.com/lambdaidem/toolkit/lambdaidem"
-	"github.com/lambdaidem/toolkit/localstack/template"
+	"github.com/lambdaidem/toolkit/localstack/rehearsal"
 )
 
 // lease is the lease of a record in progress, whose end the window waits for.
@@ -20,41 +20,56 @@ type lease struct {
 	end   time.Time
 	timer *time.Timer
 	title string
+	store *dynamostore.Store
 }
 
 func (l *lease) stop() { l.timer.Stop() }
 
-// readRecord reads and decodes a record that an exchange has changed.
-func (w *Window) readRecord(id string, x *exchange) *sequence.Record {
-	title := "key " + x.request.Key
-	if x.record != "" && x.record != id {
-		title = "a call inside key " + x.request.Key
+// readRecord reads and decodes the record that an exchange has changed.
+func (w *Window) readRecord(a rehearsal.Access, x *exchange) *sequence.Record {
+	store := w.store(a.Table)
+	record := &sequence.Record{ID: a.Record, Title: "key " + x.request.Key}
+	if w.isInner(x, a.Record) {
+		record.Title = "a call inside key " + x.request.Key
 	}
-	return w.decode(id, title)
-}
-
-// decode reads and decodes a record, and waits for the end of its lease if it has one.
-func (w *Window) decode(id, title string) *sequence.Record {
-	w.mu.Lock()
-	store := w.store
-	w.mu.Unlock()
-	record := &sequence.Record{ID: id, Title: title}
-	if store == nil { // the table of records is none of the template's
-		return nil
-	}
-	seen, err := store.Inspect(w.ctx, id)
+	seen, err := store.Inspect(w.ctx, a.Record)
 	if err != nil {
 		record.State, record.Fields = "unreadable", []sequence.Field{{Name: "error", Value: err.Error()}}
 		return record
 	}
-	w.expect(seen, title)
+	w.expect(store, seen, record.Title)
 	record.State, record.Fields = stateOf(seen), fieldsOf(w.ctx, store, seen)
 	return record
 }
 
+// isInner reports whether a record is that of a guarded call inside the handler.
+func (w *Window) isInner(x *exchange, record string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return x.record != "" && x.record != record
+}
+
+// store returns a store that reads the records of a table.
+func (w *Window) store(name string) *dynamostore.Store {
+	w.mu.Lock()
+	s := w.stack
+	w.mu.Unlock()
+	return dynamostore.New(s.Database().Client(), name, func(o *dynamostore.Options) {
+		for _, table := range s.Template().Tables {
+			if table.Name != name {
+				continue
+			}
+			o.IDAttribute = table.Key[0].Name
+			if len(table.Key) > 1 {
+				o.SortKeyAttribute = table.Key[1].Name
+			}
+		}
+	})
+}
+
 // expect waits for the end of a record's lease, to show it, and forgets an earlier lease of
 // the same record.
-func (w *Window) expect(seen dynamostore.Inspected, title string) {
+func (w *Window) expect(store *dynamostore.Store, seen dynamostore.Inspected, title string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	id := seen.Record.ID
@@ -65,7 +80,7 @@ func (w *Window) expect(seen dynamostore.Inspected, title string) {
 	if w.closed || seen.Record.State != lambdaidem.InProgress {
 		return
 	}
-	l := &lease{end: seen.Record.LeaseEnd, title: title}
+	l := &lease{end: seen.Record.LeaseEnd, title: title, store: store}
 	l.timer = time.AfterFunc(time.Until(l.end), func() { _ = w.run(func() { w.leaseOver(id, l) }) })
 	w.leases[id] = l
 }
@@ -76,7 +91,6 @@ func (w *Window) leaseOver(id string, l *lease) {
 	defer w.writing.Unlock()
 	w.mu.Lock()
 	current := w.leases[id] == l
-	store := w.store
 	if current {
 		delete(w.leases, id)
 	}
@@ -84,7 +98,7 @@ func (w *Window) leaseOver(id string, l *lease) {
 	if !current {
 		return
 	}
-	seen, err := store.Inspect(w.ctx, id)
+	seen, err := l.store.Inspect(w.ctx, id)
 	if err != nil || seen.Record.State != lambdaidem.InProgress {
 		return
 	}
@@ -92,8 +106,8 @@ func (w *Window) leaseOver(id string, l *lease) {
 	if seen.Record.Held() {
 		text = "the lease of " + l.title + " is over: the record waits for an operator, because of policy hold"
 	}
-	w.history.add(sequence.Event{From: world.ID, Kind: sequence.Note, Text: text, Record: &sequence.Record{
-		ID: id, Title: l.title, State: overdue(seen.Record), Fields: fieldsOf(w.ctx, store, seen),
+	w.history.addAt(l.end, sequence.Event{From: world.ID, Kind: sequence.Note, Text: text, Record: &sequence.Record{
+		ID: id, Title: l.title, State: overdue(seen.Record), Fields: fieldsOf(w.ctx, l.store, seen),
 	}})
 }
 
@@ -187,15 +201,4 @@ func answerOf(ctx context.Context, store *dynamostore.Store, rec lambdaidem.Reco
 		body = fmt.Sprintf("%d bytes", len(body))
 	}
 	return fmt.Sprintf("%d %s", answer.Status, body)
-}
-
-// recordTable returns the table that records can be in: the first one whose partition key
-// is the attribute id, and that has a TTL.
-func recordTable(t *template.Template) (template.Table, bool) {
-	for _, table := range t.Tables {
-		if len(table.Key) > 0 && table.Key[0].Name == "id" && table.TTLAttribute != "" {
-			return table, true
-		}
-	}
-	return template.Table{}, false
 }

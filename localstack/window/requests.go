@@ -103,7 +103,7 @@ func (x *exchange) call(to string) sequence.Event {
 	if x.request.Key != "" {
 		text += ", key " + x.request.Key
 	}
-	return sequence.Event{From: x.client, To: to, Request: x.label, Kind: sequence.Call, Text: text, Detail: message(x.headers, []byte(x.request.Body))}
+	return sequence.Event{From: x.client, To: to, Request: x.label, Kind: sequence.Call, Text: text, Detail: written(x.headers, []byte(x.request.Body))}
 }
 
 // reply shows the answer to a request. A process that has died has not given it: the
@@ -120,7 +120,7 @@ func (w *Window) reply(x *exchange, answer *recorder, lost bool) {
 	}
 	x.over = true
 	w.history.add(sequence.Event{
-		From: from, To: x.client, Request: x.label, Kind: sequence.Reply, Lost: lost, Text: answer.gist(), Detail: message(answer.header, answer.body.Bytes()),
+		From: from, To: x.client, Request: x.label, Kind: sequence.Reply, Lost: lost, Text: answer.gist(), Detail: written(answer.header, answer.body.Bytes()),
 	})
 	w.controls.notice(x, answer)
 }
@@ -156,6 +156,9 @@ func (a *recorder) code() string {
 	return problem.Code
 }
 
+// isReplay reports whether the guard says that the answer was given before.
+func (a *recorder) isReplay() bool { return a.header.Get("X-Idempotency-Replayed") == "true" }
+
 // gist says in one line what the client gets.
 func (a *recorder) gist() string {
 	text := fmt.Sprintf("%d %s", a.status, http.StatusText(a.status))
@@ -165,14 +168,14 @@ func (a *recorder) gist() string {
 			text += ": retry after " + after + " s"
 		}
 	}
-	if a.header.Get("X-Idempotency-Replayed") == "true" {
+	if a.isReplay() {
 		text += ": the first answer again, the handler did not run"
 	}
 	return text
 }
 
-// message returns the headers that say something to a reader, and the body.
-func message(header http.Header, body []byte) string {
+// written returns the headers that say something to a reader, and the body.
+func written(header http.Header, body []byte) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(header)) {
 		switch name {

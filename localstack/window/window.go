@@ -28,7 +28,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/internal/sequence"
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 	"github.com/lambdaidem/toolkit/localstack/rehearsal"
@@ -52,14 +51,14 @@ type Window struct {
 
 	mu        sync.Mutex
 	closed    bool
-	stack     *stack.Stack       // nil before Serve
-	store     *dynamostore.Store // nil before Serve, and if the template has no table of records
-	exchanges []*exchange        // the latest maxExchanges, the oldest first
-	processes map[int]*process   // by process id
-	named     map[string]int     // by function: how many processes have got a number
-	count     int                // how many HTTP requests there have been
-	sends     map[string]*send   // by their ids: those under way
-	leases    map[string]*lease  // by record: those whose end is waited for
+	stack     *stack.Stack      // nil before Serve
+	exchanges []*exchange       // the latest maxExchanges, the oldest first
+	processes map[int]*process  // by process id
+	named     map[string]int    // by function: how many processes have got a number
+	told      int               // how many stories have been told
+	count     int               // how many HTTP requests there have been
+	sends     map[string]*send  // by their ids: those under way
+	leases    map[string]*lease // by record: those whose end is waited for
 	controls  controls
 }
 
@@ -73,7 +72,6 @@ func New(faults *rehearsal.Faults) *Window {
 		faults: faults, history: newHistory(), ctx: ctx, cancel: cancel, client: &http.Client{Transport: transport},
 		processes: map[int]*process{}, named: map[string]int{}, sends: map[string]*send{}, leases: map[string]*lease{},
 	}
-	w.controls.last.Key = "key-1"
 	for _, p := range []sequence.Party{ours, others, database, gateway, world} {
 		w.history.party(p)
 	}
@@ -86,9 +84,9 @@ func New(faults *rehearsal.Faults) *Window {
 var (
 	ours     = sequence.Party{ID: "client", Name: "client", Kind: sequence.Client}
 	others   = sequence.Party{ID: "other-client", Name: "another client", Kind: sequence.Client}
-	gateway  = sequence.Party{ID: "gateway", Name: "API Gateway, Lambda", Kind: sequence.Service}
+	gateway  = sequence.Party{ID: "gateway", Name: "Lambda", Kind: sequence.Service}
 	database = sequence.Party{ID: "database", Name: "DynamoDB", Kind: sequence.Database}
-	world    = sequence.Party{ID: "world", Name: "time, network", Kind: sequence.World}
+	world    = sequence.Party{ID: "world", Name: "world", Kind: sequence.World}
 )
 
 // Observe has the window observe the emulator that is started with these options.
@@ -106,13 +104,6 @@ func (w *Window) Serve(s *stack.Stack, port int) (string, error) {
 	}
 	w.mu.Lock()
 	w.stack = s
-	if table, ok := recordTable(s.Template()); ok {
-		w.store = dynamostore.New(s.Database().Client(), table.Name, func(o *dynamostore.Options) {
-			if len(table.Key) > 1 {
-				o.SortKeyAttribute = table.Key[1].Name
-			}
-		})
-	}
 	w.controls.routes = routesOf(s)
 	w.mu.Unlock()
 	w.tellState()
