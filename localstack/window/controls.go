@@ -348,7 +348,7 @@ func (w *Window) loseTries(traceID string) {
 		Match: func(r *proxy.Request, _ rehearsal.Access) bool { return r.TraceID == traceID },
 		Fault: func(c *proxy.Call) {
 			w.loseTries(traceID)
-			proxy.LoseRequest(c)
+			proxy.Swallow(c)
 		},
 	})
 }

@@ -54,6 +54,9 @@ func (w *Window) watchRequests(next http.Handler) http.Handler {
 		}
 		lost := r.Context().Err() != nil
 		w.reply(x, answer, lost)
+		if x.send != nil {
+			close(x.send.shown)
+		}
 		if !lost {
 			answer.writeTo(rw)
 		}

@@ -37,6 +37,7 @@ type send struct {
 	request request
 	deaf    bool // the client hangs up just before the answer arrives
 	hangUp  context.CancelFunc
+	shown   chan struct{} // closed when the diagram shows what became of the answer
 }
 
 // answer is what a client got.
@@ -62,8 +63,9 @@ func (w *Window) do(ctx context.Context, r request, deaf bool) (answer, error) {
 	}
 	id := rand.Text()
 	req.Header.Set(sendHeader, id)
+	s := &send{request: r, deaf: deaf, hangUp: cancel, shown: make(chan struct{})}
 	w.mu.Lock()
-	w.sends[id] = &send{request: r, deaf: deaf, hangUp: cancel}
+	w.sends[id] = s
 	w.mu.Unlock()
 	defer func() {
 		w.mu.Lock()
@@ -72,6 +74,10 @@ func (w *Window) do(ctx context.Context, r request, deaf bool) (answer, error) {
 	}()
 	resp, err := w.client.Do(req)
 	if deaf && ctx.Err() != nil {
+		select {
+		case <-s.shown:
+		case <-w.ctx.Done():
+		}
 		return answer{lost: true}, nil
 	}
 	if err != nil {

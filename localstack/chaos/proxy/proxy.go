@@ -191,6 +191,10 @@ func (c *Call) Answer(reply Reply) {
 // Cut resets the caller's connection (RFC 9293, section 3.5.3).
 func (c *Call) Cut() {
 	c.tellCut()
+	c.reset()
+}
+
+func (c *Call) reset() {
 	conn, err := c.hijack()
 	if err != nil {
 		return // it is cut already

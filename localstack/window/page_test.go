@@ -1,0 +1,505 @@
+package window_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/sequence"
+	"github.com/lambdaidem/toolkit/localstack/stack"
+	"github.com/lambdaidem/toolkit/localstack/window"
+)
+
+// call sends a request and returns its response's status and body.
+func call(t *testing.T, method, url, body string, header ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pair := range slices.Chunk(header, 2) {
+		if pair[0] == "Host" {
+			req.Host = pair[1]
+		}
+		req.Header.Set(pair[0], pair[1])
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // it is read to its end
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+// do gives the page a command, which must succeed.
+func do(t *testing.T, page, command, body string) {
+	t.Helper()
+	if status, text := call(t, http.MethodPost, page+command, body); status != http.StatusNoContent {
+		t.Fatalf("POST %s: %d %s", command, status, text)
+	}
+}
+
+// view is what a page has been sent.
+type view struct {
+	parties map[string]string // names by ID
+	events  []sequence.Event
+	state   window.State
+	cleared int
+	lastID  string
+	all     bool // everything that there was at first has been sent
+	resumed bool // the page knows parties from before
+}
+
+// lines returns the events as a screen reader reads them, in the order of time, each after
+// the name of its record's state in brackets.
+func (v *view) lines() []string {
+	sorted := slices.Clone(v.events)
+	slices.SortStableFunc(sorted, func(a, b sequence.Event) int { return int(a.At - b.At) })
+	var all []string
+	for _, e := range sorted {
+		line := v.parties[e.From]
+		if e.To != "" {
+			line += " to " + v.parties[e.To]
+		}
+		line += ": " + e.Text
+		if e.Lost {
+			line += " (lost)"
+		}
+		if e.Record != nil {
+			line += " [" + string(e.Record.State) + "]"
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+// until reads the page's events until what they show satisfies a condition.
+func until(t *testing.T, page, lastID string, enough func(v *view) bool) *view {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lastID != "" {
+		req.Header.Set("Last-Event-ID", lastID)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // it is left in the middle
+	v := &view{parties: map[string]string{}, lastID: lastID, resumed: lastID != ""}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	name := ""
+	for lines.Scan() {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "id":
+			v.lastID = value
+		case "event":
+			name = value
+		case "data":
+			v.take(t, name, value)
+			v.all = v.all || name == "state" // which comes last of what there is
+			if v.all && enough(v) {
+				return v
+			}
+		}
+	}
+	t.Fatalf("the page does not show enough: %v\n%s\n%+v", lines.Err(), strings.Join(v.lines(), "\n"), v.state)
+	return nil
+}
+
+func (v *view) take(t *testing.T, name, data string) {
+	t.Helper()
+	into := any(nil)
+	var p sequence.Party
+	var e sequence.Event
+	switch name {
+	case "party":
+		into = &p
+	case "event":
+		into = &e
+	case "state":
+		into = &v.state
+	case "clear":
+		v.events, v.cleared = nil, v.cleared+1
+		return
+	}
+	if err := json.Unmarshal([]byte(data), into); err != nil {
+		t.Fatalf("%s %s: %v", name, data, err)
+	}
+	switch name {
+	case "party":
+		v.parties[p.ID] = p.Name
+	case "event":
+		if !v.resumed && (v.parties[e.From] == "" || e.To != "" && v.parties[e.To] == "") {
+			t.Errorf("an event names a party that is not known: %+v", e)
+		}
+		v.events = append(v.events, e)
+	}
+}
+
+// idle holds when nothing is under way and something is to be looked for.
+func idle(v *view) bool { return !v.state.Busy && v.state.Story == "" && v.state.Look != "" }
+
+// expect compares lines with regular expressions, which must match some of them in this order.
+func expect(t *testing.T, lines []string, want ...string) {
+	t.Helper()
+	rest := lines
+	for _, each := range want {
+		pattern := regexp.MustCompile(each)
+		at := slices.IndexFunc(rest, pattern.MatchString)
+		if at < 0 {
+			t.Fatalf("no %q, in this place of:\n%s", each, strings.Join(lines, "\n"))
+		}
+		rest = rest[at+1:]
+	}
+}
+
+// without fails if a line matches.
+func without(t *testing.T, lines []string, unwanted string) {
+	t.Helper()
+	for _, line := range lines {
+		if regexp.MustCompile(unwanted).MatchString(line) {
+			t.Errorf("it should not say %q", line)
+		}
+	}
+}
+
+func matching(lines []string, pattern string) (n int) {
+	for _, line := range lines {
+		if regexp.MustCompile(pattern).MatchString(line) {
+			n++
+		}
+	}
+	return n
+}
+
+const payment = `{"sample":"payment","key":"order-1"}`
+
+// Each story shows what its explanation speaks of.
+func TestStories_ShowWhatTheyExplain(t *testing.T) {
+	_, page := running(t)
+	for _, story := range []struct {
+		id    string
+		lines []string
+		look  string
+	}{
+		{"twice", []string{
+			`^client to payments, process \d+: POST /payments, key twice-\d+$`,
+			`payments, process \d+ to DynamoDB: PutItem: locks the record \(only if there is none\) \[in progress\]$`,
+			`DynamoDB to payments, process \d+: done: this attempt has the lock`,
+			`TransactWriteItems: stores the answer \(only if this attempt still has the lock\), with 2 effects of the handler, all or nothing \[completed\]$`,
+			`payments, process \d+ to client: 201 Created \(lost\)$`,
+			`client to payments, process \d+: POST /payments, key twice-\d+$`,
+			`PutItem: locks the record \(only if there is none\)$`,
+			`refused, because there is a record: it is completed`,
+			`to client: 201 Created: the first answer again, the handler did not run$`,
+		}, "paid twice"},
+		{"lock", []string{
+			`locks the record .* \[in progress\]$`,
+			`DynamoDB to payments, process \d+: the reply does not arrive.*\(lost\)$`,
+			`locks the record \(only if there is none\)$`,
+			`this attempt's own token, so this attempt has the lock`,
+			`stores the answer .* \[completed\]$`,
+			`to client: 201 Created$`,
+		}, "token of this very attempt"},
+		{"dies", []string{
+			`locks the record .* \[in progress\]$`,
+			`stores the answer .* \(lost\)$`,
+			`^payments, process \d+: is killed`,
+			`^Lambda to client: 500`,
+			`^payments, process \d+: starts`,
+			`another attempt has the lock$`,
+			`to client: 409 idempotency_in_progress: retry after`,
+			`the lease of key dies-\d+ is over: the next request takes the record over \[dead\]$`,
+			`UpdateItem: takes the record over \(only if it is as it was read\) \[in progress\]$`,
+			`stores the answer .* \[completed\]$`,
+			`to client: 201 Created$`,
+		}, "attempt 2"},
+		{"fifty", []string{
+			`locks the record .* \[in progress\]$`,
+			`stores the answer .* \[completed\]$`,
+			`^client: 50 requests: 1 got the handler's answer, \d+ the stored answer, \d+ were told to come back later$`,
+		}, "^50 requests: 1 got the handler's answer"},
+		{"other", []string{
+			`to client: 201 Created$`,
+			`to client: 422 idempotency_payload_mismatch$`,
+		}, "fingerprint"},
+	} {
+		t.Run(story.id, func(t *testing.T) {
+			do(t, page, "/story/"+story.id, payment)
+			v := until(t, page, "", idle)
+			lines := v.lines()
+			expect(t, lines, story.lines...)
+			if !regexp.MustCompile(story.look).MatchString(v.state.Look) {
+				t.Errorf("it says to look for %q; want %q in it", v.state.Look, story.look)
+			}
+			if n := matching(lines, `\[completed\]$`); n != 1 {
+				t.Errorf("%d rows store an answer:\n%s", n, strings.Join(lines, "\n"))
+			}
+			if len(v.state.Armed) > 0 {
+				t.Errorf("faults are left: %q", v.state.Armed)
+			}
+			without(t, lines, "receipts|notifications")
+		})
+	}
+}
+
+// The record is shown decoded.
+func TestRecord_IsDecoded(t *testing.T) {
+	_, page := running(t)
+	do(t, page, "/story/other", payment)
+	v := until(t, page, "", idle)
+	for state, want := range map[sequence.State][]string{
+		sequence.InProgress: {"attempt=^1$", `lease ends=^\d\d:\d\d:\d\d\.\d{3}, in [34]\.\d s$`, `token=^\S{22}$`, `fingerprint=^\S+$`, `scope=^PaymentsFunction POST /payments `},
+		sequence.Completed:  {"attempt=^1$", "outcome=^succeeded$", `answer=^201 \{"id":"pay_`, `expires=^\d{4}-`, "id=^lambdaidem#"},
+	} {
+		i := slices.IndexFunc(v.events, func(e sequence.Event) bool { return e.Record != nil && e.Record.State == state })
+		if i < 0 {
+			t.Fatalf("no record is %s", state)
+		}
+		record := v.events[i].Record
+		for _, field := range want {
+			name, pattern, _ := strings.Cut(field, "=")
+			j := slices.IndexFunc(record.Fields, func(f sequence.Field) bool { return f.Name == name })
+			if j < 0 || !regexp.MustCompile(pattern).MatchString(record.Fields[j].Value) {
+				t.Errorf("%s: the fields are %+v; want %s", state, record.Fields, field)
+			}
+		}
+	}
+}
+
+// What is lost after the answer is stored is lost on the way: the client of the page hangs up.
+func TestFaults_StrikeOnceAndSayWhatToLookFor(t *testing.T) {
+	_, page := running(t)
+	for _, fault := range []struct {
+		name  string
+		lines []string
+		look  string
+	}{
+		{"kill", []string{`stores the answer .* \(lost\)$`, `is killed`, `^Lambda to client: 500`}, "locked by a process that is dead"},
+		{"lock", []string{`the reply does not arrive.*\(lost\)$`, `own token`, `to client: 201 Created$`}, "own token"},
+		{"completion", []string{`stores the answer .* \[completed\]$`, `the reply does not arrive.*\(lost\)$`, `stores the answer`, `to client: 201 Created$`}, "stored once"},
+		{"response", []string{`to client: 201 Created \(lost\)$`}, "in the record"},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			do(t, page, "/clear", "")
+			do(t, page, "/fault/"+fault.name, "")
+			until(t, page, "", func(v *view) bool { return slices.Equal(v.state.Armed, []string{fault.name}) })
+			do(t, page, "/fault/"+fault.name, "")
+			until(t, page, "", func(v *view) bool { return len(v.state.Armed) == 0 })
+			do(t, page, "/fault/"+fault.name, "")
+			do(t, page, "/send", `{"sample":"payment","key":"fault-`+fault.name+`"}`)
+			v := until(t, page, "", idle)
+			expect(t, v.lines(), fault.lines...)
+			if !strings.Contains(v.state.Look, fault.look) || len(v.state.Armed) > 0 {
+				t.Errorf("it says to look for %q; want %q in it. Armed: %q", v.state.Look, fault.look, v.state.Armed)
+			}
+		})
+	}
+	if status, text := call(t, http.MethodPost, page+"/fault/flood", ""); status != http.StatusConflict || !strings.Contains(text, `"kill"`) {
+		t.Errorf("an unknown fault: %d %s", status, text)
+	}
+}
+
+// A completion that arrives after a takeover changes nothing.
+func TestFaults_LateAttemptIsFenced(t *testing.T) {
+	_, page := running(t)
+	do(t, page, "/clear", "")
+	do(t, page, "/fault/late", "")
+	do(t, page, "/send", `{"sample":"payment","key":"late-1"}`)
+	until(t, page, "", func(v *view) bool { return v.state.Waiting != "" && v.state.Until > time.Now().UnixMilli() })
+	v := until(t, page, "", func(v *view) bool { return idle(v) && len(v.state.Armed) == 0 })
+	expect(t, v.lines(),
+		`locks the record .* \[in progress\]$`,
+		`^world: the network holds up the request`,
+		`is over: the next request takes the record over \[dead\]$`,
+		`takes the record over .* \[in progress\]$`,
+		`stores the answer .* \[completed\]$`,
+		`to client: 201 Created$`,
+		`^world: the request that was held up arrives`,
+		`stores the answer \(only if this attempt still has the lock\), with 2 effects of the handler, all or nothing$`,
+		`refused, because another attempt has the record now: nothing is written \(lost\)$`,
+	)
+	if !strings.Contains(v.state.Look, "attempt 2 has the record") {
+		t.Errorf("it says to look for %q", v.state.Look)
+	}
+}
+
+// Under policy hold, a record whose attempt died waits for an operator.
+func TestPolicy_HoldWaitsForAnOperator(t *testing.T) {
+	_, page := running(t)
+	do(t, page, "/clear", "")
+	do(t, page, "/fault/kill", "")
+	do(t, page, "/send", `{"sample":"transfer","policy":"hold","key":"held-1"}`)
+	until(t, page, "", func(v *view) bool {
+		return matching(v.lines(), `waits for an operator, because of policy hold \[held\]$`) == 1
+	})
+	do(t, page, "/repeat", "")
+	v := until(t, page, "", func(v *view) bool { return idle(v) && matching(v.lines(), "to client: 409") == 1 })
+	expect(t, v.lines(),
+		`^client to transfers, process \d+: POST /transfers, key held-1$`,
+		`is killed`,
+		`to client: 409 idempotency_attempt_abandoned`)
+}
+
+// The rest of a person's requests: a refund, a transfer, repeats.
+func TestSamples_RefundTransferAndRepeats(t *testing.T) {
+	_, page := running(t)
+	do(t, page, "/clear", "")
+	steps := []struct{ command, body, want string }{
+		{"/send", `{"sample":"payment","key":"sample-1"}`, `to client: 201 Created$`},
+		{"/repeat", "", `to client: 201 Created: the first answer again`},
+		{"/repeat?times=50", "", `client: 50 requests: 0 got the handler's answer, 50 the stored answer`},
+		{"/repeat?body=other", "", `to client: 422 idempotency_payload_mismatch`},
+		{"/send", `{"sample":"refund","key":"sample-2"}`, `^refunds, process \d+ to client: 201 Created$`},
+		{"/send", `{"sample":"transfer","key":"sample-3"}`, `^transfers, process \d+ to client: 201 Created$`},
+	}
+	for _, step := range steps {
+		do(t, page, step.command, step.body)
+		until(t, page, "", func(v *view) bool { return idle(v) && matching(v.lines(), step.want) > 0 })
+	}
+	for body, want := range map[string]string{`{"sample":"x"}`: "there is no sample", `{`: "read the form", `{"route":99}`: "choose a route"} {
+		if status, text := call(t, http.MethodPost, page+"/send", body); status != http.StatusConflict || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s; want %q", body, status, text, want)
+		}
+	}
+	if status, text := call(t, http.MethodPost, page+"/story/none", payment); status != http.StatusConflict || !strings.Contains(text, "no story") {
+		t.Errorf("an unknown story: %d %s", status, text)
+	}
+}
+
+// What another program sends is shown too, with what the gateway answers by itself.
+func TestWindow_ShowsWhatOthersSend(t *testing.T) {
+	api, page := running(t)
+	do(t, page, "/clear", "")
+	status, text := call(t, http.MethodPost, api+"/payments", `{"amount":1,"currency":"EUR"}`,
+		"Authorization", "Bearer "+stack.Token("alice"), "Idempotency-Key", "curl-1", "Content-Type", "application/json")
+	if status != http.StatusCreated {
+		t.Fatalf("%d %s", status, text)
+	}
+	call(t, http.MethodGet, api+"/nowhere", "")
+	do(t, page, "/clear", "")
+	call(t, http.MethodGet, api+"/nowhere", "")
+	v := until(t, page, "", func(v *view) bool { return len(v.events) > 1 })
+	expect(t, v.lines(), `^another client to Lambda: GET /nowhere$`, `^Lambda to another client: 404 Not Found$`)
+}
+
+// Only this machine's own page controls the window.
+func TestPage_IsProtectedAgainstOtherPages(t *testing.T) {
+	_, page := running(t)
+	host := strings.TrimPrefix(page, "http://")
+	_, port, _ := strings.Cut(host, ":")
+	for name, test := range map[string]struct {
+		method, path string
+		header       []string
+		status       int
+	}{
+		"the page":                      {"GET", "/", nil, 200},
+		"by its other name":             {"GET", "/", []string{"Host", "localhost:" + port}, 200},
+		"another host (DNS rebinding)":  {"GET", "/", []string{"Host", "evil.example:" + port}, 421},
+		"another host, the events":      {"GET", "/events", []string{"Host", "evil.example:" + port}, 421},
+		"another port":                  {"GET", "/", []string{"Host", "127.0.0.1:1"}, 421},
+		"another page's form":           {"POST", "/clear", []string{"Origin", "http://evil.example"}, 403},
+		"another page, by fetch":        {"POST", "/clear", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		"another page on this machine":  {"POST", "/clear", []string{"Origin", "http://127.0.0.1:1"}, 403},
+		"its own form":                  {"POST", "/clear", []string{"Origin", page, "Sec-Fetch-Site", "same-origin"}, 204},
+		"a command by GET":              {"GET", "/clear", nil, 405},
+		"what is not there":             {"GET", "/secret", nil, 404},
+		"a file of the package, unread": {"GET", "/page.html", nil, 404},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if status, text := call(t, test.method, page+test.path, "", test.header...); status != test.status {
+				t.Errorf("%d %s; want %d", status, text, test.status)
+			}
+		})
+	}
+	resp, err := http.Get(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	if policy := resp.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; script-src 'self';") || !strings.Contains(policy, "frame-ancestors 'none'") {
+		t.Errorf("the Content-Security-Policy is %q", policy)
+	}
+}
+
+// A page that comes back gets what it has missed, and no more.
+func TestEvents_ResumeWhereThePageLeftOff(t *testing.T) {
+	api, page := running(t)
+	some := func(v *view) bool { return len(v.events) > 0 }
+	do(t, page, "/clear", "")
+	call(t, http.MethodGet, api+"/first", "")
+	first := until(t, page, "", some)
+	call(t, http.MethodGet, api+"/second", "")
+	if v := until(t, page, first.lastID, func(*view) bool { return true }); v.cleared > 0 || matching(v.lines(), "GET /first") > 0 || matching(v.lines(), "GET /second") != 1 {
+		t.Errorf("a page that comes back gets %q, after %d clears", v.lines(), v.cleared)
+	}
+	for name, id := range map[string]string{"another run's": "ABCDEFGH-1", "none": ""} {
+		if v := until(t, page, id, some); matching(v.lines(), "GET /first") != 1 || matching(v.lines(), "GET /second") != 1 || id != "" && v.cleared != 1 {
+			t.Errorf("after the id %s: %q, after %d clears", name, v.lines(), v.cleared)
+		}
+	}
+	do(t, page, "/clear", "")
+	if v := until(t, page, first.lastID, func(*view) bool { return true }); v.cleared != 1 || len(v.events) > 0 {
+		t.Errorf("after a clear: %q, after %d clears", v.lines(), v.cleared)
+	}
+}
+
+// However much happens, the window keeps a bounded part of it.
+func TestEvents_AreBounded(t *testing.T) {
+	api, page := running(t)
+	do(t, page, "/clear", "")
+	call(t, http.MethodPost, api+"/payments", `{"amount":1,"currency":"EUR"}`, "Authorization", "Bearer "+stack.Token("alice"),
+		"Idempotency-Key", "bound-1", "Content-Type", "application/json")
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	large := strings.Repeat("x", 100_000)
+	const sent = 1500 // two events each
+	for i := range sent {
+		body := ""
+		if i == sent-1 {
+			body = large
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, api+"/nowhere", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	v := until(t, page, "", func(*view) bool { return true })
+	if n := len(v.events); n < 1000 || n > 2500 {
+		t.Errorf("%d events are kept of %d", n, 2*sent)
+	}
+	if len(v.parties) != 2 {
+		t.Errorf("parties that no event names are kept: %v", v.parties)
+	}
+	for _, e := range v.events {
+		if len(e.Detail) > 5000 {
+			t.Errorf("a detail of %d bytes is kept", len(e.Detail))
+		}
+	}
+}
