@@ -104,14 +104,17 @@ commit_seed = $(shell hash=$$(git rev-parse HEAD 2>/dev/null) || hash=0; \
 # collections, and lets a process grow to about 300 MB.
 simulator_test = GOGC=1600 $(GO) test
 
+# draw_failing is the flag by which the simulator draws each failing seed as an HTML page.
+draw_failing = -html='$(CURDIR)/.build/simulate'
+
 # The race detector slows the simulator down too much for the whole proof, so test-go gives it a
 # few hundred seeds, and this all of them, with the counts printed.
 .PHONY: test-simulator
 test-simulator:
 	$(call say,the simulator: 10000 seeds, every order of small cases, every known mistake)
-	$(simulator_test) ./simulator -run '^Test(Simulate|Exhaustive|Mutations)' -count=1 -timeout 20m -v
+	$(simulator_test) ./simulator -run '^Test(Simulate|Exhaustive|Mutations)' -count=1 -timeout 20m -v -args $(draw_failing)
 	$(call say,the simulator: 10000 seeds of this commit from $(commit_seed) on)
-	$(simulator_test) ./simulator -run '^TestSimulate_G3' -count=1 -timeout 10m -v -args -seed=$(commit_seed) -seeds=10000
+	$(simulator_test) ./simulator -run '^TestSimulate_G3' -count=1 -timeout 10m -v -args -seed=$(commit_seed) -seeds=10000 $(draw_failing)
 	$(simulator_test) ./simulator/deliveries -count=1 -timeout 10m -v
 
 # What the race detector has no time for.
@@ -120,9 +123,14 @@ test-cost:
 	$(call say,the figures of docs/cost.md)
 	$(GO) test ./bench/cost -count=1
 
+# SEED is one seed for `make simulate` to draw, failing or not.
+SEED ?=
+simulate_run  = $(if $(SEED),^TestSimulate_G3,^TestSimulate)
+simulate_args = $(if $(SEED),-seed=$(SEED) -seeds=1 -draw,-seeds=$(SEEDS))
+
 .PHONY: simulate
-simulate: ## Try many more seeds in the simulator (SEEDS=1000000)
-	$(simulator_test) ./simulator -run '^TestSimulate' -count=1 -timeout 0 -v -args -seeds=$(SEEDS)
+simulate: ## Try many more seeds in the simulator (SEEDS=1000000), or draw one (SEED=50028478)
+	$(simulator_test) ./simulator -run '$(simulate_run)' -count=1 -timeout 0 -v -args $(simulate_args) $(draw_failing)
 
 # Chaos starts and stops a DynamoDB Local of its own.
 .PHONY: chaos

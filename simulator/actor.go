@@ -31,6 +31,7 @@ type actor struct {
 	sent   int            // requests on the wire
 	killed chan struct{}  // closed by kill
 	dead   bool           // under w.mu
+	lonely bool           // its client has stopped waiting; under w.mu
 	met    map[Fault]bool // what its requests met; under w.mu
 	gaveUp int            // releases that it sent; under w.mu
 	open   bool           // it failed open; under w.mu
@@ -128,7 +129,7 @@ func (w *world) kill(a *actor, why Fault) {
 	}
 	a.dead = true
 	close(a.killed)
-	w.book.noteLocked(a, "dies: %s", why)
+	w.book.enterLocked(entry{kind: kindDeath, actor: a, line: "dies: " + string(why)})
 	w.book.endRunLocked(a, Killed)
 }
 

@@ -14,7 +14,7 @@ import (
 // check has to look at once, it asks its judge.
 type book struct {
 	w         *world
-	lines     []line
+	entries   []entry // the timeline
 	runs      []*run
 	records   map[string]*history // by record id
 	answers   []*answer
@@ -23,6 +23,7 @@ type book struct {
 	judge     judge
 	runBy     map[uint64]*run           // by process
 	parts     map[string]memdynamo.Item // of large answers, by id
+	changed   *memdynamo.Write          // to a record, by the request that is served now; nil: there was none
 	callOf    map[string]call           // by downstream key
 	keyOf     map[call]string           // the downstream key of each
 	chargedAt map[charge]time.Time      // when an inner call had succeeded
@@ -155,7 +156,15 @@ func (b *book) effect(r *run) {
 		return
 	}
 	r.effects++
-	b.noteLocked(r.actor, "EFFECT %s", r.answer())
+	b.enterLocked(entry{kind: kindEffect, actor: r.actor, line: "EFFECT " + r.answer()})
+}
+
+// gaveUp enters that the client of an invocation stops waiting.
+func (b *book) gaveUp(a *actor) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	a.lonely = true
+	b.enterLocked(entry{kind: kindGiveUp, actor: a, line: "its client gives up waiting"})
 }
 
 // answered enters what a client got.
@@ -174,11 +183,11 @@ func (b *book) answered(a *actor, from time.Time, got result) {
 			text += " (replayed)"
 		}
 	}
-	b.noteLocked(a, "answers %s", text)
+	b.enterLocked(entry{kind: kindAnswer, actor: a, line: "answers " + text, lost: a.lonely})
 	b.judge.answered(a, got)
 }
 
-// served notes what the database answered.
+// served enters what the database answered.
 func (b *book) served(r *request, status int, out []byte) {
 	text := "done"
 	if status != 200 {
@@ -190,7 +199,12 @@ func (b *book) served(r *request, status int, out []byte) {
 			text = fmt.Sprintf("cancelled: %q", codes)
 		}
 	}
-	b.note(r.actor, "database: %s: %s", r.what, text)
+	e := entry{kind: kindServe, actor: r.actor, line: "database: " + r.what + ": " + text, request: r.label, status: status, write: b.changed}
+	if status != 200 {
+		e.body = out
+	}
+	b.changed = nil
+	b.enter(e)
 	b.lateForOperator(r, status)
 	if r.tx != nil {
 		b.committed(r, status, out)

@@ -91,13 +91,14 @@ func (b *book) wrote(w memdynamo.Write) {
 	h := b.records[id]
 	if w.Op == "TTL" {
 		b.faults[DeletedByTTL]++
-		b.noteLocked(nil, "TTL deletes the record, which was %s", w.Before["status"].Text)
+		b.enterLocked(entry{kind: kindExpiry, line: "TTL deletes the record, which was " + w.Before["status"].Text, write: &w})
 		if h != nil && len(h.lives) > 0 {
 			h.lives[len(h.lives)-1].gone = now
 			h.holder = nil
 		}
 		return
 	}
+	b.changed = &w
 	sender := b.w.serving.actor
 	a := b.author(sender, h, w.After["token"].Text)
 	if a.operates != nil {

@@ -71,7 +71,7 @@ func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 			case res := <-got:
 				final = res.final()
 			case <-patience.C:
-				w.book.note(a, "its client gives up waiting")
+				w.book.gaveUp(a)
 				if w.plan.hangsUp {
 					w.book.fault(HungUp)
 					a.cancel()
@@ -112,6 +112,7 @@ func (r result) final() bool {
 func (w *world) invocation(a *actor, running *sync.WaitGroup) <-chan result {
 	got := make(chan result, 1)
 	from := time.Now()
+	w.book.enter(entry{kind: kindAsk, actor: a})
 	running.Go(func() {
 		res := a.invoke()
 		w.book.answered(a, from, res)

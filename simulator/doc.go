@@ -50,7 +50,8 @@
 // effect it had, what every client was told. Its records (book_record.go) are
 // what each write made of an item. transactions.go is what became of each
 // TransactWriteItems, and names the paths that some transaction must have gone.
-// timeline.go prints it.
+// timeline.go has all of it in the order of time, and prints it. diagram.go and
+// diagram_record.go draw it for a browser.
 //
 // # How it is judged
 //

@@ -87,7 +87,10 @@ func (w *world) befall(r *request, f Fault, p passage) {
 		p.silence()
 		p.late()
 	case ReplyLost:
-		p.arrive(func() { w.serve(r) })
+		p.arrive(func() {
+			w.serve(r)
+			w.book.enter(entry{kind: kindLoss, actor: r.actor, request: r.label})
+		})
 		p.silence()
 	case Twice:
 		p.arrive(served)
@@ -142,7 +145,7 @@ func (w *world) meet(r *request, f Fault) {
 	if r.tx != nil {
 		w.book.path(met(f))
 	}
-	w.book.note(r.actor, "%s: %s", r.what, f)
+	w.book.enter(entry{kind: kindFault, actor: r.actor, line: r.what + ": " + string(f), request: r.label, fault: f})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r.actor.met[f] = true

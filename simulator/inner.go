@@ -106,6 +106,7 @@ func (a *actor) charge(ctx context.Context, r *run) {
 
 // innerWrote sees each write to the record of an inner call.
 func (b *book) innerWrote(w memdynamo.Write) {
+	b.changed = &w
 	id := w.Key["id"].Text
 	switch {
 	case w.Op == "PutItem": // a new record
@@ -148,7 +149,7 @@ func (b *book) charged(r *run, of charge, began time.Time) {
 	if r.actor.dead {
 		return
 	}
-	b.noteLocked(r.actor, "CHARGE for payload %s", of.payload)
+	b.enterLocked(entry{kind: kindEffect, actor: r.actor, line: "CHARGE for payload " + of.payload})
 	b.judge.charged(r, of, began)
 }
 

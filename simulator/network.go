@@ -15,12 +15,10 @@ import (
 
 // request is one attempt of one call on the wire.
 type request struct {
+	label
 	actor  *actor
-	seq    int
 	signed time.Time // see signatureLife
-	op     string
 	body   []byte
-	what   string       // what it is for: see describe
 	tx     *transaction // nil: it is none
 	reply  chan reply
 	stands bool // its process stands still until the reply; under w.mu
@@ -52,6 +50,7 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 	case got := <-r.reply:
 		a.mustLive()
 		if got.err != nil {
+			a.w.book.enter(entry{kind: kindCutOff, actor: a, request: r.label})
 			return nil, got.err
 		}
 		a.heard(r, got)
@@ -64,6 +63,7 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 			}
 		}
 		a.mustLive()
+		a.w.book.enter(entry{kind: kindCutOff, actor: a, request: r.label})
 		return nil, req.Context().Err()
 	case <-a.killed:
 		runtime.Goexit()
@@ -74,7 +74,8 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 // submit puts a request before the world.
 func (a *actor) submit(op string, body []byte, signed time.Time) *request {
 	a.sent++
-	r := &request{actor: a, seq: a.sent, signed: signed, op: op, body: body, what: describe(op, body), reply: make(chan reply, 1)}
+	name := label{op: op, what: describe(op, body), seq: a.sent, sent: time.Since(a.w.born)}
+	r := &request{label: name, actor: a, signed: signed, body: body, reply: make(chan reply, 1)}
 	if op == "TransactWriteItems" {
 		r.tx = parseTransaction(body)
 	}
@@ -148,9 +149,10 @@ func (w *world) serve(r *request) reply {
 	if r.op == working { // a handler's own step
 		return reply{status: http.StatusOK}
 	}
+	r.arrivals++
 	if refused := r.outlived(); refused != nil {
 		w.book.path(SignatureExpired)
-		w.book.note(r.actor, "database: %s: its signature has expired", r.what)
+		w.book.enter(entry{kind: kindServe, actor: r.actor, line: "database: " + r.what + ": its signature has expired", request: r.label, status: refused.status, body: refused.body})
 		return *refused
 	}
 	body := r.body

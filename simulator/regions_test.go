@@ -112,6 +112,7 @@ func (s *sum) holds(t *testing.T) {
 	t.Helper()
 	for _, r := range s.wrong[:min(len(s.wrong), 2)] {
 		t.Errorf("seed %d of %d breaks %v\n%s", r.Seed, len(s.wrong), r.Wrong, r.Timeline)
+		writeDiagram(t, "regions-seed", r)
 	}
 }
 

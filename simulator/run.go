@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/lambdaidem/toolkit/internal/sequence"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -22,6 +23,9 @@ type Report struct {
 	Records      []string // that there were
 	Doubts       []string // those that were in doubt when their Region failed
 	Timeline     string   // only if something is wrong, or it was asked for
+
+	// Diagram draws the timeline. It is nil if there is no Timeline.
+	Diagram func() sequence.Diagram
 }
 
 // Run turns the world of one seed. It must be called in a synctest bubble. mut
@@ -85,6 +89,7 @@ func (w *world) report(timeline bool) Report {
 	}
 	if timeline || len(r.Wrong) > 0 {
 		r.Timeline = fmt.Sprintf("seed %d, %+v\n%s", w.seed, w.plan, w.book.timeline())
+		r.Diagram = func() sequence.Diagram { return w.diagram(&r) }
 	}
 	return r
 }

@@ -20,6 +20,8 @@ import (
 var (
 	seeds = flag.Int("seeds", 0, "how many seeds TestSimulate tries; 0: 10,000, or 300 under the race detector")
 	first = flag.Uint64("seed", 0, "the first seed")
+	html  = flag.String("html", "", "the folder for the diagram of each failing seed, as an HTML file; empty: none is written")
+	draw  = flag.Bool("draw", false, "TestSimulate_G3 writes the diagram of every seed, failing or not")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -58,7 +60,10 @@ func TestSimulate_G3(t *testing.T) {
 				if i >= int64(n) || stop {
 					return
 				}
-				r := inBubble(t, *first+uint64(i), nil, false)
+				r := inBubble(t, *first+uint64(i), nil, *draw)
+				if r.Timeline != "" {
+					writeDiagram(t, "seed", r)
+				}
 				mu.Lock()
 				total.add(r)
 				if len(r.Wrong) > 0 {

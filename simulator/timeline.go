@@ -6,13 +6,56 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// line is one line of the timeline.
-type line struct {
+// entry is something that happened in a world. The timeline has all entries of a run. It is
+// printed as lines of text, and drawn as a diagram (diagram.go).
+type entry struct {
 	at    time.Duration
-	actor *actor
-	text  string
+	kind  entryKind
+	actor *actor // to whom it happened; nil: the world
+	line  string // as printed; "": the entry is drawn and not printed
+	lost  bool   // of an answer: its client had stopped waiting
+	check Check  // of a broken rule
+
+	// Of a request to DynamoDB.
+	request label
+	fault   Fault            // that the request met
+	status  int              // of the reply
+	body    []byte           // of a reply that is no success
+	write   *memdynamo.Write // to a record; nil: there was none
+}
+
+// entryKind says what kind of thing happened.
+type entryKind int
+
+// The kinds of entries.
+const (
+	kindNote   entryKind = iota // the line says all
+	kindAsk                     // a client sent its request, for which a process may have started
+	kindGiveUp                  // a client stopped waiting
+	kindAnswer                  // an invocation ended, with an answer or without one
+	kindFault                   // a request met a fault
+	kindServe                   // a request reached DynamoDB
+	kindLoss                    // DynamoDB's reply was lost
+	kindReply                   // DynamoDB's reply arrived
+	kindCutOff                  // a process waited in vain for a reply
+	kindDeath                   // a process was killed
+	kindEffect                  // a handler had an effect
+	kindExpiry                  // DynamoDB deleted a record that had expired
+	kindBroken                  // a rule was broken
+)
+
+// label is what the timeline says of a request to DynamoDB.
+type label struct {
+	op   string        // the operation
+	what string        // what the request is for: see describe
+	seq  int           // the number of the request among those of its actor, from 1 on
+	sent time.Duration // when
+
+	arrivals int // how often the request reached DynamoDB
 }
 
 // note enters a line: who did what, now. A nil actor is the world.
@@ -23,13 +66,26 @@ func (b *book) note(a *actor, format string, args ...any) {
 }
 
 func (b *book) noteLocked(a *actor, format string, args ...any) {
-	b.lines = append(b.lines, line{time.Since(b.w.born), a, fmt.Sprintf(format, args...)})
+	b.enterLocked(entry{kind: kindNote, actor: a, line: fmt.Sprintf(format, args...)})
 }
 
-// timeline returns the book, as text.
-func (b *book) timeline() string {
-	lines := slices.Clone(b.lines)
-	slices.SortStableFunc(lines, func(x, y line) int {
+// enter enters what happens now.
+func (b *book) enter(e entry) {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	b.enterLocked(e)
+}
+
+func (b *book) enterLocked(e entry) {
+	e.at = time.Since(b.w.born)
+	b.entries = append(b.entries, e)
+}
+
+// sortedEntries returns all entries in the order of time. Those of several actors at the same time are
+// in the order of the actors, because which goroutine was first is chance.
+func (b *book) sortedEntries() []entry {
+	entries := slices.Clone(b.entries)
+	slices.SortStableFunc(entries, func(x, y entry) int {
 		switch {
 		case x.at != y.at:
 			return int(min(max(x.at-y.at, -1), 1))
@@ -39,14 +95,22 @@ func (b *book) timeline() string {
 			return 0
 		}
 	})
+	return entries
+}
+
+// timeline returns the entries as text.
+func (b *book) timeline() string {
 	var out strings.Builder
-	for _, l := range lines {
-		who := "world"
-		if l.actor != nil {
-			o := l.actor.order
-			who = fmt.Sprintf("process %d (%s/%s/%s)", l.actor.id, o.Owner, o.Key, o.Payload)
+	for _, e := range b.sortedEntries() {
+		if e.line == "" {
+			continue
 		}
-		fmt.Fprintf(&out, "%12.3f ms  %-22s %s\n", float64(l.at)/1e6, who, l.text)
+		who := "world"
+		if e.actor != nil {
+			o := e.actor.order
+			who = fmt.Sprintf("process %d (%s/%s/%s)", e.actor.id, o.Owner, o.Key, o.Payload)
+		}
+		fmt.Fprintf(&out, "%12.3f ms  %-22s %s\n", float64(e.at)/1e6, who, e.line)
 	}
 	return out.String()
 }

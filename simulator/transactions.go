@@ -225,7 +225,7 @@ func (b *book) account(w memdynamo.Write) {
 			return
 		}
 		c.paid = append(c.paid, r)
-		b.noteLocked(b.w.serving.actor, "EFFECT payment of process %s", number)
+		b.enterLocked(entry{kind: kindEffect, actor: b.w.serving.actor, line: "EFFECT payment of process " + number})
 		return
 	}
 	change := number(w.After["cents"]) - number(w.Before["cents"])
@@ -335,6 +335,11 @@ func (b *book) completedBy(a *actor) bool {
 func (a *actor) heard(r *request, got reply) {
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
+	e := entry{kind: kindReply, actor: a, request: r.label, status: got.status}
+	if got.status != 200 {
+		e.body = got.body
+	}
+	a.w.book.enterLocked(e)
 	if r.tx != nil {
 		a.reason = got.cancelled
 	}

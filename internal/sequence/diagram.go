@@ -56,6 +56,7 @@ type Event struct {
 	Lost    bool          `json:"lost,omitempty"`   // a Call or Reply that did not arrive
 	Wrong   bool          `json:"wrong,omitempty"`  // a broken rule, or an error that deserves a mark
 	Record  *Record       `json:"record,omitempty"` // the record after this event, if the event changed the record
+	Ends    bool          `json:"ends,omitempty"`   // a Reply after which From is over, as after an End
 }
 
 // EventKind decides how an event is drawn.
@@ -76,7 +77,7 @@ type Record struct {
 	ID     string  `json:"id"`    // unique within the diagram; events with the same ID show one record as it changes
 	Title  string  `json:"title"` // as shown: the key
 	State  State   `json:"state"`
-	Fields []Field `json:"fields"` // in the order in which they are shown
+	Fields []Field `json:"fields"` // in the order in which they are shown; none if the record is deleted
 }
 
 // A Field is one attribute of a record.

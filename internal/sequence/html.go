@@ -22,8 +22,8 @@ var page = template.Must(template.New("page.html").Parse(pageText))
 const start = `
 const {parties, events} = JSON.parse(document.getElementById("data").textContent);
 const diagram = sequence.diagram(document.getElementById("diagram"));
-parties.forEach(diagram.party);
-events.forEach(diagram.event);
+parties?.forEach(diagram.party);
+events?.forEach(diagram.event);
 sequence.legend(document.getElementById("legend"));
 `
 

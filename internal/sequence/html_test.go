@@ -52,6 +52,18 @@ func TestWriteHTML_EqualDiagramsAreEqualBytes(t *testing.T) {
 	}
 }
 
+func TestWriteHTML_LoadsNothing(t *testing.T) {
+	file := html(t, sequence.Diagram{})
+	for _, way := range []string{"http:", "https:", "//cdn", "url(", "@import", "<link", "<iframe", " src=", " href=", "fetch(", "import("} {
+		if strings.Contains(file, way) {
+			t.Errorf("the file has %q", way)
+		}
+	}
+	if !strings.Contains(file, `content="default-src 'none'; `) {
+		t.Error("the file's Content-Security-Policy does not begin with default-src 'none'")
+	}
+}
+
 // The browser's tests show that no text becomes HTML in the page; here, that none does in the file.
 func TestWriteHTML_TextsAreNotHTML(t *testing.T) {
 	d := lostReply()

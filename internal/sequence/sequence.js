@@ -12,6 +12,9 @@ const sequence = (() => {
   // With more columns than these, processes share a column if one begins after the other's end.
   const roomy = 8;
 
+  // A row that follows the one before by more than this, in nanoseconds, stands apart.
+  const pause = 1e9;
+
   // make returns a new element. Children are elements or texts; those that are false or
   // undefined are left out.
   function make(tag, className, ...children) {
@@ -32,11 +35,7 @@ const sequence = (() => {
 
   // time returns a number of nanoseconds as people read it.
   function time(nanoseconds) {
-    const ms = nanoseconds / 1e6;
-    if (ms < 1000) return `${ms.toFixed(1)} ms`;
-    if (ms < 60_000) return `${(ms / 1000).toFixed(3)} s`;
-    const minutes = Math.floor(ms / 60_000);
-    return `${minutes} min ${((ms - minutes * 60_000) / 1000).toFixed(1)} s`;
+    return nanoseconds < 1e9 ? `${(nanoseconds / 1e6).toFixed(1)} ms` : `${(nanoseconds / 1e9).toFixed(3)} s`;
   }
 
   // drawn returns a part of a drawing, in the column with the given number.
@@ -121,7 +120,7 @@ const sequence = (() => {
       const name = (id) => make("span", "seq-party", parties.get(id).name);
       const target = e.to ? [silent(make("span", "seq-arrow", " → ")), spoken(e.kind === "reply" ? " replies to " : " to "), name(e.to)] : [];
       return make("span", "seq-text",
-        name(e.from), ...target, spoken(":"), " ", e.text,
+        name(e.from), ...target, ": ", e.text,
         ...(e.lost ? [spoken(","), " ", make("span", "seq-badge", "lost")] : []),
         ...(e.wrong ? [spoken(","), " ", make("span", "seq-badge", "wrong")] : []));
     }
@@ -141,7 +140,7 @@ const sequence = (() => {
 
     function draw() {
       if (arrange()) undrawn = 0;
-      for (let i = undrawn; i < rows.length; i++) drawRow(rows[i], rows[i - 1]?.alive ?? new Set());
+      for (let i = undrawn; i < rows.length; i++) drawRow(rows[i], rows[i - 1]);
       undrawn = Infinity;
     }
 
@@ -173,7 +172,7 @@ const sequence = (() => {
           last.set(id, i);
         }
       });
-      const ended = new Set(rows.filter((row) => row.event.kind === "end").map((row) => row.event.from));
+      const ended = new Set(rows.filter(({event: e}) => e.kind === "end" || e.ends).map((row) => row.event.from));
       const start = (p) => first.get(p.id) ?? Infinity;
       const isProcess = (p) => p.kind === "process";
       const shared = [];
@@ -186,12 +185,15 @@ const sequence = (() => {
       return [...alone, ...shared].sort((a, b) => kinds.indexOf(a[0].kind) - kinds.indexOf(b[0].kind));
     }
 
-    // drawRow draws a row. The processes in alive have begun before this row, and not ended.
-    function drawRow(row, alive) {
+    // drawRow draws a row. The bars of the processes that have begun and not ended go on from
+    // the previous row, if there is one.
+    function drawRow(row, previous) {
       const e = row.event;
+      const alive = previous?.alive ?? new Set();
+      row.item.classList.toggle("seq-later", previous !== undefined && e.at - previous.event.at > pause);
       row.alive = new Set(alive);
       if (e.kind === "begin") row.alive.add(e.from);
-      if (e.kind === "end") row.alive.delete(e.from);
+      if (e.kind === "end" || e.ends) row.alive.delete(e.from);
       const bars = [...new Set([...alive, ...row.alive])].map((id) => {
         const bar = drawn("seq-bar", columns.get(id));
         bar.classList.toggle("seq-begins", !alive.has(id));
@@ -219,16 +221,16 @@ const sequence = (() => {
 
     // fields returns a table of the record's fields, which says what the event changed.
     function fields(row) {
-      const record = row.event.record;
+      const {record} = row.event;
       const previous = rows.slice(0, rows.indexOf(row)).findLast((r) => r.event.record?.id === record.id);
-      const before = new Map(previous?.event.record.fields.map((f) => [f.name, f.value]));
+      const before = new Map(previous?.event.record.fields?.map((f) => [f.name, f.value]));
       const table = make("table", "", make("caption", "", `${record.title} after this event`));
       const add = (name, value, change) => {
         const head = make("th", "", name);
         head.scope = "row";
         table.append(make("tr", "", head, make("td", "", value), make("td", "seq-change", change)));
       };
-      for (const {name, value} of record.fields) {
+      for (const {name, value} of record.fields ?? []) {
         const old = before.get(name);
         add(name, value, old === value ? "" : old === undefined ? "new" : `was ${old}`);
         before.delete(name);

@@ -1,0 +1,350 @@
+package sequence_test
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/lambdaidem/toolkit/internal/browsertest"
+	"github.com/lambdaidem/toolkit/internal/sequence"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(browsertest.Closing(m)) }
+
+// open opens the page of a diagram in a browser of the given width, and waits until it is drawn.
+// Each test also shows that the page writes nothing to the console: see browsertest.Tab.
+func open(t *testing.T, d sequence.Diagram, width int64, scheme string) context.Context {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "diagram.html")
+	if err := os.WriteFile(path, []byte(html(t, d)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx := browsertest.Tab(t)
+	do(ctx, t, chromedp.EmulateViewport(width, 900), preferring(scheme), chromedp.Navigate("file://"+path))
+	settle(ctx, t)
+	return ctx
+}
+
+func do(ctx context.Context, t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// preferring has the browser prefer a color scheme, light or dark.
+func preferring(scheme string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		return err
+	})
+}
+
+// settle waits until the page has drawn what it was told.
+func settle(ctx context.Context, t *testing.T) {
+	t.Helper()
+	eval[bool](ctx, t, `new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))`)
+}
+
+// eval returns the value of a JavaScript expression in the page.
+func eval[T any](ctx context.Context, t *testing.T, expression string) T {
+	t.Helper()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+// same compares a JavaScript expression's value.
+func same[T any](ctx context.Context, t *testing.T, expression string, want T) {
+	t.Helper()
+	if diff := cmp.Diff(want, eval[T](ctx, t, expression)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", expression, diff)
+	}
+}
+
+// texts is the visible text of the elements that a selector selects, without that for screen readers.
+func texts(selector string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll(%q)].map((e) => {
+		const copy = e.cloneNode(true);
+		copy.querySelectorAll(".seq-spoken").forEach((hidden) => hidden.remove());
+		return copy.textContent.replace(/\s+/g, " ").trim();
+	})`, selector)
+}
+
+func TestDiagram_EachEventIsARowInTheOrderOfTime(t *testing.T) {
+	d := lostReply()
+	slices.Reverse(d.Events) // no two are at the same time
+	ctx := open(t, d, 1280, "light")
+	same(ctx, t, texts(".seq-name"), []string{"client", "process 1", "process 2", "DynamoDB"})
+	same(ctx, t, texts(".seq-row"), []string{
+		"0.0 ms 1 client → process 1: POST /payments",
+		"1.0 ms 1 process 1: starts",
+		"2.0 ms 1 process 1 → DynamoDB: PutItem alice/k0 in progress",
+		"4.0 ms 1 process 1: pays",
+		"5.0 ms 1 process 1 → DynamoDB: UpdateItem alice/k0 completed",
+		"6.0 ms 1 DynamoDB → process 1: applied lost",
+		"7.0 ms 1 process 1: is killed",
+		"9.0 ms 2 client → process 2: POST /payments again",
+		"10.0 ms 2 process 2: <img src=x onerror=alert(1)> was paid twice wrong",
+	})
+	same(ctx, t, `document.querySelectorAll("#diagram img, #diagram b").length`, 0)
+}
+
+// What a screen reader is told: one button for each event, whose name is a sentence, and
+// nothing of the drawing.
+func TestDiagram_ReadsWellAloud(t *testing.T) {
+	ctx := open(t, lostReply(), 1280, "light")
+	tree, err := chromedp.Call(ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var buttons []string
+	roles := map[string]int{}
+	for _, n := range tree.Nodes {
+		if n.Ignored || n.Role == nil {
+			continue
+		}
+		role := text(t, n.Role)
+		roles[role]++
+		if role == "button" {
+			name := strings.Join(strings.Fields(text(t, n.Name)), " ")
+			buttons = append(buttons, strings.ReplaceAll(name, " ,", ",")) // a pause, with or without a space before
+		}
+	}
+	want := []string{
+		"0.0 ms, request 1, client to process 1: POST /payments",
+		"1.0 ms, request 1, process 1: starts",
+		"2.0 ms, request 1, process 1 to DynamoDB: PutItem, record alice/k0 is in progress",
+		"4.0 ms, request 1, process 1: pays",
+		"5.0 ms, request 1, process 1 to DynamoDB: UpdateItem, record alice/k0 is completed",
+		"6.0 ms, request 1, DynamoDB replies to process 1: applied, lost",
+		"7.0 ms, request 1, process 1: is killed",
+		"9.0 ms, request 2, client to process 2: POST /payments again",
+		"10.0 ms, request 2, process 2: <img src=x onerror=alert(1)> was paid twice, wrong",
+	}
+	if diff := cmp.Diff(want, buttons); diff != "" {
+		t.Errorf("the names of the buttons (-want +got):\n%s", diff)
+	}
+	if roles["listitem"] < len(want) || roles["heading"] != 1 || roles["main"] != 1 {
+		t.Errorf("the accessibility tree has %v; want a list item for each event, a heading and a main part", roles)
+	}
+}
+
+// text returns the text of a value in the accessibility tree.
+func text(t *testing.T, v *accessibility.Value) string {
+	t.Helper()
+	var s string
+	if err := json.Unmarshal(v.Value, &s); err != nil {
+		t.Fatalf("%s: %v", v.Value, err)
+	}
+	return s
+}
+
+// drawing returns the parts of a row's drawing: the class names, and the column of each.
+func drawing(row int) string {
+	return fmt.Sprintf(`[...document.querySelectorAll(".seq-rows .seq-drawing")[%d].querySelectorAll("i")].map((part) => (part.className + " " + part.style.getPropertyValue("--column")).trim())`, row)
+}
+
+func TestDiagram_DrawsMessagesAndProcesses(t *testing.T) {
+	ctx := open(t, lostReply(), 1280, "light")
+	// The columns: client 0, process 1 1, process 2 2, DynamoDB 3.
+	for row, want := range [][]string{
+		{"seq-line 0", "seq-tip", "seq-mark 0"},
+		{"seq-bar seq-begins 1", "seq-mark 1"},
+		{"seq-bar 1", "seq-line 1", "seq-tip", "seq-mark 1"},
+		{"seq-bar 1", "seq-mark 1"},
+		{"seq-bar 1", "seq-line 1", "seq-tip", "seq-mark 1"},
+		{"seq-bar 1", "seq-line seq-leftward 1", "seq-cross", "seq-mark 3"},
+		{"seq-bar seq-ends 1", "seq-mark 1"},
+		{"seq-line 0", "seq-tip", "seq-mark 0"},
+		{"seq-mark 2"},
+	} {
+		same(ctx, t, drawing(row), want)
+	}
+}
+
+// A lost message ends before the column of its target.
+func TestDiagram_LostMessageEndsBeforeItsTarget(t *testing.T) {
+	ctx := open(t, lostReply(), 1280, "light")
+	const end = `(() => {
+		const row = document.querySelectorAll(".seq-event")[%d];
+		const box = row.querySelector(".seq-line").getBoundingClientRect();
+		const target = document.querySelectorAll(".seq-head")[1].getBoundingClientRect();
+		return Math.abs(box.left - (target.left + target.width / 2));
+	})()`
+	if distance := eval[float64](ctx, t, fmt.Sprintf(strings.Replace(end, ".seq-event", ".seq-rows .seq-event", 1), 5)); distance < 15 {
+		t.Errorf("the lost reply ends %v pixels from its target", distance)
+	}
+	same(ctx, t, `getComputedStyle(document.querySelector(".seq-rows .seq-lost .seq-line")).borderTopStyle`, "dashed")
+	same(ctx, t, `getComputedStyle(document.querySelector(".seq-rows .seq-call .seq-line")).borderTopStyle`, "solid")
+}
+
+func TestDiagram_Keyboard(t *testing.T) {
+	ctx := open(t, lostReply(), 1280, "light")
+	const focused = `[...document.querySelectorAll(".seq-row")].indexOf(document.activeElement)`
+	const open = `document.querySelectorAll(".seq-detail").length`
+	for _, step := range []struct {
+		key     string
+		focused int
+		open    int
+	}{
+		{kb.Tab, 0, 0},
+		{kb.ArrowUp, 0, 0},
+		{kb.ArrowDown, 1, 0},
+		{kb.ArrowDown, 2, 0},
+		{kb.Enter, 2, 1},
+		{kb.ArrowDown, 3, 1},
+		{kb.ArrowUp, 2, 1},
+		{kb.Escape, 2, 0},
+		{kb.Escape, 2, 0},
+		{kb.Enter, 2, 1},
+		{kb.Enter, 2, 0},
+		{kb.End, 8, 0},
+		{kb.ArrowDown, 8, 0},
+		{kb.Home, 0, 0},
+	} {
+		do(ctx, t, chromedp.KeyEvent(step.key))
+		if got := eval[int](ctx, t, focused); got != step.focused {
+			t.Errorf("after %q row %d has the focus, want row %d", step.key, got, step.focused)
+		}
+		if got := eval[int](ctx, t, open); got != step.open {
+			t.Errorf("after %q %d rows are open, want %d", step.key, got, step.open)
+		}
+	}
+	same(ctx, t, `getComputedStyle(document.activeElement).outlineStyle`, "solid")
+	do(ctx, t, chromedp.KeyEvent(kb.Tab))
+	same(ctx, t, focused, -1) // Tab leaves the list
+}
+
+func TestDiagram_DetailShowsTheBodyAndWhatChanged(t *testing.T) {
+	ctx := open(t, lostReply(), 1280, "light")
+	const row = `document.querySelectorAll(".seq-row")[%d]`
+	for _, c := range []struct {
+		row  int
+		want []string
+	}{
+		{0, []string{`{"amount": "</script><b>5</b>"}`}},
+		{3, []string{"The row says all that is known of this event."}},
+		{4, []string{"alice/k0 after this eventstatusCOMPLETEDwas INPROGRESSattempt1"}},
+		{2, []string{"alice/k0 after this eventstatusINPROGRESSnewattempt1new"}},
+	} {
+		button := fmt.Sprintf(row, c.row)
+		same(ctx, t, button+`.getAttribute("aria-expanded")`, "false")
+		eval[any](ctx, t, button+`.click()`)
+		same(ctx, t, button+`.getAttribute("aria-expanded")`, "true")
+		same(ctx, t, texts(".seq-detail"), c.want)
+		eval[any](ctx, t, button+`.click()`)
+		same(ctx, t, texts(".seq-detail"), []string{})
+	}
+}
+
+// The rows of the request that has the focus stand out.
+func TestDiagram_ShowsTheRowsOfARequest(t *testing.T) {
+	ctx := open(t, lostReply(), 1280, "light")
+	const standOut = `[...document.querySelectorAll(".seq-rows .seq-event")].map((item, i) => item.classList.contains("seq-same") ? i : -1).filter((i) => i >= 0)`
+	same(ctx, t, standOut, []int{})
+	eval[any](ctx, t, `document.querySelectorAll(".seq-row")[7].focus()`)
+	same(ctx, t, standOut, []int{7, 8})
+}
+
+//go:embed testdata/contrast.js
+var contrast string
+
+func TestDiagram_ContrastOfEveryText(t *testing.T) {
+	d := lostReply()
+	for _, state := range []sequence.State{sequence.InProgress, sequence.Completed, sequence.Released, sequence.Held, sequence.Deleted, "another"} {
+		d.Events = append(d.Events, sequence.Event{From: "db", Kind: sequence.Note, Text: "changes", Request: string(state), Record: &sequence.Record{ID: "r", Title: "alice/k0", State: state}})
+	}
+	for i := range 12 { // the hues of requests
+		d.Events = append(d.Events, sequence.Event{From: "c", Kind: sequence.Note, Text: "asks", Request: fmt.Sprint(i)})
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		t.Run(scheme, func(t *testing.T) {
+			ctx := open(t, d, 1280, scheme)
+			eval[any](ctx, t, `document.querySelectorAll(".seq-row")[4].focus(); document.querySelectorAll(".seq-row").forEach((row) => row.click())`)
+			var low []string
+			texts := eval[[]struct {
+				Text  string  `json:"text"`
+				Ratio float64 `json:"ratio"`
+			}](ctx, t, contrast)
+			for _, text := range texts {
+				if text.Ratio < 4.5 {
+					low = append(low, fmt.Sprintf("%.2f: %q", text.Ratio, text.Text))
+				}
+			}
+			if len(texts) < 100 || len(low) > 0 {
+				t.Errorf("of %d texts these have too little contrast:\n%s", len(texts), strings.Join(low, "\n"))
+			}
+			dark := scheme == "dark"
+			same(ctx, t, `(([r, g, b]) => r + g + b < 300)(getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number))`, dark)
+		})
+	}
+}
+
+func TestDiagram_FitsANarrowScreen(t *testing.T) {
+	d := lostReply()
+	for n := range 20 {
+		id := fmt.Sprintf("q%d", n)
+		d.Parties = append(d.Parties, sequence.Party{ID: id, Name: "process " + id, Kind: sequence.Process})
+		d.Events = append(d.Events, sequence.Event{From: id, To: "db", Kind: sequence.Call, Text: strings.Repeat("a long text ", 20)})
+	}
+	ctx := open(t, d, 400, "light")
+	eval[any](ctx, t, `document.querySelectorAll(".seq-row").forEach((row) => row.click())`)
+	if width := eval[int](ctx, t, `document.documentElement.scrollWidth`); width > 400 {
+		t.Errorf("the page is %d pixels wide on a screen of 400", width)
+	}
+}
+
+// Many processes share columns: one that begins after another's end and last event takes that column.
+func TestDiagram_ManyProcessesShareColumns(t *testing.T) {
+	d := sequence.Diagram{Parties: []sequence.Party{{ID: "db", Name: "DynamoDB", Kind: sequence.Database}}}
+	for n := range 12 {
+		id := fmt.Sprintf("process %d", n)
+		d.Parties = append(d.Parties, sequence.Party{ID: id, Name: id, Kind: sequence.Process})
+		d.Events = append(d.Events,
+			sequence.Event{From: id, Kind: sequence.Begin, Text: "starts"},
+			sequence.Event{From: id, Kind: sequence.End, Text: "ends"})
+	}
+	d.Events = append(d.Events, sequence.Event{From: "process 0", To: "db", Kind: sequence.Call, Text: "arrives late"})
+	ctx := open(t, d, 1280, "light")
+	same(ctx, t, texts(".seq-name"), []string{"process 0", "processes", "DynamoDB"})
+	same(ctx, t, drawing(24), []string{"seq-line 0", "seq-tip", "seq-mark 0"})
+}
+
+// A page that shows events as they happen adds parties and events one by one.
+func TestDiagram_GrowsAndClears(t *testing.T) {
+	ctx := open(t, sequence.Diagram{Title: "live"}, 1280, "light")
+	eval[any](ctx, t, `
+		diagram.party({id: "db", name: "DynamoDB", kind: "database"});
+		diagram.party({id: "c", name: "client", kind: "client"});
+		diagram.event({at: 2e6, from: "c", to: "db", kind: "call", text: "second"});
+		diagram.event({at: 1e6, from: "c", kind: "note", text: "first"});
+		diagram.party({id: "p", name: "process", kind: "process"});
+		diagram.event({at: 2e6, from: "p", kind: "note", text: "third"});`)
+	settle(ctx, t)
+	same(ctx, t, texts(".seq-name"), []string{"client", "process", "DynamoDB"})
+	same(ctx, t, texts(".seq-row"), []string{"1.0 ms client: first", "2.0 ms client → DynamoDB: second", "2.0 ms process: third"})
+	same(ctx, t, drawing(1), []string{"seq-line 0", "seq-tip", "seq-mark 0"})
+	same(ctx, t, `document.querySelectorAll(".seq-row[tabindex='0']").length`, 1)
+	same(ctx, t, `(() => { try { diagram.event({from: "nobody", kind: "note"}); } catch (e) { return e.message; } })()`, "sequence: no party nobody; call party before event")
+	eval[any](ctx, t, `diagram.clear()`)
+	settle(ctx, t)
+	same(ctx, t, texts(".seq-name, .seq-row"), []string{})
+}
