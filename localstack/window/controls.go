@@ -188,6 +188,7 @@ func (w *Window) freeRequest(f form) (request, error) {
 
 // begin runs a task for the page. While it runs, the page shows that something is under way.
 func (w *Window) begin(look string, task func(ctx context.Context) error) error {
+	w.update(func(c *controls) { c.busy, c.look = c.busy+1, "" })
 	err := w.run(func() {
 		err := task(w.ctx)
 		w.update(func(c *controls) {
@@ -200,8 +201,8 @@ func (w *Window) begin(look string, task func(ctx context.Context) error) error 
 			}
 		})
 	})
-	if err == nil {
-		w.update(func(c *controls) { c.busy++ })
+	if err != nil {
+		w.update(func(c *controls) { c.busy-- })
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -87,11 +88,13 @@ func guarded(next http.Handler) http.Handler {
 	})
 }
 
-// answered returns a handler that answers 204, or 409 with the error's text.
+// answered returns a handler that answers 204, or 200 with the error's text if the command is
+// refused. A refusal is no failure of the page: a browser would log a 4xx to its console.
 func answered(do func(*http.Request) error) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		if err := do(r); err != nil {
-			http.Error(rw, err.Error(), http.StatusConflict)
+			rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			_, _ = io.WriteString(rw, err.Error())
 			return
 		}
 		rw.WriteHeader(http.StatusNoContent)

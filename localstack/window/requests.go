@@ -55,7 +55,7 @@ func (w *Window) watchRequests(next http.Handler) http.Handler {
 		lost := r.Context().Err() != nil
 		w.reply(x, answer, lost)
 		if x.send != nil {
-			close(x.send.shown)
+			x.send.show()
 		}
 		if !lost {
 			answer.writeTo(rw)

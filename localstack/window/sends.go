@@ -37,7 +37,8 @@ type send struct {
 	request request
 	deaf    bool // the client hangs up just before the answer arrives
 	hangUp  context.CancelFunc
-	shown   chan struct{} // closed when the diagram shows what became of the answer
+	shown   <-chan struct{} // closed when the diagram shows what became of the answer
+	show    func()          // closes shown; package net/http may send a request twice
 }
 
 // answer is what a client got.
@@ -63,7 +64,8 @@ func (w *Window) do(ctx context.Context, r request, deaf bool) (answer, error) {
 	}
 	id := rand.Text()
 	req.Header.Set(sendHeader, id)
-	s := &send{request: r, deaf: deaf, hangUp: cancel, shown: make(chan struct{})}
+	shown := make(chan struct{})
+	s := &send{request: r, deaf: deaf, hangUp: cancel, shown: shown, show: sync.OnceFunc(func() { close(shown) })}
 	w.mu.Lock()
 	w.sends[id] = s
 	w.mu.Unlock()

@@ -8,11 +8,11 @@
   const diagram = sequence.diagram(find("#diagram"));
   sequence.legend(find("#legend"));
 
-  // post sends a command to the server, and shows its refusal.
+  // post sends a command to the server, and shows why the server refuses it, if it does.
   async function post(path, body) {
     try {
       const response = await fetch(path, {method: "POST", body: body && JSON.stringify(body)});
-      say(response.ok ? "" : await response.text());
+      if (response.status !== 204) say(await response.text());
     } catch {
       say("The server does not answer: is up still running?");
     }
@@ -79,6 +79,7 @@
     count();
     if (state.look) say(state.look, "Look:");
     else if (state.story) say(find(`#story-${state.story}`).textContent, "Playing:");
+    else say("");
   }
 
   // count shows how much longer the server waits. The time left is no live region: it would
