@@ -68,7 +68,7 @@ func TestBrowser_StoriesPlayByOneClickAndOutliveAReload(t *testing.T) {
 	b.holds(`/Waiting for the lease to end, to repeat the request: [1-4] s/.test(document.querySelector("#countdown").textContent) && !document.querySelector("#countdown").hidden`)
 	b.holds(`document.querySelector('[data-story="twice"]').getAttribute("aria-disabled") === "true"`)
 	b.click(`[data-story="twice"]`)
-	b.holds(`status.startsWith("a story is being played")`)
+	b.holds(`document.querySelector("#refusal").textContent.startsWith("a story is being played")`)
 	b.holds(`status.startsWith("Look: The dead process leaves a locked record behind.")`)
 	b.holds(`/stores the answer.*lost[^]*is killed[^]*Lambda.*500[^]*409 idempotency_in_progress[^]*the lease of key dies-\d+ is over.*dead[^]*takes the record over.*in progress[^]*stores the answer.*completed[^]*201 Created/.test(rows)`)
 	b.holds(`document.querySelector("#countdown").hidden`)

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -30,7 +31,8 @@ const (
 // number, which grows by 1 from one message to the next. A page that reconnects says which
 // id it saw last.
 type history struct {
-	run string // the name of this history, so that ids of another run are recognized
+	ctx context.Context // its end ends the messages to all pages
+	run string          // the name of this history, so that ids of another run are recognized
 
 	mu       sync.Mutex
 	began    time.Time                 // the time 0 of the diagram
@@ -52,8 +54,8 @@ type message struct {
 	data   []byte          // JSON
 }
 
-func newHistory() *history {
-	return &history{run: rand.Text()[:8], began: time.Now(), parties: map[string]sequence.Party{}, changed: make(chan struct{})}
+func newHistory(ctx context.Context) *history {
+	return &history{ctx: ctx, run: rand.Text()[:8], began: time.Now(), parties: map[string]sequence.Party{}, changed: make(chan struct{})}
 }
 
 // party makes a party known. It gets a column when an event names it.
@@ -214,6 +216,8 @@ func (h *history) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-beat.C:
 			text = ": still here\n\n"
 		case <-r.Context().Done():
+			return
+		case <-h.ctx.Done():
 			return
 		}
 	}

@@ -69,7 +69,7 @@ func New(faults *rehearsal.Faults) *Window {
 	transport.Proxy = nil // the emulator is on this machine
 	transport.MaxIdleConnsPerHost = crowd
 	w := &Window{
-		faults: faults, history: newHistory(), ctx: ctx, cancel: cancel, client: &http.Client{Transport: transport},
+		faults: faults, history: newHistory(ctx), ctx: ctx, cancel: cancel, client: &http.Client{Transport: transport},
 		processes: map[int]*process{}, named: map[string]int{}, sends: map[string]*send{}, leases: map[string]*lease{},
 	}
 	for _, p := range []sequence.Party{ours, others, database, gateway, world} {
@@ -125,12 +125,19 @@ func (w *Window) Close() error {
 	w.cancel()
 	var err error
 	if w.server != nil {
-		err = w.server.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), farewell)
+		defer cancel()
+		if w.server.Shutdown(ctx) != nil {
+			err = w.server.Close()
+		}
 	}
 	w.tasks.Wait()
 	w.client.CloseIdleConnections()
 	return err //nolint:wrapcheck // it never fails
 }
+
+// farewell is how long Close waits for pages to take what they are being sent.
+const farewell = time.Second
 
 // errClosed means that the window has been closed.
 var errClosed = errors.New("the window is closed")

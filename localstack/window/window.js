@@ -10,12 +10,19 @@
 
   // post sends a command to the server, and shows why the server refuses it, if it does.
   async function post(path, body) {
+    refuse("");
     try {
       const response = await fetch(path, {method: "POST", body: body && JSON.stringify(body)});
-      if (response.status !== 204) say(await response.text());
+      if (response.status !== 204) refuse(await response.text());
     } catch {
-      say("The server does not answer: is up still running?");
+      refuse("The server does not answer: is up still running?");
     }
+  }
+
+  // refuse shows why a command was not carried out, until the next command.
+  function refuse(text) {
+    find("#refusal").textContent = text;
+    find("#refusal").hidden = !text;
   }
 
   // say shows a sentence above the diagram.

@@ -48,6 +48,7 @@ func TestKill_AUsersFunctionDiesInMidFlightAndIsTakenOver(t *testing.T) {
 		_ = writer.CloseWithError(err)
 	}()
 	guide := readGuide(t, bufio.NewScanner(reader))
+	t.Run("in the window", func(t *testing.T) { playInWindow(t, guide) })
 	kill := regexp.MustCompile(`\n  curl -X POST (\S+/kill/)OrdersFunction\n`).FindStringSubmatch(guide)
 	if kill == nil {
 		t.Fatalf("the guide does not show how to kill a function:\n%s", guide)
