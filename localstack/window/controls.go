@@ -327,10 +327,11 @@ func (w *Window) delay(c *proxy.Call) {
 	record := rehearsal.AccessOf(&c.Request).Record
 	w.mu.Lock()
 	x := w.exchange(c.TraceID)
+	r := x.request
 	w.mu.Unlock()
 	w.loseTries(c.TraceID)
 	gate := proxy.HoldRequest()
-	if err := w.run(func() { w.overtake(gate, x, record) }); err != nil {
+	if err := w.run(func() { w.overtake(gate, r, x.label, record) }); err != nil {
 		proxy.LoseRequest(c)
 		return
 	}
@@ -356,16 +357,15 @@ func (w *Window) loseTries(traceID string) {
 
 // overtake repeats a request when the lease of its record is over, and then lets the request
 // to DynamoDB go that the first attempt has sent and that a gate holds.
-func (w *Window) overtake(gate *proxy.Gate, x *exchange, record string) {
+func (w *Window) overtake(gate *proxy.Gate, r request, label, record string) {
 	select {
 	case <-gate.Reached():
 	case <-w.ctx.Done():
 		return
 	}
 	w.update(func(c *controls) { c.busy++ })
-	_, err := w.outlast(w.ctx, x.request, record)
-	if err == nil {
-		w.history.add(sequence.Event{From: world.ID, Request: x.label, Kind: sequence.Note, Text: "the request that was held up arrives at DynamoDB"})
+	if err := w.outlast(w.ctx, r, record); err == nil {
+		w.history.add(sequence.Event{From: world.ID, Request: label, Kind: sequence.Note, Text: "the request that was held up arrives at DynamoDB"})
 	}
 	_, _ = gate.Open() // what comes of it is in the diagram
 	w.faults.Disarm(faultTries)
@@ -379,22 +379,22 @@ func (w *Window) overtake(gate *proxy.Gate, x *exchange, record string) {
 
 // outlast waits for the end of a record's lease, and repeats a request until no lease is in
 // its way.
-func (w *Window) outlast(ctx context.Context, r request, record string) (answer, error) {
+func (w *Window) outlast(ctx context.Context, r request, record string) error {
 	if end, ok := w.leaseEnd(record); ok {
 		w.update(func(c *controls) { c.waiting, c.until = "Waiting for the lease to end, to repeat the request", end })
 		err := pause(ctx, time.Until(end))
 		w.update(func(c *controls) { c.waiting = "" })
 		if err != nil {
-			return answer{}, err
+			return err
 		}
 	}
 	for {
 		a, err := w.do(ctx, r, false)
 		if err != nil || a.code != "idempotency_in_progress" {
-			return a, err
+			return err
 		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
-			return a, err
+			return err
 		}
 	}
 }

@@ -18,7 +18,7 @@ const (
 	// maxEvents is the maximum number of events that a history keeps. When there are more,
 	// it forgets the oldest fifth, so that pages need not be told of every single loss.
 	maxEvents = 2500
-	// maxDetail is the maximum number of bytes of an event's detail, and of each field of
+	// maxDetail is the maximum number of bytes of each text of an event, and of each field of
 	// its record. Longer texts are cut.
 	maxDetail = 4 << 10
 )
@@ -65,7 +65,8 @@ func (h *history) party(p sequence.Party) {
 	h.parties[p.ID] = p
 }
 
-// forget removes a party that no further event will name.
+// forget removes a party that is gone. Events that name it are added as long as its column is
+// there, and are dropped afterwards.
 func (h *history) forget(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,15 +81,24 @@ func (h *history) addAt(at time.Time, e sequence.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e.At = max(0, at.Sub(h.began))
-	e.Detail = clip(e.Detail)
+	e.Text, e.Detail = clip(e.Text), clip(e.Detail)
 	names := map[string]bool{e.From: true}
 	if e.To != "" {
 		names[e.To] = true
 	}
+	var missing []sequence.Party
 	for id := range names {
-		if !slices.ContainsFunc(h.messages, func(m message) bool { return m.party == id }) {
-			h.append(message{name: "party", party: id, data: encode(h.parties[id])})
+		if slices.ContainsFunc(h.messages, func(m message) bool { return m.party == id }) {
+			continue
 		}
+		p, known := h.parties[id]
+		if !known {
+			return
+		}
+		missing = append(missing, p)
+	}
+	for _, p := range missing {
+		h.append(message{name: "party", party: p.ID, data: encode(p)})
 	}
 	h.append(message{name: "event", names: names, data: encode(e)})
 	if len(h.messages) > maxEvents {

@@ -52,7 +52,10 @@ func running(t *testing.T) (api, page string) {
 	return w.api, w.page
 }
 
-type world struct{ api, page string }
+type world struct {
+	api, page string
+	stack     *stack.Stack
+}
 
 var start = sync.OnceValues(func() (world, error) {
 	var faults rehearsal.Faults
@@ -97,5 +100,5 @@ var start = sync.OnceValues(func() (world, error) {
 		}
 	}
 	page, err := w.Serve(s, 0)
-	return world{s.URL(), page}, err
+	return world{s.URL(), page, s}, err
 })

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/internal/sequence"
+	"github.com/lambdaidem/toolkit/localstack/rehearsal"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 	"github.com/lambdaidem/toolkit/localstack/window"
 )
@@ -414,12 +416,15 @@ func TestPage_IsProtectedAgainstOtherPages(t *testing.T) {
 			}
 		})
 	}
-	resp, err := http.Get(page)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	http.DefaultClient.CloseIdleConnections()
 	if policy := resp.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; script-src 'self';") || !strings.Contains(policy, "frame-ancestors 'none'") {
 		t.Errorf("the Content-Security-Policy is %q", policy)
 	}
@@ -483,5 +488,40 @@ func TestEvents_AreBounded(t *testing.T) {
 		if len(e.Detail) > 5000 {
 			t.Errorf("a detail of %d bytes is kept", len(e.Detail))
 		}
+	}
+}
+
+// Close ends stories in the middle, and the messages to open pages.
+func TestClose_EndsStoriesAndPages(t *testing.T) {
+	running(t)
+	w, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	another := window.New(&rehearsal.Faults{})
+	page, err := another.Serve(w.stack, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // it is read to its end
+	do(t, page, "/story/fifty", payment)
+	for range 2 {
+		if err := another.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := io.ReadAll(resp.Body); err != nil {
+		t.Errorf("an open page ends by %v; want an orderly end", err)
+	}
+	if _, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(page, "http://")); err == nil {
+		t.Error("the page is served after Close")
 	}
 }

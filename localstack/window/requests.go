@@ -121,7 +121,7 @@ func (w *Window) reply(x *exchange, answer *recorder, lost bool) {
 	if x.process == "" {
 		w.history.add(x.call(gateway.ID))
 	}
-	x.over = true
+	x.over, x.request.Body, x.headers = true, "", nil // they may be large, and are in the diagram
 	w.history.add(sequence.Event{
 		From: from, To: x.client, Request: x.label, Kind: sequence.Reply, Lost: lost, Text: answer.gist(), Detail: written(answer.header, answer.body.Bytes()),
 	})

@@ -58,8 +58,7 @@ var stories = []story{
 					return "", err
 				}
 			}
-			_, err := w.outlast(ctx, r, w.recordOf(r.Key))
-			return "", err
+			return "", w.outlast(ctx, r, w.recordOf(r.Key))
 		},
 	},
 	{
