@@ -129,7 +129,7 @@ func (w *world) kill(a *actor, why Fault) {
 	}
 	a.dead = true
 	close(a.killed)
-	w.book.enterLocked(entry{kind: kindDeath, actor: a, line: "dies: " + string(why)})
+	w.book.enterLocked(entry{kind: kindDeath, actor: a, fault: why})
 	w.book.endRunLocked(a, Killed)
 }
 

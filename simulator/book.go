@@ -156,7 +156,7 @@ func (b *book) effect(r *run) {
 		return
 	}
 	r.effects++
-	b.enterLocked(entry{kind: kindEffect, actor: r.actor, line: "EFFECT " + r.answer()})
+	b.enterLocked(entry{kind: kindEffect, actor: r.actor, text: "EFFECT " + r.answer()})
 }
 
 // gaveUp enters that the client of an invocation stops waiting.
@@ -164,7 +164,7 @@ func (b *book) gaveUp(a *actor) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	a.lonely = true
-	b.enterLocked(entry{kind: kindGiveUp, actor: a, line: "its client gives up waiting"})
+	b.enterLocked(entry{kind: kindGiveUp, actor: a})
 }
 
 // answered enters what a client got.
@@ -183,23 +183,13 @@ func (b *book) answered(a *actor, from time.Time, got result) {
 			text += " (replayed)"
 		}
 	}
-	b.enterLocked(entry{kind: kindAnswer, actor: a, line: "answers " + text, lost: a.lonely})
+	b.enterLocked(entry{kind: kindAnswer, actor: a, text: text, lost: a.lonely})
 	b.judge.answered(a, got)
 }
 
 // served enters what the database answered.
 func (b *book) served(r *request, status int, out []byte) {
-	text := "done"
-	if status != 200 {
-		text = "refused"
-		if !strings.Contains(string(out), memdynamo.ConditionalCheckFailed) {
-			text = string(out)
-		}
-		if codes := cancellation(out); codes != nil {
-			text = fmt.Sprintf("cancelled: %q", codes)
-		}
-	}
-	e := entry{kind: kindServe, actor: r.actor, line: "database: " + r.what + ": " + text, request: r.label, status: status, write: b.changed}
+	e := entry{kind: kindServe, actor: r.actor, request: r.label, status: status, write: b.changed}
 	if status != 200 {
 		e.body = out
 	}

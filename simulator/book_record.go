@@ -91,7 +91,7 @@ func (b *book) wrote(w memdynamo.Write) {
 	h := b.records[id]
 	if w.Op == "TTL" {
 		b.faults[DeletedByTTL]++
-		b.enterLocked(entry{kind: kindExpiry, line: "TTL deletes the record, which was " + w.Before["status"].Text, write: &w})
+		b.enterLocked(entry{kind: kindExpiry, write: &w})
 		if h != nil && len(h.lives) > 0 {
 			h.lives[len(h.lives)-1].gone = now
 			h.holder = nil

@@ -149,7 +149,7 @@ func (j *judge) brokenLocked(a *actor, check Check, format string, args ...any) 
 		v.Key = a.order.record()
 	}
 	j.wrong = append(j.wrong, v)
-	j.b.enterLocked(entry{kind: kindBroken, actor: a, line: fmt.Sprintf("BROKEN %s: %s", check, what), check: check})
+	j.b.enterLocked(entry{kind: kindBroken, actor: a, check: check, text: what})
 }
 
 // brokenRecord enters that a rule was broken of a record, by nobody in particular.

@@ -72,18 +72,20 @@ func (d *drawing) add(e entry, event sequence.Event) {
 func (d *drawing) draw(e entry) {
 	switch e.kind {
 	case kindNote:
-		text := strings.TrimSuffix(strings.TrimPrefix(e.line, "operator "), ": ")
+		text := strings.TrimSuffix(strings.TrimPrefix(e.text, "operator "), ": ")
 		d.add(e, sequence.Event{From: d.process(e.actor), Kind: sequence.Note, Text: text})
 	case kindAsk:
 		d.ask(e)
 	case kindGiveUp:
 		d.add(e, sequence.Event{From: d.clientOf(e.actor), Kind: sequence.Note, Text: "stops waiting for an answer"})
 	case kindAnswer:
-		event := sequence.Event{From: d.process(e.actor), To: d.clientOf(e.actor), Kind: sequence.Reply, Text: e.line, Lost: e.lost}
+		event := sequence.Event{From: d.process(e.actor), To: d.clientOf(e.actor), Kind: sequence.Reply, Text: e.line(), Lost: e.lost}
 		event.Ends = e.actor.process == nil
 		d.add(e, event)
 	case kindFault:
 		d.fault(e)
+	case kindUnreached:
+		d.add(e, sequence.Event{From: d.process(e.actor), To: d.database(e.actor), Kind: sequence.Call, Text: e.request.purpose(), Detail: e.request.detail(), Lost: true})
 	case kindServe:
 		d.add(e, sequence.Event{From: d.process(e.actor), To: d.database(e.actor), Kind: sequence.Call, Text: e.request.text(e.at), Detail: e.request.detail(), Record: d.record(e.write)})
 	case kindLoss:
@@ -93,13 +95,13 @@ func (d *drawing) draw(e entry) {
 	case kindCutOff:
 		d.add(e, sequence.Event{From: d.process(e.actor), Kind: sequence.Note, Text: "gets no reply to: " + e.request.purpose()})
 	case kindDeath:
-		d.add(e, sequence.Event{From: d.process(e.actor), Kind: sequence.End, Text: e.line})
+		d.add(e, sequence.Event{From: d.process(e.actor), Kind: sequence.End, Text: e.line()})
 	case kindEffect:
-		d.add(e, sequence.Event{From: d.process(e.actor), Kind: sequence.Effect, Text: e.line})
+		d.add(e, sequence.Event{From: d.process(e.actor), Kind: sequence.Effect, Text: e.line()})
 	case kindExpiry:
-		d.add(e, sequence.Event{From: d.database(nil), Kind: sequence.Note, Text: e.line, Record: d.record(e.write)})
+		d.add(e, sequence.Event{From: d.database(nil), Kind: sequence.Note, Text: e.line(), Record: d.record(e.write)})
 	case kindBroken:
-		d.add(e, sequence.Event{From: d.process(e.actor), Kind: sequence.Note, Text: e.line, Detail: Checks[e.check], Wrong: true})
+		d.add(e, sequence.Event{From: d.process(e.actor), Kind: sequence.Note, Text: fmt.Sprintf("broken rule, %s: %s", e.check, e.text), Detail: Checks[e.check], Wrong: true})
 	}
 }
 
@@ -134,7 +136,7 @@ func (d *drawing) fault(e entry) {
 		return // no request: see actor.work
 	}
 	switch e.fault { //nolint:exhaustive // other entries show the others
-	case RequestLost, KillBefore, RegionFailed:
+	case RequestLost, KillBefore:
 		call.Lost = true
 		d.add(e, call)
 	case Throttled, FailBefore, Conflict, WriteConflict, WriteThrottled:

@@ -138,21 +138,6 @@ func TestDiagram_ShowsTheRecordAndTheAnswer(t *testing.T) {
 	}
 }
 
-func TestDiagram_MarksBrokenRules(t *testing.T) {
-	i := slices.IndexFunc(mutations, func(m mistake) bool { return m.Name == "no fencing on completion" })
-	r := inBubble(t, searchFrom[mutations[i].Name], &mutations[i].Mutation, false)
-	d := r.Diagram()
-	var wrong []string
-	for _, e := range d.Events {
-		if e.Wrong {
-			wrong = append(wrong, e.Detail)
-		}
-	}
-	if len(wrong) != len(r.Wrong) || !slices.Contains(wrong, Checks[CheckFenced]) || !strings.Contains(d.Summary, Checks[CheckFenced]) {
-		t.Errorf("the diagram marks %q, and its summary is %q; want the rule %q in both", wrong, d.Summary, Checks[CheckFenced])
-	}
-}
-
 // docs/correctness.md says what the diagram of this seed shows.
 func TestDiagram_ShowsWhatTheDocsSayOfASeed(t *testing.T) {
 	lines := eventLines(inBubble(t, 50028478, nil, true).Diagram())

@@ -145,7 +145,7 @@ func (w *world) meet(r *request, f Fault) {
 	if r.tx != nil {
 		w.book.path(met(f))
 	}
-	w.book.enter(entry{kind: kindFault, actor: r.actor, line: r.what + ": " + string(f), request: r.label, fault: f})
+	w.book.enter(entry{kind: kindFault, actor: r.actor, request: r.label, fault: f})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r.actor.met[f] = true

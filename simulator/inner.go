@@ -149,7 +149,7 @@ func (b *book) charged(r *run, of charge, began time.Time) {
 	if r.actor.dead {
 		return
 	}
-	b.enterLocked(entry{kind: kindEffect, actor: r.actor, line: "CHARGE for payload " + of.payload})
+	b.enterLocked(entry{kind: kindEffect, actor: r.actor, text: "CHARGE for payload " + of.payload})
 	b.judge.charged(r, of, began)
 }
 

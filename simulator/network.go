@@ -152,7 +152,7 @@ func (w *world) serve(r *request) reply {
 	r.arrivals++
 	if refused := r.outlived(); refused != nil {
 		w.book.path(SignatureExpired)
-		w.book.enter(entry{kind: kindServe, actor: r.actor, line: "database: " + r.what + ": its signature has expired", request: r.label, status: refused.status, body: refused.body})
+		w.book.enter(entry{kind: kindServe, actor: r.actor, text: "its signature has expired", request: r.label, status: refused.status, body: refused.body})
 		return *refused
 	}
 	body := r.body

@@ -172,7 +172,7 @@ func (g *global) receive(r *request, body []byte) (*memdynamo.DB, *reply) {
 	from := r.actor.region
 	if g.failed(from) {
 		g.w.book.path(Unreached)
-		g.w.book.enter(entry{kind: kindFault, actor: r.actor, request: r.label, fault: RegionFailed})
+		g.w.book.enter(entry{kind: kindUnreached, actor: r.actor, request: r.label})
 		return nil, &reply{err: errReset}
 	}
 	if g.copied() {

@@ -16,13 +16,14 @@ type entry struct {
 	at    time.Duration
 	kind  entryKind
 	actor *actor // to whom it happened; nil: the world
-	line  string // as printed; "": the entry is drawn and not printed
-	lost  bool   // of an answer: its client had stopped waiting
-	check Check  // of a broken rule
+	text  string // what happened, as far as the other fields don't say it
+
+	check Check // of a broken rule
+	lost  bool  // of an answer: its client had stopped waiting
 
 	// Of a request to DynamoDB.
 	request label
-	fault   Fault            // that the request met
+	fault   Fault            // that the request met; or that killed the actor
 	status  int              // of the reply
 	body    []byte           // of a reply that is no success
 	write   *memdynamo.Write // to a record; nil: there was none
@@ -33,19 +34,20 @@ type entryKind int
 
 // The kinds of entries.
 const (
-	kindNote   entryKind = iota // the line says all
-	kindAsk                     // a client sent its request, for which a process may have started
-	kindGiveUp                  // a client stopped waiting
-	kindAnswer                  // an invocation ended, with an answer or without one
-	kindFault                   // a request met a fault
-	kindServe                   // a request reached DynamoDB
-	kindLoss                    // DynamoDB's reply was lost
-	kindReply                   // DynamoDB's reply arrived
-	kindCutOff                  // a process waited in vain for a reply
-	kindDeath                   // a process was killed
-	kindEffect                  // a handler had an effect
-	kindExpiry                  // DynamoDB deleted a record that had expired
-	kindBroken                  // a rule was broken
+	kindNote      entryKind = iota // the text says all
+	kindAsk                        // a client sent its request, for which a process may have started
+	kindGiveUp                     // a client stopped waiting
+	kindAnswer                     // an invocation ended, with an answer or without one
+	kindFault                      // a request met a fault
+	kindUnreached                  // a request did not reach a Region that had failed
+	kindServe                      // a request reached DynamoDB
+	kindLoss                       // DynamoDB's reply was lost
+	kindReply                      // DynamoDB's reply arrived
+	kindCutOff                     // a process waited in vain for a reply
+	kindDeath                      // a process was killed
+	kindEffect                     // a handler had an effect
+	kindExpiry                     // DynamoDB deleted a record that had expired
+	kindBroken                     // a rule was broken
 )
 
 // label is what the timeline says of a request to DynamoDB.
@@ -66,7 +68,7 @@ func (b *book) note(a *actor, format string, args ...any) {
 }
 
 func (b *book) noteLocked(a *actor, format string, args ...any) {
-	b.enterLocked(entry{kind: kindNote, actor: a, line: fmt.Sprintf(format, args...)})
+	b.enterLocked(entry{kind: kindNote, actor: a, text: fmt.Sprintf(format, args...)})
 }
 
 // enter enters what happens now.
@@ -102,7 +104,8 @@ func (b *book) sortedEntries() []entry {
 func (b *book) timeline() string {
 	var out strings.Builder
 	for _, e := range b.sortedEntries() {
-		if e.line == "" {
+		line := e.line()
+		if line == "" {
 			continue
 		}
 		who := "world"
@@ -110,7 +113,45 @@ func (b *book) timeline() string {
 			o := e.actor.order
 			who = fmt.Sprintf("process %d (%s/%s/%s)", e.actor.id, o.Owner, o.Key, o.Payload)
 		}
-		fmt.Fprintf(&out, "%12.3f ms  %-22s %s\n", float64(e.at)/1e6, who, e.line)
+		fmt.Fprintf(&out, "%12.3f ms  %-22s %s\n", float64(e.at)/1e6, who, line)
 	}
 	return out.String()
+}
+
+// line returns the entry as printed; "" if it is drawn and not printed.
+func (e *entry) line() string {
+	switch e.kind { //nolint:exhaustive // the others are not printed
+	case kindFault:
+		return e.request.what + ": " + string(e.fault)
+	case kindServe:
+		return "database: " + e.request.what + ": " + cmp.Or(e.text, e.served())
+	case kindGiveUp:
+		return "its client gives up waiting"
+	case kindAnswer:
+		return "answers " + e.text
+	case kindDeath:
+		return "dies: " + string(e.fault)
+	case kindExpiry:
+		return "TTL deletes the record, which was " + e.write.Before["status"].Text
+	case kindBroken:
+		return fmt.Sprintf("BROKEN %s: %s", e.check, e.text)
+	case kindNote, kindEffect:
+		return e.text
+	}
+	return ""
+}
+
+// served says what became of a request that DynamoDB served.
+func (e *entry) served() string {
+	codes := cancellation(e.body)
+	switch {
+	case e.status == 200:
+		return "done"
+	case codes != nil:
+		return fmt.Sprintf("cancelled: %q", codes)
+	case strings.Contains(string(e.body), memdynamo.ConditionalCheckFailed):
+		return "refused"
+	default:
+		return string(e.body)
+	}
 }

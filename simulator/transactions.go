@@ -225,7 +225,7 @@ func (b *book) account(w memdynamo.Write) {
 			return
 		}
 		c.paid = append(c.paid, r)
-		b.enterLocked(entry{kind: kindEffect, actor: b.w.serving.actor, line: "EFFECT payment of process " + number})
+		b.enterLocked(entry{kind: kindEffect, actor: b.w.serving.actor, text: "EFFECT payment of process " + number})
 		return
 	}
 	change := number(w.After["cents"]) - number(w.Before["cents"])
