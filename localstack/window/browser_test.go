@@ -79,7 +79,7 @@ func TestBrowser_StoriesPlayByOneClickAndOutliveAReload(t *testing.T) {
 	b.click(`[data-story="twice"]`) // in a new diagram
 	b.holds(`/201 Createdlost|201 Created, lost/.test(rows) && /the first answer again/.test(rows) && !/is killed/.test(rows) && status.includes("paid twice")`)
 	b.click(`#diagram li:nth-child(3) button`)
-	b.holds(`/in progress|ConditionExpression/.test(document.querySelector(".seq-detail").textContent)`)
+	b.holds(`/only if attribute_not_exists\(id\)[^]*attempt/.test(document.querySelector(".seq-detail").textContent)`)
 }
 
 // Every control does what it says.

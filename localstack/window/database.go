@@ -74,7 +74,7 @@ func (q *query) answer(reply proxy.Reply, gone bool) {
 	}
 	q.w.history.add(sequence.Event{
 		From: database.ID, To: q.process, Request: q.exchange.label, Kind: sequence.Reply, Lost: gone,
-		Text: q.outcome(reply), Detail: indented(reply.Body),
+		Text: q.outcome(reply), Detail: replyText(reply.Body),
 	})
 }
 
@@ -114,7 +114,7 @@ func (q *query) call() sequence.Event {
 	} else {
 		text += "table " + strings.Join(q.w.tableNames(q.access.Tables), ", ")
 	}
-	return sequence.Event{From: q.process, To: database.ID, Request: q.exchange.label, Kind: sequence.Call, Text: text, Detail: indented(q.request.Body)}
+	return sequence.Event{From: q.process, To: database.ID, Request: q.exchange.label, Kind: sequence.Call, Text: text, Detail: requestText(q.request.Operation, q.request.Body)}
 }
 
 // outcome says in words what DynamoDB replied.
@@ -201,19 +201,6 @@ func (w *Window) tableNames(tables []string) []string {
 		}
 	}
 	return names
-}
-
-// indented returns JSON with line breaks, or other bytes as they are.
-func indented(body []byte) string {
-	var v any
-	if json.Unmarshal(body, &v) != nil {
-		return string(body)
-	}
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil { // can't happen: it was JSON
-		return string(body)
-	}
-	return string(text)
 }
 
 func plural(n int, one, many string) string {

@@ -276,6 +276,26 @@ func TestRecord_IsDecoded(t *testing.T) {
 	}
 }
 
+// The requests to DynamoDB, and its replies, are shown with names and values in place of
+// placeholders.
+func TestDatabase_IsShownInShort(t *testing.T) {
+	_, page := running(t)
+	do(t, page, "/story/other", payment)
+	v := until(t, page, "", idle)
+	for row, want := range map[string]string{
+		`locks the record`:    `^PutItem in \S*IdempotencyTable\S*\nonly if attribute_not_exists\(id\) OR \(attribute_exists\(token\) AND .*\nitem \{attempt: 1, .*, status: "INPROGRESS", token: "`,
+		`stores the answer`:   `(?s)^Update in \S*\nkey \{id: "lambdaidem#.*\nonly if token = "\S+" AND status = "INPROGRESS" AND .*\nSET status = "COMPLETED", .*\n\nPut in \S*PaymentsTable.*\nitem \{amount: 1250, .*\n\nUpdate in .*\nonly if balance >= 1250\nSET balance = balance - 1250$`,
+		`refused, because`:    `(?s)^The conditional request failed\nthe item as it is: \{attempt: 1, .*status: "COMPLETED"`,
+		`201 Created`:         `(?s)^Content-Type: application/json\nLocation: .*\n\n\{"id":"pay_`,
+		`POST /payments, key`: `(?s)^Authorization: Bearer [^.]+…\nContent-Type: application/json\nIdempotency-Key: other-\d+\n\n\{"amount":1250,`,
+	} {
+		i := slices.IndexFunc(v.events, func(e sequence.Event) bool { return strings.Contains(e.Text, row) })
+		if i < 0 || !regexp.MustCompile(want).MatchString(v.events[i].Detail) {
+			t.Fatalf("%s: row %d of\n%s\nhas another detail than %s:\n%s", row, i, strings.Join(v.lines(), "\n"), want, v.events[max(i, 0)].Detail)
+		}
+	}
+}
+
 // What is lost after the answer is stored is lost on the way: the client of the page hangs up.
 func TestFaults_StrikeOnceAndSayWhatToLookFor(t *testing.T) {
 	_, page := running(t)

@@ -106,7 +106,7 @@ func (w *Window) leaseOver(id string, l *lease) {
 	if seen.Record.Held() {
 		text = "the lease of " + l.title + " is over: the record waits for an operator, because of policy hold"
 	}
-	w.history.addAt(l.end, sequence.Event{From: world.ID, Kind: sequence.Note, Text: text, Record: &sequence.Record{
+	w.history.addAt(l.end, sequence.Event{From: database.ID, Kind: sequence.Note, Text: text, Record: &sequence.Record{
 		ID: id, Title: l.title, State: overdue(seen.Record), Fields: fieldsOf(w.ctx, l.store, seen),
 	}})
 }

@@ -48,7 +48,8 @@ var stories = []story{
 		ID: "dies", Title: "The process dies half way",
 		Does: "Kills the process before it stores its answer, repeats the request at once, and again when the lease is over.",
 		Look: "The dead process leaves a locked record behind. As long as its lease lasts, nobody may run: the first repetition is told to come back. " +
-			"Then the next attempt takes the record over and runs the handler, as attempt 2. The work of attempt 1 was never committed.",
+			"Then the next attempt takes the record over and runs the handler, as attempt 2. " +
+			"Attempt 1 has written nothing: its writes were to be committed together with its answer.",
 		play: func(ctx context.Context, w *Window, r request) (string, error) {
 			if err := w.arm(faultKill); err != nil {
 				return "", err

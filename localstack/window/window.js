@@ -39,19 +39,27 @@
     return fields;
   }
 
+  // watch runs a command, and brings the diagram into sight: on a small screen, it is far from
+  // the controls.
+  async function watch(command) {
+    await command();
+    const view = find(".view");
+    if (view.getBoundingClientRect().top > innerHeight / 2) view.scrollIntoView();
+  }
+
   const actions = {
     send: () => post("/send", form()),
     repeat: () => post("/repeat"),
     fifty: () => post("/repeat?times=50"),
     other: () => post("/repeat?body=other"),
   };
-  for (const button of all("[data-action]")) button.addEventListener("click", actions[button.dataset.action]);
-  for (const button of all("[data-story]")) button.addEventListener("click", () => post(`/story/${button.dataset.story}`, form()));
+  for (const button of all("[data-action]")) button.addEventListener("click", () => watch(actions[button.dataset.action]));
+  for (const button of all("[data-story]")) button.addEventListener("click", () => watch(() => post(`/story/${button.dataset.story}`, form())));
   for (const button of all("[data-fault]")) button.addEventListener("click", () => post(`/fault/${button.dataset.fault}`));
   find("#clear").addEventListener("click", () => post("/clear"));
   find("#form").addEventListener("submit", (submit) => {
     submit.preventDefault();
-    actions.send();
+    watch(actions.send);
   });
   find("#new-key").addEventListener("click", () => {
     const key = find("#key");
