@@ -65,7 +65,7 @@ func TestBrowser_StoriesPlayByOneClickAndOutliveAReload(t *testing.T) {
 	b := open(t)
 	b.click(`[data-story="dies"]`)
 	b.holds(`status.startsWith("Playing: Kills the process")`)
-	b.holds(`/Waiting for the lease to end, to repeat the request: [1-4] s/.test(document.querySelector("#countdown").textContent) && !document.querySelector("#countdown").hidden`)
+	b.holds(`/Waiting for the lease to end, to repeat the request: \d s/.test(document.querySelector("#countdown").textContent) && !document.querySelector("#countdown").hidden`)
 	b.holds(`document.querySelector('[data-story="twice"]').getAttribute("aria-disabled") === "true"`)
 	b.click(`[data-story="twice"]`)
 	b.holds(`document.querySelector("#refusal").textContent.startsWith("a story is being played")`)

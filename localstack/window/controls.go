@@ -304,10 +304,10 @@ func (w *Window) arm(name string) error {
 	return nil
 }
 
-// disarm takes back everything that is armed.
+// disarm takes back everything that the page has armed.
 func (w *Window) disarm() {
-	for _, name := range w.faults.Armed() {
-		w.faults.Disarm(name)
+	for _, f := range pageFaults {
+		w.faults.Disarm(f.Name)
 	}
 	w.update(func(c *controls) { c.deaf = false })
 }

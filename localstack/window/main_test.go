@@ -37,7 +37,7 @@ func (s stopping) Run() int {
 }
 
 // The functions' timeout in these tests. A lease lasts 2 seconds longer.
-const timeout = 2 * time.Second
+const timeout = 3 * time.Second
 
 var stop = func() error { return nil }
 

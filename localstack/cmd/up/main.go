@@ -102,12 +102,12 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 		return fmt.Errorf("PORT is %q: set it to a number from 1 to 65535", text)
 	}
 	options.Port = port
-	rehearsal, err := startRehearsal(preferred(port + 3)) //nolint:mnd // see preferred
+	board, err := startSwitchboard(preferred(port + 3)) //nolint:mnd // see preferred
 	if err != nil {
 		return err
 	}
-	defer rehearsal.close()
-	options.Emulator = rehearsal.between
+	defer board.close()
+	options.Emulator = board.between
 	options.Database = func(o *ddblocal.Options) { o.Port = preferred(port + 1) }
 	options.Queues = func(o *elasticmq.Options) { o.Port = preferred(port + 2) } //nolint:mnd // see preferred
 	options.FunctionLog = report.seen.Log(report.log, report.documents)
@@ -120,7 +120,7 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 	if err != nil {
 		return withFlags(err)
 	}
-	if err := rehearsal.begin(s, preferred(port+4)); err != nil { //nolint:mnd // see preferred
+	if err := board.begin(s, preferred(port+4)); err != nil { //nolint:mnd // see preferred
 		return errors.Join(err, s.Stop())
 	}
 	show, message := guide, ""
@@ -137,14 +137,14 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 		if err := queueGuide(ctx, stdout, s, message); err != nil && ctx.Err() == nil {
 			return errors.Join(err, s.Stop())
 		}
-		rehearsal.guide(stdout, s)
+		board.guide(stdout, s)
 		_, _ = fmt.Fprint(stdout, "\nCtrl-C stops everything.\n")
 		ticker := time.NewTicker(pause)
 		report.follow(ctx, ticker.C)
 		ticker.Stop()
 	}
 	farewell(os.Stderr, s)
-	err = errors.Join(rehearsal.window.Close(), s.Stop())
+	err = errors.Join(board.window.Close(), s.Stop())
 	report.end()
 	if checker := s.IAM(); checker != nil {
 		checker.Report(report.w)

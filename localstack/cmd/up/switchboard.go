@@ -44,8 +44,8 @@ type switchboard struct {
 	iam      atomic.Pointer[iam.Checker]      // nil until it has started, and with -no-iam
 }
 
-// startRehearsal listens on a port of loopback; 0 is a free one. between adds the proxy.
-func startRehearsal(port int) (*switchboard, error) {
+// startSwitchboard listens on a port of loopback; 0 is a free one. between adds the proxy.
+func startSwitchboard(port int) (*switchboard, error) {
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		return nil, fmt.Errorf("the switchboard of rehearsals: %w", err)
