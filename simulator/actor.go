@@ -90,7 +90,7 @@ func (a *actor) drawPolicy() lambdaidem.Policy {
 	}
 	if a.w.plan.mixed && a.rng.IntN(2) == 0 {
 		a.w.book.fault(OtherPolicy)
-		a.w.book.note(a, "has policy %s", other)
+		a.w.book.enter(entry{kind: kindPolicy, actor: a, text: "has policy " + string(other)})
 		return other
 	}
 	return policy

@@ -72,7 +72,13 @@ func (d *drawing) add(e entry, event sequence.Event) {
 func (d *drawing) draw(e entry) {
 	switch e.kind {
 	case kindNote:
-		text := strings.TrimSuffix(strings.TrimPrefix(e.text, "operator "), ": ")
+		d.add(e, sequence.Event{From: d.process(e.actor), Kind: sequence.Note, Text: e.text})
+	case kindPolicy: // the start of the process says it
+	case kindOperator:
+		text := e.text
+		if e.done {
+			text += "it is done"
+		}
 		d.add(e, sequence.Event{From: d.process(e.actor), Kind: sequence.Note, Text: text})
 	case kindAsk:
 		d.ask(e)

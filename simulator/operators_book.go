@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -40,7 +41,7 @@ func (b *book) operatorBegins(a *actor) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.operations = append(b.operations, a)
-	b.noteLocked(a, "operator looks, to %s", a.operates.act)
+	b.enterLocked(entry{kind: kindOperator, actor: a, text: "looks, to " + string(a.operates.act)})
 }
 
 // operatorActs enters what an operator was shown and acts on.
@@ -48,7 +49,7 @@ func (b *book) operatorActs(a *actor, seen lambdaidem.Record) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	a.operates.seen, a.operates.began = seen, true
-	b.noteLocked(a, "operator acts on token %s, %s", seen.Token, seen.State)
+	b.enterLocked(entry{kind: kindOperator, actor: a, text: fmt.Sprintf("acts on token %s, %s", seen.Token, seen.State)})
 }
 
 // operatorEnds enters what an operator was told.
@@ -56,7 +57,7 @@ func (b *book) operatorEnds(a *actor, err error) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	a.operates.ended, a.operates.err = true, err
-	b.noteLocked(a, "operator is told: %v", because(err))
+	b.enterLocked(entry{kind: kindOperator, actor: a, text: "is told: " + because(err), done: err == nil})
 	switch _, live := errors.AsType[*dynamostore.LeaseLiveError](err); {
 	case live:
 		b.paths[OperatorWaited]++

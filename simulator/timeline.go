@@ -20,6 +20,7 @@ type entry struct {
 
 	check Check // of a broken rule
 	lost  bool  // of an answer: its client had stopped waiting
+	done  bool  // of an operator: what was meant to be done is done
 
 	// Of a request to DynamoDB.
 	request label
@@ -35,6 +36,8 @@ type entryKind int
 // The kinds of entries.
 const (
 	kindNote      entryKind = iota // the text says all
+	kindPolicy                     // a process has another policy than the plan's
+	kindOperator                   // an operator did something, or was told of it
 	kindAsk                        // a client sent its request, for which a process may have started
 	kindGiveUp                     // a client stopped waiting
 	kindAnswer                     // an invocation ended, with an answer or without one
@@ -135,7 +138,9 @@ func (e *entry) line() string {
 		return "TTL deletes the record, which was " + e.write.Before["status"].Text
 	case kindBroken:
 		return fmt.Sprintf("BROKEN %s: %s", e.check, e.text)
-	case kindNote, kindEffect:
+	case kindOperator:
+		return "operator " + e.text
+	case kindNote, kindPolicy, kindEffect:
 		return e.text
 	}
 	return ""

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/emulation"
@@ -90,6 +91,7 @@ func texts(selector string) string {
 
 func TestDiagram_EachEventIsARowInTheOrderOfTime(t *testing.T) {
 	d := lostReply()
+	d.Events = append(d.Events, sequence.Event{At: 61_402_500 * time.Microsecond, From: "c", Kind: sequence.Note, Text: "has waited"})
 	slices.Reverse(d.Events) // no two are at the same time
 	ctx := open(t, d, 1280, "light")
 	same(ctx, t, texts(".seq-name"), []string{"client", "process 1", "process 2", "DynamoDB"})
@@ -103,7 +105,9 @@ func TestDiagram_EachEventIsARowInTheOrderOfTime(t *testing.T) {
 		"7.0 ms 1 process 1: is killed",
 		"9.0 ms 2 client → process 2: POST /payments again",
 		"10.0 ms 2 process 2: <img src=x onerror=alert(1)> was paid twice wrong",
+		"61.403 s client: has waited",
 	})
+	same(ctx, t, texts(".seq-later"), []string{"61.403 s client: has waited"}) // after a pause
 	same(ctx, t, `document.querySelectorAll("#diagram img, #diagram b").length`, 0)
 }
 
@@ -116,6 +120,7 @@ func TestDiagram_ReadsWellAloud(t *testing.T) {
 		t.Fatal(err)
 	}
 	var buttons []string
+	var list string
 	roles := map[string]int{}
 	for _, n := range tree.Nodes {
 		if n.Ignored || n.Role == nil {
@@ -123,6 +128,9 @@ func TestDiagram_ReadsWellAloud(t *testing.T) {
 		}
 		role := text(t, n.Role)
 		roles[role]++
+		if role == "list" && n.Name != nil {
+			list += text(t, n.Name)
+		}
 		if role == "button" {
 			name := strings.Join(strings.Fields(text(t, n.Name)), " ")
 			buttons = append(buttons, strings.ReplaceAll(name, " ,", ",")) // a pause, with or without a space before
@@ -142,6 +150,10 @@ func TestDiagram_ReadsWellAloud(t *testing.T) {
 	if diff := cmp.Diff(want, buttons); diff != "" {
 		t.Errorf("the names of the buttons (-want +got):\n%s", diff)
 	}
+	if want := "Events in the order of time"; list != want {
+		t.Errorf("the list's name is %q, want %q", list, want)
+	}
+	same(ctx, t, `[...document.querySelectorAll(".seq-heads, .seq-drawing")].every((e) => e.ariaHidden === "true")`, true)
 	if roles["listitem"] < len(want) || roles["heading"] != 1 || roles["main"] != 1 {
 		t.Errorf("the accessibility tree has %v; want a list item for each event, a heading and a main part", roles)
 	}
@@ -159,21 +171,21 @@ func text(t *testing.T, v *accessibility.Value) string {
 
 // drawing returns the parts of a row's drawing: the class names, and the column of each.
 func drawing(row int) string {
-	return fmt.Sprintf(`[...document.querySelectorAll(".seq-rows .seq-drawing")[%d].querySelectorAll("i")].map((part) => (part.className + " " + part.style.getPropertyValue("--column")).trim())`, row)
+	return fmt.Sprintf(`[...document.querySelectorAll(".seq-rows .seq-drawing")[%d].querySelectorAll("i")].map((part) => [part.className, ...["--column", "--span"].map((name) => part.style.getPropertyValue(name))].join(" ").trim())`, row)
 }
 
 func TestDiagram_DrawsMessagesAndProcesses(t *testing.T) {
 	ctx := open(t, lostReply(), 1280, "light")
 	// The columns: client 0, process 1 1, process 2 2, DynamoDB 3.
 	for row, want := range [][]string{
-		{"seq-line 0", "seq-tip", "seq-mark 0"},
+		{"seq-line 0 1", "seq-tip", "seq-mark 0"},
 		{"seq-bar seq-begins 1", "seq-mark 1"},
-		{"seq-bar 1", "seq-line 1", "seq-tip", "seq-mark 1"},
+		{"seq-bar 1", "seq-line 1 2", "seq-tip", "seq-mark 1"},
 		{"seq-bar 1", "seq-mark 1"},
-		{"seq-bar 1", "seq-line 1", "seq-tip", "seq-mark 1"},
-		{"seq-bar 1", "seq-line seq-leftward 1", "seq-cross", "seq-mark 3"},
+		{"seq-bar 1", "seq-line 1 2", "seq-tip", "seq-mark 1"},
+		{"seq-bar 1", "seq-line seq-leftward 1 2", "seq-cross", "seq-mark 3"},
 		{"seq-bar seq-ends 1", "seq-mark 1"},
-		{"seq-line 0", "seq-tip", "seq-mark 0"},
+		{"seq-line 0 2", "seq-tip", "seq-mark 0"},
 		{"seq-mark 2"},
 	} {
 		same(ctx, t, drawing(row), want)
@@ -201,26 +213,30 @@ func TestDiagram_Keyboard(t *testing.T) {
 	const focused = `[...document.querySelectorAll(".seq-row")].indexOf(document.activeElement)`
 	const open = `document.querySelectorAll(".seq-detail").length`
 	for _, step := range []struct {
-		key     string
-		focused int
-		open    int
+		key       string
+		focused   int
+		open      int
+		modifiers []chromedp.Modifier
 	}{
-		{kb.Tab, 0, 0},
-		{kb.ArrowUp, 0, 0},
-		{kb.ArrowDown, 1, 0},
-		{kb.ArrowDown, 2, 0},
-		{kb.Enter, 2, 1},
-		{kb.ArrowDown, 3, 1},
-		{kb.ArrowUp, 2, 1},
-		{kb.Escape, 2, 0},
-		{kb.Escape, 2, 0},
-		{kb.Enter, 2, 1},
-		{kb.Enter, 2, 0},
-		{kb.End, 8, 0},
-		{kb.ArrowDown, 8, 0},
-		{kb.Home, 0, 0},
+		{kb.Tab, 0, 0, nil},
+		{kb.ArrowUp, 0, 0, nil},
+		{kb.ArrowDown, 1, 0, nil},
+		{kb.ArrowDown, 2, 0, nil},
+		{kb.Enter, 2, 1, nil},
+		{kb.ArrowDown, 3, 1, nil},
+		{kb.ArrowUp, 2, 1, nil},
+		{kb.Escape, 2, 0, nil},
+		{kb.Escape, 2, 0, nil},
+		{kb.Enter, 2, 1, nil},
+		{kb.Enter, 2, 0, nil},
+		{kb.Home, 0, 0, nil},
+		{kb.End, 8, 0, nil},
+		{kb.ArrowDown, 8, 0, nil},
+		{kb.ArrowUp, 8, 0, []chromedp.Modifier{kb.ModifierCtrl}}, // the browser's own
+		{kb.ArrowUp, 8, 0, []chromedp.Modifier{kb.ModifierAlt}},
+		{kb.ArrowUp, 8, 0, []chromedp.Modifier{kb.ModifierMeta}},
 	} {
-		do(ctx, t, chromedp.KeyEvent(step.key))
+		do(ctx, t, chromedp.KeyEvent(step.key, chromedp.KeyModifiers(step.modifiers...)))
 		if got := eval[int](ctx, t, focused); got != step.focused {
 			t.Errorf("after %q row %d has the focus, want row %d", step.key, got, step.focused)
 		}
@@ -229,6 +245,11 @@ func TestDiagram_Keyboard(t *testing.T) {
 		}
 	}
 	same(ctx, t, `getComputedStyle(document.activeElement).outlineStyle`, "solid")
+	same(ctx, t, `[...document.querySelectorAll(".seq-row")].map((row) => row.tabIndex)`, []int{-1, -1, -1, -1, -1, -1, -1, -1, 0})
+	for key, scrolls := range map[string]bool{"ArrowUp": false, "PageUp": true} {
+		press := fmt.Sprintf(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: %q, bubbles: true, cancelable: true}))`, key)
+		same(ctx, t, press, scrolls)
+	}
 	do(ctx, t, chromedp.KeyEvent(kb.Tab))
 	same(ctx, t, focused, -1) // Tab leaves the list
 }
@@ -251,8 +272,31 @@ func TestDiagram_DetailShowsTheBodyAndWhatChanged(t *testing.T) {
 		same(ctx, t, button+`.getAttribute("aria-expanded")`, "true")
 		same(ctx, t, texts(".seq-detail"), c.want)
 		eval[any](ctx, t, button+`.click()`)
+		same(ctx, t, button+`.getAttribute("aria-expanded")`, "false")
 		same(ctx, t, texts(".seq-detail"), []string{})
 	}
+}
+
+// A row compares its record with the last row before that changed the same record.
+func TestDiagram_DetailComparesWithTheRecordBefore(t *testing.T) {
+	d := sequence.Diagram{Parties: []sequence.Party{{ID: "db", Name: "DynamoDB", Kind: sequence.Database}}}
+	change := func(id string, fields ...sequence.Field) {
+		d.Events = append(d.Events, sequence.Event{From: "db", Kind: sequence.Note, Text: "changes", Record: &sequence.Record{ID: id, Title: id, State: sequence.InProgress, Fields: fields}})
+	}
+	change("a", sequence.Field{Name: "status", Value: "1"})
+	change("a", sequence.Field{Name: "status", Value: "2"}, sequence.Field{Name: "steps", Value: "s"})
+	change("b", sequence.Field{Name: "status", Value: "7"})
+	change("a", sequence.Field{Name: "status", Value: "3"})
+	change("a")
+	ctx := open(t, d, 1280, "light")
+	eval[any](ctx, t, `document.querySelectorAll(".seq-row").forEach((row) => row.click())`)
+	same(ctx, t, texts(".seq-detail tr"), []string{
+		"status1new",
+		"status2was 1", "stepssnew",
+		"status7new",
+		"status3was 2", "stepsremoved, was s",
+		"statusremoved, was 3",
+	})
 }
 
 // The rows of the request that has the focus stand out.
@@ -318,14 +362,31 @@ func TestDiagram_ManyProcessesShareColumns(t *testing.T) {
 	for n := range 12 {
 		id := fmt.Sprintf("process %d", n)
 		d.Parties = append(d.Parties, sequence.Party{ID: id, Name: id, Kind: sequence.Process})
-		d.Events = append(d.Events,
-			sequence.Event{From: id, Kind: sequence.Begin, Text: "starts"},
-			sequence.Event{From: id, Kind: sequence.End, Text: "ends"})
+		end := sequence.Event{From: id, Kind: sequence.End, Text: "ends"}
+		if n%2 == 0 {
+			end = sequence.Event{From: id, To: "db", Kind: sequence.Reply, Text: "ends", Ends: true}
+		}
+		d.Events = append(d.Events, sequence.Event{From: id, Kind: sequence.Begin, Text: "starts"}, end)
 	}
-	d.Events = append(d.Events, sequence.Event{From: "process 0", To: "db", Kind: sequence.Call, Text: "arrives late"})
+	d.Events = d.Events[:len(d.Events)-1] // the last process does not end
 	ctx := open(t, d, 1280, "light")
+	same(ctx, t, texts(".seq-name"), []string{"processes", "DynamoDB"})
+	same(ctx, t, drawing(1), []string{"seq-bar seq-ends 0", "seq-line 0 1", "seq-tip", "seq-mark 0"})
+	same(ctx, t, drawing(2), []string{"seq-bar seq-begins 0", "seq-mark 0"})
+
+	// Process 0 appears once more, so it needs a column of its own.
+	eval[any](ctx, t, `diagram.event({at: 3, from: "process 0", to: "db", kind: "call", text: "arrives late"})`)
+	settle(ctx, t)
 	same(ctx, t, texts(".seq-name"), []string{"process 0", "processes", "DynamoDB"})
-	same(ctx, t, drawing(24), []string{"seq-line 0", "seq-tip", "seq-mark 0"})
+	same(ctx, t, drawing(2), []string{"seq-bar seq-begins 1", "seq-mark 1"})
+
+	// Process 11 has not ended when another begins.
+	eval[any](ctx, t, `
+		diagram.party({id: "another", name: "another", kind: "process"});
+		diagram.event({at: 2, from: "another", kind: "begin", text: "starts"});`)
+	settle(ctx, t)
+	same(ctx, t, texts(".seq-name"), []string{"process 0", "processes", "another", "DynamoDB"})
+	same(ctx, t, drawing(23), []string{"seq-bar 1", "seq-bar seq-begins 2", "seq-mark 2"})
 }
 
 // A page that shows events as they happen adds parties and events one by one.
@@ -335,16 +396,23 @@ func TestDiagram_GrowsAndClears(t *testing.T) {
 		diagram.party({id: "db", name: "DynamoDB", kind: "database"});
 		diagram.party({id: "c", name: "client", kind: "client"});
 		diagram.event({at: 2e6, from: "c", to: "db", kind: "call", text: "second"});
-		diagram.event({at: 1e6, from: "c", kind: "note", text: "first"});
+		diagram.event({at: 1e6, from: "c", kind: "note", text: "first", request: "1"});`)
+	settle(ctx, t)
+	same(ctx, t, drawing(1), []string{"seq-line 0 1", "seq-tip", "seq-mark 0"})
+	eval[any](ctx, t, `
 		diagram.party({id: "p", name: "process", kind: "process"});
 		diagram.event({at: 2e6, from: "p", kind: "note", text: "third"});`)
 	settle(ctx, t)
 	same(ctx, t, texts(".seq-name"), []string{"client", "process", "DynamoDB"})
-	same(ctx, t, texts(".seq-row"), []string{"1.0 ms client: first", "2.0 ms client → DynamoDB: second", "2.0 ms process: third"})
-	same(ctx, t, drawing(1), []string{"seq-line 0", "seq-tip", "seq-mark 0"})
+	same(ctx, t, texts(".seq-row"), []string{"1.0 ms 1 client: first", "2.0 ms client → DynamoDB: second", "2.0 ms process: third"})
+	same(ctx, t, drawing(1), []string{"seq-line 0 2", "seq-tip", "seq-mark 0"})
 	same(ctx, t, `document.querySelectorAll(".seq-row[tabindex='0']").length`, 1)
 	same(ctx, t, `(() => { try { diagram.event({from: "nobody", kind: "note"}); } catch (e) { return e.message; } })()`, "sequence: no party nobody; call party before event")
 	eval[any](ctx, t, `diagram.clear()`)
 	settle(ctx, t)
 	same(ctx, t, texts(".seq-name, .seq-row"), []string{})
+	eval[any](ctx, t, `
+		diagram.party({id: "c", name: "client", kind: "client"});
+		diagram.event({at: 0, from: "c", kind: "note", text: "again", request: "2"});`)
+	same(ctx, t, `document.querySelector(".seq-rows .seq-event").style.getPropertyValue("--hue")`, "211") // the first request's
 }
