@@ -27,6 +27,9 @@ func (w *world) diagram(r *Report) sequence.Diagram {
 	for _, e := range w.book.sortedEntries() {
 		d.draw(e)
 	}
+	if i := slices.IndexFunc(d.Events, func(e sequence.Event) bool { return e.Wrong }); i >= 0 {
+		d.Summary += fmt.Sprintf(" The first is marked at %.3f s.", d.Events[i].At.Seconds())
+	}
 	return d.Diagram
 }
 

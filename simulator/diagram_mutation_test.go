@@ -3,6 +3,7 @@
 package simulator
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,9 @@ func TestDiagram_MarksBrokenRules(t *testing.T) {
 	var wrong []string
 	for _, e := range d.Events {
 		if e.Wrong {
+			if at := fmt.Sprintf("at %.3f s", e.At.Seconds()); len(wrong) == 0 && !strings.Contains(d.Summary, at) {
+				t.Errorf("the summary is %q, and the first broken rule is marked %s", d.Summary, at)
+			}
 			wrong = append(wrong, e.Detail)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/lambdaidem/toolkit/internal/memdynamo"
 	"github.com/lambdaidem/toolkit/internal/sequence"
 )
 
@@ -150,4 +152,60 @@ func TestDiagram_ShowsWhatTheDocsSayOfASeed(t *testing.T) {
 	if settled < 0 || lines[settled+1] != "DynamoDB reply operator 3: 500 InternalServerError" {
 		t.Errorf("the diagram has no reply 500 to operator 3 after the record was settled:\n%s", strings.Join(lines, "\n"))
 	}
+}
+
+// What only some seeds do is drawn as well.
+func TestDiagram_ShowsWhatFewRunsDo(t *testing.T) {
+	to := func(e sequence.Event, party string) bool { return strings.HasPrefix(e.To, party) }
+	says := func(text string) func(sequence.Event) bool {
+		return func(e sequence.Event) bool { return strings.Contains(e.Text, text) }
+	}
+	leaves := func(state sequence.State) func(sequence.Event) bool {
+		return func(e sequence.Event) bool { return e.Record != nil && e.Record.State == state }
+	}
+	missing := map[string]func(sequence.Event) bool{
+		"an answer that a client did not wait for": func(e sequence.Event) bool { return e.Kind == sequence.Reply && e.Lost && to(e, "client") },
+		"the client that did not wait":             func(e sequence.Event) bool { return says("stops waiting")(e) && strings.HasPrefix(e.From, "client") },
+		"an operator's request":                    func(e sequence.Event) bool { return e.Kind == sequence.Call && strings.HasPrefix(e.From, "operator") },
+		"an operator's success":                    says("is told: it is done"),
+		"a request that came twice":                says("claim the record, a copy"),
+		"a late request":                           says("on the way"),
+		"a canceled transaction":                   says("canceled: "),
+		"a transaction that does not finish":       says("DynamoDB does not finish"),
+		"a request without a key":                  says("no key"),
+		"a request with another method":            says("PUT /payments"),
+		"an optimistic attempt":                    says("starts, optimistic"),
+		"an effect":                                func(e sequence.Event) bool { return e.Kind == sequence.Effect },
+		"an expired record":                        func(e sequence.Event) bool { return leaves(sequence.Deleted)(e) && e.From == "DynamoDB" },
+		"a released record":                        leaves(sequence.Released),
+		"a held record":                            leaves(sequence.Held),
+		"a record of an inner call":                func(e sequence.Event) bool { return e.Record != nil && e.Record.Title == "inner call" },
+	}
+	const most = 2000
+	seed := uint64(0)
+	for ; seed < most && len(missing) > 0; seed++ {
+		for _, e := range inBubble(t, seed, nil, true).Diagram().Events {
+			maps.DeleteFunc(missing, func(_ string, shows func(sequence.Event) bool) bool { return shows(e) })
+		}
+	}
+	t.Logf("%d seeds show everything", seed)
+	for what := range missing {
+		t.Errorf("no diagram of %d seeds shows %s", most, what)
+	}
+}
+
+func TestDiagram_ShowsTheRegions(t *testing.T) {
+	for seed := range uint64(200) {
+		var r Report
+		synctest.Test(t, func(*testing.T) { r = RunRegions(seed, memdynamo.Eventual, failing(waits{}), nil, true) })
+		lines := eventLines(r.Diagram())
+		unreached := slices.ContainsFunc(lines, func(line string) bool {
+			return strings.Contains(line, "call DynamoDB, eu-central-1: ") && strings.HasSuffix(line, " LOST")
+		})
+		other := slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "call DynamoDB, eu-west-1: ") })
+		if r.Paths[Unreached] > 0 && unreached && other {
+			return
+		}
+	}
+	t.Error("no run shows a request that does not reach the failed Region, and one to the other Region")
 }
