@@ -36,8 +36,8 @@ func (w *Window) Trace(r *proxy.Request) {
 	r.Trace = &proxy.Trace{Deliver: q.deliver, Answer: q.answer, Cut: q.cut}
 }
 
-// deliver lets DynamoDB carry the request out. It reads the record after the write before
-// any other write to the table of records happens.
+// deliver lets DynamoDB carry the request out. After a write to a record it reads the record,
+// while the process still waits for DynamoDB's reply.
 func (q *query) deliver(deliver func() (proxy.Reply, error)) (proxy.Reply, error) {
 	q.delivered = true
 	call, at := q.call(), time.Now()
@@ -45,9 +45,6 @@ func (q *query) deliver(deliver func() (proxy.Reply, error)) (proxy.Reply, error
 		q.w.history.addAt(at, call)
 		return deliver()
 	}
-	q.w.writing.Lock()
-	defer q.w.writing.Unlock()
-	at = time.Now()
 	reply, err := deliver()
 	if err == nil && reply.Status == http.StatusOK {
 		q.locked()

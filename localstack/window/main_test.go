@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +53,38 @@ func running(t *testing.T) (api, page string) {
 	return w.api, w.page
 }
 
+// written is called after a write to a record of an HTTP request, before the window reads it.
+var written atomic.Pointer[func(rehearsal.Access)]
+
+// afterWrite has a function called once, after a write of this kind.
+func afterWrite(t *testing.T, kind rehearsal.AccessKind, do func(rehearsal.Access)) {
+	t.Helper()
+	once := func(a rehearsal.Access) {
+		if a.Kind == kind {
+			written.Store(nil)
+			do(a)
+		}
+	}
+	written.Store(&once)
+	t.Cleanup(func() { written.Store(nil) })
+}
+
+func interfere(r *proxy.Request) {
+	if r.Trace == nil {
+		return
+	}
+	read := r.Trace.Deliver
+	r.Trace.Deliver = func(deliver func() (proxy.Reply, error)) (proxy.Reply, error) {
+		return read(func() (proxy.Reply, error) {
+			reply, err := deliver()
+			if do := written.Load(); do != nil {
+				(*do)(rehearsal.AccessOf(r))
+			}
+			return reply, err
+		})
+	}
+}
+
 type world struct {
 	api, page string
 	stack     *stack.Stack
@@ -72,6 +105,7 @@ var start = sync.OnceValues(func() (world, error) {
 			var err error
 			between, err = proxy.Start(o.Endpoint, func(r *proxy.Request) proxy.Fault {
 				w.Trace(r)
+				interfere(r)
 				return faults.Fault(r)
 			})
 			if err != nil {

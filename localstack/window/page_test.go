@@ -13,6 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/lambdaidem/toolkit/internal/sequence"
 	"github.com/lambdaidem/toolkit/localstack/rehearsal"
 	"github.com/lambdaidem/toolkit/localstack/stack"
@@ -276,6 +280,31 @@ func TestRecord_IsDecoded(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A row shows the record as this row's write has left it, and no record if another attempt
+// has changed it before the window has read it.
+func TestRecord_IsThatOfTheRow(t *testing.T) {
+	_, page := running(t)
+	w, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	afterWrite(t, rehearsal.Lock, func(a rehearsal.Access) {
+		_, err := w.stack.Database().Client().UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			TableName: &a.Table, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: a.Record}},
+			UpdateExpression:          aws.String("SET #token = :token"),
+			ExpressionAttributeNames:  map[string]string{"#token": "token"},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":token": &types.AttributeValueMemberS{Value: "another"}},
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	do(t, page, "/clear", "")
+	do(t, page, "/send", `{"sample":"payment","key":"changed-1"}`)
+	lines := until(t, page, "", idle).lines()
+	expect(t, lines, `locks the record \(only if there is none\)$`, `stores the answer .* all or nothing$`, `refused, because another attempt has the record now`, `to client: 409`)
 }
 
 // The requests to DynamoDB, and its replies, are shown with names and values in place of

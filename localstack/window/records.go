@@ -25,7 +25,8 @@ type lease struct {
 
 func (l *lease) stop() { l.timer.Stop() }
 
-// readRecord reads and decodes the record that an exchange has changed.
+// readRecord reads and decodes the record that an exchange has changed. It returns nil if
+// another attempt has changed the record since: the event of that change shows the record.
 func (w *Window) readRecord(a rehearsal.Access, x *exchange) *sequence.Record {
 	store := w.store(a.Table)
 	record := &sequence.Record{ID: a.Record, Title: "key " + x.request.Key}
@@ -36,6 +37,9 @@ func (w *Window) readRecord(a rehearsal.Access, x *exchange) *sequence.Record {
 	if err != nil {
 		record.State, record.Fields = "unreadable", []sequence.Field{{Name: "error", Value: err.Error()}}
 		return record
+	}
+	if seen.Record.Token != a.Token {
+		return nil
 	}
 	w.expect(store, seen, record.Title)
 	record.State, record.Fields = stateOf(seen), fieldsOf(w.ctx, store, seen)
@@ -87,8 +91,6 @@ func (w *Window) expect(store *dynamostore.Store, seen dynamostore.Inspected, ti
 
 // leaseOver shows that a lease has ended before its attempt has.
 func (w *Window) leaseOver(id string, l *lease) {
-	w.writing.Lock()
-	defer w.writing.Unlock()
 	w.mu.Lock()
 	current := w.leases[id] == l
 	if current {

@@ -45,10 +45,6 @@ type Window struct {
 	server *http.Server
 	client *http.Client // the client that the page's requests come from
 
-	// writing lets one write to the table of records at a time happen, so that the record
-	// that is read after it is what this write has made of it.
-	writing sync.Mutex
-
 	mu        sync.Mutex
 	closed    bool
 	stack     *stack.Stack      // nil before Serve
