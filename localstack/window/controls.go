@@ -45,7 +45,9 @@ type State struct {
 
 // tellState sends the state to the pages.
 func (w *Window) tellState() {
-	armed := w.faults.Armed() // takes its own lock, which is never taken under w.mu
+	w.telling.Lock() // so that no earlier state is told after a later one
+	defer w.telling.Unlock()
+	armed := w.faults.Armed() // takes a lock that must not be taken under w.mu
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := &w.controls
@@ -131,7 +133,6 @@ type form struct {
 	Caller string `json:"caller"` // whom the token names
 }
 
-// The caller of the samples, and the key of a request that the page's user gives none.
 const (
 	sampleCaller = "alice"
 	isJSON       = "application/json"
@@ -188,12 +189,12 @@ func (w *Window) freeRequest(f form) (request, error) {
 
 // begin runs a task for the page. While it runs, the page shows that something is under way.
 func (w *Window) begin(look string, task func(ctx context.Context) error) error {
-	w.update(func(c *controls) { c.busy, c.look = c.busy+1, "" })
+	w.update(func(c *controls) { c.busy, c.look, c.struck = c.busy+1, "", "" })
 	err := w.run(func() {
 		err := task(w.ctx)
 		w.update(func(c *controls) {
 			c.busy--
-			if c.story == "" && look != "" {
+			if c.story == "" && look != "" && c.struck != faultLate { // overtake says it in the end
 				c.look = cmp.Or(lookFor(c.struck), look)
 			}
 			if err != nil && w.ctx.Err() == nil {
@@ -220,11 +221,11 @@ func (w *Window) sendForm(f form) error {
 func (w *Window) sendOnce(r request, look string) error {
 	deaf := false
 	w.update(func(c *controls) {
-		c.last, deaf, c.deaf, c.struck = r, c.deaf, false, ""
-		if deaf {
-			c.struck = faultResponse
-		}
+		c.last, deaf, c.deaf = r, c.deaf, false
 	})
+	if deaf {
+		look = lookFor(faultResponse)
+	}
 	return w.begin(look, func(ctx context.Context) error {
 		_, err := w.do(ctx, r, deaf)
 		return err

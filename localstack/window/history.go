@@ -16,7 +16,7 @@ import (
 
 const (
 	// maxEvents is the maximum number of events that a history keeps. When there are more,
-	// it forgets the oldest fifth, so that pages need not be told of every single loss.
+	// it forgets the older half, and so do the pages that are open.
 	maxEvents = 2500
 	// maxDetail is the maximum number of bytes of each text of an event, and of each field of
 	// its record. Longer texts are cut.
@@ -39,7 +39,7 @@ type history struct {
 	parties  map[string]sequence.Party // all that events may name
 	messages []message                 // of events, and of each party before its first event
 	last     int                       // the number of the latest message
-	lost     int                       // the number of the latest message that was forgotten
+	afresh   int                       // a page that has seen only earlier messages clears its diagram
 	state    []byte                    // JSON
 	states   int                       // how often state changed
 	changed  chan struct{}             // closed, and replaced, at each change
@@ -48,10 +48,10 @@ type history struct {
 // message is a party or an event, as pages get it.
 type message struct {
 	number int
-	name   string          // of the server-sent event: party or event
-	party  string          // the party's ID; empty for an event
-	names  map[string]bool // the parties that an event names
-	data   []byte          // JSON
+	name   string   // of the server-sent event: party or event
+	party  string   // the party's ID; empty for an event
+	names  []string // the parties that an event names
+	data   []byte   // JSON
 }
 
 func newHistory(ctx context.Context) *history {
@@ -82,12 +82,12 @@ func (h *history) addAt(at time.Time, e sequence.Event) {
 	defer h.mu.Unlock()
 	e.At = max(0, at.Sub(h.began))
 	e.Text, e.Detail = clip(e.Text), clip(e.Detail)
-	names := map[string]bool{e.From: true}
+	names := []string{e.From}
 	if e.To != "" {
-		names[e.To] = true
+		names = append(names, e.To)
 	}
 	var missing []sequence.Party
-	for id := range names {
+	for _, id := range names {
 		if slices.ContainsFunc(h.messages, func(m message) bool { return m.party == id }) {
 			continue
 		}
@@ -113,34 +113,39 @@ func (h *history) append(m message) {
 	h.messages = append(h.messages, m)
 }
 
-// shorten forgets the oldest fifth of the messages, except for parties that the remaining
+// shorten forgets the older half of the messages, except for parties that the remaining
 // events name.
 func (h *history) shorten() {
-	oldest, rest := h.messages[:maxEvents/5], h.messages[maxEvents/5:]
+	older, rest := h.messages[:maxEvents/2], h.messages[maxEvents/2:]
 	named := map[string]bool{}
 	for _, m := range rest {
-		for id := range m.names {
+		for _, id := range m.names {
 			named[id] = true
 		}
 	}
-	h.lost = oldest[len(oldest)-1].number
 	var kept []message
-	for _, m := range oldest {
+	for _, m := range older {
 		if named[m.party] {
 			kept = append(kept, m)
 		}
 	}
 	h.messages = append(kept, rest...)
+	h.startAfresh()
 }
 
 // clear forgets all events and begins a diagram at time 0.
 func (h *history) clear() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.messages, h.lost, h.began = nil, h.last, time.Now()
-	h.last++ // so that a page which has seen everything notices
-	h.lost = h.last
+	h.messages, h.began = nil, time.Now()
+	h.startAfresh()
 	h.tell()
+}
+
+// startAfresh has every page clear its diagram and draw the messages that are kept.
+func (h *history) startAfresh() {
+	h.last++
+	h.afresh = h.last
 }
 
 // setState replaces the state of the controls.
@@ -171,7 +176,7 @@ func (h *history) after(r *reader) (text string, more <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var b strings.Builder
-	if r.number < h.lost { // what the page shows is no beginning of what there is
+	if r.number < h.afresh {
 		b.WriteString("event: clear\ndata: {}\n\n")
 		r.number = 0
 	}
@@ -179,7 +184,7 @@ func (h *history) after(r *reader) (text string, more <-chan struct{}) {
 		if m.number <= r.number {
 			continue
 		}
-		if m.number > h.lost { // a page that has missed one of the others starts afresh
+		if m.number > h.afresh { // a page that has missed one of the others must start afresh
 			_, _ = fmt.Fprintf(&b, "id: %s-%d\n", h.run, m.number)
 		}
 		_, _ = fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", m.name, m.data)

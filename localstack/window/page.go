@@ -131,6 +131,5 @@ func (w *Window) servePage(rw http.ResponseWriter, _ *http.Request) {
 	_ = page.Execute(rw, data) // an error is that the browser has gone
 }
 
-// samples reports whether the stack is this project's own, whose requests are known. The
-// caller has w.mu.
+// samples reports whether the stack is this project's own, whose requests are known.
 func (w *Window) samples() bool { return w.stack.Clearing() != nil }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -261,7 +262,7 @@ func TestStories_ShowWhatTheyExplain(t *testing.T) {
 // The record is shown decoded.
 func TestRecord_IsDecoded(t *testing.T) {
 	_, page := running(t)
-	do(t, page, "/story/other", payment)
+	do(t, page, "/story/other", `{"sample":"transfer","policy":"hold"}`) // a story is about a payment
 	v := until(t, page, "", idle)
 	for state, want := range map[sequence.State][]string{
 		sequence.InProgress: {"attempt=^1$", `lease ends=^\d\d:\d\d:\d\d\.\d{3}, in [0-5]\.\d s$`, `token=^\S{22}$`, `fingerprint=^\S+$`, `scope=^PaymentsFunction POST /payments `},
@@ -363,18 +364,24 @@ func TestFaults_StrikeOnceAndSayWhatToLookFor(t *testing.T) {
 // Under policy hold, a record whose attempt died waits for an operator. Under policy rerun, the
 // next attempt takes it over, and a completion of the first one that arrives later changes nothing.
 func TestLeases_AreHeldOrTakenOver(t *testing.T) {
-	_, page := running(t)
+	api, page := running(t)
 	do(t, page, "/clear", "")
 	do(t, page, "/fault/kill", "")
 	do(t, page, "/send", `{"sample":"transfer","policy":"hold","key":"held-1"}`)
 	until(t, page, "", idle)
 	do(t, page, "/fault/late", "")
-	do(t, page, "/send", `{"sample":"payment","key":"late-1"}`)
+	var other sync.WaitGroup // another client, whose request the page repeats
+	defer other.Wait()
+	other.Go(func() {
+		call(t, http.MethodPost, api+"/payments", `{"amount":1,"currency":"EUR"}`, "Authorization", "Bearer "+stack.Token("alice"),
+			"Idempotency-Key", "late-1", "Content-Type", "application/json")
+	})
 	until(t, page, "", func(v *view) bool { return v.state.Waiting != "" && v.state.Until > time.Now().UnixMilli() })
 	v := until(t, page, "", func(v *view) bool { return idle(v) && len(v.state.Armed) == 0 })
 	expect(t, v.lines(),
 		`locks the record .* \[in progress\]$`,
 		`^world: the network holds up the request`,
+		`to another client: 503 idempotency_outcome_unknown: retry after`,
 		`key late-1 is over: the next request takes the record over \[dead\]$`,
 		`takes the record over .* \[in progress\]$`,
 		`stores the answer .* \[completed\]$`,
@@ -509,6 +516,7 @@ func TestEvents_AreBounded(t *testing.T) {
 	do(t, page, "/clear", "")
 	call(t, http.MethodPost, api+"/payments", `{"amount":1,"currency":"EUR"}`, "Authorization", "Bearer "+stack.Token("alice"),
 		"Idempotency-Key", "bound-1", "Content-Type", "application/json")
+	before := until(t, page, "", func(v *view) bool { return len(v.events) > 0 })
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	large := strings.Repeat("x", 100_000)
@@ -532,8 +540,13 @@ func TestEvents_AreBounded(t *testing.T) {
 	if n := len(v.events); n < 1000 || n > 2500 {
 		t.Errorf("%d events are kept of %d", n, 2*sent)
 	}
-	if len(v.parties) != 2 {
-		t.Errorf("parties that no event names are kept: %v", v.parties)
+	if open := until(t, page, before.lastID, func(*view) bool { return true }); open.cleared != 1 || len(open.events) != len(v.events) {
+		t.Errorf("a page that was open before is cleared %d times, and then shows %d events", open.cleared, len(open.events))
+	}
+	for _, name := range v.parties {
+		if strings.HasPrefix(name, "payments") {
+			t.Errorf("a party that no event names is kept: %s", name)
+		}
 	}
 	for _, e := range v.events {
 		if len(e.Detail) > 5000 {

@@ -72,7 +72,7 @@ func (w *Window) received(r *http.Request, body []byte) *exchange {
 		label: fmt.Sprint(w.count), traceID: emulator.TraceID(r.Context()), client: others.ID, headers: r.Header.Clone(),
 		send: w.sends[r.Header.Get(sendHeader)],
 		request: request{
-			Method: r.Method, URL: "http://" + r.Host + r.URL.RequestURI(), Key: r.Header.Get(keyHeader), Body: string(body),
+			Method: r.Method, URL: "http://" + r.Host + r.URL.RequestURI(), Key: r.Header.Get(keyHeader), Body: string(body), Header: r.Header.Clone(),
 		},
 	}
 	if x.send != nil {
@@ -121,7 +121,7 @@ func (w *Window) reply(x *exchange, answer *recorder, lost bool) {
 	if x.process == "" {
 		w.history.add(x.call(gateway.ID))
 	}
-	x.over, x.request.Body, x.headers = true, "", nil // they may be large, and are in the diagram
+	x.over, x.request.Body, x.request.Header, x.headers = true, "", nil, nil // they may be large, and are in the diagram
 	w.history.add(sequence.Event{
 		From: from, To: x.client, Request: x.label, Kind: sequence.Reply, Lost: lost, Text: answer.gist(), Detail: written(answer.header, answer.body.Bytes()),
 	})

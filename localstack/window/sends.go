@@ -59,6 +59,7 @@ func (w *Window) do(ctx context.Context, r request, deaf bool) (answer, error) {
 		return answer{}, fmt.Errorf("make the request: %w", err)
 	}
 	maps.Copy(req.Header, r.Header)
+	req.Header.Del("Content-Length") // of another client's request, which a fault repeats
 	if r.Key != "" {
 		req.Header.Set(keyHeader, r.Key)
 	}

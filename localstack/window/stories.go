@@ -89,8 +89,8 @@ var stories = []story{
 
 var errStory = errors.New("a story is being played: wait for its end")
 
-// tell plays a story, in a new diagram, with the request that a form asks for, under a key
-// of its own.
+// tell plays a story, in a new diagram and under a key of its own: with a payment or, if the
+// template is not the project's, with the request that the form asks for.
 func (w *Window) tell(id string, f form) error {
 	var s *story
 	for i := range stories {
@@ -100,6 +100,9 @@ func (w *Window) tell(id string, f form) error {
 	}
 	if s == nil {
 		return fmt.Errorf("there is no story %q", id)
+	}
+	if w.samples() {
+		f = form{Sample: "payment"}
 	}
 	r, err := w.request(f)
 	if err != nil {

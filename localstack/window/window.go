@@ -45,6 +45,8 @@ type Window struct {
 	server *http.Server
 	client *http.Client // the client that the page's requests come from
 
+	telling sync.Mutex // held while the state of the controls is told; taken before mu
+
 	mu        sync.Mutex
 	closed    bool
 	stack     *stack.Stack      // nil before Serve
