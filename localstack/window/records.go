@@ -29,6 +29,9 @@ func (l *lease) stop() { l.timer.Stop() }
 // another attempt has changed the record since: the event of that change shows the record.
 func (w *Window) readRecord(a rehearsal.Access, x *exchange) *sequence.Record {
 	store := w.store(a.Table)
+	if store == nil {
+		return nil
+	}
 	record := &sequence.Record{ID: a.Record, Title: "key " + x.request.Key}
 	if w.isInner(x, a.Record) {
 		record.Title = "a call inside key " + x.request.Key
@@ -53,11 +56,14 @@ func (w *Window) isInner(x *exchange, record string) bool {
 	return x.record != "" && x.record != record
 }
 
-// store returns a store that reads the records of a table.
+// store returns a store that reads the records of a table, or nil before Serve.
 func (w *Window) store(name string) *dynamostore.Store {
 	w.mu.Lock()
 	s := w.stack
 	w.mu.Unlock()
+	if s == nil {
+		return nil
+	}
 	return dynamostore.New(s.Database().Client(), name, func(o *dynamostore.Options) {
 		for _, table := range s.Template().Tables {
 			if table.Name != name {

@@ -68,18 +68,17 @@ func (w *Window) received(r *http.Request, body []byte) *exchange {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count++
+	send := w.sends[r.Header.Get(sendHeader)]
+	r.Header.Del(sendHeader)
 	x := &exchange{
-		label: fmt.Sprint(w.count), traceID: emulator.TraceID(r.Context()), client: others.ID, headers: r.Header.Clone(),
-		send: w.sends[r.Header.Get(sendHeader)],
+		label: fmt.Sprint(w.count), traceID: emulator.TraceID(r.Context()), client: others.ID, send: send, headers: r.Header.Clone(),
 		request: request{
 			Method: r.Method, URL: "http://" + r.Host + r.URL.RequestURI(), Key: r.Header.Get(keyHeader), Body: string(body), Header: r.Header.Clone(),
 		},
 	}
-	if x.send != nil {
-		x.client, x.request = ours.ID, x.send.request
+	if send != nil {
+		x.client, x.request = ours.ID, send.request
 	}
-	r.Header.Del(sendHeader)
-	x.headers.Del(sendHeader)
 	w.exchanges = append(w.exchanges, x)
 	if len(w.exchanges) > maxExchanges {
 		w.exchanges = slices.Delete(w.exchanges, 0, len(w.exchanges)-maxExchanges)
