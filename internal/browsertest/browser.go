@@ -70,6 +70,7 @@ func startBrowser() (context.Context, error) {
 	allocator, endAll := chromedp.NewExecAllocator(context.Background(), options...)
 	browser, endBrowser := chromedp.NewContext(allocator)
 	end = func() {
+		_ = chromedp.Cancel(browser) // lets the browser delete its files; the rest ends it anyway
 		endBrowser()
 		endAll()
 	}
