@@ -63,6 +63,16 @@ type Options struct {
 	// the events that are not emulated.
 	SourcesDelivered bool
 
+	// Middleware wraps the handler of every API, function URL and of the Lambda Invoke API,
+	// for example to watch requests. It can relate a request to its invocation by [TraceID].
+	// Default: nil, none.
+	Middleware func(http.Handler) http.Handler
+
+	// Observe is called when a process or an invocation begins or ends. It is called by
+	// several goroutines at once, which wait for it, and must not call the emulator.
+	// Default: nil.
+	Observe func(Event)
+
 	// MaxProcesses bounds the processes of one function, whatever each of them
 	// can have at a time. Default: 50.
 	MaxProcesses int
@@ -102,6 +112,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Log == nil {
 		o.Log = os.Stderr
+	}
+	if o.Middleware == nil {
+		o.Middleware = func(h http.Handler) http.Handler { return h }
+	}
+	if o.Observe == nil {
+		o.Observe = func(Event) {}
 	}
 	return o, nil
 }
@@ -247,7 +263,7 @@ func (e *Emulator) listen(apis []api) error {
 		if a.logicalID != "" {
 			e.urls[a.logicalID] = url
 		}
-		server := &http.Server{Handler: drained(a.handler), ReadHeaderTimeout: time.Minute}
+		server := &http.Server{Handler: traced(e.options.Middleware(drained(a.handler))), ReadHeaderTimeout: time.Minute}
 		e.servers = append(e.servers, server)
 		e.serving.Go(func() { _ = server.Serve(listener) }) // ends by shutdown
 	}
@@ -312,7 +328,7 @@ func (e *Emulator) Invoke(ctx context.Context, function string, payload []byte) 
 	if p == nil {
 		return Result{}, fmt.Errorf("%w: %s", ErrFunctionNotFound, function)
 	}
-	return e.invoke(ctx, p, newInvocation(e.arn(p.function.Name), payload))
+	return e.invoke(ctx, p, newInvocation(ctx, e.arn(p.function.Name), payload))
 }
 
 func (e *Emulator) invoke(ctx context.Context, p *pool, inv *invocation) (Result, error) {

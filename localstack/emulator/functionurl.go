@@ -18,7 +18,7 @@ func (u *functionURL) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		u.refuse(w, err)
 		return
 	}
-	inv := newInvocation(u.emulator.arn(u.pool.function.Name), nil)
+	inv := newInvocation(r.Context(), u.emulator.arn(u.pool.function.Name), nil)
 	event := eventV2(r, body, inv)
 	event.RouteKey = "$default"
 	event.RequestContext.RouteKey = event.RouteKey

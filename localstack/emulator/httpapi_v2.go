@@ -43,7 +43,7 @@ func (a *httpAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, err)
 		return
 	}
-	inv := newInvocation(a.emulator.arn(t.pool.function.Name), nil)
+	inv := newInvocation(r.Context(), a.emulator.arn(t.pool.function.Name), nil)
 	event := eventV2(r, body, inv)
 	event.RouteKey = t.route.Key()
 	event.PathParameters = parameters

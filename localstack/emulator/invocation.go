@@ -1,6 +1,8 @@
 package emulator
 
 import (
+	"cmp"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -76,12 +78,10 @@ func (i *invocation) finish() {
 	}
 }
 
-func newInvocation(functionARN string, payload []byte) *invocation {
-	now := time.Now()
-	random := randomHex(12)
+func newInvocation(ctx context.Context, functionARN string, payload []byte) *invocation {
 	return &invocation{
 		requestID:   newUUID(),
-		traceID:     fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", now.Unix(), random, randomHex(8)),
+		traceID:     cmp.Or(TraceID(ctx), newTraceID()),
 		payload:     payload,
 		functionARN: functionARN,
 		answered:    make(chan Result, 1),

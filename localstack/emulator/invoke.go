@@ -65,7 +65,7 @@ func (a *invokeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		apiError(w, http.StatusBadRequest, "InvalidRequestContentException", "Could not parse request body into json")
 		return
 	}
-	inv := newInvocation(a.emulator.arn(p.function.Name), payload)
+	inv := newInvocation(r.Context(), a.emulator.arn(p.function.Name), payload)
 	inv.requestID = requestID
 	if context := r.Header.Get("X-Amz-Client-Context"); context != "" {
 		decoded, err := base64.StdEncoding.DecodeString(context)

@@ -164,6 +164,7 @@ func (p *process) wait() {
 	p.running = nil
 	killed := p.killed
 	p.mu.Unlock()
+	p.observe(ProcessEnded, "", p.exit)
 	if !killed && len(failed) == 0 {
 		p.pool.log.printf("[%s %d] %s", p.pool.function.LogicalID, p.command.Process.Pid, p.exit)
 	}
@@ -249,6 +250,7 @@ func (p *process) settle(requestID string, result func(*invocation) Result) (kno
 	known = inv.claim()
 	timedOut = inv.late && p.pool.slots > 1
 	p.mu.Unlock()
+	p.observe(InvocationAnswered, inv.traceID, "")
 	if known {
 		p.answer(inv, result(inv))
 	}

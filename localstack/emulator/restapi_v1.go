@@ -43,7 +43,7 @@ func (a *restAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, err)
 		return
 	}
-	inv := newInvocation(a.emulator.arn(t.pool.function.Name), nil)
+	inv := newInvocation(r.Context(), a.emulator.arn(t.pool.function.Name), nil)
 	event := a.event(r, body, inv, t, parameters)
 	if who != nil {
 		event.RequestContext.Authorizer = map[string]any{"claims": who.texts(commas)}

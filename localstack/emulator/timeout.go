@@ -11,6 +11,7 @@ import (
 func (p *process) take(inv *invocation) {
 	timeout := p.pool.function.Timeout
 	p.output.begin(inv.requestID)
+	p.observe(InvocationTaken, inv.traceID, "")
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	inv.started = time.Now()
@@ -40,6 +41,7 @@ func (p *process) expire(inv *invocation) {
 	}
 	p.mu.Unlock()
 	if unanswered {
+		p.observe(InvocationTimedOut, inv.traceID, "")
 		timeout := p.pool.function.Timeout
 		p.pool.log.printf("[%s %d] %s %s Task timed out after %.2f seconds", p.pool.function.LogicalID, p.command.Process.Pid,
 			time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), inv.requestID, timeout.Seconds())

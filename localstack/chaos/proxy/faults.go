@@ -44,6 +44,17 @@ func (c *Call) pause(d time.Duration) {
 // LoseRequest cuts the connection; the database never sees the request.
 func LoseRequest(c *Call) { c.Cut() }
 
+// Swallow loses the request like a network that drops packets: the caller hears nothing until
+// its own timeout ends. The database never sees the request.
+func Swallow(c *Call) {
+	c.tellCut()
+	select {
+	case <-c.gone.Done():
+	case <-c.proxy.ctx.Done():
+	}
+	c.reset()
+}
+
 // LoseReply cuts the connection when the request has taken effect.
 func LoseReply(c *Call) {
 	_, _ = c.Deliver() // lost with its error

@@ -51,6 +51,8 @@ type Request struct {
 	TraceID string
 	// Body is its JSON.
 	Body []byte
+	// Trace is told what becomes of the call. It is nil on arrival, and choose may set it.
+	Trace *Trace
 }
 
 // Fault is what becomes of a call. It may take its time: nothing but its own
@@ -110,6 +112,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		proxy:   p,
 		header:  r.Header,
 		writer:  w,
+		gone:    r.Context(),
 	}
 	fault := p.choose(&call.Request)
 	if fault == nil {
@@ -136,6 +139,7 @@ type Call struct {
 	proxy  *Proxy
 	header http.Header
 	writer http.ResponseWriter
+	gone   context.Context // ends when the caller closes its connection
 }
 
 // Reply is what the database answered.
@@ -148,6 +152,13 @@ type Reply struct {
 // Deliver gives the request to the database. It does so even when the caller
 // has gone: what is on the wire arrives.
 func (c *Call) Deliver() (Reply, error) {
+	if trace := c.Trace; trace != nil && trace.Deliver != nil {
+		return trace.Deliver(c.deliver)
+	}
+	return c.deliver()
+}
+
+func (c *Call) deliver() (Reply, error) {
 	r, err := http.NewRequestWithContext(c.proxy.ctx, http.MethodPost, c.proxy.database, bytes.NewReader(c.Body))
 	if err != nil {
 		return Reply{}, fmt.Errorf("proxy: %w", err)
@@ -166,6 +177,9 @@ func (c *Call) Deliver() (Reply, error) {
 
 // Answer gives the caller a reply. A caller that has gone gets none.
 func (c *Call) Answer(reply Reply) {
+	if trace := c.Trace; trace != nil && trace.Answer != nil {
+		trace.Answer(reply, c.gone.Err() != nil)
+	}
 	header := c.writer.Header()
 	for name, values := range reply.Header {
 		header[name] = values
@@ -176,6 +190,11 @@ func (c *Call) Answer(reply Reply) {
 
 // Cut resets the caller's connection (RFC 9293, section 3.5.3).
 func (c *Call) Cut() {
+	c.tellCut()
+	c.reset()
+}
+
+func (c *Call) reset() {
 	conn, err := c.hijack()
 	if err != nil {
 		return // it is cut already
@@ -185,6 +204,7 @@ func (c *Call) Cut() {
 
 // CutShort answers with the first half of a reply and resets the connection.
 func (c *Call) CutShort(reply Reply) {
+	c.tellCut()
 	conn, err := c.hijack()
 	if err != nil {
 		return
@@ -195,6 +215,12 @@ func (c *Call) CutShort(reply Reply) {
 		reply.Status, len(reply.Body), half)
 	_ = conn.CloseWrite()
 	_ = conn.Close()
+}
+
+func (c *Call) tellCut() {
+	if trace := c.Trace; trace != nil && trace.Cut != nil {
+		trace.Cut()
+	}
 }
 
 func (c *Call) hijack() (*net.TCPConn, error) {

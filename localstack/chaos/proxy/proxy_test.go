@@ -1,9 +1,13 @@
 package proxy_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -100,6 +104,78 @@ func TestFaultsDoWhatTheirNamesSay(t *testing.T) {
 				t.Errorf("the database carried out %d requests; want %d", n, tt.carriedOut)
 			}
 		})
+	}
+}
+
+// A trace is told, in this order, what becomes of a call.
+func TestTraceIsToldWhatBecomesOfACall(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fault proxy.Fault
+		told  []string
+	}{
+		"Pass":           {proxy.Pass, []string{"delivered 200", "answered 200, gone: false"}},
+		"LoseRequest":    {proxy.LoseRequest, []string{"cut"}},
+		"LoseReply":      {proxy.LoseReply, []string{"delivered 200", "cut"}},
+		"CutReplyShort":  {proxy.CutReplyShort, []string{"delivered 200", "cut"}},
+		"FailAfterWrite": {proxy.FailAfterWrite, []string{"delivered 200", "answered 500, gone: false"}},
+		"Throttle":       {proxy.Throttle, []string{"answered 400, gone: false"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			over := make(chan []string, 1)
+			_, _, _ = through(t, newDatabase(t), func(c *proxy.Call) {
+				var told []string
+				c.Trace = &proxy.Trace{
+					Deliver: func(deliver func() (proxy.Reply, error)) (proxy.Reply, error) {
+						reply, err := deliver()
+						told = append(told, fmt.Sprintf("delivered %d", reply.Status))
+						return reply, err
+					},
+					Answer: func(reply proxy.Reply, gone bool) {
+						told = append(told, fmt.Sprintf("answered %d, gone: %t", reply.Status, gone))
+					},
+					Cut: func() { told = append(told, "cut") },
+				}
+				tt.fault(c)
+				over <- told
+			})()
+			if told := <-over; !slices.Equal(told, tt.told) {
+				t.Errorf("it was told %q; want %q", told, tt.told)
+			}
+		})
+	}
+}
+
+// A caller whose request is swallowed waits until it gives up.
+func TestSwallowedRequestIsWaitedFor(t *testing.T) {
+	d, over := newDatabase(t), make(chan struct{})
+	p, err := proxy.Start(d.URL, func(*proxy.Request) proxy.Fault {
+		return func(c *proxy.Call) {
+			defer close(over)
+			proxy.Swallow(c)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close() //nolint:errcheck // the test is over
+	ctx, giveUp := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer giveUp()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL(), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{}}
+	resp, err := client.Do(r)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	if !errors.Is(err, context.DeadlineExceeded) || d.carriedOut.Load() != 0 {
+		t.Errorf("the caller gets %v, and %d requests were carried out; want its own deadline, and none", err, d.carriedOut.Load())
+	}
+	select {
+	case <-over:
+	case <-time.After(10 * time.Second):
+		t.Error("the proxy goes on after its caller has gone")
 	}
 }
 

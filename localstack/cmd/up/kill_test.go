@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
@@ -49,6 +48,7 @@ func TestKill_AUsersFunctionDiesInMidFlightAndIsTakenOver(t *testing.T) {
 		_ = writer.CloseWithError(err)
 	}()
 	guide := readGuide(t, bufio.NewScanner(reader))
+	t.Run("in the window", func(t *testing.T) { playInWindow(t, guide) })
 	kill := regexp.MustCompile(`\n  curl -X POST (\S+/kill/)OrdersFunction\n`).FindStringSubmatch(guide)
 	if kill == nil {
 		t.Fatalf("the guide does not show how to kill a function:\n%s", guide)
@@ -100,24 +100,5 @@ func TestKill_AUsersFunctionDiesInMidFlightAndIsTakenOver(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
-	}
-}
-
-// Only a request that stores an answer is one at which a process is killed.
-func TestKill_KnowsACompletion(t *testing.T) {
-	for _, test := range []struct {
-		operation, body string
-		want            bool
-	}{
-		{"UpdateItem", `{"Key":{"id":{"S":"lambdaidem#a"}},"ExpressionAttributeValues":{":status":{"S":"COMPLETED"}}}`, true},
-		{"TransactWriteItems", `{"TransactItems":[{"Update":{"Key":{"id":{"S":"lambdaidem#a"}},"ExpressionAttributeValues":{":status":{"S":"COMPLETED"}}}}]}`, true},
-		{"UpdateItem", `{"Key":{"id":{"S":"lambdaidem#a"}},"ExpressionAttributeValues":{":status":{"S":"INPROGRESS"}}}`, false},  // a takeover
-		{"UpdateItem", `{"Key":{"id":{"S":"lambdaidem#a"}},"ExpressionAttributeValues":{":step":{"S":"\"COMPLETED\""}}}`, false}, // a step's result
-		{"PutItem", `{"Item":{"id":{"S":"lambdaidem#a"},"status":{"S":"INPROGRESS"}}}`, false},                                   // the lease is taken
-		{"UpdateItem", `{"Key":{"id":{"S":"order-1"}},"ExpressionAttributeValues":{":status":{"S":"COMPLETED"}}}`, false},        // the handler's own table
-	} {
-		if got := completes(&proxy.Request{Operation: test.operation, Body: []byte(test.body)}); got != test.want {
-			t.Errorf("%s %s: %t", test.operation, test.body, got)
-		}
 	}
 }

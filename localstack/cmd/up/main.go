@@ -33,7 +33,8 @@ const usage = `usage: up [-template FILE] [-parameter NAME=VALUE]... [-reference
 
 Leaves the functions running on this machine until Ctrl-C: the HTTP API on port 3000 or
 the one in PORT, with DynamoDB Local behind it. DynamoDB Local is on the port after it,
-SQS on the second, and the switches of rehearsals are on the third, if these are free.
+SQS on the second, the switches of rehearsals are on the third, and a page that shows what
+happens is on the fourth, if these are free.
 
   -template FILE          a SAM template of your own, whose functions are built and run.
                           Default: that of this project, in a checkout of it.
@@ -101,12 +102,12 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 		return fmt.Errorf("PORT is %q: set it to a number from 1 to 65535", text)
 	}
 	options.Port = port
-	rehearsal, err := startRehearsal(preferred(port + 3)) //nolint:mnd // see preferred
+	board, err := startSwitchboard(preferred(port + 3)) //nolint:mnd // see preferred
 	if err != nil {
 		return err
 	}
-	defer rehearsal.close()
-	options.Emulator = rehearsal.between
+	defer board.close()
+	options.Emulator = board.between
 	options.Database = func(o *ddblocal.Options) { o.Port = preferred(port + 1) }
 	options.Queues = func(o *elasticmq.Options) { o.Port = preferred(port + 2) } //nolint:mnd // see preferred
 	options.FunctionLog = report.seen.Log(report.log, report.documents)
@@ -119,9 +120,9 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 	if err != nil {
 		return withFlags(err)
 	}
-	rehearsal.clearing.Store(s.Clearing())
-	rehearsal.killer.use(s)
-	rehearsal.iam.Store(s.IAM())
+	if err := board.begin(s, preferred(port+4)); err != nil { //nolint:mnd // see preferred
+		return errors.Join(err, s.Stop())
+	}
 	show, message := guide, ""
 	if options.Template == "" {
 		show, message = projectGuide, aNotification
@@ -136,14 +137,14 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 		if err := queueGuide(ctx, stdout, s, message); err != nil && ctx.Err() == nil {
 			return errors.Join(err, s.Stop())
 		}
-		rehearsal.guide(stdout, s)
+		board.guide(stdout, s)
 		_, _ = fmt.Fprint(stdout, "\nCtrl-C stops everything.\n")
 		ticker := time.NewTicker(pause)
 		report.follow(ctx, ticker.C)
 		ticker.Stop()
 	}
 	farewell(os.Stderr, s)
-	err = s.Stop()
+	err = errors.Join(board.window.Close(), s.Stop())
 	report.end()
 	if checker := s.IAM(); checker != nil {
 		checker.Report(report.w)
@@ -153,8 +154,8 @@ func run(ctx context.Context, stdout io.Writer, options stack.Options, report *r
 
 // preferred returns a port of loopback if it is free, else 0, for any free one. So up
 // has the same ports after a restart, and commands in a shell's history still work:
-// DynamoDB Local is on the port after PORT, SQS on the second, and rehearsals are on
-// the third.
+// DynamoDB Local is on the port after PORT, SQS on the second, rehearsals are on the
+// third, and the window is on the fourth.
 func preferred(port int) int {
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/lambdaidem/toolkit/internal/browsertest"
 )
 
 // mainVariable makes the test binary play up.
@@ -16,7 +18,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(browsertest.Closing(m).Run())
 }
 
 func TestUpStartsNothingWhenItIsAskedForHelpOrMisspelt(t *testing.T) {

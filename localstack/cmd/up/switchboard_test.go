@@ -51,7 +51,7 @@ func TestRehearsal_BreaksTheTableOnDemand(t *testing.T) {
 		_, _ = io.WriteString(w, "{}")
 	}))
 	defer database.Close()
-	r, err := startRehearsal(0)
+	r, err := startSwitchboard(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestRehearsal_BreaksTheTableOnDemand(t *testing.T) {
 
 // The clearing house can be asked what it was told, by downstream key.
 func TestRehearsal_ShowsWhatTheClearingHouseWasTold(t *testing.T) {
-	r, err := startRehearsal(0)
+	r, err := startSwitchboard(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestRehearsal_ShowsWhatTheClearingHouseWasTold(t *testing.T) {
 
 // The permissions that the functions have used can be seen at any time.
 func TestRehearsal_ShowsPermissions(t *testing.T) {
-	r, err := startRehearsal(0)
+	r, err := startSwitchboard(0)
 	if err != nil {
 		t.Fatal(err)
 	}

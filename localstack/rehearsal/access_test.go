@@ -1,0 +1,34 @@
+package rehearsal_test
+
+import (
+	"testing"
+
+	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
+	"github.com/lambdaidem/toolkit/localstack/rehearsal"
+)
+
+func TestAccess_KnowsWhatARequestDoesToARecord(t *testing.T) {
+	for _, test := range []struct {
+		operation, body string
+		want            rehearsal.AccessKind
+	}{
+		{"PutItem", `{"Item":{"id":{"S":"lambdaidem#a"},"status":{"S":"INPROGRESS"}},"ExpressionAttributeNames":{"#status":"status"}}`, rehearsal.Lock},
+		{"PutItem", `{"Item":{"id":{"S":"lambdaidem#a"},"state":{"S":"INPROGRESS"}},"ExpressionAttributeNames":{"#status":"state"}}`, rehearsal.Lock},
+		{"UpdateItem", `{"Key":{"id":{"S":"lambdaidem#a"}},"ExpressionAttributeValues":{":status":{"S":"INPROGRESS"},":completed":{"S":"COMPLETED"}}}`, rehearsal.Takeover},
+		{"UpdateItem", `{"Key":{"id":{"S":"lambdaidem#a"}},"ExpressionAttributeValues":{":status":{"S":"COMPLETED"}}}`, rehearsal.Completion},
+		{"TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"orders","Item":{"id":{"S":"1"}}}},{"Update":{"TableName":"records","Key":{"id":{"S":"lambdaidem#a"}},"ExpressionAttributeValues":{":status":{"S":"COMPLETED"}}}}]}`, rehearsal.Completion},
+		{"TransactWriteItems", `{"TransactItems":[{"Put":{"Item":{"id":{"S":"lambdaidem#a"},"status":{"S":"COMPLETED"}},"ExpressionAttributeNames":{"#status":"status"}}}]}`, rehearsal.Completion},
+		{"UpdateItem", `{"Key":{"id":{"S":"lambdaidem#a"}},"ExpressionAttributeValues":{":status":{"S":"RELEASED"}}}`, rehearsal.Release},
+		{"UpdateItem", `{"Key":{"id":{"S":"lambdaidem#a"}},"UpdateExpression":"SET #steps = :steps","ExpressionAttributeValues":{":step":{"S":"\"COMPLETED\""}}}`, rehearsal.SaveStep},
+		{"UpdateItem", `{"Key":{"id":{"S":"lambdaidem#a"}},"UpdateExpression":"SET #lease_end = :lease_end REMOVE #expiration"}`, rehearsal.Hold},
+		{"GetItem", `{"Key":{"id":{"S":"lambdaidem#a"}}}`, rehearsal.Read},
+		{"PutItem", `{"Item":{"id":{"S":"lambdaidem#a#1#sum"},"part":{"M":{}}}}`, rehearsal.WritePart},
+		{"UpdateItem", `{"Key":{"id":{"S":"order-1"}},"ExpressionAttributeValues":{":status":{"S":"COMPLETED"}}}`, rehearsal.Other}, // the handler's own table
+		{"PutItem", `no JSON`, rehearsal.Other},
+	} {
+		got := rehearsal.AccessOf(&proxy.Request{Operation: test.operation, Body: []byte(test.body)})
+		if got.Kind != test.want || got.Kind != rehearsal.Other && got.Record != "lambdaidem#a" {
+			t.Errorf("%s %s: %q of %q; want %q", test.operation, test.body, got.Kind, got.Record, test.want)
+		}
+	}
+}

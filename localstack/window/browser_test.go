@@ -1,0 +1,148 @@
+package window_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/lambdaidem/toolkit/internal/browsertest"
+)
+
+// tab is the page in a browser. Its methods fail the test.
+type tab struct {
+	*testing.T
+	ctx context.Context
+}
+
+func open(t *testing.T) tab {
+	t.Helper()
+	_, page := running(t)
+	b := tab{t, browsertest.Tab(t)}
+	if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(page)); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// click clicks the only button that a CSS selector selects.
+func (b tab) click(selector string) {
+	b.Helper()
+	if err := chromedp.Do(b.ctx, chromedp.Click(chromedp.CSS(selector))); err != nil {
+		b.Fatalf("click %s: %v", selector, err)
+	}
+}
+
+// holds waits until a condition in JavaScript is true. In it, rows is the text of the
+// diagram's rows, and status the text above the diagram.
+func (b tab) holds(condition string) {
+	b.Helper()
+	expression := fmt.Sprintf(`(() => {
+		const rows = [...document.querySelectorAll("#diagram li button")].map((row) => row.textContent).join("\n");
+		const status = document.querySelector("#status").textContent;
+		return Boolean(%s);
+	})()`, condition)
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression)); err != nil {
+		rows, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.querySelector("#status").textContent + "\n" + [...document.querySelectorAll("#diagram li button")].map((row) => row.textContent).join("\n")`))
+		b.Fatalf("%s: %v; the page shows:\n%s", condition, err, rows)
+	}
+}
+
+// is evaluates JavaScript.
+func (b tab) is(expression string) string {
+	b.Helper()
+	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](expression))
+	if err != nil {
+		b.Fatalf("%s: %v", expression, err)
+	}
+	return text
+}
+
+// A newcomer plays a story by one click, reads what to look for, and reloads the page.
+func TestBrowser_StoriesPlayByOneClickAndOutliveAReload(t *testing.T) {
+	b := open(t)
+	b.click(`[data-story="dies"]`)
+	b.holds(`status.startsWith("Playing: Kills the process")`)
+	b.holds(`/Waiting for the lease to end, to repeat the request: \d s/.test(document.querySelector("#countdown").textContent) && !document.querySelector("#countdown").hidden`)
+	b.holds(`document.querySelector('[data-story="twice"]').getAttribute("aria-disabled") === "true"`)
+	b.click(`[data-story="twice"]`)
+	b.holds(`document.querySelector("#refusal").textContent.startsWith("a story is being played")`)
+	b.holds(`status.startsWith("Look: The dead process leaves a locked record behind.")`)
+	b.holds(`/stores the answer.*lost[^]*is killed[^]*Lambda.*500[^]*409 idempotency_in_progress[^]*the lease of key dies-\d+ is over.*dead[^]*takes the record over.*in progress[^]*stores the answer.*completed[^]*201 Created/.test(rows)`)
+	b.holds(`document.querySelector("#countdown").hidden`)
+	if err := chromedp.Do(b.ctx, chromedp.Reload()); err != nil {
+		t.Fatal(err)
+	}
+	b.holds(`/is killed[^]*takes the record over[^]*201 Created/.test(rows) && status.startsWith("Look: The dead process")`)
+	b.click(`[data-story="twice"]`) // in a new diagram
+	b.holds(`/201 Createdlost|201 Created, lost/.test(rows) && /the first answer again/.test(rows) && !/is killed/.test(rows) && status.includes("paid twice")`)
+	b.click(`#diagram li:nth-child(3) button`)
+	b.holds(`/only if attribute_not_exists\(id\)[^]*attempt/.test(document.querySelector(".seq-detail").textContent)`)
+}
+
+// Every control does what it says.
+func TestBrowser_EveryControlWorks(t *testing.T) {
+	b := open(t)
+	b.click("#clear")
+	b.holds(`rows === "" && !document.querySelector("#empty").hidden`)
+	b.is(`document.querySelector("#key").value = "browser-9"; ""`)
+	b.click("#new-key")
+	b.holds(`document.querySelector("#key").value === "browser-10"`)
+	b.click(`[data-action="send"]`)
+	b.holds(`/POST \/payments, key browser-10[^]*in progress[^]*completed[^]*201 Created/.test(rows) && document.querySelector("#empty").hidden && status.startsWith("Look: Find the row")`)
+	b.click(`[data-action="repeat"]`)
+	b.holds(`/the first answer again/.test(rows) && status.startsWith("Look: The lock is refused")`)
+	b.click(`[data-action="other"]`)
+	b.holds(`/422 idempotency_payload_mismatch/.test(rows) && status.startsWith("Look: The fingerprint")`)
+	b.click(`[data-action="fifty"]`)
+	b.holds(`/50 requests: 0 got the handler's answer, 50 the stored answer/.test(rows) && status.startsWith("Look: Count")`)
+
+	// The form is sent by Enter, with the policy of a transfer.
+	b.holds(`document.querySelector("#policy-field").hidden`)
+	b.is(`document.querySelector("#sample").value = "transfer"; document.querySelector("#sample").dispatchEvent(new Event("change")); ""`)
+	b.holds(`!document.querySelector("#policy-field").hidden`)
+	b.is(`document.querySelector("#policy").value = "hold"; document.querySelector("#form").requestSubmit(); ""`)
+	b.holds(`/POST \/transfers, key browser-10/.test(rows) && document.body.dataset.busy === "false"`)
+	b.is(`document.querySelector("#sample").value = "payment"; ""`)
+
+	for _, fault := range []string{"lock", "completion", "response"} {
+		b.click("#clear")
+		b.holds(`rows === ""`)
+		b.click("#new-key")
+		button := fmt.Sprintf(`[data-fault=%q]`, fault)
+		b.click(button)
+		b.holds(fmt.Sprintf(`document.querySelector('%s').getAttribute("aria-pressed") === "true"`, button))
+		b.click(`[data-action="send"]`)
+		b.holds(`/201 Created/.test(rows) && /lost/.test(rows) && document.body.dataset.busy === "false"`)
+		b.holds(fmt.Sprintf(`document.querySelector('%s').getAttribute("aria-pressed") === "false"`, button))
+	}
+	for _, fault := range []string{"kill", "late"} { // played elsewhere
+		for _, pressed := range []string{"true", "false"} {
+			b.click(fmt.Sprintf(`[data-fault=%q]`, fault))
+			b.holds(fmt.Sprintf(`document.querySelector('[data-fault=%q]').getAttribute("aria-pressed") === %q`, fault, pressed))
+		}
+	}
+
+	if got := b.is(`[...document.querySelectorAll("[aria-describedby]")].filter((e) => !document.getElementById(e.getAttribute("aria-describedby"))?.textContent).length + " undescribed"`); got != "0 undescribed" {
+		t.Error(got)
+	}
+	if got := b.is(`[...document.querySelectorAll("input, select, textarea")].filter((e) => !e.labels.length).length + " unlabeled"`); got != "0 unlabeled" {
+		t.Error(got)
+	}
+}
+
+// On a phone's width, nothing is wider than the page.
+func TestBrowser_NarrowPageDoesNotScrollSideways(t *testing.T) {
+	b := open(t)
+	if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(400, 800)); err != nil {
+		t.Fatal(err)
+	}
+	b.click(`[data-story="other"]`)
+	b.holds(`status.startsWith("Look:") && /422/.test(rows)`)
+	if got := b.is(`String(document.documentElement.scrollWidth)`); got != "400" {
+		wide := b.is(`[...document.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > 401).map((e) => e.tagName + "." + e.className).slice(0, 10).join(" ")`)
+		t.Errorf("the page is %s pixels wide: %s", got, strings.TrimSpace(wide))
+	}
+}

@@ -1,0 +1,138 @@
+package window_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lambdaidem/toolkit/internal/browsertest"
+	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
+	"github.com/lambdaidem/toolkit/localstack/emulator"
+	"github.com/lambdaidem/toolkit/localstack/rehearsal"
+	"github.com/lambdaidem/toolkit/localstack/stack"
+	"github.com/lambdaidem/toolkit/localstack/template"
+	"github.com/lambdaidem/toolkit/localstack/window"
+)
+
+// Nothing of a window goes on after Close.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(browsertest.Closing(stopping{m}))
+}
+
+// stopping stops the tests' stack when they are over.
+type stopping struct{ tests browsertest.Tests }
+
+func (s stopping) Run() int {
+	status := s.tests.Run()
+	if err := stop(); err != nil {
+		_, _ = io.WriteString(os.Stderr, err.Error()+"\n")
+		return 1
+	}
+	return status
+}
+
+// The functions' timeout in these tests. A lease lasts 2 seconds longer.
+const timeout = 3 * time.Second
+
+var stop = func() error { return nil }
+
+// running starts this project's functions and a window on them once for all tests, and
+// returns the URLs of the API and of the page.
+func running(t *testing.T) (api, page string) {
+	t.Helper()
+	w, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.api, w.page
+}
+
+// written is called after a write to a record of an HTTP request, before the window reads it.
+var written atomic.Pointer[func(rehearsal.Access)]
+
+// afterWrite has a function called once, after a write of this kind.
+func afterWrite(t *testing.T, kind rehearsal.AccessKind, do func(rehearsal.Access)) {
+	t.Helper()
+	once := func(a rehearsal.Access) {
+		if a.Kind == kind {
+			written.Store(nil)
+			do(a)
+		}
+	}
+	written.Store(&once)
+	t.Cleanup(func() { written.Store(nil) })
+}
+
+func interfere(r *proxy.Request) {
+	if r.Trace == nil {
+		return
+	}
+	read := r.Trace.Deliver
+	r.Trace.Deliver = func(deliver func() (proxy.Reply, error)) (proxy.Reply, error) {
+		return read(func() (proxy.Reply, error) {
+			reply, err := deliver()
+			if do := written.Load(); do != nil {
+				(*do)(rehearsal.AccessOf(r))
+			}
+			return reply, err
+		})
+	}
+}
+
+type world struct {
+	api, page string
+	stack     *stack.Stack
+}
+
+var start = sync.OnceValues(func() (world, error) {
+	var faults rehearsal.Faults
+	w := window.New(&faults)
+	var between *proxy.Proxy
+	s, err := stack.Start(context.Background(), stack.Options{
+		Progress: io.Discard, FunctionLog: io.Discard, MaxProcesses: 4,
+		Change: func(t *template.Template) {
+			for _, f := range t.Functions {
+				f.Timeout = timeout
+			}
+		},
+		Emulator: func(o *emulator.Options) {
+			var err error
+			between, err = proxy.Start(o.Endpoint, func(r *proxy.Request) proxy.Fault {
+				w.Trace(r)
+				interfere(r)
+				return faults.Fault(r)
+			})
+			if err != nil {
+				return // the functions call DynamoDB directly, and the tests fail
+			}
+			o.Endpoint = between.URL()
+			w.Observe(o)
+		},
+	})
+	if err != nil {
+		return world{}, err
+	}
+	stop = func() error {
+		err := w.Close()
+		if stopping := s.Stop(); err == nil {
+			err = stopping
+		}
+		if closing := between.Close(); err == nil {
+			err = closing
+		}
+		return err
+	}
+	for _, user := range []string{"alice", "bob"} {
+		if err := s.OpenAccount(context.Background(), user, "EUR", 1_000_000); err != nil {
+			return world{}, err
+		}
+	}
+	page, err := w.Serve(s, 0)
+	return world{s.URL(), page, s}, err
+})

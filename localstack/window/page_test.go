@@ -1,0 +1,411 @@
+package window_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/internal/sequence"
+	"github.com/lambdaidem/toolkit/localstack/rehearsal"
+	"github.com/lambdaidem/toolkit/localstack/stack"
+	"github.com/lambdaidem/toolkit/localstack/window"
+)
+
+const payment = `{"sample":"payment","key":"order-1"}`
+
+// Each story shows what its explanation speaks of; the browser tests play the longest one.
+func TestStories_ShowWhatTheyExplain(t *testing.T) {
+	_, page := running(t)
+	for _, story := range []struct {
+		id    string
+		lines []string
+		look  string
+	}{
+		{"twice", []string{
+			`^client to payments, process \d+: POST /payments, key twice-\d+$`,
+			`payments, process \d+ to DynamoDB: PutItem: locks the record \(only if there is none\) \[in progress\]$`,
+			`DynamoDB to payments, process \d+: done: this attempt has the lock`,
+			`TransactWriteItems: stores the answer \(only if this attempt still has the lock\), with 2 effects of the handler, all or nothing \[completed\]$`,
+			`payments, process \d+ to client: 201 Created \(lost\)$`,
+			`client to payments, process \d+: POST /payments, key twice-\d+$`,
+			`PutItem: locks the record \(only if there is none\)$`,
+			`refused, because there is a record: it is completed`,
+			`to client: 201 Created: the first answer again, the handler did not run$`,
+		}, "paid twice"},
+		{"lock", []string{
+			`locks the record .* \[in progress\]$`,
+			`DynamoDB to payments, process \d+: the reply does not arrive.*\(lost\)$`,
+			`locks the record \(only if there is none\)$`,
+			`this attempt's own token, so this attempt has the lock`,
+			`stores the answer .* \[completed\]$`,
+			`to client: 201 Created$`,
+		}, "token of this very attempt"},
+		{"fifty", []string{
+			`locks the record .* \[in progress\]$`,
+			`stores the answer .* \[completed\]$`,
+			`^client: 50 requests: 1 got the handler's answer, \d+ the stored answer, \d+ were told to come back later$`,
+		}, "^50 requests: 1 got the handler's answer"},
+		{"other", []string{
+			`to client: 201 Created$`,
+			`to client: 422 idempotency_payload_mismatch$`,
+		}, "fingerprint"},
+	} {
+		t.Run(story.id, func(t *testing.T) {
+			do(t, page, "/story/"+story.id, payment)
+			v := until(t, page, "", idle)
+			lines := v.lines()
+			expect(t, lines, story.lines...)
+			if !regexp.MustCompile(story.look).MatchString(v.state.Look) {
+				t.Errorf("it says to look for %q; want %q in it", v.state.Look, story.look)
+			}
+			if n := matching(lines, `\[completed\]$`); n != 1 {
+				t.Errorf("%d rows store an answer:\n%s", n, strings.Join(lines, "\n"))
+			}
+			if len(v.state.Armed) > 0 {
+				t.Errorf("faults are left: %q", v.state.Armed)
+			}
+			without(t, lines, "receipts|notifications")
+		})
+	}
+}
+
+// The record is shown decoded.
+func TestRecord_IsDecoded(t *testing.T) {
+	_, page := running(t)
+	do(t, page, "/story/other", `{"sample":"transfer","policy":"hold"}`) // a story is about a payment
+	v := until(t, page, "", idle)
+	for state, want := range map[sequence.State][]string{
+		sequence.InProgress: {"attempt=^1$", `lease ends=^\d\d:\d\d:\d\d\.\d{3}, in [0-5]\.\d s$`, `token=^\S{22}$`, `fingerprint=^\S+$`, `scope=^PaymentsFunction POST /payments `},
+		sequence.Completed:  {"attempt=^1$", "outcome=^succeeded$", `answer=^201 \{"id":"pay_`, `expires=^\d{4}-`, "id=^lambdaidem#"},
+	} {
+		i := slices.IndexFunc(v.events, func(e sequence.Event) bool { return e.Record != nil && e.Record.State == state })
+		if i < 0 {
+			t.Fatalf("no record is %s", state)
+		}
+		record := v.events[i].Record
+		for _, field := range want {
+			name, pattern, _ := strings.Cut(field, "=")
+			j := slices.IndexFunc(record.Fields, func(f sequence.Field) bool { return f.Name == name })
+			if j < 0 || !regexp.MustCompile(pattern).MatchString(record.Fields[j].Value) {
+				t.Errorf("%s: the fields are %+v; want %s", state, record.Fields, field)
+			}
+		}
+	}
+}
+
+// A row shows the record as this row's write has left it, and no record if another attempt
+// has changed it before the window has read it.
+func TestRecord_IsThatOfTheRow(t *testing.T) {
+	_, page := running(t)
+	w, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	afterWrite(t, rehearsal.Lock, func(a rehearsal.Access) {
+		_, err := w.stack.Database().Client().UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			TableName: &a.Table, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: a.Record}},
+			UpdateExpression:          aws.String("SET #token = :token"),
+			ExpressionAttributeNames:  map[string]string{"#token": "token"},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":token": &types.AttributeValueMemberS{Value: "another"}},
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	do(t, page, "/clear", "")
+	do(t, page, "/send", `{"sample":"payment","key":"changed-1"}`)
+	lines := until(t, page, "", idle).lines()
+	expect(t, lines, `locks the record \(only if there is none\)$`, `stores the answer .* all or nothing$`, `refused, because another attempt has the record now`, `to client: 409`)
+}
+
+// The requests to DynamoDB, and its replies, are shown with names and values in place of
+// placeholders.
+func TestDatabase_IsShownInShort(t *testing.T) {
+	_, page := running(t)
+	do(t, page, "/story/other", payment)
+	v := until(t, page, "", idle)
+	for row, want := range map[string]string{
+		`locks the record`:    `^PutItem in \S*IdempotencyTable\S*\nonly if attribute_not_exists\(id\) OR \(attribute_exists\(token\) AND .*\nitem \{attempt: 1, .*, status: "INPROGRESS", token: "`,
+		`stores the answer`:   `(?s)^Update in \S*\nkey \{id: "lambdaidem#.*\nonly if token = "\S+" AND status = "INPROGRESS" AND .*\nSET status = "COMPLETED", .*\n\nPut in \S*PaymentsTable.*\nitem \{amount: 1250, .*\n\nUpdate in .*\nonly if balance >= 1250\nSET balance = balance - 1250$`,
+		`refused, because`:    `(?s)^The conditional request failed\nthe item as it is: \{attempt: 1, .*status: "COMPLETED"`,
+		`201 Created`:         `(?s)^Content-Type: application/json\nLocation: .*\n\n\{"id":"pay_`,
+		`POST /payments, key`: `(?s)^Authorization: Bearer [^.]+…\nContent-Type: application/json\nIdempotency-Key: other-\d+\n\n\{"amount":1250,`,
+	} {
+		i := slices.IndexFunc(v.events, func(e sequence.Event) bool { return strings.Contains(e.Text, row) })
+		if i < 0 || !regexp.MustCompile(want).MatchString(v.events[i].Detail) {
+			t.Fatalf("%s: row %d of\n%s\nhas another detail than %s:\n%s", row, i, strings.Join(v.lines(), "\n"), want, v.events[max(i, 0)].Detail)
+		}
+	}
+}
+
+// What is lost after the answer is stored is lost on the way: the client of the page hangs up.
+func TestFaults_StrikeOnceAndSayWhatToLookFor(t *testing.T) {
+	_, page := running(t)
+	for _, fault := range []struct {
+		name  string
+		lines []string
+		look  string
+	}{
+		{"kill", []string{`stores the answer .* \(lost\)$`, `is killed`, `^Lambda to client: 500`}, "locked by a process that is dead"},
+		{"lock", []string{`the reply does not arrive.*\(lost\)$`, `own token`, `to client: 201 Created$`}, "own token"},
+		{"completion", []string{`stores the answer .* \[completed\]$`, `the reply does not arrive.*\(lost\)$`, `stores the answer`, `to client: 201 Created$`}, "stored once"},
+		{"response", []string{`to client: 201 Created \(lost\)$`}, "in the record"},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			do(t, page, "/clear", "")
+			do(t, page, "/fault/"+fault.name, "")
+			until(t, page, "", func(v *view) bool { return slices.Equal(v.state.Armed, []string{fault.name}) })
+			do(t, page, "/fault/"+fault.name, "")
+			until(t, page, "", func(v *view) bool { return len(v.state.Armed) == 0 })
+			do(t, page, "/fault/"+fault.name, "")
+			do(t, page, "/send", `{"sample":"payment","key":"fault-`+fault.name+`"}`)
+			v := until(t, page, "", idle)
+			expect(t, v.lines(), fault.lines...)
+			if !strings.Contains(v.state.Look, fault.look) || len(v.state.Armed) > 0 {
+				t.Errorf("it says to look for %q; want %q in it. Armed: %q", v.state.Look, fault.look, v.state.Armed)
+			}
+		})
+	}
+	if status, text := call(t, http.MethodPost, page+"/fault/flood", ""); status != http.StatusOK || !strings.Contains(text, `"kill"`) {
+		t.Errorf("an unknown fault: %d %s", status, text)
+	}
+}
+
+// Under policy hold, a record whose attempt died waits for an operator. Under policy rerun, the
+// next attempt takes it over, and a completion of the first one that arrives later changes nothing.
+func TestLeases_AreHeldOrTakenOver(t *testing.T) {
+	api, page := running(t)
+	do(t, page, "/clear", "")
+	do(t, page, "/fault/kill", "")
+	do(t, page, "/send", `{"sample":"transfer","policy":"hold","key":"held-1"}`)
+	until(t, page, "", idle)
+	do(t, page, "/fault/late", "")
+	var other sync.WaitGroup // another client, whose request the page repeats
+	defer other.Wait()
+	other.Go(func() {
+		call(t, http.MethodPost, api+"/payments", `{"amount":1,"currency":"EUR"}`, "Authorization", "Bearer "+stack.Token("alice"),
+			"Idempotency-Key", "late-1", "Content-Type", "application/json")
+	})
+	until(t, page, "", func(v *view) bool { return v.state.Waiting != "" && v.state.Until > time.Now().UnixMilli() })
+	v := until(t, page, "", func(v *view) bool { return idle(v) && len(v.state.Armed) == 0 })
+	expect(t, v.lines(),
+		`locks the record .* \[in progress\]$`,
+		`^world: the network holds up the request`,
+		`to another client: 503 idempotency_outcome_unknown: retry after`,
+		`key late-1 is over: the next request takes the record over \[dead\]$`,
+		`takes the record over .* \[in progress\]$`,
+		`stores the answer .* \[completed\]$`,
+		`to client: 201 Created$`,
+		`^world: the request that was held up arrives`,
+		`stores the answer \(only if this attempt still has the lock\), with 2 effects of the handler, all or nothing$`,
+		`refused, because another attempt has the record now: nothing is written \(lost\)$`,
+	)
+	if !strings.Contains(v.state.Look, "attempt 2 has the record") {
+		t.Errorf("it says to look for %q", v.state.Look)
+	}
+	do(t, page, "/send", `{"sample":"transfer","policy":"hold","key":"held-1"}`)
+	v = until(t, page, "", func(v *view) bool { return idle(v) && matching(v.lines(), "to client: 409") == 1 })
+	expect(t, v.lines(),
+		`^client to transfers, process \d+: POST /transfers, key held-1$`,
+		`stores the result of a step`,
+		`is killed`,
+		`key held-1 is over: the record waits for an operator, because of policy hold \[held\]$`,
+		`to client: 409 idempotency_attempt_abandoned`)
+}
+
+// The rest of a person's requests: a refund, a transfer, repeats.
+func TestSamples_RefundTransferAndRepeats(t *testing.T) {
+	_, page := running(t)
+	do(t, page, "/clear", "")
+	steps := []struct{ command, body, want string }{
+		{"/send", `{"sample":"payment","key":"sample-1"}`, `to client: 201 Created$`},
+		{"/repeat", "", `to client: 201 Created: the first answer again`},
+		{"/repeat?times=50", "", `client: 50 requests: 0 got the handler's answer, 50 the stored answer`},
+		{"/repeat?body=other", "", `to client: 422 idempotency_payload_mismatch`},
+		{"/send", `{"sample":"refund","key":"sample-2"}`, `^refunds, process \d+ to client: 201 Created$`},
+		{"/send", `{"sample":"transfer","key":"sample-3"}`, `^transfers, process \d+ to client: 201 Created$`},
+	}
+	for _, step := range steps {
+		do(t, page, step.command, step.body)
+		until(t, page, "", func(v *view) bool { return idle(v) && matching(v.lines(), step.want) > 0 })
+	}
+	for body, want := range map[string]string{`{"sample":"x"}`: "there is no sample", `{`: "read the form", `{"route":99}`: "choose a route"} {
+		if status, text := call(t, http.MethodPost, page+"/send", body); status != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s; want %q", body, status, text, want)
+		}
+	}
+	if status, text := call(t, http.MethodPost, page+"/story/none", payment); status != http.StatusOK || !strings.Contains(text, "no story") {
+		t.Errorf("an unknown story: %d %s", status, text)
+	}
+}
+
+// What another program sends is shown too, with what the gateway answers by itself.
+func TestWindow_ShowsWhatOthersSend(t *testing.T) {
+	api, page := running(t)
+	do(t, page, "/clear", "")
+	status, text := call(t, http.MethodPost, api+"/payments", `{"amount":1,"currency":"EUR"}`,
+		"Authorization", "Bearer "+stack.Token("alice"), "Idempotency-Key", "curl-1", "Content-Type", "application/json")
+	if status != http.StatusCreated {
+		t.Fatalf("%d %s", status, text)
+	}
+	call(t, http.MethodGet, api+"/nowhere", "")
+	do(t, page, "/clear", "")
+	call(t, http.MethodGet, api+"/nowhere", "")
+	v := until(t, page, "", func(v *view) bool { return len(v.events) > 1 })
+	expect(t, v.lines(), `^another client to Lambda: GET /nowhere$`, `^Lambda to another client: 404 Not Found$`)
+}
+
+// Only this machine's own page controls the window.
+func TestPage_IsProtectedAgainstOtherPages(t *testing.T) {
+	_, page := running(t)
+	host := strings.TrimPrefix(page, "http://")
+	_, port, _ := strings.Cut(host, ":")
+	for name, test := range map[string]struct {
+		method, path string
+		header       []string
+		status       int
+	}{
+		"the page":                      {"GET", "/", nil, 200},
+		"by its other name":             {"GET", "/", []string{"Host", "localhost:" + port}, 200},
+		"another host (DNS rebinding)":  {"GET", "/", []string{"Host", "evil.example:" + port}, 421},
+		"another host, the events":      {"GET", "/events", []string{"Host", "evil.example:" + port}, 421},
+		"another port":                  {"GET", "/", []string{"Host", "127.0.0.1:1"}, 421},
+		"another page's form":           {"POST", "/clear", []string{"Origin", "http://evil.example"}, 403},
+		"another page, by fetch":        {"POST", "/clear", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		"another page on this machine":  {"POST", "/clear", []string{"Origin", "http://127.0.0.1:1"}, 403},
+		"its own form":                  {"POST", "/clear", []string{"Origin", page, "Sec-Fetch-Site", "same-origin"}, 204},
+		"a command by GET":              {"GET", "/clear", nil, 405},
+		"what is not there":             {"GET", "/secret", nil, 404},
+		"a file of the package, unread": {"GET", "/page.html", nil, 404},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if status, text := call(t, test.method, page+test.path, "", test.header...); status != test.status {
+				t.Errorf("%d %s; want %d", status, text, test.status)
+			}
+		})
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if policy := resp.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; script-src 'self';") || !strings.Contains(policy, "frame-ancestors 'none'") {
+		t.Errorf("the Content-Security-Policy is %q", policy)
+	}
+}
+
+// A page that comes back gets what it has missed, and no more.
+func TestEvents_ResumeWhereThePageLeftOff(t *testing.T) {
+	api, page := running(t)
+	some := func(v *view) bool { return len(v.events) > 0 }
+	do(t, page, "/clear", "")
+	call(t, http.MethodGet, api+"/first", "")
+	first := until(t, page, "", some)
+	call(t, http.MethodGet, api+"/second", "")
+	if v := until(t, page, first.lastID, func(*view) bool { return true }); v.cleared > 0 || matching(v.lines(), "GET /first") > 0 || matching(v.lines(), "GET /second") != 1 {
+		t.Errorf("a page that comes back gets %q, after %d clears", v.lines(), v.cleared)
+	}
+	for name, id := range map[string]string{"another run's": "ABCDEFGH-1", "none": ""} {
+		if v := until(t, page, id, some); matching(v.lines(), "GET /first") != 1 || matching(v.lines(), "GET /second") != 1 || id != "" && v.cleared != 1 {
+			t.Errorf("after the id %s: %q, after %d clears", name, v.lines(), v.cleared)
+		}
+	}
+	do(t, page, "/clear", "")
+	if v := until(t, page, first.lastID, func(*view) bool { return true }); v.cleared != 1 || len(v.events) > 0 {
+		t.Errorf("after a clear: %q, after %d clears", v.lines(), v.cleared)
+	}
+}
+
+// However much happens, the window keeps a bounded part of it.
+func TestEvents_AreBounded(t *testing.T) {
+	api, page := running(t)
+	do(t, page, "/clear", "")
+	call(t, http.MethodPost, api+"/payments", `{"amount":1,"currency":"EUR"}`, "Authorization", "Bearer "+stack.Token("alice"),
+		"Idempotency-Key", "bound-1", "Content-Type", "application/json")
+	before := until(t, page, "", func(v *view) bool { return len(v.events) > 0 })
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	large := strings.Repeat("x", 100_000)
+	const sent = 1500 // two events each
+	for i := range sent {
+		body := ""
+		if i == sent-1 {
+			body = large
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, api+"/nowhere", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	v := until(t, page, "", func(*view) bool { return true })
+	if n := len(v.events); n < 1000 || n > 2500 {
+		t.Errorf("%d events are kept of %d", n, 2*sent)
+	}
+	if open := until(t, page, before.lastID, func(*view) bool { return true }); open.cleared != 1 || len(open.events) != len(v.events) {
+		t.Errorf("a page that was open before is cleared %d times, and then shows %d events", open.cleared, len(open.events))
+	}
+	for _, name := range v.parties {
+		if strings.HasPrefix(name, "payments") {
+			t.Errorf("a party that no event names is kept: %s", name)
+		}
+	}
+	for _, e := range v.events {
+		if len(e.Detail) > 5000 {
+			t.Errorf("a detail of %d bytes is kept", len(e.Detail))
+		}
+	}
+}
+
+// Close ends stories in the middle, and the messages to open pages.
+func TestClose_EndsStoriesAndPages(t *testing.T) {
+	running(t)
+	w, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	another := window.New(&rehearsal.Faults{})
+	page, err := another.Serve(w.stack, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // it is read to its end
+	do(t, page, "/story/fifty", payment)
+	for range 2 {
+		if err := another.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := io.ReadAll(resp.Body); err != nil {
+		t.Errorf("an open page ends by %v; want an orderly end", err)
+	}
+	if _, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(page, "http://")); err == nil {
+		t.Error("the page is served after Close")
+	}
+}

@@ -1,0 +1,212 @@
+package window
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/internal/sequence"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/localstack/rehearsal"
+)
+
+// lease is the lease of a record in progress, whose end the window waits for.
+type lease struct {
+	end   time.Time
+	timer *time.Timer
+	title string
+	store *dynamostore.Store
+}
+
+func (l *lease) stop() { l.timer.Stop() }
+
+// readRecord reads and decodes the record that an exchange has changed. It returns nil if
+// another attempt has changed the record since: the event of that change shows the record.
+func (w *Window) readRecord(a rehearsal.Access, x *exchange) *sequence.Record {
+	store := w.store(a.Table)
+	if store == nil {
+		return nil
+	}
+	record := &sequence.Record{ID: a.Record, Title: "key " + x.request.Key}
+	if w.isInner(x, a.Record) {
+		record.Title = "a call inside key " + x.request.Key
+	}
+	seen, err := store.Inspect(w.ctx, a.Record)
+	if err != nil {
+		record.State, record.Fields = "unreadable", []sequence.Field{{Name: "error", Value: err.Error()}}
+		return record
+	}
+	if seen.Record.Token != a.Token {
+		return nil
+	}
+	w.expect(store, seen, record.Title)
+	record.State, record.Fields = stateOf(seen), fieldsOf(w.ctx, store, seen)
+	return record
+}
+
+// isInner reports whether a record is that of a guarded call inside the handler.
+func (w *Window) isInner(x *exchange, record string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return x.record != "" && x.record != record
+}
+
+// store returns a store that reads the records of a table, or nil before Serve.
+func (w *Window) store(name string) *dynamostore.Store {
+	w.mu.Lock()
+	s := w.stack
+	w.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	return dynamostore.New(s.Database().Client(), name, func(o *dynamostore.Options) {
+		for _, table := range s.Template().Tables {
+			if table.Name != name {
+				continue
+			}
+			o.IDAttribute = table.Key[0].Name
+			if len(table.Key) > 1 {
+				o.SortKeyAttribute = table.Key[1].Name
+			}
+		}
+	})
+}
+
+// expect waits for the end of a record's lease, to show it, and forgets an earlier lease of
+// the same record.
+func (w *Window) expect(store *dynamostore.Store, seen dynamostore.Inspected, title string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := seen.Record.ID
+	if l := w.leases[id]; l != nil {
+		l.stop()
+		delete(w.leases, id)
+	}
+	if w.closed || seen.Record.State != lambdaidem.InProgress {
+		return
+	}
+	l := &lease{end: seen.Record.LeaseEnd, title: title, store: store}
+	l.timer = time.AfterFunc(time.Until(l.end), func() { _ = w.run(func() { w.leaseOver(id, l) }) })
+	w.leases[id] = l
+}
+
+// leaseOver shows that a lease has ended before its attempt has.
+func (w *Window) leaseOver(id string, l *lease) {
+	w.mu.Lock()
+	current := w.leases[id] == l
+	if current {
+		delete(w.leases, id)
+	}
+	w.mu.Unlock()
+	if !current {
+		return
+	}
+	seen, err := l.store.Inspect(w.ctx, id)
+	if err != nil || seen.Record.State != lambdaidem.InProgress {
+		return
+	}
+	text := "the lease of " + l.title + " is over: the next request takes the record over"
+	if seen.Record.Held() {
+		text = "the lease of " + l.title + " is over: the record waits for an operator, because of policy hold"
+	}
+	w.history.addAt(l.end, sequence.Event{From: database.ID, Kind: sequence.Note, Text: text, Record: &sequence.Record{
+		ID: id, Title: l.title, State: overdue(seen.Record), Fields: fieldsOf(w.ctx, l.store, seen),
+	}})
+}
+
+// leaseEnd returns when the lease of a record ends, if the record is in progress.
+func (w *Window) leaseEnd(id string) (time.Time, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.leases[id]
+	if l == nil {
+		return time.Time{}, false
+	}
+	return l.end, true
+}
+
+// stateOf returns the state of a record, in the words of the operator's command.
+func stateOf(seen dynamostore.Inspected) sequence.State {
+	rec := seen.Record
+	switch {
+	case rec.GoneAt(seen.At()):
+		return sequence.Deleted
+	case rec.State == lambdaidem.Completed && rec.Result.Outcome == lambdaidem.OutcomeFailed:
+		return "failed"
+	case rec.State == lambdaidem.Completed:
+		return sequence.Completed
+	case rec.State == lambdaidem.Released:
+		return sequence.Released
+	case time.Now().Before(rec.LeaseEnd):
+		return sequence.InProgress
+	}
+	return overdue(rec)
+}
+
+// overdue returns the state of a record in progress whose lease has ended.
+func overdue(rec lambdaidem.Record) sequence.State {
+	if rec.Held() {
+		return sequence.Held
+	}
+	return "dead"
+}
+
+// fieldsOf returns what a record says, decoded.
+func fieldsOf(ctx context.Context, store *dynamostore.Store, seen dynamostore.Inspected) []sequence.Field {
+	rec := seen.Record
+	var fields []sequence.Field
+	add := func(name, value string) {
+		if value != "" {
+			fields = append(fields, sequence.Field{Name: name, Value: clip(value)})
+		}
+	}
+	add("scope", rec.Scope)
+	add("attempt", fmt.Sprint(rec.Attempt))
+	if rec.State == lambdaidem.InProgress {
+		add("lease ends", fmt.Sprintf("%s, in %.1f s", rec.LeaseEnd.Local().Format("15:04:05.000"), max(0, time.Until(rec.LeaseEnd).Seconds())))
+	}
+	add("token", rec.Token)
+	add("fingerprint", rec.Fingerprint)
+	add("last failure", rec.LastFailure)
+	for _, name := range slices.Sorted(maps.Keys(rec.Steps)) {
+		add("step "+name, string(rec.Steps[name]))
+	}
+	if rec.State == lambdaidem.Completed {
+		add("outcome", string(rec.Result.Outcome))
+		add("answer", answerOf(ctx, store, rec))
+	}
+	if !rec.Expires.IsZero() {
+		add("expires", rec.Expires.Local().Format("2006-01-02 15:04:05"))
+	}
+	add("id", rec.ID)
+	return fields
+}
+
+// answerOf returns the stored answer as people read it.
+func answerOf(ctx context.Context, store *dynamostore.Store, rec lambdaidem.Record) string {
+	result, err := store.Load(ctx, rec)
+	if err != nil {
+		return "can't be read: " + err.Error()
+	}
+	if f := result.Failure; f != nil {
+		return fmt.Sprintf("failure %s: %s", f.Code, f.Message)
+	}
+	scope, err := lambdaidem.ParseScope(rec.Scope)
+	if err != nil || scope.Kind() != lambdaidem.RecordHTTP {
+		return string(result.Value)
+	}
+	answer, err := lambdaidem.DecodeAnswer(result.Value)
+	if err != nil {
+		return "can't be read: " + err.Error()
+	}
+	body := answer.Body
+	if !json.Valid([]byte(body)) && strings.ContainsRune(body, '\uFFFD') {
+		body = fmt.Sprintf("%d bytes", len(body))
+	}
+	return fmt.Sprintf("%d %s", answer.Status, body)
+}

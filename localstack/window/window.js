@@ -1,0 +1,128 @@
+// The page: sends what the controls ask for, and draws what the server says has happened.
+(() => {
+  "use strict";
+
+  const find = (selector) => document.querySelector(selector);
+  const all = (selector) => [...document.querySelectorAll(selector)];
+
+  const diagram = sequence.diagram(find("#diagram"));
+  sequence.legend(find("#legend"));
+
+  // post sends a command to the server, and shows why the server refuses it, if it does.
+  async function post(path, body) {
+    refuse("");
+    try {
+      const response = await fetch(path, {method: "POST", body: body && JSON.stringify(body)});
+      if (response.status !== 204) refuse(await response.text());
+    } catch {
+      refuse("The server does not answer: is up still running?");
+    }
+  }
+
+  // refuse shows why a command was not carried out, until the next command.
+  function refuse(text) {
+    find("#refusal").textContent = text;
+    find("#refusal").hidden = !text;
+  }
+
+  // say shows a sentence above the diagram.
+  function say(text, title = "") {
+    const parts = [];
+    if (title) parts.push(Object.assign(document.createElement("strong"), {textContent: title}), " ");
+    if (find("#status").textContent !== `${title}${title && " "}${text}`) find("#status").replaceChildren(...parts, text);
+  }
+
+  // form returns the request that the form describes.
+  function form() {
+    const fields = Object.fromEntries(new FormData(find("#form")));
+    if ("route" in fields) fields.route = Number(fields.route);
+    return fields;
+  }
+
+  // watch runs a command, and brings the diagram into sight: on a small screen, it is far from
+  // the controls.
+  async function watch(command) {
+    await command();
+    const view = find(".view");
+    if (view.getBoundingClientRect().top > innerHeight / 2) view.scrollIntoView();
+  }
+
+  const actions = {
+    send: () => post("/send", form()),
+    repeat: () => post("/repeat"),
+    fifty: () => post("/repeat?times=50"),
+    other: () => post("/repeat?body=other"),
+  };
+  for (const button of all("[data-action]")) button.addEventListener("click", () => watch(actions[button.dataset.action]));
+  for (const button of all("[data-story]")) button.addEventListener("click", () => watch(() => post(`/story/${button.dataset.story}`, form())));
+  for (const button of all("[data-fault]")) button.addEventListener("click", () => post(`/fault/${button.dataset.fault}`));
+  find("#clear").addEventListener("click", () => post("/clear"));
+  find("#form").addEventListener("submit", (submit) => {
+    submit.preventDefault();
+    watch(actions.send);
+  });
+  find("#new-key").addEventListener("click", () => {
+    const key = find("#key");
+    const [, name, number] = key.value.match(/^(.*?)(\d*)$/);
+    key.value = name + (Number(number) + 1);
+  });
+  find("#sample")?.addEventListener("change", (change) => {
+    find("#policy-field").hidden = change.target.value !== "transfer";
+  });
+  const choosePath = () => {
+    find("#path").value = find("#route").selectedOptions[0]?.dataset.path ?? "/";
+  };
+  find("#route")?.addEventListener("change", choosePath);
+  if (find("#route")) choosePath();
+
+  // show shows the state of the controls.
+  let until = 0;
+  function show(state) {
+    for (const button of all("[data-fault]")) {
+      button.setAttribute("aria-pressed", String(state.armed.includes(button.dataset.fault)));
+    }
+    for (const button of all("[data-story]")) {
+      button.setAttribute("aria-disabled", String(state.story !== ""));
+      button.classList.toggle("playing", state.story === button.dataset.story);
+    }
+    for (const button of all("[data-action]")) {
+      button.setAttribute("aria-disabled", String(button.dataset.action !== "send" && !state.repeat));
+    }
+    document.body.dataset.busy = String(state.busy);
+    until = state.until;
+    find("#countdown").dataset.text = state.waiting;
+    count();
+    if (state.look) say(state.look, "Look:");
+    else if (state.story) say(find(`#story-${state.story}`).textContent, "Playing:");
+    else say("");
+  }
+
+  // count shows how much longer the server waits. The time left is no live region: it would
+  // interrupt a screen reader each second.
+  function count() {
+    const countdown = find("#countdown");
+    countdown.hidden = !countdown.dataset.text;
+    const left = Math.max(0, Math.ceil((until - Date.now()) / 1000));
+    countdown.textContent = `${countdown.dataset.text}: ${left} s`;
+  }
+  setInterval(count, 250);
+
+  const source = new EventSource("/events");
+  const draw = (kind) => (message) => {
+    diagram[kind](JSON.parse(message.data));
+    if (kind === "event") find("#empty").hidden = true;
+  };
+  source.addEventListener("party", draw("party"));
+  source.addEventListener("event", draw("event"));
+  source.addEventListener("clear", () => {
+    diagram.clear();
+    find("#empty").hidden = false;
+  });
+  source.addEventListener("state", (message) => show(JSON.parse(message.data)));
+  const connection = find("#connection");
+  source.addEventListener("open", () => { connection.hidden = true; });
+  source.addEventListener("error", () => {
+    connection.hidden = false;
+    connection.textContent = "The connection to up is lost. The page shows what happens again as soon as up runs.";
+  });
+})();
