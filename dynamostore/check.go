@@ -297,7 +297,8 @@ func (l *layout) conflict(name string, key types.ScalarAttributeType) (writes ki
 
 // checkRegions returns a warning if the table is a global table, which can be written in more
 // than one Region. With eventual consistency, two Regions can run requests with the same key
-// at once. With strong consistency, the table has neither TTL nor transactions.
+// at once. With strong consistency, DynamoDB supports
+// neither TTL nor transactions on the table.
 func checkRegions(table string, d *types.TableDescription) TableProblems {
 	if len(d.Replicas) == 0 {
 		return nil

@@ -204,7 +204,7 @@ func (t *Tx) count() int {
 	return len(t.writes)
 }
 
-// seal ends enlisting: every later attempt to enlist a write panics. It reports whether there
+// seal ends enlisting: enlisting a write panics from now on. It reports whether there
 // are writes to make, given the outcome o of the handler's answer.
 func (t *Tx) seal(o lambdaidem.Outcome) bool {
 	t.mu.Lock()

@@ -50,14 +50,15 @@ type Options struct {
 	// itself, after compression and encryption: 1 byte to 384 KB. A larger answer is
 	// stored in separate items. Default 20 KB.
 	//
-	// The best value depends on how often answers are replayed. A retry first tries to lock
-	// the record. DynamoDB refuses this write, because the record is completed, but charges
-	// write units for the size of the record, including an answer in it. An answer in
-	// separate items costs about one write unit more to store, but a replay only reads these
-	// items, and reading a KB costs a twentieth of writing it. With on-demand prices and one
-	// replay for every 20 first requests, an answer of 22 KB costs the same in the record as
-	// in separate items. With one replay for every 50 first requests, that size is 54 KB. So
-	// the rarer replays are, the larger MaxInline should be.
+	// The best value depends on how often answers are replayed. A replay begins with a write
+	// that would lock the record. DynamoDB refuses this write, because the record is completed,
+	// but charges write units for the size of the record, including an answer in it. An answer
+	// in separate items costs about one write unit more to store, but a replay only reads these
+	// items, and reading a KB costs a twentieth of writing it.
+	//
+	// With on-demand prices, an answer of 22 KB costs the same in both ways if there is one
+	// replay for every 20 first requests, and an answer of 54 KB if there is one for every 50.
+	// So the rarer replays are, the larger MaxInline should be.
 	MaxInline int
 
 	// MaxAnswer is the maximum size in bytes of an answer before compression: 1 byte to

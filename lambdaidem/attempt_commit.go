@@ -30,8 +30,9 @@ func (a *attempt) completion(r Result, tx Tx) *Completion {
 	return c
 }
 
-// completionOver returns a copy of c that also claims the record. seen is the record that
-// the claim takes over, or the zero Record to create one.
+// completionOver returns a copy of c that claims the record and completes it in one write, for an
+// attempt without a lease. seen is the record that the claim takes over. If seen is the zero
+// Record, the write creates the record.
 func (a *attempt) completionOver(c *Completion, seen Record) *Completion {
 	next := *c
 	now := a.g.opts.Clock()

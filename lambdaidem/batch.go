@@ -217,8 +217,8 @@ func firstNames[M any](all []*batchMessage[M]) []string {
 //   - refusal, if the message must not run, for example because its key is missing or
 //     invalid
 //
-// mayBegin returns an error if too little time is left; identify then does not look for the
-// key.
+// mayBegin returns an error if too little time is left. In that case, identify does not look for the
+// key, and sets refusal.
 func (b *messageGuard[E, M]) identify(ctx context.Context, event E, t *batchMessage[M], mayBegin func() error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -15,10 +15,13 @@ type ALBHandler = func(context.Context, events.ALBTargetGroupRequest) (events.AL
 // ALB guards a handler of Application Load Balancer events. Multi-value headers may be
 // enabled for the target group or not.
 //
-// A load balancer has no route templates, so a record belongs to the path of the request.
-// The guard takes no caller from the event. If a load balancer names a caller, the function must
-// verify a signature before it can trust that name, and the guard verifies no signatures. All
-// callers therefore share their keys, unless Options.Principal tells the guard who the caller is.
+// A load balancer has no route templates, so the path of the request is part of the record's
+// identity.
+//
+// The guard does not identify the caller. A load balancer can name the caller in a header, but
+// that name can't be trusted until its signature is verified, which the guard does not do. So if
+// two callers send the same key to one path, the guard takes their requests for the same request,
+// unless Options.Principal tells the guard who the caller is.
 func (g *Guard) ALB(h ALBHandler) ALBHandler {
 	return guardHTTP(g, loadBalancer{}, h)
 }

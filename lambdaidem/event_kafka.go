@@ -31,8 +31,8 @@ import (
 //
 // The default BatchOptions.Operation is "kafka:CLUSTER|TOPIC". CLUSTER is the ARN of the event
 // source. Events of a self-managed cluster have no ARN. For them, CLUSTER is the list of bootstrap
-// servers, sorted and separated by commas. Set Operation if that list may change: a record that
-// Lambda delivers again after the change would run again.
+// servers, sorted and separated by commas. Set Operation if that list may change: otherwise the
+// handler runs again for a record that Lambda delivers again after the change.
 //
 // The handler receives the record as Lambda sends it: Key and Value are base64. A null value, with
 // which a producer deletes a key from a compacted topic, arrives as an empty Value.

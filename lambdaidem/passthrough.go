@@ -38,9 +38,9 @@ func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 	send(w, resp)
 }
 
-// copyBack copies two fields from inside, the handler's copy of the request, to r, the original
-// request. Outer handlers may log the Pattern. The server removes the temporary files of an
-// upload, and finds them by the MultipartForm.
+// copyBack copies Pattern and MultipartForm from inside, the handler's copy of the request, to r,
+// the original request: Pattern because outer handlers may log it, and MultipartForm because the
+// server uses it to find and remove the temporary files of an upload.
 func copyBack(r, inside *http.Request) {
 	r.Pattern = inside.Pattern
 	if r.MultipartForm == nil {

@@ -15,13 +15,13 @@ import (
 const AttemptHeader = "Idempotency-Attempt"
 
 // SentAgain reports whether the header [AttemptHeader] says that the client has sent the
-// request before. It is a function for Options.Repeated.
+// request before. It is meant for Options.Repeated.
 func SentAgain(r *Request) bool {
 	return slices.ContainsFunc(r.Values(AttemptHeader), aboveOne)
 }
 
 // Redelivered reports whether SQS has delivered the message before, according to its
-// attribute ApproximateReceiveCount. It is a function for BatchOptions.Repeated.
+// attribute ApproximateReceiveCount. It is meant for BatchOptions.Repeated.
 func Redelivered(m events.SQSMessage) bool {
 	return aboveOne(m.Attributes["ApproximateReceiveCount"])
 }

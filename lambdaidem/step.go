@@ -107,8 +107,9 @@ func runStep[T any](ctx context.Context, a *attempt, fn func(context.Context) (T
 	return fn(context.WithValue(ctx, stepKey{}, a))
 }
 
-// storeStep stores the result of a step. It returns the value for the caller, which equals
-// the value that later calls decode from the stored JSON.
+// storeStep stores value as the result of the step with the given name. It returns what Step
+// returns: the value that decoding the stored JSON gives, so that this run and every later call
+// of the step return equal values.
 func storeStep[T any](ctx context.Context, a *attempt, name string, value T) (T, error) {
 	settled := false
 	defer func() {

@@ -22,9 +22,9 @@ type httpAnswer struct {
 	Base64  bool // Body is encoded as base64
 }
 
-// received returns the part of a Lambda handler's response that its caller receives, for
-// comparison. It returns an httpAnswer for an HTTP response, and the JSON text for any
-// other. It leaves out the headers named in ignored.
+// received returns what the client receives of answer, a Lambda handler's response to event, in a
+// form that can be compared: an httpAnswer for an HTTP response, and the JSON text for any other.
+// It leaves out the headers named in ignored.
 func received(t testing.TB, event, answer any, ignored []string) any {
 	t.Helper()
 	switch a := answer.(type) {

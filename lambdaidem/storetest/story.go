@@ -322,7 +322,7 @@ func timeText(t time.Time) string {
 	return t.Format(time.RFC3339Nano)
 }
 
-// failure returns a record's failure as text for a message; "none" if the record has none.
+// failure returns a record's failure as text for a message, or "none" if the record has none.
 func failure(r lambdaidem.Record) string {
 	if r.Result.Failure == nil {
 		return "none"

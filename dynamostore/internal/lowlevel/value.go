@@ -100,7 +100,7 @@ func appendBool(b []byte, v bool) []byte {
 	return append(b, "false"...)
 }
 
-// AppendBinary appends data as a JSON string in base64.
+// AppendBinary appends data to b, as a JSON string in base64.
 func AppendBinary(b, data []byte) []byte {
 	b = append(b, '"')
 	b = base64.StdEncoding.AppendEncode(b, data)
