@@ -1,8 +1,6 @@
 package dynamostore
 
 import (
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 )
 
@@ -102,13 +100,6 @@ func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, forei
 	return it, true, foreign
 }
 
-// set reports whether one of the given updates changes attribute i of itemAttributes,
-// that is, sets the attribute or removes it. set returns false if the table has no name
-// for the attribute.
-func (l *layout) set(i int, by updates) bool {
-	return itemAttributes[i].setBy&by != 0 && l[i].name != ""
-}
-
 // column returns the index, in l and in itemAttributes, of the attribute that is called name in
 // this table. It returns -1 if there is no such attribute.
 func (l *layout) column(name string) int {
@@ -157,72 +148,4 @@ func (l *layout) key(id string) attributes {
 		key[l.sortKey()] = str(id)
 	}
 	return key
-}
-
-// expression returns an UpdateExpression for the attributes that the given updates
-// change. If the item has a value for an attribute, the UpdateExpression sets the attribute, and
-// the method stores the value in the given map under the attribute's placeholder. Otherwise the
-// UpdateExpression removes the attribute.
-func (l *layout) expression(sets updates, it *item, values attributes) string {
-	for i := range itemAttributes {
-		if a := &itemAttributes[i]; l.set(i, sets) {
-			if v := valueOf(a.field(it)); v != nil {
-				values[l[i].value] = v
-			}
-		}
-	}
-	const enough = 512 // bytes; no expression of this package is longer
-	return string(l.appendExpression(make([]byte, 0, enough), sets, it))
-}
-
-// appendExpression appends to b the UpdateExpression that the method expression returns. The
-// text has only keywords and placeholders, so it needs no escaping in JSON.
-func (l *layout) appendExpression(b []byte, sets updates, it *item) []byte {
-	verb := "SET "
-	for i := range itemAttributes {
-		if a := &itemAttributes[i]; l.set(i, sets) && a.field(it).present() {
-			b = append(append(b, verb...), l[i].assign...)
-			verb = ", "
-		}
-	}
-	verb = " REMOVE "
-	for i := range itemAttributes {
-		if a := &itemAttributes[i]; l.set(i, sets) && !a.field(it).present() {
-			b = append(append(b, verb...), a.placeholder...)
-			verb = ", "
-		}
-	}
-	return b
-}
-
-// appendValues appends the values of the UpdateExpression's placeholders as members of a
-// JSON object. It writes a comma before each member, because the object already has the
-// values of the condition.
-func (l *layout) appendValues(b []byte, sets updates, it *item) []byte {
-	for i := range itemAttributes {
-		if a := &itemAttributes[i]; l.set(i, sets) {
-			if f := a.field(it); f.present() {
-				b = append(append(append(b, `,"`...), l[i].value...), `":`...)
-				b = f.appendTo(b)
-			}
-		}
-	}
-	return b
-}
-
-// headFor returns the beginning of the JSON of a request or of an action in a transaction: the
-// table's name, the condition, the attribute names, and which item DynamoDB should return. This
-// text is the same for all records, so it is encoded only once.
-//
-// The parameter returns is the request's ReturnValues. For an action, it is "", because an
-// action that succeeds can't return an item.
-func (w *write) headFor(table string, returns types.ReturnValue) string {
-	var b []byte
-	b = lowlevel.AppendString(append(b, `{"TableName":`...), table)
-	b = lowlevel.AppendString(append(b, `,"ConditionExpression":`...), w.condition)
-	b = lowlevel.AppendNames(append(b, `,"ExpressionAttributeNames":`...), w.names)
-	if returns != "" && w.sets != 0 {
-		b = lowlevel.AppendString(append(b, `,"ReturnValues":`...), string(returns))
-	}
-	return string(append(b, `,"ReturnValuesOnConditionCheckFailure":"ALL_OLD"`...))
 }

@@ -1,50 +1,59 @@
 package dynamostore
 
-import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-type attributes = map[string]types.AttributeValue
-
-// write describes one kind of conditional write, such as taking the lease or completing a
-// record. It has the parts of the request that are the same for every record.
-type write struct {
-	op        string            // StoreError.Op if the write fails
-	sets      updates           // which attributes an UpdateItem sets or removes; 0 for a PutItem
-	condition string            // the ConditionExpression
-	names     map[string]string // the ExpressionAttributeNames of the UpdateExpression and the condition
-	returns   types.ReturnValue // which item the response to a successful write contains: the old one or none
-	head      string            // the beginning of the JSON of a separate PutItem or UpdateItem request
-	action    string            // the beginning of the JSON of an action in a transaction
+// set reports whether one of the given updates changes attribute i of itemAttributes,
+// that is, sets the attribute or removes it. set returns false if the table has no name
+// for the attribute.
+func (l *layout) set(i int, by updates) bool {
+	return itemAttributes[i].setBy&by != 0 && l[i].name != ""
 }
 
-type writes struct{ lock, takeover, completion, release, saving, resealing, holding, claim, claimOver, probe write }
+// expression returns an UpdateExpression for the attributes that the given updates
+// change. If the item has a value for an attribute, the UpdateExpression sets the attribute, and
+// the method stores the value in the given map under the attribute's placeholder. Otherwise the
+// UpdateExpression removes the attribute.
+func (l *layout) expression(sets updates, it *item, values attributes) string {
+	for i := range itemAttributes {
+		if a := &itemAttributes[i]; l.set(i, sets) {
+			if v := valueOf(a.field(it)); v != nil {
+				values[l[i].value] = v
+			}
+		}
+	}
+	const enough = 512 // bytes; no expression of this package is longer
+	return string(l.appendExpression(make([]byte, 0, enough), sets, it))
+}
 
-func (l *layout) writes(table string) writes {
-	of := func(op string, sets updates, condition string, returns types.ReturnValue) write {
-		w := write{op: op, sets: sets, condition: condition, names: l.names(sets, condition), returns: returns}
-		w.action = w.headFor(table, "")
-		w.head = w.headFor(table, returns)
-		return w
+// appendExpression appends to b the UpdateExpression that the method expression returns. The
+// text has only keywords and placeholders, so it needs no escaping in JSON.
+func (l *layout) appendExpression(b []byte, sets updates, it *item) []byte {
+	verb := "SET "
+	for i := range itemAttributes {
+		if a := &itemAttributes[i]; l.set(i, sets) && a.field(it).present() {
+			b = append(append(b, verb...), l[i].assign...)
+			verb = ", "
+		}
 	}
-	// The last argument says which item the response to a write contains: the item as it
-	// was before the write (ALL_OLD), or none. The item after the write (ALL_NEW) would
-	// only make the response longer, because it also contains the answer or the steps that
-	// the request has just sent. None of these choices consumes additional capacity.
-	//
-	// A completion, a release and a save need the old item: they are given only the lease,
-	// but the methods of Store return the whole record. A takeover needs the steps in the
-	// old item, because the old attempt may have saved steps after the record was read. A
-	// lock needs no item, because it writes the whole record. The other writes ignore the
-	// item.
-	return writes{
-		lock:       of(opAcquire, 0, lockIsFree, types.ReturnValueNone),
-		takeover:   of(opAcquire, takeover, isStillWhatWasSeen, types.ReturnValueAllOld),
-		completion: of(opComplete, completion, leaseIsOurs, types.ReturnValueAllOld),
-		release:    of(opRelease, release, leaseIsOurs, types.ReturnValueAllOld),
-		saving:     of(opSaveSteps, saving, leaseIsOurs+" AND "+stepsGrow, types.ReturnValueAllOld),
-		resealing:  of(opSaveSteps, saving, leaseIsOurs+" AND "+stepsAreAsMany, types.ReturnValueNone),
-		holding:    of(opHold, holding, isStillInProgress, types.ReturnValueNone),
-		claim:      of(opCommit, 0, claimIsFree, types.ReturnValueNone),
-		claimOver:  of(opCommit, takeover|completion, claimIsStillFree, types.ReturnValueNone),
-		probe:      of("", 0, neverTrue, types.ReturnValueNone),
+	verb = " REMOVE "
+	for i := range itemAttributes {
+		if a := &itemAttributes[i]; l.set(i, sets) && !a.field(it).present() {
+			b = append(append(b, verb...), a.placeholder...)
+			verb = ", "
+		}
 	}
+	return b
+}
+
+// appendValues appends the values of the UpdateExpression's placeholders as members of a
+// JSON object. It writes a comma before each member, because the object already has the
+// values of the condition.
+func (l *layout) appendValues(b []byte, sets updates, it *item) []byte {
+	for i := range itemAttributes {
+		if a := &itemAttributes[i]; l.set(i, sets) {
+			if f := a.field(it); f.present() {
+				b = append(append(append(b, `,"`...), l[i].value...), `":`...)
+				b = f.appendTo(b)
+			}
+		}
+	}
+	return b
 }

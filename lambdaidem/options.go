@@ -8,15 +8,10 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"os"
-	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
 // Options configure a guard. The option functions that are passed to [New] receive the
@@ -421,20 +416,6 @@ func defaultTo[T comparable](field *T, value T) {
 	if *field == zero {
 		*field = value
 	}
-}
-
-// defaultNamespace returns the name of the Lambda function. Outside Lambda it returns the
-// package path of the program or, if that is unknown or "command-line-arguments", the name
-// of the executable. The result must be the same after a restart or a rebuild, or the
-// program would not find its records.
-func defaultNamespace() string {
-	if lambdacontext.FunctionName != "" {
-		return lambdacontext.FunctionName
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Path != "" && info.Path != "command-line-arguments" {
-		return info.Path
-	}
-	return filepath.Base(os.Args[0])
 }
 
 // validIDPrefix reports whether s can be an Options.IDPrefix. A prefix has no "#", which ends it,

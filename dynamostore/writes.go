@@ -1,0 +1,71 @@
+package dynamostore
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
+)
+
+type attributes = map[string]types.AttributeValue
+
+// write describes one kind of conditional write, such as taking the lease or completing a
+// record. It has the parts of the request that are the same for every record.
+type write struct {
+	op        string            // StoreError.Op if the write fails
+	sets      updates           // which attributes an UpdateItem sets or removes; 0 for a PutItem
+	condition string            // the ConditionExpression
+	names     map[string]string // the ExpressionAttributeNames of the UpdateExpression and the condition
+	returns   types.ReturnValue // which item the response to a successful write contains: the old one or none
+	head      string            // the beginning of the JSON of a separate PutItem or UpdateItem request
+	action    string            // the beginning of the JSON of an action in a transaction
+}
+
+type writes struct{ lock, takeover, completion, release, saving, resealing, holding, claim, claimOver, probe write }
+
+func (l *layout) writes(table string) writes {
+	of := func(op string, sets updates, condition string, returns types.ReturnValue) write {
+		w := write{op: op, sets: sets, condition: condition, names: l.names(sets, condition), returns: returns}
+		w.action = w.headFor(table, "")
+		w.head = w.headFor(table, returns)
+		return w
+	}
+	// The last argument says which item the response to a write contains: the item as it
+	// was before the write (ALL_OLD), or none. The item after the write (ALL_NEW) would
+	// only make the response longer, because it also contains the answer or the steps that
+	// the request has just sent. None of these choices consumes additional capacity.
+	//
+	// A completion, a release and a save need the old item: they are given only the lease,
+	// but the methods of Store return the whole record. A takeover needs the steps in the
+	// old item, because the old attempt may have saved steps after the record was read. A
+	// lock needs no item, because it writes the whole record. The other writes ignore the
+	// item.
+	return writes{
+		lock:       of(opAcquire, 0, lockIsFree, types.ReturnValueNone),
+		takeover:   of(opAcquire, takeover, isStillWhatWasSeen, types.ReturnValueAllOld),
+		completion: of(opComplete, completion, leaseIsOurs, types.ReturnValueAllOld),
+		release:    of(opRelease, release, leaseIsOurs, types.ReturnValueAllOld),
+		saving:     of(opSaveSteps, saving, leaseIsOurs+" AND "+stepsGrow, types.ReturnValueAllOld),
+		resealing:  of(opSaveSteps, saving, leaseIsOurs+" AND "+stepsAreAsMany, types.ReturnValueNone),
+		holding:    of(opHold, holding, isStillInProgress, types.ReturnValueNone),
+		claim:      of(opCommit, 0, claimIsFree, types.ReturnValueNone),
+		claimOver:  of(opCommit, takeover|completion, claimIsStillFree, types.ReturnValueNone),
+		probe:      of("", 0, neverTrue, types.ReturnValueNone),
+	}
+}
+
+// headFor returns the beginning of the JSON of a request or of an action in a transaction: the
+// table's name, the condition, the attribute names, and which item DynamoDB should return. This
+// text is the same for all records, so it is encoded only once.
+//
+// The parameter returns is the request's ReturnValues. For an action, it is "", because an
+// action that succeeds can't return an item.
+func (w *write) headFor(table string, returns types.ReturnValue) string {
+	var b []byte
+	b = lowlevel.AppendString(append(b, `{"TableName":`...), table)
+	b = lowlevel.AppendString(append(b, `,"ConditionExpression":`...), w.condition)
+	b = lowlevel.AppendNames(append(b, `,"ExpressionAttributeNames":`...), w.names)
+	if returns != "" && w.sets != 0 {
+		b = lowlevel.AppendString(append(b, `,"ReturnValues":`...), string(returns))
+	}
+	return string(append(b, `,"ReturnValuesOnConditionCheckFailure":"ALL_OLD"`...))
+}
