@@ -22,35 +22,35 @@ import (
 // whose requests go over the world's network. It has a process and a clock of its own,
 // unless its plan has an outage: see process.
 type actor struct {
-	w      *world
-	id     uint64
-	rng    *rand.Rand
-	skew   time.Duration
-	policy lambdaidem.Policy
-	hasty  bool           // it runs optimistically (E4)
-	sent   int            // requests on the wire
-	killed chan struct{}  // closed by kill
-	dead   bool           // under w.mu
-	lonely bool           // its client has stopped waiting; under w.mu
-	met    map[Fault]bool // what its requests met; under w.mu
-	gaveUp int            // releases that it sent; under w.mu
-	open   bool           // it failed open; under w.mu
-	asked  bool           // it asked for its record before it answers; under w.mu
-	knows  bool           // it was told of its record; under w.mu
-	reason []string       // why its last transaction was cancelled, of those whose reply it got; under w.mu
-	stale  bool           // a transaction of it arrived after its token was forgotten; under w.mu
-	order  order
-	ending Ending             // how its handler ends; Running: the script decides
-	began  time.Time          // when the invocation began
-	ends   time.Time          // when Lambda kills it
-	run    *run               // of its handler; nil before
-	cancel context.CancelFunc // what a client does that hangs up; set before it starts
-	ctx    context.Context
-	region int       // where it runs
-	over   time.Time // when its invocation was; zero: it is not yet
+	w             *world
+	id            uint64
+	rng           *rand.Rand
+	skew          time.Duration
+	policy        lambdaidem.Policy
+	optimistic    bool           // it runs optimistically (E4)
+	sent          int            // requests on the wire
+	killed        chan struct{}  // closed by kill
+	dead          bool           // under w.mu
+	clientGone    bool           // its client has stopped waiting; under w.mu
+	met           map[Fault]bool // what its requests met; under w.mu
+	releasesSent  int            // releases that it sent; under w.mu
+	failedOpen    bool           // it failed open; under w.mu
+	readRecord    bool           // it asked for its record before it answers; under w.mu
+	knowsRecord   bool           // it was told of its record; under w.mu
+	cancelReasons []string       // why its last transaction was cancelled, of those whose reply it got; under w.mu
+	stale         bool           // a transaction of it arrived after its token was forgotten; under w.mu
+	order         order
+	ending        Ending             // how its handler ends; Running: the script decides
+	began         time.Time          // when the invocation began
+	ends          time.Time          // when Lambda kills it
+	run           *run               // of its handler; nil before
+	cancel        context.CancelFunc // what a client does that hangs up; set before it starts
+	ctx           context.Context
+	region        int       // where it runs
+	endedAt       time.Time // when its invocation was; zero: it is not yet
 
-	process  *process   // serves this invocation and others; nil if it has a process of its own
-	operates *operation // what an operator does, who is no invocation
+	process   *process   // serves this invocation and others; nil if it has a process of its own
+	operation *operation // what an operator does, who is no invocation
 }
 
 // newActor starts a process for one invocation, by a number of its own.
@@ -60,7 +60,7 @@ func (w *world) newActor(id uint64, o order) *actor {
 	a := &actor{w: w, id: id, order: o, killed: make(chan struct{}), met: map[Fault]bool{}, rng: rand.New(rand.NewPCG(w.seed, id))}
 	if a.w.plan.skew > 0 {
 		a.skew = time.Duration(a.rng.Int64N(int64(a.w.plan.skew)))
-		w.book.fault(SkewedClock)
+		w.journal.fault(SkewedClock)
 	}
 	a.drawMode()
 	if w.global != nil {
@@ -75,7 +75,7 @@ func (w *world) newActor(id uint64, o order) *actor {
 // drawMode decides whether the attempt takes a lock first, and under which policy.
 func (a *actor) drawMode() {
 	share := a.w.plan.effects.optimistic
-	if a.hasty = share > 0 && a.order.Unguarded == "" && a.rng.Float64() < share; a.hasty {
+	if a.optimistic = share > 0 && a.order.Unguarded == "" && a.rng.Float64() < share; a.optimistic {
 		a.policy = lambdaidem.Rerun // New allows no other
 		return
 	}
@@ -89,15 +89,15 @@ func (a *actor) drawPolicy() lambdaidem.Policy {
 		policy, other = other, policy
 	}
 	if a.w.plan.mixed && a.rng.IntN(2) == 0 {
-		a.w.book.fault(OtherPolicy)
-		a.w.book.enter(entry{kind: kindPolicy, actor: a, text: "has policy " + string(other)})
+		a.w.journal.fault(OtherPolicy)
+		a.w.journal.add(entry{kind: kindPolicy, actor: a, text: "has policy " + string(other)})
 		return other
 	}
 	return policy
 }
 
 // holds tells whether an attempt is under policy hold.
-func (a *actor) holds() bool { return a.policy == lambdaidem.Hold }
+func (a *actor) underHold() bool { return a.policy == lambdaidem.Hold }
 
 func (a *actor) clock() time.Time { return time.Now().Add(a.skew) }
 
@@ -112,7 +112,7 @@ func (a *actor) Read(p []byte) (int, error) {
 }
 
 // mustLive ends the goroutine of a process that was killed.
-func (a *actor) mustLive() {
+func (a *actor) exitIfKilled() {
 	select {
 	case <-a.killed:
 		runtime.Goexit()
@@ -129,8 +129,8 @@ func (w *world) kill(a *actor, why Fault) {
 	}
 	a.dead = true
 	close(a.killed)
-	w.book.enterLocked(entry{kind: kindDeath, actor: a, fault: why})
-	w.book.endRunLocked(a, Killed)
+	w.journal.addLocked(entry{kind: kindDeath, actor: a, fault: why})
+	w.journal.endRunLocked(a, Killed)
 }
 
 // guard returns the guard of the actor's process.
@@ -145,14 +145,14 @@ func (a *actor) guard() *lambdaidem.Guard {
 }
 
 // surroundings is what a guard and its store use of the process that they run in.
-type surroundings interface {
+type environment interface {
 	aws.HTTPClient
 	io.Reader
 	lambdaidem.Observer
 }
 
 // newGuard wires a guard, as a function's main does.
-func (a *actor) newGuard(in surroundings) *lambdaidem.Guard {
+func (a *actor) newGuard(in environment) *lambdaidem.Guard {
 	p := &a.w.plan
 	inner := dynamostore.New(newDynamoDB(in), table, func(o *dynamostore.Options) {
 		o.Random = a.rng.Float64
@@ -170,8 +170,8 @@ func (a *actor) newGuard(in surroundings) *lambdaidem.Guard {
 	}
 	return lambdaidem.New(store, func(o *lambdaidem.Options) {
 		o.Namespace = "payments"
-		o.TTL, o.MaxSkew, o.Wait, o.FailOpen = p.ttl, p.maxSkew, p.wait, p.failOpen && !a.hasty
-		o.Policy, o.Optimistic, o.KeyOptional = a.policy, a.hasty || p.effects.optimistic == 1, p.effects.unguarded > 0
+		o.TTL, o.MaxSkew, o.Wait, o.FailOpen = p.ttl, p.maxSkew, p.wait, p.failOpen && !a.optimistic
+		o.Policy, o.Optimistic, o.KeyOptional = a.policy, a.optimistic || p.effects.optimistic == 1, p.effects.unguarded > 0
 		o.Clock, o.Random, o.Observer = a.clock, in, in
 		a.version().options(o)
 		if p.lookUp {
@@ -194,7 +194,7 @@ func (a *actor) transport() dynamostore.Transport {
 
 // Observe enters the guard's own events into the book.
 func (a *actor) Observe(_ context.Context, e lambdaidem.Event) {
-	a.w.book.event(a, e)
+	a.w.journal.event(a, e)
 }
 
 // invoke runs the invocation and returns what Lambda gives back.
@@ -206,7 +206,7 @@ func (a *actor) invoke() result {
 		defer func() {
 			if v := recover(); v != nil {
 				ended = result{failed: fmt.Sprintf("panic: %v", v)}
-				a.w.book.judge.panicked(a, v)
+				a.w.journal.judge.panicked(a, v)
 			}
 			got <- ended
 		}()
@@ -231,8 +231,8 @@ func (a *actor) invoke() result {
 	}()
 	timeout := time.AfterFunc(time.Until(a.ends)+time.Millisecond, func() {
 		if !a.hasStalled() { // a process that stands still is frozen, its timeout with it
-			a.w.book.fault(TimedOut)
-			a.w.book.judge.overran(a)
+			a.w.journal.fault(TimedOut)
+			a.w.journal.judge.overran(a)
 			a.w.kill(a, TimedOut)
 		}
 	})
@@ -263,10 +263,10 @@ func (a *actor) hasStalled() bool {
 }
 
 // standsAt tells whether the process stands still over a request.
-func (a *actor) standsAt(r *request) bool {
+func (a *actor) stalledAt(r *request) bool {
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
-	return r.stands
+	return r.stalled
 }
 
 func (a *actor) event() events.APIGatewayV2HTTPRequest {

@@ -131,7 +131,7 @@ type Violation struct {
 // happened (begin, event, write) or after (answered). The others read the book
 // when all is quiet.
 type judge struct {
-	b     *book
+	b     *journal
 	wrong []Violation
 }
 
@@ -149,7 +149,7 @@ func (j *judge) brokenLocked(a *actor, check Check, format string, args ...any) 
 		v.Key = a.order.record()
 	}
 	j.wrong = append(j.wrong, v)
-	j.b.enterLocked(entry{kind: kindBroken, actor: a, check: check, text: what})
+	j.b.addLocked(entry{kind: kindBroken, actor: a, check: check, text: what})
 }
 
 // brokenRecord enters that a rule was broken of a record, by nobody in particular.

@@ -13,7 +13,7 @@ import (
 // answered looks at what a client gets, at the moment when it leaves.
 func (j *judge) answered(a *actor, got result) {
 	j.consulted(a, got)
-	if (got.Code == string(lambdaidem.ErrStoreUnavailable) || got.Code == string(lambdaidem.ErrInProgress)) && a.run == nil && a.gaveUp == 0 {
+	if (got.Code == string(lambdaidem.ErrStoreUnavailable) || got.Code == string(lambdaidem.ErrInProgress)) && a.run == nil && a.releasesSent == 0 {
 		for _, h := range j.b.records {
 			if h.holder != a || a.met[RequestLate] || a.met[Twice] { // what lands that late, nobody can know of
 				continue
@@ -25,7 +25,7 @@ func (j *judge) answered(a *actor, got result) {
 			j.brokenLocked(a, check, "its acquire had landed, it answered %d, and sent no release", got.Status)
 		}
 	}
-	if got.Code == string(lambdaidem.ErrAttemptAbandoned) && a.holds() && len(a.met) == 0 {
+	if got.Code == string(lambdaidem.ErrAttemptAbandoned) && a.underHold() && len(a.met) == 0 {
 		j.holdKept(a)
 	}
 	if got.Status != 0 && time.Now().After(a.ends) && !a.met[Stall] && j.b.w.plan.disobedient == 0 && a.order.Unguarded == "" {
@@ -68,11 +68,11 @@ func (j *judge) held(h *history, a *actor, got result) bool {
 	if got.Code == string(lambdaidem.ErrAnswerUnavailable) && len(h.lives) > 0 && h.lives[len(h.lives)-1].lost {
 		return true // R3: it never comes back, and nothing runs again
 	}
-	if got.Code == string(lambdaidem.ErrAttemptAbandoned) && a.hasty && h != nil && len(h.lives) > 0 && len(h.lives[len(h.lives)-1].steps) > 0 {
+	if got.Code == string(lambdaidem.ErrAttemptAbandoned) && a.optimistic && h != nil && len(h.lives) > 0 && len(h.lives[len(h.lives)-1].steps) > 0 {
 		return true // E4: it has none
 	}
 	return got.Code == string(lambdaidem.ErrAttemptAbandoned) &&
-		(a.holds() || h.holder != nil && h.holder.holds() || len(h.lives) > 0 && h.lives[len(h.lives)-1].held)
+		(a.underHold() || h.holder != nil && h.holder.underHold() || len(h.lives) > 0 && h.lives[len(h.lives)-1].held)
 }
 
 // checkAnswer holds one answer against the record.
@@ -100,20 +100,20 @@ func (j *judge) checkAnswer(ans *answer) {
 		j.broken(a, CheckReplay, "a replay of status %d", got.Status)
 	}
 	knew := got.Replayed || strings.HasPrefix(got.Code, "idempotency_") // E4: the record knows better
-	if got.failed == "" && a.run != nil && a.run.panicked() && (!a.hasty || !knew) {
+	if got.failed == "" && a.run != nil && a.run.panicked() && (!a.optimistic || !knew) {
 		j.broken(a, CheckPanicGoesOn, "the handler panicked and the caller got %d", got.Status)
 	}
-	if !got.carriesAnswer() || a.free() || a.order.Unguarded != "" {
+	if !got.carriesAnswer() || a.needsNoRecord() || a.order.Unguarded != "" {
 		return
 	}
 	if got.Replayed {
 		if h != nil && (a.run == nil || !a.run.refused()) && slices.ContainsFunc(h.lives, func(l *life) bool {
-			return l.completedBy == a && !l.completedAt.After(ans.to) && (l.gone.IsZero() || l.gone.After(ans.to))
+			return l.completedBy == a && !l.completedAt.After(ans.to) && (l.ended.IsZero() || l.ended.After(ans.to))
 		}) {
 			j.broken(a, CheckRecognised, "its own completion was replayed to it")
 		}
 		if h == nil || !slices.ContainsFunc(h.lives, func(l *life) bool {
-			return l.completed != nil && !l.completedAt.After(ans.to) && (l.gone.IsZero() || !l.gone.Before(ans.from)) && l.answer() == got.text()
+			return l.completed != nil && !l.completedAt.After(ans.to) && (l.ended.IsZero() || !l.ended.Before(ans.from)) && l.answer() == got.text()
 		}) {
 			j.broken(a, CheckReplay, "no record stored %q while the request was under way", got.Body)
 		}
@@ -137,10 +137,10 @@ func (h *history) hadOtherPayload(asked *answer) bool {
 		return false
 	}
 	other := func(a *actor) bool {
-		return a != nil && a.operates == nil && a.order.Payload != asked.actor.order.Payload
+		return a != nil && a.operation == nil && a.order.Payload != asked.actor.order.Payload
 	}
 	return slices.ContainsFunc(h.lives, func(l *life) bool {
-		if l.began.After(asked.to) || !l.gone.IsZero() && l.gone.Before(asked.from) {
+		if l.began.After(asked.to) || !l.ended.IsZero() && l.ended.Before(asked.from) {
 			return false
 		}
 		return other(l.completedBy) || slices.ContainsFunc(slices.Collect(maps.Values(l.tokens)), other)

@@ -9,7 +9,7 @@ import (
 )
 
 // arrives looks at a transaction that reaches the database.
-func (j *judge) arrives(r *request, s *sent, body string) {
+func (j *judge) arrives(r *request, s *tokenUse, body string) {
 	if s.body != body {
 		j.brokenLocked(r.actor, CheckSameBytes, "its token came before with other bytes")
 	}
@@ -52,7 +52,7 @@ func (j *judge) completion(r *request) {
 // conditionFailed looks at a run whose author is asked about a failed condition.
 func (j *judge) conditionFailed(r *run) {
 	a := r.actor
-	if a.reason == nil {
+	if a.cancelReasons == nil {
 		j.brokenLocked(a, CheckRecordFirst, "the author is asked, and no transaction was cancelled")
 		return
 	}
@@ -60,21 +60,21 @@ func (j *judge) conditionFailed(r *run) {
 	if a.order.Unguarded == "" {
 		records = 1
 	}
-	if a.reason[0] != memdynamo.ReasonNone && records > 0 || a.reason[records] != memdynamo.ReasonConditionalCheckFailed {
-		j.brokenLocked(a, CheckRecordFirst, "the author is asked, and the reasons are %q", a.reason)
+	if a.cancelReasons[0] != memdynamo.ReasonNone && records > 0 || a.cancelReasons[records] != memdynamo.ReasonConditionalCheckFailed {
+		j.brokenLocked(a, CheckRecordFirst, "the author is asked, and the reasons are %q", a.cancelReasons)
 	}
 }
 
 // consulted looks at what an optimistic attempt lets out.
 func (j *judge) consulted(a *actor, got result) {
-	if !a.hasty || a.run == nil || a.dead || a.knows {
+	if !a.optimistic || a.run == nil || a.dead || a.knowsRecord {
 		return
 	}
 	switch got.Code {
 	case string(lambdaidem.ErrStoreUnavailable), string(lambdaidem.ErrOutcomeUnknown), string(lambdaidem.ErrOutOfTime):
 		return // it says no more than that nobody knows
 	}
-	if a.run.panicked() && a.asked { // a panic says no more than that it failed
+	if a.run.panicked() && a.readRecord { // a panic says no more than that it failed
 		return
 	}
 	j.brokenLocked(a, CheckConsulted, "it answered %d %s%s, and knew nothing of its record", got.Status, got.Code, got.failed)
@@ -169,15 +169,15 @@ func (j *judge) countAnswer(a *actor, got result) {
 	refusal := lambdaidem.Code(got.Code)
 	l := j.b.lastLife(a)
 	of := map[Path]bool{
-		LoserReplayed:  a.hasty && got.Replayed,
-		LoserBusy:      a.hasty && refusal == lambdaidem.ErrInProgress,
-		HeldRespected:  a.hasty && refusal == lambdaidem.ErrAttemptAbandoned,
-		StepsRespected: a.hasty && refusal == lambdaidem.ErrAttemptAbandoned && l != nil && len(l.steps) > 0,
-		ConsultedFirst: a.hasty && r.meant.traits().leaves != completed && a.knows,
+		LoserReplayed:  a.optimistic && got.Replayed,
+		LoserBusy:      a.optimistic && refusal == lambdaidem.ErrInProgress,
+		HeldRespected:  a.optimistic && refusal == lambdaidem.ErrAttemptAbandoned,
+		StepsRespected: a.optimistic && refusal == lambdaidem.ErrAttemptAbandoned && l != nil && len(l.steps) > 0,
+		ConsultedFirst: a.optimistic && r.meant.traits().leaves != completed && a.knowsRecord,
 		AloneRefused:   a.order.Unguarded != "" && (r.refused() || refusal == lambdaidem.ErrStoreUnavailable),
 		AloneUnknown:   a.order.Unguarded != "" && refusal == lambdaidem.ErrOutcomeUnknown,
-		OpenDropped:    a.open && r.commits() && (got.Replayed || refusal == lambdaidem.ErrInProgress),
-		OpenUnknown:    a.open && r.commits() && refusal == lambdaidem.ErrOutcomeUnknown,
+		OpenDropped:    a.failedOpen && r.commits() && (got.Replayed || refusal == lambdaidem.ErrInProgress),
+		OpenUnknown:    a.failedOpen && r.commits() && refusal == lambdaidem.ErrOutcomeUnknown,
 	}
 	for p, yes := range of {
 		if yes {

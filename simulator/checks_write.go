@@ -13,7 +13,7 @@ func (j *judge) write(a *actor, r *request, w memdynamo.Write, as change, h *his
 	if a.order.Unguarded != "" {
 		j.brokenLocked(a, CheckOwnRecord, "it runs unguarded, and wrote to a record")
 	}
-	if as.claims && !a.hasty && !a.open {
+	if as.claims && !a.optimistic && !a.failedOpen {
 		j.brokenLocked(a, CheckLockFirst, "it completed a record that it had no lease on")
 	}
 	if h.order.Key != a.order.Key || h.order.Owner != a.order.Owner {
@@ -43,7 +43,7 @@ func (j *judge) write(a *actor, r *request, w memdynamo.Write, as change, h *his
 				j.brokenLocked(a, CheckLeaseBeforeLock, "the lease of %s had %v left", w.Before["token"].Text, end.Sub(now))
 			}
 		}
-		if died := l.tokens[w.Before["token"].Text]; as.over && before == inProgress && died != nil && (died.holds() || a.holds() || l.held) {
+		if died := l.tokens[w.Before["token"].Text]; as.over && before == inProgress && died != nil && (died.underHold() || a.underHold() || l.held) {
 			j.brokenLocked(a, CheckHeld, "under policy %s it took over from process %d, which died under policy %s", a.policy, died.id, died.policy)
 		}
 		if as.over && number(w.After["attempt"]) != number(w.Before["attempt"])+1 {
@@ -58,7 +58,7 @@ func (j *judge) write(a *actor, r *request, w memdynamo.Write, as change, h *his
 		}
 		if _, ok := w.After["expiration"]; ok && expiry(w.After).Before(end.Add(p.maxSkew+time.Second)) {
 			j.brokenLocked(a, CheckExpiry, "it expires at %v, its lease ends at %v", expiry(w.After), end)
-		} else if ok == (a.holds() || l.held && !as.over) {
+		} else if ok == (a.underHold() || l.held && !as.over) {
 			j.brokenLocked(a, CheckExpiry, "under policy %s; has an expiration: %v", a.policy, ok)
 		}
 	case completed, released:
@@ -86,7 +86,7 @@ func (j *judge) hold(a *actor, w memdynamo.Write, h *history) {
 	delete(want, "expiration")
 	want["in_progress_expiration"] = w.After["in_progress_expiration"]
 	switch {
-	case !a.holds() || h.order.Key != a.order.Key || h.order.Owner != a.order.Owner:
+	case !a.underHold() || h.order.Key != a.order.Key || h.order.Owner != a.order.Owner:
 		j.brokenLocked(a, CheckHeld, "under policy %s it took the expiry of the record of %+v away", a.policy, h.order)
 	case p.skew <= p.maxSkew && time.Now().Add(p.skew).Before(end):
 		j.brokenLocked(a, CheckHeld, "it took the expiry of a record away whose lease had %v left", time.Until(end))

@@ -63,7 +63,7 @@ func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 				w.global.await(o)
 			}
 			a := w.newActor(1000*(number+1)+started, o)
-			w.enter(a)
+			w.assignProcess(a)
 			got := w.invocation(a, invocations)
 			patience := time.NewTimer(200*time.Millisecond + pick(2*w.plan.timeout))
 			final := false
@@ -71,9 +71,9 @@ func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 			case res := <-got:
 				final = res.final()
 			case <-patience.C:
-				w.book.gaveUp(a)
+				w.journal.gaveUp(a)
 				if w.plan.hangsUp {
-					w.book.fault(HungUp)
+					w.journal.fault(HungUp)
 					a.cancel()
 				}
 			}
@@ -112,10 +112,10 @@ func (r result) final() bool {
 func (w *world) invocation(a *actor, running *sync.WaitGroup) <-chan result {
 	got := make(chan result, 1)
 	from := time.Now()
-	w.book.enter(entry{kind: kindAsk, actor: a})
+	w.journal.add(entry{kind: kindAsk, actor: a})
 	running.Go(func() {
 		res := a.invoke()
-		w.book.answered(a, from, res)
+		w.journal.answered(a, from, res)
 		got <- res
 	})
 	return got
@@ -126,6 +126,6 @@ func (w *world) invocation(a *actor, running *sync.WaitGroup) <-chan result {
 func (w *world) ask(a *actor) result {
 	var running sync.WaitGroup
 	got := w.invocation(a, &running)
-	w.turnUntil(&running)
+	w.runUntil(&running)
 	return <-got
 }

@@ -36,9 +36,9 @@ func (p *plan) paced(d time.Duration) time.Duration { return time.Duration(max(p
 // signature arrive just before or after that.
 func (w *world) lateness(most time.Duration) time.Duration {
 	if most > signatureLife && w.rng.IntN(2) == 0 {
-		return signatureLife - 30*time.Second + w.ms(60_000)
+		return signatureLife - 30*time.Second + w.randomMillis(60_000)
 	}
-	return w.ms(int(most / time.Millisecond))
+	return w.randomMillis(int(most / time.Millisecond))
 }
 
 // signedAt is when a request was signed: its X-Amz-Date, in whole seconds.

@@ -24,7 +24,7 @@ func (w *world) diagram(r *Report) sequence.Diagram {
 		d.operator(i + 1)
 	}
 	d.add(entry{}, sequence.Event{From: d.world(), Kind: sequence.Note, Text: "the run begins", Detail: strings.ReplaceAll(fmt.Sprintf("%+v", w.plan), " ", "\n")})
-	for _, e := range w.book.sortedEntries() {
+	for _, e := range w.journal.sortedEntries() {
 		d.draw(e)
 	}
 	if i := slices.IndexFunc(d.Events, func(e sequence.Event) bool { return e.Wrong }); i >= 0 {
@@ -65,7 +65,7 @@ type drawing struct {
 // add adds an event at the time of an entry, of the request of the entry's actor.
 func (d *drawing) add(e entry, event sequence.Event) {
 	event.At = e.at
-	if a := e.actor; a != nil && a.operates == nil {
+	if a := e.actor; a != nil && a.operation == nil {
 		event.Request = fmt.Sprint(a.id)
 	}
 	d.Events = append(d.Events, event)
@@ -130,7 +130,7 @@ func (d *drawing) ask(e entry) {
 		return
 	}
 	begins := "starts, policy " + string(a.policy)
-	if a.hasty {
+	if a.optimistic {
 		begins = "starts, optimistic"
 	}
 	d.add(e, sequence.Event{From: d.process(a), Kind: sequence.Begin, Text: begins, Detail: fmt.Sprintf("Its clock is %v ahead. Lambda ends it at %v.", a.skew, a.ends.Sub(d.w.born))})
@@ -264,7 +264,7 @@ func (d *drawing) process(a *actor) string {
 	switch {
 	case a == nil:
 		return d.world()
-	case a.operates != nil:
+	case a.operation != nil:
 		return d.operator(int(a.id-2_000_000)/1000 + 1) //nolint:gosec // a few
 	}
 	name := fmt.Sprintf("process %d", a.starter().id)

@@ -17,7 +17,7 @@ func (d *drawing) record(write *memdynamo.Write) *sequence.Record {
 	}
 	id := write.Key["id"].Text
 	r := &sequence.Record{ID: write.Table + " " + id, Title: "inner call", State: drawnState(write)}
-	if h := d.w.book.records[id]; h != nil {
+	if h := d.w.journal.records[id]; h != nil {
 		r.Title = h.order.record()
 	}
 	for _, name := range fieldsOf(write.After) {

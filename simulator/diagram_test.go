@@ -43,14 +43,14 @@ func page(t *testing.T, r Report) []byte {
 
 func TestDiagram_SameSeedSamePage(t *testing.T) {
 	for seed := range uint64(20) {
-		if once, again := page(t, inBubble(t, seed, nil, true)), page(t, inBubble(t, seed, nil, true)); !bytes.Equal(once, again) {
+		if once, again := page(t, runSeed(t, seed, nil, true)), page(t, runSeed(t, seed, nil, true)); !bytes.Equal(once, again) {
 			t.Errorf("seed %d has two pages", seed)
 		}
 	}
 }
 
 func TestDiagram_OnlyOfRunsWithATimeline(t *testing.T) {
-	if r := inBubble(t, 0, nil, false); r.Timeline != "" || r.Diagram != nil {
+	if r := runSeed(t, 0, nil, false); r.Timeline != "" || r.Diagram != nil {
 		t.Errorf("a run that broke no rule has a timeline of %d bytes, and a diagram: %v", len(r.Timeline), r.Diagram != nil)
 	}
 }
@@ -142,7 +142,7 @@ func TestDiagram_ShowsTheRecordAndTheAnswer(t *testing.T) {
 
 // docs/correctness.md says what the diagram of this seed shows.
 func TestDiagram_ShowsWhatTheDocsSayOfASeed(t *testing.T) {
-	lines := eventLines(inBubble(t, 50028478, nil, true).Diagram())
+	lines := eventLines(runSeed(t, 50028478, nil, true).Diagram())
 	for n := 1; n <= 3; n++ {
 		if line := fmt.Sprintf("operator %d note: looks, to settle", n); !slices.Contains(lines, line) {
 			t.Errorf("the diagram has no event %q", line)
@@ -184,7 +184,7 @@ func TestDiagram_ShowsWhatFewRunsDo(t *testing.T) {
 	const most = 2000
 	seed := uint64(0)
 	for ; seed < most && len(missing) > 0; seed++ {
-		for _, e := range inBubble(t, seed, nil, true).Diagram().Events {
+		for _, e := range runSeed(t, seed, nil, true).Diagram().Events {
 			maps.DeleteFunc(missing, func(_ string, shows func(sequence.Event) bool) bool { return shows(e) })
 		}
 	}

@@ -102,7 +102,7 @@ func (e *effects) account(o order) string {
 func (w *world) openAccounts() {
 	w.mustServe("CreateTable", createTable(accounts))
 	open := func(id string, cents int) {
-		w.book.funds += int64(cents * len(w.dbs))
+		w.journal.funds += int64(cents * len(w.dbs))
 		w.mustServe("PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{"id":{"S":%q},"cents":{"N":"%d"}}}`, accounts, id, cents))
 	}
 	open(rich, wealth)
@@ -112,14 +112,14 @@ func (w *world) openAccounts() {
 
 // deposit puts money into the poor account.
 func (w *world) deposit(cents int) {
-	w.book.note(nil, "%d cents are deposited in %s", cents, poor)
-	w.book.funds += int64(cents * len(w.dbs))
+	w.journal.note(nil, "%d cents are deposited in %s", cents, poor)
+	w.journal.funds += int64(cents * len(w.dbs))
 	w.mustServe("UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{"id":{"S":%q}},"UpdateExpression":"SET cents = cents + :more","ExpressionAttributeValues":{":more":{"N":"%d"}}}`, accounts, poor, cents))
 }
 
 // deposits lets money come in, now and then.
 func (w *world) deposits() {
-	w.in(w.plan.paced(w.ms(8_000)), func() {
+	w.afterFunc(w.plan.paced(w.randomMillis(8_000)), func() {
 		if !w.isHealed() {
 			w.deposit(price)
 			w.deposits()
@@ -135,7 +135,7 @@ func (a *actor) enlist(ctx context.Context, r *run) {
 	if idle {
 		return
 	}
-	a.w.book.enlisted(r, whenFailed, verdict)
+	a.w.journal.enlisted(r, whenFailed, verdict)
 	tx := dynamostore.Enlist(ctx)
 	if whenFailed {
 		tx.AlsoWhenFailed()
@@ -147,7 +147,7 @@ func (a *actor) enlist(ctx context.Context, r *run) {
 	}
 	tx.Update("debit", types.Update{TableName: aws.String(accounts), Key: key(e.account(a.order)), ExpressionAttributeValues: cents,
 		UpdateExpression: aws.String("SET cents = cents - :price"), ConditionExpression: aws.String("cents >= :price")}).
-		ElseFunc(func(*dynamostore.ConditionFailed) error { return a.w.book.conditionFailed(r) })
+		ElseFunc(func(*dynamostore.ConditionFailed) error { return a.w.journal.conditionFailed(r) })
 	tx.Update("credit", types.Update{TableName: aws.String(accounts), Key: key(shop), ExpressionAttributeValues: cents,
 		UpdateExpression: aws.String("SET cents = cents + :price")})
 	tx.Put("payment", types.Put{TableName: aws.String(accounts), Item: map[string]types.AttributeValue{

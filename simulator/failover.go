@@ -63,9 +63,9 @@ func (g *global) failed(region int) bool {
 // fail ends the first Region, and notes which records are in doubt: those with an
 // attempt there that is not over, or a write that has not arrived.
 func (g *global) fail() {
-	g.w.book.fault(RegionFailed)
-	g.w.book.note(nil, "Region 0 fails; its processes die: %v; its keys move after %v", g.plan.failover.dies, g.plan.failover.moved-g.plan.failover.at)
-	for _, h := range g.w.book.sorted() {
+	g.w.journal.fault(RegionFailed)
+	g.w.journal.note(nil, "Region 0 fails; its processes die: %v; its keys move after %v", g.plan.failover.dies, g.plan.failover.moved-g.plan.failover.at)
+	for _, h := range g.w.journal.sorted() {
 		for id, n := range g.onWay {
 			if n > 0 && strings.HasPrefix(id, h.id) { // its own, or one of a part
 				g.doubts[h.order.record()] = true
@@ -90,7 +90,7 @@ func (g *global) running() []*actor {
 	defer g.w.mu.Unlock()
 	var all []*actor
 	for _, a := range g.actors {
-		if a.region == 0 && (a.over.IsZero() || time.Since(a.over) < onTheWire+g.w.plan.lateness()) {
+		if a.region == 0 && (a.endedAt.IsZero() || time.Since(a.endedAt) < onTheWire+g.w.plan.lateness()) {
 			all = append(all, a)
 		}
 	}

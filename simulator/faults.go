@@ -53,7 +53,7 @@ var allFaults = append(wireFaults[:len(wireFaults):len(wireFaults)], HandlerKill
 
 // passage is how a request goes its way: over the network, which takes time
 // (inTime), or at once, in a small case (atOnce).
-type passage interface {
+type delivery interface {
 	arrive(do func()) // it reaches the database
 	late()            // it reaches the database long after its caller gave up
 	again()           // it reaches the database once more, long after the first time
@@ -64,7 +64,7 @@ type passage interface {
 }
 
 // befall lets a request meet a fault, or none, and go its way.
-func (w *world) befall(r *request, f Fault, p passage) {
+func (w *world) deliver(r *request, f Fault, p delivery) {
 	if f != None {
 		w.meet(r, f)
 	}
@@ -75,7 +75,7 @@ func (w *world) befall(r *request, f Fault, p passage) {
 	}
 	cancel := func(code string, at int) {
 		status, header, body := memdynamo.Canceled(r.tx.reasons(code, at)...)
-		w.book.cancelled(r, body)
+		w.journal.cancelled(r, body)
 		p.reply(w.answer(r, status, header, body))
 	}
 	switch f {
@@ -89,7 +89,7 @@ func (w *world) befall(r *request, f Fault, p passage) {
 	case ReplyLost:
 		p.arrive(func() {
 			w.serve(r)
-			w.book.enter(entry{kind: kindLoss, actor: r.actor, request: r.label})
+			w.journal.add(entry{kind: kindLoss, actor: r.actor, request: r.label})
 		})
 		p.silence()
 	case Twice:
@@ -110,7 +110,7 @@ func (w *world) befall(r *request, f Fault, p passage) {
 			return
 		}
 		if w.plan.regions.mode == memdynamo.Strong { // which has no transactions
-			w.book.path(RegionsRefused)
+			w.journal.path(RegionsRefused)
 			refuse(memdynamo.ReplicatedWriteConflict, regionConflict)
 			return
 		}
@@ -120,7 +120,7 @@ func (w *world) befall(r *request, f Fault, p passage) {
 	case WriteThrottled:
 		cancel(memdynamo.ReasonThrottling, r.tx.someWrite(r.seq))
 	case Unfinished:
-		w.underway[r.tx.token] = r
+		w.unfinished[r.tx.token] = r
 		p.silence()
 		p.slow()
 	case KillBefore:
@@ -141,13 +141,13 @@ func (w *world) befall(r *request, f Fault, p passage) {
 
 // meet enters that a request meets a fault.
 func (w *world) meet(r *request, f Fault) {
-	w.book.fault(f)
+	w.journal.fault(f)
 	if r.tx != nil {
-		w.book.path(met(f))
+		w.journal.path(met(f))
 	}
-	w.book.enter(entry{kind: kindFault, actor: r.actor, request: r.label, fault: f})
+	w.journal.add(entry{kind: kindFault, actor: r.actor, request: r.label, fault: f})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r.actor.met[f] = true
-	r.stands = f == Stall
+	r.stalled = f == Stall
 }

@@ -15,7 +15,7 @@ func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (e
 		p.slow, p.bad, p.disobedient, p.killHandler = 0, 0, 0, 0
 	}
 	none := events.APIGatewayV2HTTPResponse{}
-	r := a.w.book.beginRun(ctx, a)
+	r := a.w.journal.beginRun(ctx, a)
 	before, after := time.Duration(a.rng.Int64N(int64(30*time.Millisecond))), time.Duration(a.rng.Int64N(int64(30*time.Millisecond)))
 	if a.rng.Float64() < p.slow {
 		before += time.Duration(a.rng.Int64N(int64(p.timeout)))
@@ -33,37 +33,37 @@ func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (e
 	if a.rng.Float64() < p.killHandler {
 		at := time.Duration(a.rng.Int64N(int64(before + after + time.Millisecond)))
 		timer := time.AfterFunc(at, func() {
-			a.w.book.fault(HandlerKilled)
+			a.w.journal.fault(HandlerKilled)
 			a.w.kill(a, HandlerKilled)
 		})
 		defer timer.Stop()
 	}
 	if !a.sleep(ctx, before) {
-		a.w.book.endRun(a, Deadline)
+		a.w.journal.endRun(a, Deadline)
 		return none, ctx.Err()
 	}
-	if p.steps && !a.hasty {
+	if p.steps && !a.optimistic {
 		if err := a.takeSteps(ctx, r); err != nil {
 			return none, err
 		}
 	}
-	if p.inner && !a.hasty {
+	if p.inner && !a.optimistic {
 		a.charge(ctx, r)
 	}
 	how := ending.traits()
 	outside := how.effect
 	if p.effects.enlist {
-		outside = outside && !a.hasty && a.rng.Float64() < p.effects.outside
+		outside = outside && !a.optimistic && a.rng.Float64() < p.effects.outside
 		a.enlist(ctx, r)
 	}
 	if outside {
-		a.w.book.effect(r)
+		a.w.journal.effect(r)
 	}
 	if !a.sleep(ctx, after) && !outside {
-		a.w.book.endRun(a, Deadline)
+		a.w.journal.endRun(a, Deadline)
 		return none, ctx.Err()
 	}
-	a.w.book.endRun(a, ending)
+	a.w.journal.endRun(a, ending)
 	return how.answer(r)
 }
 
@@ -79,7 +79,7 @@ func (a *actor) sleep(ctx context.Context, d time.Duration) bool {
 	case <-timer.C:
 		return true
 	case <-ctx.Done():
-		a.mustLive()
+		a.exitIfKilled()
 		return false
 	case <-a.killed:
 		runtime.Goexit()
@@ -95,18 +95,18 @@ func (a *actor) work(ctx context.Context) bool {
 	r := a.submit(working, nil, time.Now())
 	select {
 	case <-r.reply:
-		a.mustLive()
+		a.exitIfKilled()
 		return ctx.Err() == nil
 	case <-ctx.Done():
-		if a.standsAt(r) { // it notices nothing before it goes on
+		if a.stalledAt(r) { // it notices nothing before it goes on
 			select {
 			case <-r.reply:
 			case <-a.killed:
 			}
 		} else {
-			a.w.forget(r)
+			a.w.withdraw(r)
 		}
-		a.mustLive()
+		a.exitIfKilled()
 		return false
 	case <-a.killed:
 		runtime.Goexit()

@@ -51,7 +51,7 @@ func (a *actor) innerGuard() *lambdaidem.Guard {
 	return a.process.inner
 }
 
-func (a *actor) newInnerGuard(in surroundings) *lambdaidem.Guard {
+func (a *actor) newInnerGuard(in environment) *lambdaidem.Guard {
 	p := &a.w.plan
 	store := dynamostore.New(newDynamoDB(in), innerTable, func(o *dynamostore.Options) {
 		o.Random = a.rng.Float64
@@ -90,7 +90,7 @@ func (a *actor) charge(ctx context.Context, r *run) {
 			return "", ctx.Err()
 		}
 		if !bad || how == errNoReply { //nolint:errorlint // one of chargeEndings itself
-			a.w.book.charged(r, of, began)
+			a.w.journal.charged(r, of, began)
 		}
 		if bad {
 			return "", how
@@ -98,14 +98,14 @@ func (a *actor) charge(ctx context.Context, r *run) {
 		return "charged", nil
 	})
 	left := innerOutcomeOf(err, ran, interrupted)
-	if released := errors.Is(err, errNoCharge) || interrupted; released && left == settled && a.w.book.innerDied(a.innerGuard().RecordID(lambdaidem.Identity{Operation: "charge", Key: of.record + of.payload})) {
+	if released := errors.Is(err, errNoCharge) || interrupted; released && left == settled && a.w.journal.innerDied(a.innerGuard().RecordID(lambdaidem.Identity{Operation: "charge", Key: of.record + of.payload})) {
 		left = refused // nobody knows what the attempt did that died
 	}
-	a.w.book.chargeEnds(r, of, left, err, ran)
+	a.w.journal.chargeEnds(r, of, left, err, ran)
 }
 
 // innerWrote sees each write to the record of an inner call.
-func (b *book) innerWrote(w memdynamo.Write) {
+func (b *journal) innerWrote(w memdynamo.Write) {
 	b.changed = &w
 	id := w.Key["id"].Text
 	switch {
@@ -117,7 +117,7 @@ func (b *book) innerWrote(w memdynamo.Write) {
 }
 
 // innerDied reports whether an attempt of the inner record has died.
-func (b *book) innerDied(id string) bool {
+func (b *journal) innerDied(id string) bool {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	return b.deadInner[id]
@@ -143,18 +143,18 @@ func innerOutcomeOf(err error, ran, interrupted bool) innerOutcome {
 }
 
 // charged enters that a run has charged the card. began is when the function began.
-func (b *book) charged(r *run, of charge, began time.Time) {
+func (b *journal) charged(r *run, of charge, began time.Time) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	if r.actor.dead {
 		return
 	}
-	b.enterLocked(entry{kind: kindEffect, actor: r.actor, text: "CHARGE for payload " + of.payload})
+	b.addLocked(entry{kind: kindEffect, actor: r.actor, text: "CHARGE for payload " + of.payload})
 	b.judge.charged(r, of, began)
 }
 
 // chargeEnds enters how a charge ended for a run.
-func (b *book) chargeEnds(r *run, of charge, left innerOutcome, err error, ran bool) {
+func (b *journal) chargeEnds(r *run, of charge, left innerOutcome, err error, ran bool) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	if r.actor.dead {
@@ -184,7 +184,7 @@ func (r *run) leaves(how Ending) state {
 	switch {
 	case success || r.inner == settled || r.record == "":
 		return left
-	case r.inner == unknown, r.actor.holds() && left == completed:
+	case r.inner == unknown, r.actor.underHold() && left == completed:
 		return inProgress
 	case left == completed:
 		return released
@@ -211,7 +211,7 @@ func (j *judge) charged(r *run, of charge, began time.Time) {
 		j.brokenLocked(a, CheckChargeOnce, "the charge for payload %s was done %v ago", of.payload, began.Sub(done))
 	}
 	l := j.b.lifeOf(a)
-	if l == nil || a.open { // it knows no more of the record than its id
+	if l == nil || a.failedOpen { // it knows no more of the record than its id
 		return
 	}
 	if l.charged != "" && l.charged != of.payload {

@@ -8,7 +8,7 @@ import (
 )
 
 // sight is one thing that a client saw, for porcupine.
-type sight struct {
+type observation struct {
 	Replayed bool
 	Answer   string
 }
@@ -18,7 +18,7 @@ type sight struct {
 var sequential = porcupine.Model{
 	Init: func() any { return "" },
 	Step: func(state, input, _ any) (bool, any) {
-		stored, s := state.(string), input.(sight)
+		stored, s := state.(string), input.(observation)
 		if s.Replayed {
 			return stored == s.Answer, stored
 		}
@@ -44,7 +44,7 @@ func (j *judge) checkLinearizable() {
 			if a.order.Key != h.order.Key || a.order.Owner != h.order.Owner {
 				continue
 			}
-			s := sight{Replayed: ans.got.Replayed, Answer: ans.got.text()}
+			s := observation{Replayed: ans.got.Replayed, Answer: ans.got.text()}
 			if s.Replayed && a.run != nil && h.storedBy(a) == s.Answer {
 				s.Replayed = false // its own, of a transaction that it had given up (E2)
 			}
@@ -54,7 +54,7 @@ func (j *judge) checkLinearizable() {
 				if stored == "" {
 					continue // it saw nothing, and left nothing
 				}
-				s, end = sight{Answer: stored}, math.MaxInt64
+				s, end = observation{Answer: stored}, math.MaxInt64
 			}
 			ops = append(ops, porcupine.Operation{ClientId: len(ops), Input: s, Call: int64(ans.from.Sub(b.w.born)), Return: end})
 		}

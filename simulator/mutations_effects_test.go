@@ -201,7 +201,7 @@ var effectMutations = []mistake{
 		return tx.Commit(ctx, c)
 	})}, []Check{CheckUnguarded}},
 	{Mutation{Name: "failed open, committed alone", Tx: func(tx lambdaidem.Tx, s lambdaidem.Store, a *actor) lambdaidem.Tx {
-		if a.hasty {
+		if a.optimistic {
 			return tx
 		}
 		return alone(func(c *lambdaidem.Completion) bool { return c.Claim != nil })(tx, s, a)

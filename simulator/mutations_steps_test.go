@@ -51,7 +51,7 @@ var stepMutations = []mistake{
 	{Mutation{Name: "step's result of another record", Store: acquiring(func(rec *lambdaidem.Record, a *actor) {
 		a.w.mu.Lock()
 		defer a.w.mu.Unlock()
-		for _, h := range a.w.book.sorted() {
+		for _, h := range a.w.journal.sorted() {
 			for _, l := range h.lives {
 				for name, s := range l.steps {
 					if h.id != rec.ID {

@@ -387,7 +387,7 @@ func TestMutations(t *testing.T) {
 							return
 						}
 						seed := (searchFrom[m.Name] + tried) % limit
-						r := inBubble(t, seed, &m.Mutation, false)
+						r := runSeed(t, seed, &m.Mutation, false)
 						for _, v := range r.Wrong {
 							other.Store(v.Check, true)
 							if slices.Contains(m.checks, v.Check) {

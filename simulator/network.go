@@ -16,13 +16,13 @@ import (
 // request is one attempt of one call on the wire.
 type request struct {
 	label
-	actor  *actor
-	signed time.Time // see signatureLife
-	body   []byte
-	tx     *transaction // nil: it is none
-	reply  chan reply
-	stands bool // its process stands still until the reply; under w.mu
-	over   bool // its sender takes it back; under w.mu
+	actor     *actor
+	signed    time.Time // see signatureLife
+	body      []byte
+	tx        *transaction // nil: it is none
+	reply     chan reply
+	stalled   bool // its process stands still until the reply; under w.mu
+	withdrawn bool // its sender takes it back; under w.mu
 }
 
 type reply struct {
@@ -40,7 +40,7 @@ var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 
 // Do sends a request of the SDK's into the world: aws.HTTPClient.
 func (a *actor) Do(req *http.Request) (*http.Response, error) {
-	a.mustLive()
+	a.exitIfKilled()
 	op, body, err := memdynamo.Request(req)
 	if err != nil {
 		return nil, err
@@ -48,22 +48,22 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 	r := a.submit(op, body, signedAt(req))
 	select {
 	case got := <-r.reply:
-		a.mustLive()
+		a.exitIfKilled()
 		if got.err != nil {
-			a.w.book.enter(entry{kind: kindCutOff, actor: a, request: r.label})
+			a.w.journal.add(entry{kind: kindCutOff, actor: a, request: r.label})
 			return nil, got.err
 		}
 		a.heard(r, got)
 		return memdynamo.Response(req, got.status, a.dated(got.header), got.body), nil
 	case <-req.Context().Done():
-		if a.standsAt(r) { // it notices nothing before it goes on
+		if a.stalledAt(r) { // it notices nothing before it goes on
 			select {
 			case <-r.reply:
 			case <-a.killed:
 			}
 		}
-		a.mustLive()
-		a.w.book.enter(entry{kind: kindCutOff, actor: a, request: r.label})
+		a.exitIfKilled()
+		a.w.journal.add(entry{kind: kindCutOff, actor: a, request: r.label})
 		return nil, req.Context().Err()
 	case <-a.killed:
 		runtime.Goexit()
@@ -82,17 +82,17 @@ func (a *actor) submit(op string, body []byte, signed time.Time) *request {
 	a.w.mu.Lock()
 	a.w.inbox = append(a.w.inbox, r)
 	if r.what == "release" {
-		a.gaveUp++
+		a.releasesSent++
 	}
-	a.asked = a.asked || op == "GetItem"
+	a.readRecord = a.readRecord || op == "GetItem"
 	a.w.mu.Unlock()
-	a.w.stir()
+	a.w.notify()
 	return r
 }
 
 // deal gives each new request its fate, in an order that doesn't depend on
 // which goroutine came first.
-func (w *world) deal() {
+func (w *world) dispatch() {
 	for _, r := range w.takeInbox() {
 		f := None
 		if !w.healed {
@@ -100,7 +100,7 @@ func (w *world) deal() {
 				f = w.plan.fault(w.rng, r)
 			}
 		}
-		w.befall(r, f, w.inTime(r))
+		w.deliver(r, f, w.overNetwork(r))
 	}
 }
 
@@ -116,29 +116,31 @@ func (w *world) takeInbox() []*request {
 }
 
 // inTime is the passage of a request that takes its time on the wire.
-type inTime struct {
+type networkDelivery struct {
 	w           *world
 	r           *request
 	there, back time.Duration
 }
 
-func (w *world) inTime(r *request) inTime { return inTime{w, r, w.ms(20), w.ms(20)} }
+func (w *world) overNetwork(r *request) networkDelivery {
+	return networkDelivery{w, r, w.randomMillis(20), w.randomMillis(20)}
+}
 
-func (p inTime) arrive(do func()) { p.w.in(p.there, do) }
-func (p inTime) late()            { p.w.in(p.lateness(), func() { p.w.serve(p.r) }) }
-func (p inTime) again()           { p.w.in(p.there+p.lateness(), func() { p.w.serve(p.r) }) }
-func (p inTime) slow()            { p.w.in(p.w.ms(2_000), func() { p.w.serve(p.r) }) }
-func (p inTime) lateness() time.Duration {
+func (p networkDelivery) arrive(do func()) { p.w.afterFunc(p.there, do) }
+func (p networkDelivery) late()            { p.w.afterFunc(p.lateness(), func() { p.w.serve(p.r) }) }
+func (p networkDelivery) again()           { p.w.afterFunc(p.there+p.lateness(), func() { p.w.serve(p.r) }) }
+func (p networkDelivery) slow()            { p.w.afterFunc(p.w.randomMillis(2_000), func() { p.w.serve(p.r) }) }
+func (p networkDelivery) lateness() time.Duration {
 	if p.r.tx != nil {
 		return p.w.lateness(max(p.w.plan.lateBy, p.w.plan.effects.lateBy))
 	}
 	return p.w.lateness(p.w.plan.lateBy)
 }
-func (p inTime) wake(do func()) {
-	p.w.in(p.w.plan.timeout+p.w.plan.maxSkew+p.w.ms(20_000), do)
+func (p networkDelivery) wake(do func()) {
+	p.w.afterFunc(p.w.plan.timeout+p.w.plan.maxSkew+p.w.randomMillis(20_000), do)
 }
-func (p inTime) reply(rep reply) { p.w.in(p.back, func() { p.r.reply <- rep }) }
-func (p inTime) silence() {
+func (p networkDelivery) reply(rep reply) { p.w.afterFunc(p.back, func() { p.r.reply <- rep }) }
+func (p networkDelivery) silence() {
 	if p.w.rng.IntN(2) == 0 {
 		p.reply(reply{err: errReset})
 	}
@@ -151,8 +153,8 @@ func (w *world) serve(r *request) reply {
 	}
 	r.arrivals++
 	if refused := r.outlived(); refused != nil {
-		w.book.path(SignatureExpired)
-		w.book.enter(entry{kind: kindServe, actor: r.actor, text: "its signature has expired", request: r.label, status: refused.status, body: refused.body})
+		w.journal.path(SignatureExpired)
+		w.journal.add(entry{kind: kindServe, actor: r.actor, text: "its signature has expired", request: r.label, status: refused.status, body: refused.body})
 		return *refused
 	}
 	body := r.body
@@ -169,16 +171,16 @@ func (w *world) serve(r *request) reply {
 		}
 	}
 	if r.tx != nil {
-		w.book.arrives(r, body)
-		if other := w.underway[r.tx.token]; other != nil && other != r {
+		w.journal.arrives(r, body)
+		if other := w.unfinished[r.tx.token]; other != nil && other != r {
 			status, header, out := memdynamo.Error(memdynamo.TransactionInProgress, "Transaction is in progress")
-			w.book.served(r, status, out)
+			w.journal.served(r, status, out)
 			return reply{status: status, header: header, body: out}
 		}
-		delete(w.underway, r.tx.token)
+		delete(w.unfinished, r.tx.token)
 	}
 	status, header, out := db.Serve(r.op, body)
-	w.book.served(r, status, out)
+	w.journal.served(r, status, out)
 	return w.answer(r, status, header, out)
 }
 

@@ -89,7 +89,7 @@ func (w *world) operators(all *sync.WaitGroup) {
 				}
 				id := uint64(2_000_000 + 1000*n + look) //nolint:gosec // it is at least 0
 				a := w.newActor(id, ord)
-				a.operates = &operation{act: acts[own.IntN(len(acts))]}
+				a.operation = &operation{act: acts[own.IntN(len(acts))]}
 				a.serveOnce(w.plan.paced(time.Duration(own.Int64N(int64(2 * time.Second)))))
 			}
 		})
@@ -102,10 +102,10 @@ func (a *actor) serveOnce(thinks time.Duration) {
 	go func() {
 		defer close(done) // its process may die anywhere
 		defer a.cancel()
-		a.w.book.operatorBegins(a)
+		a.w.journal.operatorBegins(a)
 		err := a.operate(thinks)
-		a.mustLive()
-		a.w.book.operatorEnds(a, err)
+		a.exitIfKilled()
+		a.w.journal.operatorEnds(a, err)
 	}()
 	select {
 	case <-done:
@@ -133,7 +133,7 @@ func (a *actor) operate(thinks time.Duration) error {
 		return fmt.Errorf("an operator without a name: %w", err)
 	}
 	id := a.guard().RecordID(lambdaidem.Identity{Method: http.MethodPost, Route: "/payments", Principal: "jwt:https://issuer.example|" + a.order.Owner, Key: a.order.Key})
-	if act := a.operates.act; act == erases || act == forgets {
+	if act := a.operation.act; act == erases || act == forgets {
 		return a.purge(ctx, o, id, thinks)
 	}
 	seen, err := store.Inspect(ctx, id)
@@ -141,8 +141,8 @@ func (a *actor) operate(thinks time.Duration) error {
 		return errors.Join(errNothingSeen, err)
 	}
 	a.think(thinks)
-	a.w.book.operatorActs(a, seen.Record)
-	if a.operates.act == releases {
+	a.w.journal.operatorActs(a, seen.Record)
+	if a.operation.act == releases {
 		_, err = o.Release(ctx, seen)
 		return err
 	}
@@ -155,15 +155,15 @@ var errNothingSeen = errors.New("there was nothing to see")
 
 // answer returns the operator's, in the form of a handler's.
 func (a *actor) answer(rec lambdaidem.Record) []byte {
-	body := fmt.Sprintf("%s/%s/%s by operator %d", a.order.Owner, a.order.Key, a.w.book.payload(rec.Token), a.id)
+	body := fmt.Sprintf("%s/%s/%s by operator %d", a.order.Owner, a.order.Key, a.w.journal.payload(rec.Token), a.id)
 	return lambdaidem.EncodeAnswer(&lambdaidem.Response{Status: http.StatusOK, Body: body + a.w.plan.large.pad()})
 }
 
 // purge purges the one record. Between what it reads and what it writes time passes.
 func (a *actor) purge(ctx context.Context, o *dynamostore.Operator, id string, thinks time.Duration) error {
-	a.w.book.operatorActs(a, lambdaidem.Record{ID: id})
+	a.w.journal.operatorActs(a, lambdaidem.Record{ID: id})
 	for _, err := range o.Purge(ctx, func(p *dynamostore.PurgeOptions) {
-		p.Forget = a.operates.act == forgets
+		p.Forget = a.operation.act == forgets
 		p.Match = func(rec lambdaidem.Record) bool {
 			if rec.ID == id {
 				a.think(thinks)
@@ -204,7 +204,7 @@ func newDynamoDB(through aws.HTTPClient) *dynamodb.Client {
 // dated returns the header of an answer as an operator gets it: by the database's own
 // clock.
 func (a *actor) dated(header http.Header) http.Header {
-	if a.operates == nil || header == nil {
+	if a.operation == nil || header == nil {
 		return header
 	}
 	header = header.Clone()

@@ -54,7 +54,7 @@ func (w *world) withdrawUnstarted() {
 		return
 	}
 	time.Sleep(signatureLife)
-	records := w.book.sorted()
+	records := w.journal.sorted()
 	number := uint64(800_000)
 	for _, p := range w.processes {
 		for range p.served {
@@ -69,8 +69,8 @@ func (w *world) withdrawUnstarted() {
 			w.ask(a)
 		}
 	}
-	for _, h := range w.book.sorted() {
-		w.book.judge.unstarted(h)
+	for _, h := range w.journal.sorted() {
+		w.journal.judge.unstarted(h)
 	}
 }
 
@@ -93,7 +93,7 @@ func (a *actor) withoutEffect() bool {
 
 // author returns the actor whose attempt wrote to a record under token. It is the sender of
 // the write, or an earlier invocation of the same process whose claim the sender withdraws.
-func (b *book) author(sender *actor, h *history, token string) *actor {
+func (b *journal) author(sender *actor, h *history, token string) *actor {
 	if sender.process == nil || h == nil || len(h.lives) == 0 {
 		return sender
 	}
@@ -111,7 +111,7 @@ func (j *judge) withdrawal(a, sender *actor, left state) {
 		return
 	case left != released:
 		j.brokenLocked(sender, CheckWithdrawn, "it left the record of process %d's claim %s", a.id, left)
-	case !a.withoutEffect() && !a.open:
+	case !a.withoutEffect() && !a.failedOpen:
 		j.brokenLocked(sender, CheckWithdrawn, "it withdrew the claim of process %d, whose handler may have had an effect", a.id)
 	}
 	j.b.paths[ClaimWithdrawn]++

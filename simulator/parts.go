@@ -52,12 +52,12 @@ func (l *large) pad() string { return strings.Repeat(" .", l.padding/2) }
 
 // losses lets parts get lost, now and then.
 func (w *world) losses() {
-	w.in(w.plan.paced(w.ms(10_000)), func() {
+	w.afterFunc(w.plan.paced(w.randomMillis(10_000)), func() {
 		if w.isHealed() {
 			return
 		}
 		for _, item := range w.dbs[0].Items(table) {
-			if isPart(item) && w.book.named(item["id"].Text) && w.rng.IntN(2) == 0 {
+			if isPart(item) && w.journal.named(item["id"].Text) && w.rng.IntN(2) == 0 {
 				w.mustServe("DeleteItem", fmt.Sprintf(`{"TableName":%q,"Key":{"id":{"S":%q}}}`, table, item["id"].Text))
 			}
 		}
@@ -67,7 +67,7 @@ func (w *world) losses() {
 
 // named tells whether a completed record has a part of that id: what nothing names
 // yet may be of an attempt that is about to complete.
-func (b *book) named(id string) bool {
+func (b *journal) named(id string) bool {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	for _, h := range b.records {
@@ -81,7 +81,7 @@ func (b *book) named(id string) bool {
 func isPart(item memdynamo.Item) bool { _, ok := item["part"]; return ok }
 
 // part enters a write to a part, and tells whether it was one.
-func (b *book) part(w memdynamo.Write) bool {
+func (b *journal) part(w memdynamo.Write) bool {
 	if !isPart(w.Before) && !isPart(w.After) {
 		return false
 	}
@@ -92,7 +92,7 @@ func (b *book) part(w memdynamo.Write) bool {
 		delete(b.parts, id)
 		for _, h := range b.records {
 			for _, l := range h.lives {
-				if l.gone.IsZero() && slices.Contains(l.parts, id) {
+				if l.ended.IsZero() && slices.Contains(l.parts, id) {
 					l.lost = true
 					b.judge.partGone(w, l)
 				}
@@ -107,7 +107,7 @@ func (b *book) part(w memdynamo.Write) bool {
 }
 
 // keepAnswer enters the answer that a completed record stored, wherever it is.
-func (l *life) keepAnswer(b *book, a *actor) {
+func (l *life) keepAnswer(b *journal, a *actor) {
 	item := l.completed
 	stored := item["data"].Text
 	if count := number(item["parts"].Map["count"]); count > 0 {

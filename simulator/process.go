@@ -37,7 +37,7 @@ func (p *process) Observe(ctx context.Context, e lambdaidem.Event) { p.current()
 
 // enter has an idle process serve the actor's invocation, or starts a process for it. In
 // a plan without an outage each invocation has a process of its own.
-func (w *world) enter(a *actor) {
+func (w *world) assignProcess(a *actor) {
 	if !w.plan.outage.planned() {
 		return
 	}
@@ -58,7 +58,7 @@ func (w *world) enter(a *actor) {
 func (a *actor) joinLocked(p *process) {
 	a.process, p.serving = p, a
 	p.served++
-	a.skew, a.policy, a.hasty = p.first.skew, p.first.policy, p.first.hasty && a.order.Unguarded == ""
+	a.skew, a.policy, a.optimistic = p.first.skew, p.first.policy, p.first.optimistic && a.order.Unguarded == ""
 }
 
 // leave ends the actor's invocation. The process is idle, unless it has died.

@@ -62,12 +62,12 @@ const regionConflict = "One or more items in this request are being modified by 
 type global struct {
 	w      *world
 	plan   *regions
-	copies []*replica          // by Region; a strong table's are for eventually consistent reads
-	writer map[string]ownWrite // of a strong table, by item: who wrote last
-	actors []*actor            // all processes; under w.mu
-	onWay  map[string]int      // writes that have not arrived, by item
-	apart  map[passengers]int  // of them, by transaction
-	doubts map[string]bool     // the records in doubt when the Region failed
+	copies []*replica           // by Region; a strong table's are for eventually consistent reads
+	writer map[string]ownWrite  // of a strong table, by item: who wrote last
+	actors []*actor             // all processes; under w.mu
+	onWay  map[string]int       // writes that have not arrived, by item
+	apart  map[replicatedTx]int // of them, by transaction
+	doubts map[string]bool      // the records in doubt when the Region failed
 }
 
 // replica is a Region's copy of the table.
@@ -90,7 +90,7 @@ func (s stamp) before(o stamp) bool {
 }
 
 // passengers are the writes of one transaction that one Region sends another one.
-type passengers struct{ from, to, transaction int }
+type replicatedTx struct{ from, to, transaction int }
 
 // ownWrite is a write to a strong table, in progress to its other Regions.
 type ownWrite struct {
@@ -101,7 +101,7 @@ type ownWrite struct {
 // openRegions makes the table in all Regions.
 func (w *world) openRegions() {
 	p := &w.plan.regions
-	g := &global{w: w, plan: p, writer: map[string]ownWrite{}, onWay: map[string]int{}, apart: map[passengers]int{}, doubts: map[string]bool{}}
+	g := &global{w: w, plan: p, writer: map[string]ownWrite{}, onWay: map[string]int{}, apart: map[replicatedTx]int{}, doubts: map[string]bool{}}
 	w.global = g
 	names := regionNames[p.mode]
 	var all []*memdynamo.DB
@@ -127,8 +127,8 @@ func (w *world) openRegions() {
 		}
 	}
 	if f := &p.failover; f.fails {
-		w.in(f.at, g.fail)
-		w.in(max(f.moved, f.back), func() {}) // nothing is over before
+		w.afterFunc(f.at, g.fail)
+		w.afterFunc(max(f.moved, f.back), func() {}) // nothing is over before
 	}
 }
 
@@ -162,7 +162,7 @@ func (g *global) place(a *actor) {
 		case now >= f.moved:
 			a.region = 1
 		default:
-			g.w.book.judge.brokenLocked(a, CheckHarness, "it was sent to a Region that was left")
+			g.w.journal.judge.brokenLocked(a, CheckHarness, "it was sent to a Region that was left")
 		}
 	}
 }
@@ -171,21 +171,21 @@ func (g *global) place(a *actor) {
 func (g *global) receive(r *request, body []byte) (*memdynamo.DB, *reply) {
 	from := r.actor.region
 	if g.failed(from) {
-		g.w.book.path(Unreached)
-		g.w.book.enter(entry{kind: kindUnreached, actor: r.actor, request: r.label})
+		g.w.journal.path(Unreached)
+		g.w.journal.add(entry{kind: kindUnreached, actor: r.actor, request: r.label})
 		return nil, &reply{err: errReset}
 	}
 	if g.copied() {
 		return g.copies[from].db, nil
 	}
 	if r.op == "GetItem" && !strings.Contains(string(body), `"ConsistentRead":true`) {
-		g.w.book.path(ReadStale)
+		g.w.journal.path(ReadStale)
 		return g.copies[from].db, nil
 	}
 	if g.meets(r, body) {
-		g.w.book.path(RegionsMet)
+		g.w.journal.path(RegionsMet)
 		status, header, out := memdynamo.Error(memdynamo.ReplicatedWriteConflict, regionConflict)
-		g.w.book.served(r, status, out)
+		g.w.journal.served(r, status, out)
 		return nil, &reply{status: status, header: header, body: out}
 	}
 	return g.w.dbs[0], nil
@@ -208,7 +208,7 @@ func (g *global) wrote(from int, write memdynamo.Write) {
 	}
 	if !g.copied() && g.w.serving != nil {
 		from = g.w.serving.actor.region
-		g.writer[id] = ownWrite{from, time.Now().Add(g.w.ms(40))}
+		g.writer[id] = ownWrite{from, time.Now().Add(g.w.randomMillis(40))}
 	}
 	s := stamp{time.Now(), from}
 	g.look(from, write)
@@ -218,8 +218,8 @@ func (g *global) wrote(from int, write memdynamo.Write) {
 			continue
 		}
 		g.onWay[id]++
-		g.apart[passengers{from, to, write.Transaction}]++
-		g.w.in(g.w.ms(g.plan.lag), func() { g.arrive(to, write, s) })
+		g.apart[replicatedTx{from, to, write.Transaction}]++
+		g.w.afterFunc(g.w.randomMillis(g.plan.lag), func() { g.arrive(to, write, s) })
 	}
 }
 
@@ -228,29 +228,29 @@ func (g *global) wrote(from int, write memdynamo.Write) {
 func (g *global) arrive(to int, write memdynamo.Write, s stamp) {
 	if g.failed(to) || g.failed(s.region) {
 		back := g.plan.failover.back - time.Since(g.w.born)
-		g.w.in(back+g.w.ms(g.plan.lag), func() { g.arrive(to, write, s) })
+		g.w.afterFunc(back+g.w.randomMillis(g.plan.lag), func() { g.arrive(to, write, s) })
 		return
 	}
 	c, id := g.copies[to], write.Key["id"].Text
 	g.onWay[id]--
-	with := passengers{s.region, to, write.Transaction}
+	with := replicatedTx{s.region, to, write.Transaction}
 	if g.apart[with]--; write.Transaction > 0 && g.apart[with] > 0 {
-		g.w.book.path(ArrivedApart)
+		g.w.journal.path(ArrivedApart)
 	}
 	if s.before(c.stamps[id]) && !g.plan.unordered {
-		g.w.book.path(Outdated)
+		g.w.journal.path(Outdated)
 		return
 	}
 	before, there := c.db.Item(write.Table, write.Key)
 	by := c.stamps[id].region
 	c.stamps[id] = s
 	c.db.Replicate(write.Table, write.Key, write.After)
-	g.w.book.path(Replicated)
+	g.w.journal.path(Replicated)
 	switch lives := there && !expired(before, time.Now()); {
 	case lives && write.Op == "TTL" && by != s.region:
-		g.w.book.path(LostToTTL)
+		g.w.journal.path(LostToTTL)
 	case lives && stateOf(before) == completed && before["token"].Text != write.After["token"].Text:
-		g.w.book.path(AnswerTaken)
+		g.w.journal.path(AnswerTaken)
 	}
 }
 
@@ -258,7 +258,7 @@ func (g *global) arrive(to int, write memdynamo.Write, s stamp) {
 func (g *global) settled() {
 	for id, n := range g.onWay {
 		if n != 0 {
-			g.w.book.judge.broken(nil, CheckHarness, "%d writes to %s have not arrived", n, id)
+			g.w.journal.judge.broken(nil, CheckHarness, "%d writes to %s have not arrived", n, id)
 		}
 	}
 }
@@ -267,15 +267,15 @@ func (g *global) settled() {
 // and those that were in doubt.
 func (g *global) conclude() (records, doubts []string) {
 	said := map[order]string{}
-	for _, ans := range g.w.book.answers {
+	for _, ans := range g.w.journal.answers {
 		if o, text := ans.actor.order, ans.got.text(); ans.got.carriesAnswer() {
 			if was, ok := said[o]; ok && was != text {
-				g.w.book.path(AnswersDiffer)
+				g.w.journal.path(AnswersDiffer)
 			}
 			said[o] = text
 		}
 	}
-	for _, h := range g.w.book.sorted() {
+	for _, h := range g.w.journal.sorted() {
 		records = append(records, h.order.record())
 	}
 	return records, slices.Sorted(maps.Keys(g.doubts))
@@ -295,9 +295,9 @@ func (g *global) look(from int, write memdynamo.Write) {
 		switch {
 		case there["token"].Text == write.Before["token"].Text:
 		case stateOf(there) == inProgress && time.Now().Before(millis(there["in_progress_expiration"])):
-			g.w.book.path(TwoLocks)
+			g.w.journal.path(TwoLocks)
 		case stateOf(there) == completed && !expired(there, time.Now()):
-			g.w.book.path(LockAfterDone)
+			g.w.journal.path(LockAfterDone)
 		}
 	}
 }

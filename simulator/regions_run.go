@@ -29,7 +29,7 @@ func RunRegions(seed uint64, mode memdynamo.Consistency, change func(seed uint64
 	if mut != nil && mut.Regions != nil {
 		mut.Regions(&p.regions)
 	}
-	return newWorld(seed, &p, mut).live(timeline)
+	return newWorld(seed, &p, mut).simulate(timeline)
 }
 
 // anywhere lets each request go to any Region.
@@ -67,7 +67,7 @@ func TwoRegions(seed uint64, mode memdynamo.Consistency, gap time.Duration, time
 				w.invocation(a, &all)
 			})
 		}
-		w.turnUntil(&all)
+		w.runUntil(&all)
 	}
 	send(time.Duration(w.rng.Int64N(int64(gap))))
 	w.heal()

@@ -35,9 +35,9 @@ func TestSimulate_D3_StronglyConsistentTableRefusesEnlistedWrites(t *testing.T) 
 					regions: regions{mode: memdynamo.Strong, anywhere: true, lag: 1000},
 				}
 				w := newWorld(1, &p, as)
-				r := w.live(true)
+				r := w.simulate(true)
 				refused := 0
-				for _, a := range w.book.answers {
+				for _, a := range w.journal.answers {
 					switch lambdaidem.Code(a.got.Code) {
 					case want:
 						refused++
@@ -50,7 +50,7 @@ func TestSimulate_D3_StronglyConsistentTableRefusesEnlistedWrites(t *testing.T) 
 				if refused == 0 || r.Transactions > 0 || number(rich["cents"]) != wealth {
 					t.Errorf("%s, optimistic %v: %d were refused; %d transactions; the account holds %v\n%s", kind, optimistic, refused, r.Transactions, rich, r.Timeline)
 				}
-				for _, r := range w.book.runs {
+				for _, r := range w.journal.runs {
 					if r.effects > 0 || r.paid > 0 {
 						t.Errorf("%s, optimistic %v: process %d had an effect", kind, optimistic, r.actor.id)
 					}

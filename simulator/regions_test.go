@@ -19,7 +19,7 @@ import (
 
 // seedsOf is how many seeds a test with several Regions tries: n, or a tenth of what
 // was asked for; a few under the race detector.
-func seedsOf(n int) uint64 {
+func seedCount(n int) uint64 {
 	switch {
 	case *seeds > 0:
 		n = max(*seeds/10, 1)
@@ -30,7 +30,7 @@ func seedsOf(n int) uint64 {
 }
 
 // sum is what many runs came to.
-type sum struct {
+type totals struct {
 	tally
 	runsWith map[Path]int  // by path: in how many runs it was gone
 	broken   map[Check]int // by check: in how many runs it was
@@ -43,9 +43,9 @@ type sum struct {
 }
 
 // overSeeds adds up the runs of n seeds.
-func overSeeds(t *testing.T, n uint64, run func(seed uint64) Report) *sum {
+func overSeeds(t *testing.T, n uint64, run func(seed uint64) Report) *totals {
 	t.Helper()
-	s := &sum{tally: tally{faults: map[Fault]int{}, events: map[lambdaidem.Kind]int{}, endings: map[Ending]int{}, paths: map[Path]int{}}, runsWith: map[Path]int{}, broken: map[Check]int{}}
+	s := &totals{tally: tally{faults: map[Fault]int{}, events: map[lambdaidem.Kind]int{}, endings: map[Ending]int{}, paths: map[Path]int{}}, runsWith: map[Path]int{}, broken: map[Check]int{}}
 	var (
 		next atomic.Uint64
 		mu   sync.Mutex
@@ -67,7 +67,7 @@ func overSeeds(t *testing.T, n uint64, run func(seed uint64) Report) *sum {
 	return s
 }
 
-func (s *sum) enter(r Report) {
+func (s *totals) enter(r Report) {
 	s.add(r)
 	for p := range r.Paths {
 		s.runsWith[p]++
@@ -108,7 +108,7 @@ func (r *Report) checks() []Check {
 }
 
 // holds fails the test for the first runs that broke a rule.
-func (s *sum) holds(t *testing.T) {
+func (s *totals) mustHold(t *testing.T) {
 	t.Helper()
 	for _, r := range s.wrong[:min(len(s.wrong), 2)] {
 		t.Errorf("seed %d of %d breaks %v\n%s", r.Seed, len(s.wrong), r.Wrong, r.Timeline)
@@ -117,7 +117,7 @@ func (s *sum) holds(t *testing.T) {
 }
 
 // went fails the test where no run went a path: nothing was proved of it.
-func (s *sum) went(t *testing.T, paths ...Path) {
+func (s *totals) mustCover(t *testing.T, paths ...Path) {
 	t.Helper()
 	for _, p := range paths {
 		if s.paths[p] == 0 {
@@ -131,7 +131,7 @@ func (s *sum) went(t *testing.T, paths ...Path) {
 // what they enlist happens twice (G1), and clients get two answers (G3).
 func TestSimulate_D3_EventuallyConsistentRegionsBreakG1G2G3(t *testing.T) {
 	for _, gap := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second} {
-		n := seedsOf(1000)
+		n := seedCount(1000)
 		if gap != time.Second {
 			n = max(n/10, 5)
 		}
@@ -151,7 +151,7 @@ func TestSimulate_D3_EventuallyConsistentRegionsBreakG1G2G3(t *testing.T) {
 		if len(s.wrong) < s.twice {
 			t.Errorf("%d runs ran the handler twice, and the checks found something in %d", s.twice, len(s.wrong))
 		}
-		s.went(t, TwoLocks, LockAfterDone, AnswerTaken, AnswersDiffer)
+		s.mustCover(t, TwoLocks, LockAfterDone, AnswerTaken, AnswersDiffer)
 		for _, c := range []Check{CheckOneEffect, CheckOneAtATime, CheckCompletedNeverChanges, CheckReplay, CheckLinearizable} {
 			if s.broken[c] == 0 {
 				t.Errorf("no run broke %q", c)
@@ -182,8 +182,8 @@ func documented(t *testing.T, counted ...int) {
 // The same runs on a strongly consistent table: what the test above finds is the
 // Regions' doing.
 func TestSimulate_D3_StronglyConsistentRegionsTakeAKeyOnce(t *testing.T) {
-	s := overSeeds(t, seedsOf(100), func(seed uint64) Report { return TwoRegions(seed, memdynamo.Strong, 100*time.Millisecond, false) })
-	s.holds(t)
+	s := overSeeds(t, seedCount(100), func(seed uint64) Report { return TwoRegions(seed, memdynamo.Strong, 100*time.Millisecond, false) })
+	s.mustHold(t)
 	if s.twice > 0 {
 		t.Errorf("%d runs ran the handler twice", s.twice)
 	}
@@ -192,11 +192,11 @@ func TestSimulate_D3_StronglyConsistentRegionsTakeAKeyOnce(t *testing.T) {
 // All requests of a key go to one Region: every rule holds, with all the faults and
 // all that handlers do in TestSimulate_G3, though copies lag behind.
 func TestSimulate_D3_OneRegionForEachKeyHolds(t *testing.T) {
-	s := overSeeds(t, seedsOf(80), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, nil, nil, false) })
-	s.holds(t)
+	s := overSeeds(t, seedCount(80), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, nil, nil, false) })
+	s.mustHold(t)
 	t.Logf("%d seeds, %d requests, %d runs of the handler, %d transactions; %d writes arrived in the other Region, %d after a newer one", s.seeds, s.requests, s.runs, s.transactions, s.paths[Replicated], s.paths[Outdated])
 	if !raceEnabled {
-		s.went(t, Replicated, Outdated, ArrivedApart, UnderLease, ClaimedFree, StepRead, AnswerApart)
+		s.mustCover(t, Replicated, Outdated, ArrivedApart, UnderLease, ClaimedFree, StepRead, AnswerApart)
 	}
 }
 
@@ -211,11 +211,11 @@ func TestSimulate_D3_TTLOfAnotherRegionMayTakeAKeyThatIsUsedAgain(t *testing.T) 
 			p.regions.foreignTTL, p.regions.lag = foreign, 600_000
 		}
 	}
-	own := overSeeds(t, seedsOf(20), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, used(false), nil, false) })
-	if own.holds(t); own.paths[LostToTTL] > 0 {
+	own := overSeeds(t, seedCount(20), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, used(false), nil, false) })
+	if own.mustHold(t); own.paths[LostToTTL] > 0 {
 		t.Errorf("%d records were lost to TTL in their own Region", own.paths[LostToTTL])
 	}
-	s := overSeeds(t, seedsOf(50), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, used(true), nil, false) })
+	s := overSeeds(t, seedCount(50), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, used(true), nil, false) })
 	t.Logf("of %d runs that used keys again after their TTL, %d lost a record to TTL in the other Region", s.seeds, s.runsWith[LostToTTL])
 	if !raceEnabled && s.paths[LostToTTL] == 0 {
 		t.Error("none did: the warning in docs/regions.md is of nothing")
@@ -226,7 +226,7 @@ func TestSimulate_D3_TTLOfAnotherRegionMayTakeAKeyThatIsUsedAgain(t *testing.T) 
 // may break a rule, which is the records whose attempts were not over or whose writes
 // had not arrived.
 func TestSimulate_D3_FailoverAtOnceRisksWhatWasInDoubt(t *testing.T) {
-	s := overSeeds(t, seedsOf(100), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, failing(waits{}), nil, false) })
+	s := overSeeds(t, seedCount(100), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, failing(waits{}), nil, false) })
 	t.Logf("of %d runs with a failover at once, %d broke a rule: of %d records %d were in doubt, and %d broke one; %v", s.seeds, len(s.wrong), s.records, s.doubted, s.failed, s.broken)
 	for _, r := range s.wrong {
 		for _, v := range r.Wrong {
@@ -255,16 +255,16 @@ func lagging(wait waits) func(uint64, *plan) {
 // last one's lease, by every clock) and its writes have arrived.
 func TestSimulate_D3_FailoverAfterAttemptsAndWritesHolds(t *testing.T) {
 	waited := failing(waits{attempts: true, writes: true})
-	s := overSeeds(t, seedsOf(80), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, waited, nil, false) })
-	s.holds(t)
-	overSeeds(t, seedsOf(60), func(seed uint64) Report {
+	s := overSeeds(t, seedCount(80), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, waited, nil, false) })
+	s.mustHold(t)
+	overSeeds(t, seedCount(60), func(seed uint64) Report {
 		return RunRegions(seed, memdynamo.Eventual, lagging(waits{attempts: true, writes: true}), nil, false)
-	}).holds(t)
+	}).mustHold(t)
 	brief := func(seed uint64, p *plan) { // many records expire, and their keys are used again
 		p.ttl, p.faults, p.requests, p.regions.lag = 2*time.Second, nil, 5, 3000
 		waited(seed, p)
 	}
-	if b := overSeeds(t, seedsOf(20), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, brief, nil, false) }); b.paths[LostToTTL] > 0 {
+	if b := overSeeds(t, seedCount(20), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, brief, nil, false) }); b.paths[LostToTTL] > 0 {
 		t.Errorf("%d records were lost to TTL in the Region that was left", b.paths[LostToTTL])
 	}
 	t.Logf("%d runs with a failover that waits: of %d records %d were in doubt when the Region failed", s.seeds, s.records, s.doubted)
@@ -272,7 +272,7 @@ func TestSimulate_D3_FailoverAfterAttemptsAndWritesHolds(t *testing.T) {
 		t.Error("no record was in doubt, so nothing was proved")
 	}
 	if !raceEnabled {
-		s.went(t, Unreached)
+		s.mustCover(t, Unreached)
 	}
 }
 
@@ -286,10 +286,10 @@ func TestSimulate_D3_StronglyConsistentRegionsHold(t *testing.T) {
 			p.regions.failover = failover{fails: true, dies: true, at: at, back: at + 5*time.Second}
 		}
 	}
-	s := overSeeds(t, seedsOf(100), func(seed uint64) Report { return RunRegions(seed, memdynamo.Strong, dies, nil, false) })
-	s.holds(t)
-	home := overSeeds(t, seedsOf(15), func(seed uint64) Report { return RunRegions(seed, memdynamo.Strong, nil, nil, false) })
-	if home.holds(t); home.paths[RegionsMet] > 0 {
+	s := overSeeds(t, seedCount(100), func(seed uint64) Report { return RunRegions(seed, memdynamo.Strong, dies, nil, false) })
+	s.mustHold(t)
+	home := overSeeds(t, seedCount(15), func(seed uint64) Report { return RunRegions(seed, memdynamo.Strong, nil, nil, false) })
+	if home.mustHold(t); home.paths[RegionsMet] > 0 {
 		t.Errorf("%d writes of one Region met", home.paths[RegionsMet])
 	}
 	t.Logf("%d seeds, %d requests, %d runs of the handler; %d writes met another Region's, %d more were refused for one", s.seeds, s.requests, s.runs, s.paths[RegionsMet], s.faults[Conflict])
@@ -297,7 +297,7 @@ func TestSimulate_D3_StronglyConsistentRegionsHold(t *testing.T) {
 		t.Errorf("%d items were deleted by TTL, and there were %d transactions", s.faults[DeletedByTTL], s.transactions)
 	}
 	if !raceEnabled {
-		s.went(t, RegionsMet, RegionsRefused, StepRead, AnswerApart)
+		s.mustCover(t, RegionsMet, RegionsRefused, StepRead, AnswerApart)
 		if s.faults[Conflict] == 0 || s.faults[RegionFailed] == 0 || s.events[lambdaidem.EventTakenOver] == 0 || s.events[lambdaidem.EventReplayed] == 0 {
 			t.Errorf("too little happened: %v, %v", s.faults, s.events)
 		}

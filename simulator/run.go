@@ -31,11 +31,11 @@ type Report struct {
 // Run turns the world of one seed. It must be called in a synctest bubble. mut
 // may be nil.
 func Run(seed uint64, mut *Mutation, timeline bool) Report {
-	return newWorld(seed, nil, mut).live(timeline)
+	return newWorld(seed, nil, mut).simulate(timeline)
 }
 
 // live turns the world until all is over.
-func (w *world) live(timeline bool) Report {
+func (w *world) simulate(timeline bool) Report {
 	w.sweep()
 	if w.plan.effects.deposits {
 		w.deposits()
@@ -48,7 +48,7 @@ func (w *world) live(timeline bool) Report {
 		clients.Go(func() { w.client(i, &invocations) })
 	}
 	w.operators(&clients)
-	w.turnUntil(&clients, &invocations)
+	w.runUntil(&clients, &invocations)
 	w.heal()
 	w.withdrawUnstarted()
 	w.probe()
@@ -58,7 +58,7 @@ func (w *world) live(timeline bool) Report {
 // probe asks for each key once more, until one of its payloads is answered.
 func (w *world) probe() {
 	probes := uint64(900_000)
-	for _, h := range w.book.sorted() {
+	for _, h := range w.journal.sorted() {
 		var (
 			a    *actor
 			last result
@@ -68,27 +68,27 @@ func (w *world) probe() {
 			o.Payload = payload
 			probes++
 			a = w.newActor(probes, o)
-			if last = w.ask(a); last.carriesAnswer() || w.book.judge.held(h, a, last) {
+			if last = w.ask(a); last.carriesAnswer() || w.journal.judge.held(h, a, last) {
 				break
 			}
 		}
-		w.book.judge.probed(h, a, last)
+		w.journal.judge.probed(h, a, last)
 	}
 }
 
 // report concludes the book.
 func (w *world) report(timeline bool) Report {
-	w.book.judge.conclude()
+	w.journal.judge.conclude()
 	endings := map[Ending]int{}
-	for _, r := range w.book.runs {
+	for _, r := range w.journal.runs {
 		endings[r.how]++
 	}
-	r := Report{Seed: w.seed, Wrong: w.book.judge.wrong, Faults: w.book.faults, Events: w.book.kinds, Endings: endings, Requests: len(w.book.answers), Runs: len(w.book.runs), Paths: w.book.paths, Transactions: w.book.transactions}
+	r := Report{Seed: w.seed, Wrong: w.journal.judge.wrong, Faults: w.journal.faults, Events: w.journal.kinds, Endings: endings, Requests: len(w.journal.answers), Runs: len(w.journal.runs), Paths: w.journal.paths, Transactions: w.journal.transactions}
 	if w.global != nil {
 		r.Records, r.Doubts = w.global.conclude()
 	}
 	if timeline || len(r.Wrong) > 0 {
-		r.Timeline = fmt.Sprintf("seed %d, %+v\n%s", w.seed, w.plan, w.book.timeline())
+		r.Timeline = fmt.Sprintf("seed %d, %+v\n%s", w.seed, w.plan, w.journal.timeline())
 		r.Diagram = func() sequence.Diagram { return w.diagram(&r) }
 	}
 	return r

@@ -27,7 +27,7 @@ var (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // inBubble turns the world of one seed.
-func inBubble(t *testing.T, seed uint64, mut *Mutation, timeline bool) (r Report) {
+func runSeed(t *testing.T, seed uint64, mut *Mutation, timeline bool) (r Report) {
 	synctest.Test(t, func(*testing.T) { r = Run(seed, mut, timeline) })
 	return r
 }
@@ -60,7 +60,7 @@ func TestSimulate_G3(t *testing.T) {
 				if i >= int64(n) || stop {
 					return
 				}
-				r := inBubble(t, *first+uint64(i), nil, *draw)
+				r := runSeed(t, *first+uint64(i), nil, *draw)
 				if r.Timeline != "" {
 					writeDiagram(t, "seed", r)
 				}
@@ -163,7 +163,7 @@ func (s *tally) String() string {
 // TestSimulate_SameSeedSameRun is the simulator's own promise.
 func TestSimulate_SameSeedSameRun(t *testing.T) {
 	for seed := range uint64(50) {
-		a, b := inBubble(t, seed, nil, true), inBubble(t, seed, nil, true)
+		a, b := runSeed(t, seed, nil, true), runSeed(t, seed, nil, true)
 		if a.Timeline != b.Timeline {
 			x, y := strings.Split(a.Timeline, "\n"), strings.Split(b.Timeline, "\n")
 			for i := range min(len(x), len(y)) {

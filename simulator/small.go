@@ -51,13 +51,13 @@ func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool
 			a.policy = c.Policies[1+i]
 		}
 		if c.Hasty != nil {
-			a.hasty = c.Hasty[1+i]
+			a.optimistic = c.Hasty[1+i]
 		}
 		w.invocation(a, &all)
 	}
-	w.turnUntil(&all)
+	w.runUntil(&all)
 	for _, late := range w.tree.held {
-		w.book.note(late.actor, "%s arrives late", late.what)
+		w.journal.note(late.actor, "%s arrives late", late.what)
 		w.serve(late)
 	}
 	next, more = w.tree.next()
@@ -88,7 +88,7 @@ func (w *world) before(c Small) {
 		a.policy = c.Policies[0]
 	}
 	if c.Hasty != nil {
-		a.hasty = c.Hasty[0]
+		a.optimistic = c.Hasty[0]
 	}
 	if c.Before == Killed {
 		a.ending = Created

@@ -49,14 +49,14 @@ func (a *actor) takeSteps(ctx context.Context, r *run) error {
 			if m := a.w.mut; m != nil && m.Key != nil && key != "" {
 				key = m.Key(key, r)
 			}
-			a.w.book.stepRuns(r, name, key)
+			a.w.journal.stepRuns(r, name, key)
 			return r.stepText(name), nil
 		})
 		if err != nil {
-			a.w.book.endRun(a, stepEnding(err))
+			a.w.journal.endRun(a, stepEnding(err))
 			return fmt.Errorf("step %s: %w", name, err)
 		}
-		a.w.book.stepResult(r, name, got)
+		a.w.journal.stepResult(r, name, got)
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func stepEnding(err error) Ending {
 func (r *run) stepText(name string) string { return name + " for " + r.answer() }
 
 // stepRuns enters that a step is run, not read.
-func (b *book) stepRuns(r *run, name, key string) {
+func (b *journal) stepRuns(r *run, name, key string) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	if r.actor.dead {
@@ -89,7 +89,7 @@ func (b *book) stepRuns(r *run, name, key string) {
 }
 
 // stepResult enters what a step returned.
-func (b *book) stepResult(r *run, name, text string) {
+func (b *journal) stepResult(r *run, name, text string) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	if r.actor.dead {
@@ -113,7 +113,7 @@ func (l *life) keepSteps(a *actor, w memdynamo.Write) {
 
 // lifeOf returns the life of its record in which an actor had the lease; nil if it
 // never had.
-func (b *book) lifeOf(a *actor) *life {
+func (b *journal) lifeOf(a *actor) *life {
 	h := b.historyOf(a.order)
 	if h == nil {
 		return nil
@@ -129,7 +129,7 @@ func (b *book) lifeOf(a *actor) *life {
 }
 
 // lastLife returns the last life of an actor's record; nil if it never had one.
-func (b *book) lastLife(a *actor) *life {
+func (b *journal) lastLife(a *actor) *life {
 	if h := b.historyOf(a.order); h != nil && len(h.lives) > 0 {
 		return h.lives[len(h.lives)-1]
 	}
@@ -139,7 +139,7 @@ func (b *book) lastLife(a *actor) *life {
 // stepRuns looks at a step that is run.
 func (j *judge) stepRuns(r *run, name, key string) {
 	a := r.actor
-	if l := j.b.lifeOf(a); l != nil && !a.open {
+	if l := j.b.lifeOf(a); l != nil && !a.failedOpen {
 		if s, ok := l.steps[name]; ok && (s.by == a || !s.at.After(r.began)) {
 			j.brokenLocked(a, CheckStepOnce, "step %s runs, and was stored before by process %d", name, s.by.id)
 		}
@@ -154,7 +154,7 @@ func (j *judge) stepResult(r *run, name, text string) {
 	if want := fmt.Sprintf("%s for %s/%s/%s by", name, o.Owner, o.Key, o.Payload); !strings.HasPrefix(text, want) {
 		j.brokenLocked(a, CheckOwnStep, "step %s should be %q, and is %q", name, want, text)
 	}
-	if l := j.b.lifeOf(a); l != nil && !a.open {
+	if l := j.b.lifeOf(a); l != nil && !a.failedOpen {
 		if s, ok := l.steps[name]; !ok || s.text != text {
 			j.brokenLocked(a, CheckOwnStep, "step %s returned %q, and its record has %q", name, text, s.text)
 		}

@@ -64,31 +64,31 @@ type label struct {
 }
 
 // note enters a line: who did what, now. A nil actor is the world.
-func (b *book) note(a *actor, format string, args ...any) {
+func (b *journal) note(a *actor, format string, args ...any) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.noteLocked(a, format, args...)
 }
 
-func (b *book) noteLocked(a *actor, format string, args ...any) {
-	b.enterLocked(entry{kind: kindNote, actor: a, text: fmt.Sprintf(format, args...)})
+func (b *journal) noteLocked(a *actor, format string, args ...any) {
+	b.addLocked(entry{kind: kindNote, actor: a, text: fmt.Sprintf(format, args...)})
 }
 
 // enter enters what happens now.
-func (b *book) enter(e entry) {
+func (b *journal) add(e entry) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
-	b.enterLocked(e)
+	b.addLocked(e)
 }
 
-func (b *book) enterLocked(e entry) {
+func (b *journal) addLocked(e entry) {
 	e.at = time.Since(b.w.born)
 	b.entries = append(b.entries, e)
 }
 
 // sortedEntries returns all entries in the order of time. Those of several actors at the same time are
 // in the order of the actors, because which goroutine was first is chance.
-func (b *book) sortedEntries() []entry {
+func (b *journal) sortedEntries() []entry {
 	entries := slices.Clone(b.entries)
 	slices.SortStableFunc(entries, func(x, y entry) int {
 		switch {
@@ -104,7 +104,7 @@ func (b *book) sortedEntries() []entry {
 }
 
 // timeline returns the entries as text.
-func (b *book) timeline() string {
+func (b *journal) timeline() string {
 	var out strings.Builder
 	for _, e := range b.sortedEntries() {
 		line := e.line()

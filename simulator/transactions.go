@@ -161,14 +161,14 @@ var allPaths = []Path{
 func met(f Fault) Path { return Path("met: " + string(f)) }
 
 // path counts that a path was gone.
-func (b *book) path(p Path) {
+func (b *journal) path(p Path) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.paths[p]++
 }
 
 // sent is a ClientRequestToken as the database knows it.
-type sent struct {
+type tokenUse struct {
 	body    string
 	applied time.Time // zero: never
 }
@@ -177,30 +177,30 @@ type sent struct {
 const tokenLife = 10 * time.Minute
 
 // arrives looks at a transaction that reaches the database.
-func (b *book) arrives(r *request, body []byte) {
+func (b *journal) arrives(r *request, body []byte) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	token := r.tx.token
 	if b.w.mut != nil {
 		token = parseTransaction(body).token
 	}
-	s := b.sent[token]
+	s := b.tokens[token]
 	if s == nil {
-		s = &sent{body: string(body)}
-		b.sent[token] = s
+		s = &tokenUse{body: string(body)}
+		b.tokens[token] = s
 	}
 	b.judge.arrives(r, s, string(body))
 	if !s.applied.IsZero() && time.Since(s.applied) >= tokenLife {
 		b.paths[TokenForgotten]++
 		r.actor.stale = true
 	}
-	b.commit = &commit{request: r, sent: s}
+	b.commit = &commit{request: r, token: s}
 }
 
 // commit is what the transaction that is served now has written.
 type commit struct {
 	request *request
-	sent    *sent
+	token   *tokenUse
 	record  *history // that it wrote
 	life    *life    // of it
 	before  state    // of it
@@ -212,7 +212,7 @@ type commit struct {
 }
 
 // account enters a write to the accounts or the books.
-func (b *book) account(w memdynamo.Write) {
+func (b *journal) account(w memdynamo.Write) {
 	c := b.commit
 	if b.w.serving == nil || c == nil { // the world's own
 		return
@@ -225,7 +225,7 @@ func (b *book) account(w memdynamo.Write) {
 			return
 		}
 		c.paid = append(c.paid, r)
-		b.enterLocked(entry{kind: kindEffect, actor: b.w.serving.actor, text: "EFFECT payment of process " + number})
+		b.addLocked(entry{kind: kindEffect, actor: b.w.serving.actor, text: "EFFECT payment of process " + number})
 		return
 	}
 	change := number(w.After["cents"]) - number(w.Before["cents"])
@@ -236,7 +236,7 @@ func (b *book) account(w memdynamo.Write) {
 }
 
 // runOf returns the run of the process of that number; nil if there is none.
-func (b *book) runOf(process string) *run {
+func (b *journal) runOf(process string) *run {
 	n, err := strconv.ParseUint(process, 10, 64)
 	if err != nil {
 		return nil
@@ -246,7 +246,7 @@ func (b *book) runOf(process string) *run {
 
 // committed closes the book of the transaction that was served: it was applied, it
 // was known already, or it was refused.
-func (b *book) committed(r *request, status int, out []byte) {
+func (b *journal) committed(r *request, status int, out []byte) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	c := b.commit
@@ -255,10 +255,10 @@ func (b *book) committed(r *request, status int, out []byte) {
 	case status == 200 && c.writes == 0:
 		b.paths[KnownToken]++
 	case status == 200:
-		c.sent.applied = time.Now()
+		c.token.applied = time.Now()
 		b.transactions++
 		b.paths[c.path()]++
-		if c.life != nil && r.actor.open {
+		if c.life != nil && r.actor.failedOpen {
 			b.paths[CommittedOpen]++
 		}
 		b.judge.committed(c)
@@ -290,13 +290,13 @@ func (c *commit) path() Path {
 }
 
 // cancelled enters a cancellation that no database decided on.
-func (b *book) cancelled(r *request, out []byte) {
+func (b *journal) cancelled(r *request, out []byte) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.cancelledLocked(r, out)
 }
 
-func (b *book) cancelledLocked(r *request, out []byte) {
+func (b *journal) cancelledLocked(r *request, out []byte) {
 	codes := cancellation(out)
 	if codes == nil {
 		return
@@ -326,7 +326,7 @@ func (b *book) cancelledLocked(r *request, out []byte) {
 }
 
 // completedBy tells whether an actor completed its record.
-func (b *book) completedBy(a *actor) bool {
+func (b *journal) completedBy(a *actor) bool {
 	return slices.ContainsFunc(b.historyOf(a.order).completed(), func(l *life) bool { return l.completedBy == a })
 }
 
@@ -339,22 +339,22 @@ func (a *actor) heard(r *request, got reply) {
 	if got.status != 200 {
 		e.body = got.body
 	}
-	a.w.book.enterLocked(e)
+	a.w.journal.addLocked(e)
 	if r.tx != nil {
-		a.reason = got.cancelled
+		a.cancelReasons = got.cancelled
 	}
 	switch {
 	case r.op == "GetItem" && a.w.plan.lookUp && r.seq == 1 && a.run == nil:
-		a.w.book.paths[LookedUp]++
+		a.w.journal.paths[LookedUp]++
 	case r.op == "GetItem":
-		a.knows = a.knows || got.status == 200
+		a.knowsRecord = a.knowsRecord || got.status == 200
 	case r.tx != nil && r.tx.record != noRecord:
-		a.knows = a.knows || got.status == 200 || cancellation(got.body) != nil
+		a.knowsRecord = a.knowsRecord || got.status == 200 || cancellation(got.body) != nil
 	}
 }
 
 // enlisted enters that a run enlists its transfer.
-func (b *book) enlisted(r *run, whenFailed bool, verdict Ending) {
+func (b *journal) enlisted(r *run, whenFailed bool, verdict Ending) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	r.enlisted, r.whenFailed, r.verdict = true, whenFailed, verdict
@@ -362,7 +362,7 @@ func (b *book) enlisted(r *run, whenFailed bool, verdict Ending) {
 
 // conditionFailed enters that the author of a handler is asked what a failed
 // condition means, and returns what he says.
-func (b *book) conditionFailed(r *run) error {
+func (b *journal) conditionFailed(r *run) error {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.judge.conditionFailed(r)

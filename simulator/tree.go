@@ -47,16 +47,16 @@ type move struct {
 }
 
 // forget takes a handler's own step back, which its context ended.
-func (w *world) forget(r *request) {
+func (w *world) withdraw(r *request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r.over = true
+	r.withdrawn = true
 }
 
 func (w *world) isOver(r *request) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return r.over
+	return r.withdrawn
 }
 
 // branch lets one thing happen, and tells whether it did.
@@ -144,7 +144,7 @@ func (w *world) move(m move) {
 	t.moved[r.actor] = true
 	if m.held {
 		t.held = slices.DeleteFunc(t.held, func(x *request) bool { return x == r })
-		w.book.note(r.actor, "%s arrives late", r.what)
+		w.journal.note(r.actor, "%s arrives late", r.what)
 		w.serve(r)
 		return
 	}
@@ -153,20 +153,20 @@ func (w *world) move(m move) {
 		t.faults--
 		t.pauses = 1
 	}
-	w.befall(r, m.f, atOnce{w, r})
+	w.deliver(r, m.f, instantDelivery{w, r})
 }
 
 // atOnce is the passage of a request that takes no time. What comes late waits
 // until a move brings it.
-type atOnce struct {
+type instantDelivery struct {
 	w *world
 	r *request
 }
 
-func (p atOnce) arrive(do func()) { do() }
-func (p atOnce) late()            { p.w.tree.held = append(p.w.tree.held, p.r) }
-func (p atOnce) again()           { p.late() }
-func (p atOnce) slow()            { p.late() }
-func (p atOnce) wake(do func())   { p.w.in(p.w.plan.timeout+2*p.w.plan.maxSkew, do) }
-func (p atOnce) reply(rep reply)  { p.r.reply <- rep }
-func (p atOnce) silence()         { p.reply(reply{err: errReset}) }
+func (p instantDelivery) arrive(do func()) { do() }
+func (p instantDelivery) late()            { p.w.tree.held = append(p.w.tree.held, p.r) }
+func (p instantDelivery) again()           { p.late() }
+func (p instantDelivery) slow()            { p.late() }
+func (p instantDelivery) wake(do func())   { p.w.afterFunc(p.w.plan.timeout+2*p.w.plan.maxSkew, do) }
+func (p instantDelivery) reply(rep reply)  { p.r.reply <- rep }
+func (p instantDelivery) silence()         { p.reply(reply{err: errReset}) }

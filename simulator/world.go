@@ -26,9 +26,9 @@ type world struct {
 	dbs  []*memdynamo.DB // one; or one for each Region that has a copy of its own
 	mut  *Mutation
 
-	mu    sync.Mutex
-	inbox []*request // sent, and not yet dealt with
-	book  *book
+	mu      sync.Mutex
+	inbox   []*request // sent, and not yet dealt with
+	journal *journal
 
 	wake      chan struct{}
 	agenda    agenda
@@ -38,7 +38,7 @@ type world struct {
 	global    *global    // the Regions; nil: there is one
 	tree      *tree      // decides instead of chance; nil in a run by seed
 
-	underway map[string]*request // transactions that run, and don't end yet; by their tokens
+	unfinished map[string]*request // transactions that run, and don't end yet; by their tokens
 }
 
 // mustServe asks every database for what can't fail.
@@ -63,7 +63,7 @@ func createTable(name string) string {
 
 func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 	r := rand.New(rand.NewPCG(seed, 0x1de3907e47))
-	w := &world{rng: r, seed: seed, born: time.Now(), wake: make(chan struct{}, 1), mut: mut, underway: map[string]*request{}}
+	w := &world{rng: r, seed: seed, born: time.Now(), wake: make(chan struct{}, 1), mut: mut, unfinished: map[string]*request{}}
 	if p == nil {
 		drawn := drawPlan(seed, r)
 		if mut != nil && mut.Plan != nil {
@@ -72,7 +72,7 @@ func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 		p = &drawn
 	}
 	w.plan = *p
-	w.book = newBook(w)
+	w.journal = newJournal(w)
 	w.dbs = []*memdynamo.DB{memdynamo.New(time.Now)}
 	if w.plan.regions.mode == "" {
 		for _, r := range tableRequests {
@@ -88,7 +88,7 @@ func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 		w.openInner()
 	}
 	for i, db := range w.dbs {
-		db.OnWrite(w.book.wrote)
+		db.OnWrite(w.journal.wrote)
 		if w.global != nil {
 			db.OnWrite(func(write memdynamo.Write) { w.global.wrote(i, write) })
 		}
@@ -113,19 +113,19 @@ func drawPlan(seed uint64, r *rand.Rand) plan {
 }
 
 // in lets do happen after d.
-func (w *world) in(d time.Duration, do func()) {
+func (w *world) afterFunc(d time.Duration, do func()) {
 	w.agenda.seq++
-	heap.Push(&w.agenda, event{time.Now().Add(d), w.agenda.seq, do})
+	heap.Push(&w.agenda, scheduledCall{time.Now().Add(d), w.agenda.seq, do})
 }
 
 // ms returns a random time of up to n milliseconds, in nanoseconds so that no two
 // fall together.
-func (w *world) ms(n int) time.Duration {
+func (w *world) randomMillis(n int) time.Duration {
 	return 1 + time.Duration(w.rng.Int64N(int64(n)*int64(time.Millisecond)))
 }
 
 // stir tells the turning goroutine that there is something to look at.
-func (w *world) stir() {
+func (w *world) notify() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -133,7 +133,7 @@ func (w *world) stir() {
 }
 
 // turnUntil lets the world go on until all that the groups stand for is done.
-func (w *world) turnUntil(groups ...*sync.WaitGroup) {
+func (w *world) runUntil(groups ...*sync.WaitGroup) {
 	done := make(chan struct{})
 	go func() {
 		for _, g := range groups {
@@ -141,11 +141,11 @@ func (w *world) turnUntil(groups ...*sync.WaitGroup) {
 		}
 		close(done)
 	}()
-	w.turn(done)
+	w.loop(done)
 }
 
 // turn lets the world go on until done is closed.
-func (w *world) turn(done <-chan struct{}) {
+func (w *world) loop(done <-chan struct{}) {
 	for {
 		synctest.Wait()
 		if w.tree != nil {
@@ -162,7 +162,7 @@ func (w *world) turn(done <-chan struct{}) {
 			default:
 			}
 		}
-		w.deal()
+		w.dispatch()
 		var timer <-chan time.Time
 		if w.agenda.Len() > 0 {
 			next := w.agenda.heap[0]
@@ -186,19 +186,19 @@ func (w *world) turn(done <-chan struct{}) {
 // settle works off the agenda: what is still on the wire arrives.
 func (w *world) settle() {
 	for w.agenda.Len() > 0 {
-		next := heap.Pop(&w.agenda).(event)
+		next := heap.Pop(&w.agenda).(scheduledCall)
 		if d := time.Until(next.at); d > 0 {
 			time.Sleep(d)
 		}
 		next.do()
 		synctest.Wait()
-		w.deal()
+		w.dispatch()
 	}
 }
 
 // sweep lets TTL delete what it may, when it pleases, but every 20 minutes at least.
 func (w *world) sweep() {
-	w.in(min(w.plan.paced(w.ms(10_000)), w.ms(20*60_000)), func() {
+	w.afterFunc(min(w.plan.paced(w.randomMillis(10_000)), w.randomMillis(20*60_000)), func() {
 		for i, db := range w.dbs {
 			for _, key := range db.Expired(table) {
 				if w.rng.IntN(2) == 0 && w.mayExpire(i, key) {

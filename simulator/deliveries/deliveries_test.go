@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func inBubble(t *testing.T, seed uint64, mut *Mutation) (r Report) {
+func runSeed(t *testing.T, seed uint64, mut *Mutation) (r Report) {
 	synctest.Test(t, func(*testing.T) { r = Run(seed, mut) })
 	return r
 }
@@ -49,7 +49,7 @@ func TestDeliveries_V2(t *testing.T) {
 				if seed >= *first+uint64(n) {
 					return
 				}
-				r := inBubble(t, seed, nil)
+				r := runSeed(t, seed, nil)
 				mu.Lock()
 				total.Deliveries, total.Runs, total.Effects, total.GivenUp, total.Kills = total.Deliveries+r.Deliveries, total.Runs+r.Runs, total.Effects+r.Effects, total.GivenUp+r.GivenUp, total.Kills+r.Kills
 				for f, n := range r.Faults {
@@ -90,7 +90,7 @@ func TestDeliveries_Mutations(t *testing.T) {
 		t.Run(mistake.Name, func(t *testing.T) {
 			for tried := range uint64(limit) {
 				seed := (mistake.from + tried) % limit
-				if r := inBubble(t, seed, &mistake.Mutation); len(r.Wrong) > 0 {
+				if r := runSeed(t, seed, &mistake.Mutation); len(r.Wrong) > 0 {
 					t.Logf("seed %d: %s", seed, r.Wrong[0])
 					return
 				}

@@ -88,7 +88,7 @@ func (p *process) kill() {
 }
 
 // mustLive ends the goroutine of a process that was killed.
-func (p *process) mustLive() {
+func (p *process) exitIfKilled() {
 	select {
 	case <-p.dead:
 		runtime.Goexit()
@@ -115,7 +115,7 @@ func (p *process) Read(b []byte) (int, error) {
 }
 
 // pass lets time pass, and tells whether ctx is still alive.
-func (p *process) pass(ctx context.Context, d time.Duration) bool {
+func (p *process) sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -123,7 +123,7 @@ func (p *process) pass(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 	case <-p.dead:
 	}
-	p.mustLive()
+	p.exitIfKilled()
 	return ctx.Err() == nil
 }
 
@@ -132,13 +132,13 @@ var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 // Do sends a request of the SDK's to the database, over a network that may lose it:
 // aws.HTTPClient.
 func (p *process) Do(req *http.Request) (*http.Response, error) {
-	p.mustLive()
+	p.exitIfKilled()
 	op, body, err := memdynamo.Request(req)
 	if err != nil {
 		return nil, err
 	}
 	reply := func(status int, header http.Header, out []byte) (*http.Response, error) {
-		if !p.pass(req.Context(), time.Duration(1+p.draw(int64(10*time.Millisecond)))) {
+		if !p.sleep(req.Context(), time.Duration(1+p.draw(int64(10*time.Millisecond)))) {
 			return nil, req.Context().Err()
 		}
 		return memdynamo.Response(req, status, header, out), nil
@@ -150,7 +150,7 @@ func (p *process) Do(req *http.Request) (*http.Response, error) {
 		p.w.report.Faults[fate]++
 		p.w.mu.Unlock()
 	}
-	if !p.pass(req.Context(), time.Duration(1+p.draw(int64(10*time.Millisecond)))) {
+	if !p.sleep(req.Context(), time.Duration(1+p.draw(int64(10*time.Millisecond)))) {
 		return nil, req.Context().Err()
 	}
 	switch fate {
@@ -175,7 +175,7 @@ func (p *process) Do(req *http.Request) (*http.Response, error) {
 	case killedAfter:
 		p.w.db.Serve(op, body)
 		p.kill()
-		p.mustLive()
+		p.exitIfKilled()
 	}
 	return reply(p.w.db.Serve(op, bytes.Clone(body)))
 }
@@ -222,7 +222,7 @@ var errBad = errors.New("the handler failed")
 // handle returns the user's handler: it takes its time, fails or not, and enlists its
 // effect.
 func (p *process) handle(ctx context.Context, m *message) error {
-	p.mustLive()
+	p.exitIfKilled()
 	w := p.w
 	w.mu.Lock()
 	w.report.Runs++
@@ -231,7 +231,7 @@ func (p *process) handle(ctx context.Context, m *message) error {
 	if w.chance(w.plan.Slow) {
 		takes += time.Duration(p.draw(int64(w.plan.Timeout)))
 	}
-	if !p.pass(ctx, takes) {
+	if !p.sleep(ctx, takes) {
 		return lambdaidem.Retryable(ctx.Err()) // nothing happens before the commit
 	}
 	if m.poison || w.chance(w.plan.Bad) {

@@ -12,7 +12,7 @@ import (
 
 // book is what happened in a world. It only records; at the moments when a
 // check has to look at once, it asks its judge.
-type book struct {
+type journal struct {
 	w         *world
 	entries   []entry // the timeline
 	runs      []*run
@@ -31,10 +31,10 @@ type book struct {
 
 	// Of transactions: see transactions.go.
 	paths        map[Path]int
-	sent         map[string]*sent // by ClientRequestToken
-	commit       *commit          // the transaction that is served now
-	transactions int              // applied
-	funds        int64            // cents, in all accounts together
+	tokens       map[string]*tokenUse // by ClientRequestToken
+	commit       *commit              // the transaction that is served now
+	transactions int                  // applied
+	funds        int64                // cents, in all accounts together
 
 	operations []*actor          // what operators did: see operators_book.go
 	payloadOf  map[string]string // by token, of what the record was begun with
@@ -73,32 +73,32 @@ type answer struct {
 	got      result
 }
 
-func newBook(w *world) *book {
-	b := &book{w: w, records: map[string]*history{}, faults: map[Fault]int{}, kinds: map[lambdaidem.Kind]int{},
-		runBy: map[uint64]*run{}, parts: map[string]memdynamo.Item{}, callOf: map[string]call{}, keyOf: map[call]string{}, chargedAt: map[charge]time.Time{}, deadInner: map[string]bool{}, payloadOf: map[string]string{}, paths: map[Path]int{}, sent: map[string]*sent{}}
+func newJournal(w *world) *journal {
+	b := &journal{w: w, records: map[string]*history{}, faults: map[Fault]int{}, kinds: map[lambdaidem.Kind]int{},
+		runBy: map[uint64]*run{}, parts: map[string]memdynamo.Item{}, callOf: map[string]call{}, keyOf: map[call]string{}, chargedAt: map[charge]time.Time{}, deadInner: map[string]bool{}, payloadOf: map[string]string{}, paths: map[Path]int{}, tokens: map[string]*tokenUse{}}
 	b.judge = judge{b: b}
 	return b
 }
 
 // fault counts a fault that happened.
-func (b *book) fault(f Fault) {
+func (b *journal) fault(f Fault) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.faults[f]++
 }
 
 // event enters what the guard tells.
-func (b *book) event(a *actor, e lambdaidem.Event) {
+func (b *journal) event(a *actor, e lambdaidem.Event) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	if a.dead {
 		return
 	}
 	b.kinds[e.Kind]++
-	if e.Kind == lambdaidem.EventUncertain && a.run != nil && a.run.how == RefusedPanicked && !a.holds() {
+	if e.Kind == lambdaidem.EventUncertain && a.run != nil && a.run.how == RefusedPanicked && !a.underHold() {
 		b.paths[PanicUnknown]++
 	}
-	a.open = a.open || e.Kind == lambdaidem.EventFailedOpen
+	a.failedOpen = a.failedOpen || e.Kind == lambdaidem.EventFailedOpen
 	b.judge.event(a, e)
 	b.noteLocked(a, "guard: %s%s", e.Kind, because(e.Err))
 }
@@ -116,7 +116,7 @@ func because(err error) string {
 }
 
 // beginRun enters that a handler begins.
-func (b *book) beginRun(ctx context.Context, a *actor) *run {
+func (b *journal) beginRun(ctx context.Context, a *actor) *run {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	r := &run{actor: a, attempt: lambdaidem.Attempt(ctx), record: lambdaidem.RecordID(ctx), began: time.Now()}
@@ -131,7 +131,7 @@ func (b *book) beginRun(ctx context.Context, a *actor) *run {
 }
 
 // endRun ends a handler's run. What a dead process does counts for nothing.
-func (b *book) endRun(a *actor, how Ending) {
+func (b *journal) endRun(a *actor, how Ending) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	if !a.dead {
@@ -140,7 +140,7 @@ func (b *book) endRun(a *actor, how Ending) {
 }
 
 // endRunLocked ends the run of an actor, if one is in progress.
-func (b *book) endRunLocked(a *actor, how Ending) {
+func (b *journal) endRunLocked(a *actor, how Ending) {
 	if a.run == nil || !a.run.ended.IsZero() {
 		return
 	}
@@ -149,30 +149,30 @@ func (b *book) endRunLocked(a *actor, how Ending) {
 }
 
 // effect enters that a handler had its effect.
-func (b *book) effect(r *run) {
+func (b *journal) effect(r *run) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	if r.actor.dead {
 		return
 	}
 	r.effects++
-	b.enterLocked(entry{kind: kindEffect, actor: r.actor, text: "EFFECT " + r.answer()})
+	b.addLocked(entry{kind: kindEffect, actor: r.actor, text: "EFFECT " + r.answer()})
 }
 
 // gaveUp enters that the client of an invocation stops waiting.
-func (b *book) gaveUp(a *actor) {
+func (b *journal) gaveUp(a *actor) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
-	a.lonely = true
-	b.enterLocked(entry{kind: kindGiveUp, actor: a})
+	a.clientGone = true
+	b.addLocked(entry{kind: kindGiveUp, actor: a})
 }
 
 // answered enters what a client got.
-func (b *book) answered(a *actor, from time.Time, got result) {
+func (b *journal) answered(a *actor, from time.Time, got result) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.answers = append(b.answers, &answer{a, from, time.Now(), got})
-	a.over = time.Now()
+	a.endedAt = time.Now()
 	text := got.failed
 	if got.Status != 0 {
 		text = fmt.Sprintf("%d %s", got.Status, strings.TrimRight(got.Body, " ."))
@@ -183,18 +183,18 @@ func (b *book) answered(a *actor, from time.Time, got result) {
 			text += " (replayed)"
 		}
 	}
-	b.enterLocked(entry{kind: kindAnswer, actor: a, text: text, lost: a.lonely})
+	b.addLocked(entry{kind: kindAnswer, actor: a, text: text, lost: a.clientGone})
 	b.judge.answered(a, got)
 }
 
 // served enters what the database answered.
-func (b *book) served(r *request, status int, out []byte) {
+func (b *journal) served(r *request, status int, out []byte) {
 	e := entry{kind: kindServe, actor: r.actor, request: r.label, status: status, write: b.changed}
 	if status != 200 {
 		e.body = out
 	}
 	b.changed = nil
-	b.enter(e)
+	b.add(e)
 	b.lateForOperator(r, status)
 	if r.tx != nil {
 		b.committed(r, status, out)
@@ -203,11 +203,13 @@ func (b *book) served(r *request, status int, out []byte) {
 
 // free tells whether an attempt's answer may stand without its record: it failed
 // open, and nothing of what it enlisted is to be committed with it (X5).
-func (a *actor) free() bool { return a.open && (a.run == nil || !a.run.commits() || a.run.refused()) }
+func (a *actor) needsNoRecord() bool {
+	return a.failedOpen && (a.run == nil || !a.run.commits() || a.run.refused())
+}
 
 // obeyed tells whether the run kept to what G3's last sentence asks for: clocks
 // within MaxSkew, and no attempt that went on past its context.
-func (b *book) obeyed() bool {
+func (b *journal) assumptionsHold() bool {
 	p := &b.w.plan
 	return p.skew <= p.maxSkew && p.disobedient == 0 && b.faults[Stall] == 0
 }

@@ -30,34 +30,34 @@ const (
 )
 
 // payload returns what the record of a token was begun with.
-func (b *book) payload(token string) string {
+func (b *journal) payload(token string) string {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	return b.payloadOf[token]
 }
 
 // operatorBegins enters that an operator looks.
-func (b *book) operatorBegins(a *actor) {
+func (b *journal) operatorBegins(a *actor) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.operations = append(b.operations, a)
-	b.enterLocked(entry{kind: kindOperator, actor: a, text: "looks, to " + string(a.operates.act)})
+	b.addLocked(entry{kind: kindOperator, actor: a, text: "looks, to " + string(a.operation.act)})
 }
 
 // operatorActs enters what an operator was shown and acts on.
-func (b *book) operatorActs(a *actor, seen lambdaidem.Record) {
+func (b *journal) operatorActs(a *actor, seen lambdaidem.Record) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
-	a.operates.seen, a.operates.began = seen, true
-	b.enterLocked(entry{kind: kindOperator, actor: a, text: fmt.Sprintf("acts on token %s, %s", seen.Token, seen.State)})
+	a.operation.seen, a.operation.began = seen, true
+	b.addLocked(entry{kind: kindOperator, actor: a, text: fmt.Sprintf("acts on token %s, %s", seen.Token, seen.State)})
 }
 
 // operatorEnds enters what an operator was told.
-func (b *book) operatorEnds(a *actor, err error) {
+func (b *journal) operatorEnds(a *actor, err error) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
-	a.operates.ended, a.operates.err = true, err
-	b.enterLocked(entry{kind: kindOperator, actor: a, text: "is told: " + because(err), done: err == nil})
+	a.operation.ended, a.operation.err = true, err
+	b.addLocked(entry{kind: kindOperator, actor: a, text: "is told: " + because(err), done: err == nil})
 	switch _, live := errors.AsType[*dynamostore.LeaseLiveError](err); {
 	case live:
 		b.paths[OperatorWaited]++
@@ -75,8 +75,8 @@ func isUnknown(err error) bool {
 }
 
 // operated enters an operator's write to a record. It is called under w.mu.
-func (b *book) operated(a *actor, w memdynamo.Write, h *history) {
-	a.operates.wrote++
+func (b *journal) operated(a *actor, w memdynamo.Write, h *history) {
+	a.operation.wrote++
 	if h == nil || len(h.lives) == 0 {
 		b.judge.brokenLocked(a, CheckAsShown, "an operator made a record")
 		return
@@ -130,7 +130,7 @@ func endsSteps(w memdynamo.Write) bool {
 
 // operated holds an operator's write against what it was shown.
 func (j *judge) operated(a *actor, w memdynamo.Write, h *history) {
-	op, before, after := a.operates, stateOf(w.Before), stateOf(w.After)
+	op, before, after := a.operation, stateOf(w.Before), stateOf(w.After)
 	forgotten := before
 	if endsSteps(w) {
 		forgotten = completed
@@ -200,7 +200,7 @@ func (j *judge) forgotten(a *actor, w memdynamo.Write) {
 
 // operatedOn holds what an operator wrote over against what it may.
 func (j *judge) operatedOn(a *actor, w memdynamo.Write, before state) {
-	op, token := a.operates, w.Before["token"].Text
+	op, token := a.operation, w.Before["token"].Text
 	if op.act == erases || op.act == forgets {
 		if before == inProgress || before == released && op.act == erases {
 			j.brokenLocked(a, CheckPurgeSpares, "to %s, it wrote over what is %s", op.act, before)
@@ -222,7 +222,7 @@ func (j *judge) operatedOn(a *actor, w memdynamo.Write, before state) {
 // checkOperators holds what operators were told against what they did.
 func (j *judge) checkOperators() {
 	for _, a := range j.b.operations {
-		op := a.operates
+		op := a.operation
 		if op.act == erases || op.act == forgets || !op.ended {
 			continue
 		}
@@ -237,7 +237,7 @@ func (j *judge) checkOperators() {
 
 // lateForOperator counts ends of attempts that were refused since an operator had
 // decided over their record.
-func (b *book) lateForOperator(r *request, status int) {
+func (b *journal) lateForOperator(r *request, status int) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	a := r.actor
@@ -256,7 +256,7 @@ func (h *history) settledByOperators(born time.Time) (ops []porcupine.Operation)
 	for _, l := range h.lives {
 		if l.settled {
 			at := int64(l.completedAt.Sub(born))
-			ops = append(ops, porcupine.Operation{ClientId: len(ops), Input: sight{Answer: l.text}, Call: at, Return: at})
+			ops = append(ops, porcupine.Operation{ClientId: len(ops), Input: observation{Answer: l.text}, Call: at, Return: at})
 		}
 	}
 	return ops

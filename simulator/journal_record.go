@@ -23,21 +23,21 @@ type history struct {
 
 // life is a record from its lock to its expiry.
 type life struct {
-	began, gone time.Time // gone is zero while it lasts
-	tokens      map[string]*actor
-	completed   memdynamo.Item
-	completedAt time.Time
-	completedBy *actor
-	released    map[*actor]bool
-	settled     bool // completedBy is an operator
-	paid        int  // payments that were made with it
-	steps       map[string]step
-	charged     string            // the payload that was charged for; empty: none
-	keyed       map[string]string // the payload that a step had a downstream key for, by the step
-	text        string            // of the answer that it stored
-	parts       []string          // ids of its parts
-	lost        bool              // one of them was
-	held        bool              // its expiry was taken away, so that it waits for an operator
+	began, ended time.Time // gone is zero while it lasts
+	tokens       map[string]*actor
+	completed    memdynamo.Item
+	completedAt  time.Time
+	completedBy  *actor
+	released     map[*actor]bool
+	settled      bool // completedBy is an operator
+	paid         int  // payments that were made with it
+	steps        map[string]step
+	charged      string            // the payload that was charged for; empty: none
+	keyed        map[string]string // the payload that a step had a downstream key for, by the step
+	text         string            // of the answer that it stored
+	parts        []string          // ids of its parts
+	lost         bool              // one of them was
+	held         bool              // its expiry was taken away, so that it waits for an operator
 }
 
 // change is what a write means to a record's life.
@@ -69,7 +69,7 @@ func changeOf(w memdynamo.Write, tx *transaction) change {
 }
 
 // wrote sees each write that the database applied.
-func (b *book) wrote(w memdynamo.Write) {
+func (b *journal) wrote(w memdynamo.Write) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	now := time.Now()
@@ -91,9 +91,9 @@ func (b *book) wrote(w memdynamo.Write) {
 	h := b.records[id]
 	if w.Op == "TTL" {
 		b.faults[DeletedByTTL]++
-		b.enterLocked(entry{kind: kindExpiry, write: &w})
+		b.addLocked(entry{kind: kindExpiry, write: &w})
 		if h != nil && len(h.lives) > 0 {
-			h.lives[len(h.lives)-1].gone = now
+			h.lives[len(h.lives)-1].ended = now
 			h.holder = nil
 		}
 		return
@@ -101,7 +101,7 @@ func (b *book) wrote(w memdynamo.Write) {
 	b.changed = &w
 	sender := b.w.serving.actor
 	a := b.author(sender, h, w.After["token"].Text)
-	if a.operates != nil {
+	if a.operation != nil {
 		b.operated(a, w, h)
 		return
 	}
@@ -116,8 +116,8 @@ func (b *book) wrote(w memdynamo.Write) {
 		return
 	}
 	if as.begins {
-		if n := len(h.lives); n > 0 && h.lives[n-1].gone.IsZero() {
-			h.lives[n-1].gone = now
+		if n := len(h.lives); n > 0 && h.lives[n-1].ended.IsZero() {
+			h.lives[n-1].ended = now
 		}
 		h.lives = append(h.lives, &life{began: now, tokens: map[string]*actor{}, released: map[*actor]bool{}, steps: map[string]step{}})
 	}
@@ -149,7 +149,7 @@ func (b *book) wrote(w memdynamo.Write) {
 }
 
 // sorted returns all records, in the order of their ids.
-func (b *book) sorted() []*history {
+func (b *journal) sorted() []*history {
 	var all []*history
 	for _, h := range b.records {
 		all = append(all, h)
@@ -159,7 +159,7 @@ func (b *book) sorted() []*history {
 }
 
 // historyOf returns the record of an order; nil if it never had one.
-func (b *book) historyOf(o order) *history {
+func (b *journal) historyOf(o order) *history {
 	for _, h := range b.records {
 		if h.order.Key == o.Key && h.order.Owner == o.Owner {
 			return h
