@@ -20,16 +20,18 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // own ids under hold are warned of in each process
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // each process warns of Policy Hold with keys made of message IDs
 	goleak.VerifyTestMain(m)
 }
 
+// runSeed runs one seed in a synctest bubble.
 func runSeed(t *testing.T, seed uint64, mut *Mutation) (r Report) {
 	synctest.Test(t, func(*testing.T) { r = Run(seed, mut) })
 	return r
 }
 
-// TestDeliveries_V2 holds V2, V3 and G1 against each seed's run.
+// TestDeliveries_V2 checks the run of each seed: each message has its effect once, failures are
+// reported, and the order of each group is kept.
 func TestDeliveries_V2(t *testing.T) {
 	n := *seeds
 	if raceEnabled {
@@ -70,8 +72,7 @@ func TestDeliveries_V2(t *testing.T) {
 	}
 }
 
-// TestDeliveries_Mutations is how the checks prove themselves: each known mistake is
-// found.
+// TestDeliveries_Mutations tests the checks: they must find each known mistake.
 func TestDeliveries_Mutations(t *testing.T) {
 	const limit = 1000
 	for _, mistake := range []struct {
