@@ -2,14 +2,14 @@ package simulator
 
 import "time"
 
-// event is something that will happen.
+// scheduledCall is a function to be called at a time.
 type scheduledCall struct {
 	at  time.Time
 	seq int
 	do  func()
 }
 
-// agenda is what will happen, the soonest first: heap.Interface.
+// agenda has the scheduled calls, the earliest first. It implements heap.Interface.
 type agenda struct {
 	heap []scheduledCall
 	seq  int

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// handle returns the user's handler: it takes its time, has its effect, and answers.
+// handle is the user's handler: it takes some time, has its effect, and answers.
 func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	p := a.w.plan
 	if a.w.isHealed() {
@@ -67,8 +67,9 @@ func (a *actor) handle(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (e
 	return how.answer(r)
 }
 
-// sleep returns time that passes in a handler. It tells whether ctx was still alive
-// at the end; a disobedient handler passes a context without end.
+// sleep lets time pass in a handler, until d has passed or ctx ends. It reports whether ctx was
+// still alive. A disobedient handler passes a context that never ends. sleep does not return if the
+// process is killed.
 func (a *actor) sleep(ctx context.Context, d time.Duration) bool {
 	if a.w.tree != nil && !a.w.isHealed() {
 		return a.work(ctx)
@@ -87,10 +88,11 @@ func (a *actor) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// working is the op of a handler's own step, which no database sees.
+// working is the op of a request that no database serves. It stands for work of the handler.
 const working = "work"
 
-// work does the handler's own step, which takes its turn among the requests.
+// work stands for the handler's work in a small case, where no time passes. The tree decides when
+// the work is done, as for a request. It reports whether ctx was still alive.
 func (a *actor) work(ctx context.Context) bool {
 	r := a.submit(working, nil, time.Now())
 	select {
@@ -98,7 +100,7 @@ func (a *actor) work(ctx context.Context) bool {
 		a.exitIfKilled()
 		return ctx.Err() == nil
 	case <-ctx.Done():
-		if a.stalledAt(r) { // it notices nothing before it goes on
+		if a.stalledAt(r) { // a stalled process doesn't notice the end of ctx until it continues
 			select {
 			case <-r.reply:
 			case <-a.killed:

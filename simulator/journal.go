@@ -10,8 +10,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// book is what happened in a world. It only records; at the moments when a
-// check has to look at once, it asks its judge.
+// journal records what happens in a world. It checks nothing itself. When a check must look at
+// something at once, the journal calls its judge.
 type journal struct {
 	w         *world
 	entries   []entry // the timeline
@@ -22,22 +22,22 @@ type journal struct {
 	kinds     map[lambdaidem.Kind]int
 	judge     judge
 	runBy     map[uint64]*run           // by process
-	parts     map[string]memdynamo.Item // of large answers, by id
-	changed   *memdynamo.Write          // to a record, by the request that is served now; nil: there was none
-	callOf    map[string]call           // by downstream key
-	keyOf     map[call]string           // the downstream key of each
-	chargedAt map[charge]time.Time      // when an inner call had succeeded
-	deadInner map[string]bool           // by inner record: an attempt of it has died
+	parts     map[string]memdynamo.Item // the parts of large answers, by id
+	changed   *memdynamo.Write          // the write to a record by the request that is served now; nil: none yet
+	callOf    map[string]call           // the step that has a downstream key
+	keyOf     map[call]string           // the downstream key of a step
+	chargedAt map[charge]time.Time      // when each inner call succeeded
+	deadInner map[string]bool           // the inner records that an attempt took over from one that had died
 
-	// Of transactions: see transactions.go.
+	// About transactions: see transactions.go.
 	paths        map[Path]int
 	tokens       map[string]*tokenUse // by ClientRequestToken
-	commit       *commit              // the transaction that is served now
-	transactions int                  // applied
-	funds        int64                // cents, in all accounts together
+	commit       *commit              // the transaction that is served now, or nil
+	transactions int                  // how many were applied
+	funds        int64                // what all accounts together must hold, in cents
 
-	operations []*actor          // what operators did: see operators_book.go
-	payloadOf  map[string]string // by token, of what the record was begun with
+	operations []*actor          // the operators' actors: see operators_journal.go
+	payloadOf  map[string]string // the payload with which the record of a token was begun
 }
 
 // run is one run of the handler.
@@ -50,23 +50,23 @@ type run struct {
 	how     Ending
 	effects int
 
-	meant      Ending // how it ended by itself, before a condition failed
-	record     string // id
+	meant      Ending // how the handler ended, whether or not a condition failed later
+	record     string // the record's ID; empty if it has none
 	enlisted   bool   // it enlisted its transfer
-	whenFailed bool   // with a failed answer too
-	verdict    Ending // if its condition fails
-	paid       int    // payments that were made
+	whenFailed bool   // the transfer is to be committed with a failed answer too
+	verdict    Ending // how the run ends if its condition fails
+	paid       int    // how often its transfer was committed
 	inner      innerOutcome
 }
 
-// answer returns the text of the run's answer: it names the order, so that nobody
-// can get another's answer unnoticed, and the run.
+// answer returns the text of the run's answer. It names the order and the run, so that the checks
+// notice if a client gets another one's answer.
 func (r *run) answer() string {
 	o := r.actor.order
 	return fmt.Sprintf("%s/%s/%s by attempt %d of process %d", o.Owner, o.Key, o.Payload, r.attempt, r.actor.id) + r.actor.w.plan.large.pad()
 }
 
-// answer is one request of a client and what came of it.
+// answer is what a client got for a request.
 type answer struct {
 	actor    *actor
 	from, to time.Time
@@ -87,7 +87,7 @@ func (b *journal) fault(f Fault) {
 	b.faults[f]++
 }
 
-// event enters what the guard tells.
+// event records an event that the guard reports.
 func (b *journal) event(a *actor, e lambdaidem.Event) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
@@ -103,7 +103,8 @@ func (b *journal) event(a *actor, e lambdaidem.Event) {
 	b.noteLocked(a, "guard: %s%s", e.Kind, because(e.Err))
 }
 
-// because returns the reason of an event, on one line.
+// because returns the reason of an event in parentheses, on one line and shortened. It returns ""
+// if err is nil.
 func because(err error) string {
 	if err == nil {
 		return ""
@@ -115,7 +116,7 @@ func because(err error) string {
 	return " (" + strings.ReplaceAll(text, "\n", " ") + ")"
 }
 
-// beginRun enters that a handler begins.
+// beginRun records that a handler begins, and returns its run.
 func (b *journal) beginRun(ctx context.Context, a *actor) *run {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
@@ -130,7 +131,7 @@ func (b *journal) beginRun(ctx context.Context, a *actor) *run {
 	return r
 }
 
-// endRun ends a handler's run. What a dead process does counts for nothing.
+// endRun records that a handler's run ends, unless its process is dead.
 func (b *journal) endRun(a *actor, how Ending) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
@@ -139,7 +140,7 @@ func (b *journal) endRun(a *actor, how Ending) {
 	}
 }
 
-// endRunLocked ends the run of an actor, if one is in progress.
+// endRunLocked records that the run of an actor ends, if one is in progress.
 func (b *journal) endRunLocked(a *actor, how Ending) {
 	if a.run == nil || !a.run.ended.IsZero() {
 		return
@@ -148,7 +149,7 @@ func (b *journal) endRunLocked(a *actor, how Ending) {
 	b.noteLocked(a, "handler ends: %s", how)
 }
 
-// effect enters that a handler had its effect.
+// effect records that a handler had its effect, unless its process is dead.
 func (b *journal) effect(r *run) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
@@ -159,7 +160,7 @@ func (b *journal) effect(r *run) {
 	b.addLocked(entry{kind: kindEffect, actor: r.actor, text: "EFFECT " + r.answer()})
 }
 
-// gaveUp enters that the client of an invocation stops waiting.
+// gaveUp records that the client of an invocation stops waiting.
 func (b *journal) gaveUp(a *actor) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
@@ -167,7 +168,7 @@ func (b *journal) gaveUp(a *actor) {
 	b.addLocked(entry{kind: kindGiveUp, actor: a})
 }
 
-// answered enters what a client got.
+// answered records what an invocation returned to its client.
 func (b *journal) answered(a *actor, from time.Time, got result) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
@@ -187,7 +188,7 @@ func (b *journal) answered(a *actor, from time.Time, got result) {
 	b.judge.answered(a, got)
 }
 
-// served enters what the database answered.
+// served records the database's reply to a request.
 func (b *journal) served(r *request, status int, out []byte) {
 	e := entry{kind: kindServe, actor: r.actor, request: r.label, status: status, write: b.changed}
 	if status != 200 {
@@ -201,14 +202,15 @@ func (b *journal) served(r *request, status int, out []byte) {
 	}
 }
 
-// free tells whether an attempt's answer may stand without its record: it failed
-// open, and nothing of what it enlisted is to be committed with it (X5).
+// needsNoRecord reports whether the attempt's answer may be sent although no record stores it. That
+// is so if the attempt failed open and has no enlisted writes to commit.
 func (a *actor) needsNoRecord() bool {
 	return a.failedOpen && (a.run == nil || !a.run.commits() || a.run.refused())
 }
 
-// obeyed tells whether the run kept to what G3's last sentence asks for: clocks
-// within MaxSkew, and no attempt that went on past its context.
+// assumptionsHold reports whether the run kept the assumptions under which the guard promises that
+// at most one attempt runs at a time: the clocks differ by at most MaxSkew, and no attempt runs on
+// after its context has ended.
 func (b *journal) assumptionsHold() bool {
 	p := &b.w.plan
 	return p.skew <= p.maxSkew && p.disobedient == 0 && b.faults[Stall] == 0

@@ -13,16 +13,16 @@ import (
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// request is one attempt of one call on the wire.
+// request is one HTTP request to DynamoDB. The SDK's retry of it is another one.
 type request struct {
 	label
 	actor     *actor
 	signed    time.Time // see signatureLife
 	body      []byte
-	tx        *transaction // nil: it is none
+	tx        *transaction // nil unless the request is a TransactWriteItems
 	reply     chan reply
 	stalled   bool // its process stands still until the reply; under w.mu
-	withdrawn bool // its sender takes it back; under w.mu
+	withdrawn bool // the handler has stopped working before this step was done; under w.mu
 }
 
 type reply struct {
@@ -31,14 +31,13 @@ type reply struct {
 	body   []byte
 	err    error
 
-	cancelled []string // why the database cancelled the transaction; nil if it did not
+	cancelled []string // the reasons why DynamoDB cancelled the transaction; nil if it did not
 }
 
-// errReset is what a caller sees of a connection that broke after the request
-// was sent.
+// errReset is the error of a connection that broke after the request was sent.
 var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 
-// Do sends a request of the SDK's into the world: aws.HTTPClient.
+// Do implements aws.HTTPClient: it sends a request to DynamoDB over the world's network.
 func (a *actor) Do(req *http.Request) (*http.Response, error) {
 	a.exitIfKilled()
 	op, body, err := memdynamo.Request(req)
@@ -56,7 +55,7 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 		a.heard(r, got)
 		return memdynamo.Response(req, got.status, a.dated(got.header), got.body), nil
 	case <-req.Context().Done():
-		if a.stalledAt(r) { // it notices nothing before it goes on
+		if a.stalledAt(r) { // a stalled process doesn't notice the end of the context until it continues
 			select {
 			case <-r.reply:
 			case <-a.killed:
@@ -71,7 +70,7 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// submit puts a request before the world.
+// submit puts a request into the world's inbox.
 func (a *actor) submit(op string, body []byte, signed time.Time) *request {
 	a.sent++
 	name := label{op: op, what: describe(op, body), seq: a.sent, sent: time.Since(a.w.born)}
@@ -90,8 +89,8 @@ func (a *actor) submit(op string, body []byte, signed time.Time) *request {
 	return r
 }
 
-// deal gives each new request its fate, in an order that doesn't depend on
-// which goroutine came first.
+// dispatch decides what happens to each new request, in an order that doesn't depend on which
+// goroutine sent first.
 func (w *world) dispatch() {
 	for _, r := range w.takeInbox() {
 		f := None
@@ -115,7 +114,7 @@ func (w *world) takeInbox() []*request {
 	return inbox
 }
 
-// inTime is the passage of a request that takes its time on the wire.
+// networkDelivery delivers a request over a network that takes time.
 type networkDelivery struct {
 	w           *world
 	r           *request
@@ -146,9 +145,9 @@ func (p networkDelivery) silence() {
 	}
 }
 
-// serve lets the database serve a request.
+// serve has the database serve a request that arrives now, and returns the reply.
 func (w *world) serve(r *request) reply {
-	if r.op == working { // a handler's own step
+	if r.op == working { // the handler's work, which no database serves
 		return reply{status: http.StatusOK}
 	}
 	r.arrivals++
@@ -184,11 +183,11 @@ func (w *world) serve(r *request) reply {
 	return w.answer(r, status, header, out)
 }
 
-// answer returns the database's answer to a request.
+// answer returns the database's reply to a request, changed by the mutation if there is one.
 func (w *world) answer(r *request, status int, header http.Header, body []byte) reply {
 	var cancelled []string
 	if r.tx != nil {
-		cancelled = cancellation(body) // before a mistake changes what the process is told
+		cancelled = cancellation(body) // before the mutation changes the reply
 	}
 	if w.mut != nil && w.mut.Reply != nil {
 		if changed := w.mut.Reply(r.op, r.body, status, body); string(changed) != string(body) {
@@ -199,8 +198,9 @@ func (w *world) answer(r *request, status int, header http.Header, body []byte) 
 	return reply{status: status, header: header, body: body, cancelled: cancelled}
 }
 
-// describe names a request by what it is for. It looks for names and values in the body as
-// text: they are unambiguous, since a quotation mark inside a value is escaped.
+// describe returns a name for a request's purpose, or its operation if it knows no name. It looks
+// for names and values in the body as text. This is unambiguous, because a quotation mark inside a
+// value is escaped.
 func describe(op string, body []byte) string {
 	has := func(text string) bool { return bytes.Contains(body, []byte(text)) }
 	switch op {
