@@ -2,7 +2,7 @@ package simulator
 
 import "slices"
 
-// begin looks at an invocation whose handler begins.
+// begin checks an invocation whose handler begins.
 func (j *judge) begin(a *actor, r *run) {
 	if a.run != nil {
 		j.brokenLocked(a, CheckOneRun, "the handler ran twice in one invocation")
@@ -12,7 +12,7 @@ func (j *judge) begin(a *actor, r *run) {
 	}
 }
 
-// checkRuns holds the handler's runs for one key against each other.
+// checkRuns compares the handler's runs for one record with each other and with the record.
 func (j *judge) checkRuns(h *history) {
 	b := j.b
 	var runs []*run
@@ -28,7 +28,7 @@ func (j *judge) checkRuns(h *history) {
 			end = r.due
 		}
 		for _, next := range runs[i+1:] {
-			if r.actor.optimistic || next.actor.optimistic { // E4: neither has an effect before one of them commits
+			if r.actor.optimistic || next.actor.optimistic { // an optimistic run has no effect before it commits
 				continue
 			}
 			if b.assumptionsHold() && next.began.Before(end) {

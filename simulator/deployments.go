@@ -63,7 +63,7 @@ func newDeployments(seed uint64, p *plan) {
 	}
 }
 
-// newest returns the index of the newest version at a time since the world began.
+// newest returns the index of the newest version. at is the time since the world began.
 func (d *deployments) newest(at time.Duration) int {
 	return min(int(at/d.every), len(d.versions)-1)
 }

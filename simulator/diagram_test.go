@@ -16,8 +16,8 @@ import (
 	"github.com/lambdaidem/toolkit/internal/sequence"
 )
 
-// writeDiagram writes the diagram of a run into the folder that the flag html names, if it
-// names one. The file's name has the kind and the seed.
+// writeDiagram writes the diagram of a run into the folder of the flag html, if the flag is set. The
+// file's name has the kind and the seed.
 func writeDiagram(t *testing.T, kind string, r Report) {
 	t.Helper()
 	if *html == "" {
@@ -55,9 +55,8 @@ func TestDiagram_OnlyOfRunsWithATimeline(t *testing.T) {
 	}
 }
 
-// Each fault of one attempt's requests is drawn as what it does to the messages, to the
-// process and to the record. An attempt without a fault sends two requests, acquire and
-// complete. faulty is the number of the request that meets the fault.
+// The diagram shows what each fault does to the messages, the process and the record. The first
+// request of one attempt, which claims the record, meets the fault.
 func TestDiagram_ShowsWhatAFaultDoes(t *testing.T) {
 	begins := []string{
 		"client call process 1: POST /payments of alice, key k, payload p",
@@ -140,7 +139,7 @@ func TestDiagram_ShowsTheRecordAndTheAnswer(t *testing.T) {
 	}
 }
 
-// docs/correctness.md says what the diagram of this seed shows.
+// The diagram of this seed shows what docs/correctness.md says.
 func TestDiagram_ShowsWhatTheDocsSayOfASeed(t *testing.T) {
 	lines := eventLines(runSeed(t, 50028478, nil, true).Diagram())
 	for n := 1; n <= 3; n++ {
@@ -154,7 +153,7 @@ func TestDiagram_ShowsWhatTheDocsSayOfASeed(t *testing.T) {
 	}
 }
 
-// What only some seeds do is drawn as well.
+// Diagrams also show what happens in only a few runs.
 func TestDiagram_ShowsWhatFewRunsDo(t *testing.T) {
 	to := func(e sequence.Event, party string) bool { return strings.HasPrefix(e.To, party) }
 	says := func(text string) func(sequence.Event) bool {

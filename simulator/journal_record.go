@@ -125,7 +125,7 @@ func (b *journal) wrote(w memdynamo.Write) {
 	b.judge.withdrawal(a, sender, stateOf(w.After))
 	b.judge.write(a, b.w.serving, w, as, h)
 	if len(h.lives) == 0 {
-		return // an update made the record: there is no life to enter it in
+		return // an update created the record; the judge has reported that
 	}
 	l := h.lives[len(h.lives)-1]
 	l.keepSteps(a, w)
