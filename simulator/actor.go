@@ -28,7 +28,7 @@ type actor struct {
 	skew          time.Duration
 	policy        lambdaidem.Policy
 	optimistic    bool           // it takes no lock (Options.Optimistic)
-	sent          int            // requests on the wire
+	sent          int            // how many requests it has sent
 	killed        chan struct{}  // closed by kill
 	dead          bool           // under w.mu
 	clientGone    bool           // its client has stopped waiting; under w.mu
@@ -76,13 +76,13 @@ func (w *world) newActor(id uint64, o order) *actor {
 func (a *actor) drawMode() {
 	share := a.w.plan.effects.optimistic
 	if a.optimistic = share > 0 && a.order.Unguarded == "" && a.rng.Float64() < share; a.optimistic {
-		a.policy = lambdaidem.Rerun // New allows no other
+		a.policy = lambdaidem.Rerun // New allows no other policy with Optimistic
 		return
 	}
 	a.policy = a.drawPolicy()
 }
 
-// drawPolicy returns the plan's policy. If the plan mixes policies, it returns the other one half
+// drawPolicy returns the plan's policy. If the plan mixes policies, it returns the other policy half
 // of the time.
 func (a *actor) drawPolicy() lambdaidem.Policy {
 	policy, other := lambdaidem.Rerun, lambdaidem.Hold

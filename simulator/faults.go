@@ -109,7 +109,7 @@ func (w *world) deliver(r *request, f Fault, p delivery) {
 			cancel(memdynamo.ReasonTransactionConflict, 0) // on the record, if there is one
 			return
 		}
-		if w.plan.regions.mode == memdynamo.Strong { // which has no transactions
+		if w.plan.regions.mode == memdynamo.Strong { // such a table has no transactions
 			w.journal.path(RegionsRefused)
 			refuse(memdynamo.ReplicatedWriteConflict, regionConflict)
 			return

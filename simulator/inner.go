@@ -124,8 +124,8 @@ func (b *journal) innerDied(id string) bool {
 	return b.deadInner[id]
 }
 
-// innerOutcomeOf returns what the handler's author knows of a charge that ended with err. ran
-// reports whether the function ran, interrupted whether it ended early without an effect.
+// innerOutcomeOf returns what the handler knows about a charge that ended with err. ran says whether
+// the charging function ran, interrupted whether it ended early without an effect.
 func innerOutcomeOf(err error, ran, interrupted bool) innerOutcome {
 	var refusal *lambdaidem.Error
 	errors.As(err, &refusal)

@@ -344,10 +344,10 @@ func strangeToken(op string, request []byte, status int, body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte(put.Item["token"]["S"]), []byte("AAAAAAAAAAAAAAAAAAAAAA"))
 }
 
-// searchFrom is the seed at which TestMutations begins to search for a mistake that few
-// seeds show: the first seed that showed the mistake when this was written. A seed that shows
-// the mistake no longer costs time and nothing else, because the search tries the other
-// default seeds next. All other searches begin at seed 0.
+// searchFrom has the seed at which TestMutations begins to search for a mistake that few seeds show:
+// the first seed that showed the mistake when this was written. If the seed no longer shows the
+// mistake, the search only takes longer, because it tries the other default seeds next. All other
+// searches begin at seed 0.
 var searchFrom = map[string]uint64{
 	"TTL below the minimum":                              7568,
 	"transaction under any token":                        2732,

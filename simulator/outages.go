@@ -14,8 +14,8 @@ type outage struct {
 	from, until time.Duration // since the world began
 }
 
-// newOutage gives some plans an outage. It draws from a random stream of its own, so
-// that the rest of each plan does not depend on it.
+// newOutage gives some plans an outage. It draws from a random stream of its own, so that the rest
+// of each plan does not depend on it.
 func newOutage(seed uint64, p *plan) {
 	r := rand.New(rand.NewPCG(seed, 0x007a9e))
 	if p.effects.optimistic == 1 || r.Float64() >= 0.08 {
@@ -45,10 +45,10 @@ func (o *outage) fault(r *rand.Rand, at time.Duration, of *request) Fault {
 	}
 }
 
-// withdrawUnstarted invokes each process that lives again, once the outage is over and no
-// claim can arrive any more. It does so as often as the process was invoked before, since
-// each of those invocations may have left a claim behind. Then it checks that no claim of
-// these processes holds a record although no handler had an effect.
+// withdrawUnstarted waits until the outage is over and no claim can arrive any more. Then it invokes
+// each living process as often as the process was invoked before, because each of those invocations
+// may have left a claim behind. Finally it checks that no claim of these processes still holds a
+// record without an effect of its handler.
 func (w *world) withdrawUnstarted() {
 	if !w.plan.outage.planned() {
 		return

@@ -70,8 +70,8 @@ func (a *actor) leave() {
 	}
 }
 
-// lives reports whether the process can serve another invocation now. The last invocation of
-// a process that died never ends, so that process never lives again.
+// lives reports whether the process can serve another invocation now. The last invocation of a
+// process that died never ends, so lives stays false for that process.
 func (p *process) lives() bool { return p.serving == nil && !p.replaced() }
 
 // starter returns the actor that started the actor's process. Its number decides what differs

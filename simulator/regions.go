@@ -60,7 +60,7 @@ const (
 // regionConflict is the message of a ReplicatedWriteConflictException.
 const regionConflict = "One or more items in this request are being modified by a request in another Region"
 
-// global is the Regions of a world.
+// global has the Regions of a world.
 type global struct {
 	w      *world
 	plan   *regions

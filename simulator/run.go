@@ -24,7 +24,7 @@ type Report struct {
 	Doubts       []string // the records that were in doubt when their Region failed
 	Timeline     string   // empty unless a rule was broken or the caller asked for it
 
-	// Diagram draws the timeline. It is nil if there is no Timeline.
+	// Diagram returns a diagram of the timeline. It is nil if Timeline is empty.
 	Diagram func() sequence.Diagram
 }
 

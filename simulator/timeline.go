@@ -58,7 +58,7 @@ type label struct {
 	op   string        // the operation
 	what string        // what the request is for: see describe
 	seq  int           // the number of the request among those of its actor, from 1 on
-	sent time.Duration // the time since the world began
+	sent time.Duration // when the request was sent, since the world began
 
 	arrivals int // how often the request reached DynamoDB
 }
