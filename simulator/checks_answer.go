@@ -100,7 +100,8 @@ func (j *judge) checkAnswer(ans *answer) {
 	if got.Replayed && !got.carriesAnswer() {
 		j.broken(a, CheckReplay, "a replay of status %d", got.Status)
 	}
-	knew := got.Replayed || strings.HasPrefix(got.Code, "idempotency_") // the answer comes from the record, and may replace a panic of an optimistic attempt
+	// An answer that comes from the record may replace a panic of an optimistic attempt.
+	knew := got.Replayed || strings.HasPrefix(got.Code, "idempotency_")
 	if got.failed == "" && a.run != nil && a.run.panicked() && (!a.optimistic || !knew) {
 		j.broken(a, CheckPanicGoesOn, "the handler panicked and the caller got %d", got.Status)
 	}

@@ -12,7 +12,7 @@ import (
 // order is what a client requests: a payment of a caller, with a key.
 type order struct {
 	Key, Owner, Payload string
-	Unguarded           string // why the request runs without a record; empty: it has one. Without a record, Key is empty.
+	Unguarded           string // why the order runs without a record and without a Key; empty: it has both
 }
 
 // record returns a name for the order's record, or "" if the order runs without a record.
