@@ -18,49 +18,49 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// actor is one invocation of the function. It runs the real guard and the real dynamostore,
-// whose requests go over the world's network. It has a process and a clock of its own,
-// unless its plan has an outage: see process.
+// actor is one invocation of the function, or one thing that an operator does. It runs the real
+// guard and the real dynamostore, whose requests go over the world's network. It has its own
+// process and clock, unless the plan has an outage: see process.
 type actor struct {
-	w      *world
-	id     uint64
-	rng    *rand.Rand
-	skew   time.Duration
-	policy lambdaidem.Policy
-	hasty  bool           // it runs optimistically (E4)
-	sent   int            // requests on the wire
-	killed chan struct{}  // closed by kill
-	dead   bool           // under w.mu
-	lonely bool           // its client has stopped waiting; under w.mu
-	met    map[Fault]bool // what its requests met; under w.mu
-	gaveUp int            // releases that it sent; under w.mu
-	open   bool           // it failed open; under w.mu
-	asked  bool           // it asked for its record before it answers; under w.mu
-	knows  bool           // it was told of its record; under w.mu
-	reason []string       // why its last transaction was cancelled, of those whose reply it got; under w.mu
-	stale  bool           // a transaction of it arrived after its token was forgotten; under w.mu
-	order  order
-	ending Ending             // how its handler ends; Running: the script decides
-	began  time.Time          // when the invocation began
-	ends   time.Time          // when Lambda kills it
-	run    *run               // of its handler; nil before
-	cancel context.CancelFunc // what a client does that hangs up; set before it starts
-	ctx    context.Context
-	region int       // where it runs
-	over   time.Time // when its invocation was; zero: it is not yet
+	w             *world
+	id            uint64
+	rng           *rand.Rand
+	skew          time.Duration
+	policy        lambdaidem.Policy
+	optimistic    bool           // it takes no lock (Options.Optimistic)
+	sent          int            // how many requests it has sent
+	killed        chan struct{}  // closed by kill
+	dead          bool           // under w.mu
+	clientGone    bool           // its client has stopped waiting; under w.mu
+	met           map[Fault]bool // the faults that its requests met; under w.mu
+	releasesSent  int            // how many releases it sent; under w.mu
+	failedOpen    bool           // it failed open; under w.mu
+	readRecord    bool           // it has sent a request that reads its record; under w.mu
+	knowsRecord   bool           // a reply told it the state of its record; under w.mu
+	cancelReasons []string       // of the last transaction whose reply it got; nil if not cancelled; under w.mu
+	stale         bool           // one of its transactions arrived again after DynamoDB had forgotten the token; under w.mu
+	order         order
+	ending        Ending             // how its handler ends; Running: chance decides
+	began         time.Time          // when the invocation began
+	ends          time.Time          // when Lambda kills it
+	run           *run               // the run of its handler; nil before it begins
+	cancel        context.CancelFunc // called when its client hangs up; set before it starts
+	ctx           context.Context
+	region        int       // the index of the Region where it runs
+	endedAt       time.Time // when its invocation ended; zero: it has not ended
 
-	process  *process   // serves this invocation and others; nil if it has a process of its own
-	operates *operation // what an operator does, who is no invocation
+	process   *process   // serves this invocation and others; nil if it has a process of its own
+	operation *operation // what the operator does; nil for an invocation
 }
 
-// newActor starts a process for one invocation, by a number of its own.
+// newActor returns the actor for an order. id is a number that no other actor has.
 func (w *world) newActor(id uint64, o order) *actor {
-	// Its randomness is a stream of its own, so that what one actor draws
-	// doesn't move what another one draws.
+	// Each actor has its own random stream, so that what one actor draws doesn't change what
+	// others draw.
 	a := &actor{w: w, id: id, order: o, killed: make(chan struct{}), met: map[Fault]bool{}, rng: rand.New(rand.NewPCG(w.seed, id))}
 	if a.w.plan.skew > 0 {
 		a.skew = time.Duration(a.rng.Int64N(int64(a.w.plan.skew)))
-		w.book.fault(SkewedClock)
+		w.journal.fault(SkewedClock)
 	}
 	a.drawMode()
 	if w.global != nil {
@@ -72,36 +72,37 @@ func (w *world) newActor(id uint64, o order) *actor {
 	return a
 }
 
-// drawMode decides whether the attempt takes a lock first, and under which policy.
+// drawMode decides whether the attempt runs optimistically, and under which policy.
 func (a *actor) drawMode() {
 	share := a.w.plan.effects.optimistic
-	if a.hasty = share > 0 && a.order.Unguarded == "" && a.rng.Float64() < share; a.hasty {
-		a.policy = lambdaidem.Rerun // New allows no other
+	if a.optimistic = share > 0 && a.order.Unguarded == "" && a.rng.Float64() < share; a.optimistic {
+		a.policy = lambdaidem.Rerun // New allows no other policy with Optimistic
 		return
 	}
 	a.policy = a.drawPolicy()
 }
 
-// drawPolicy returns the plan's policy; or, where a plan mixes them, either.
+// drawPolicy returns the plan's policy. If the plan mixes policies, it returns the other policy half
+// of the time.
 func (a *actor) drawPolicy() lambdaidem.Policy {
 	policy, other := lambdaidem.Rerun, lambdaidem.Hold
 	if a.w.plan.policyHold {
 		policy, other = other, policy
 	}
 	if a.w.plan.mixed && a.rng.IntN(2) == 0 {
-		a.w.book.fault(OtherPolicy)
-		a.w.book.enter(entry{kind: kindPolicy, actor: a, text: "has policy " + string(other)})
+		a.w.journal.fault(OtherPolicy)
+		a.w.journal.add(entry{kind: kindPolicy, actor: a, text: "has policy " + string(other)})
 		return other
 	}
 	return policy
 }
 
-// holds tells whether an attempt is under policy hold.
-func (a *actor) holds() bool { return a.policy == lambdaidem.Hold }
+// underHold reports whether the attempt is under policy Hold.
+func (a *actor) underHold() bool { return a.policy == lambdaidem.Hold }
 
 func (a *actor) clock() time.Time { return time.Now().Add(a.skew) }
 
-// Read gives the guard its tokens and jitter.
+// Read implements io.Reader. It is the guard's source of random tokens and jitter.
 func (a *actor) Read(p []byte) (int, error) {
 	var b [8]byte
 	for i := 0; i < len(p); i += len(b) {
@@ -111,8 +112,8 @@ func (a *actor) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// mustLive ends the goroutine of a process that was killed.
-func (a *actor) mustLive() {
+// exitIfKilled ends the calling goroutine if the process was killed.
+func (a *actor) exitIfKilled() {
 	select {
 	case <-a.killed:
 		runtime.Goexit()
@@ -120,7 +121,7 @@ func (a *actor) mustLive() {
 	}
 }
 
-// kill ends a process as SIGKILL does: nothing of it happens any more.
+// kill ends a process as SIGKILL does: it does nothing from now on.
 func (w *world) kill(a *actor, why Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,8 +130,8 @@ func (w *world) kill(a *actor, why Fault) {
 	}
 	a.dead = true
 	close(a.killed)
-	w.book.enterLocked(entry{kind: kindDeath, actor: a, fault: why})
-	w.book.endRunLocked(a, Killed)
+	w.journal.addLocked(entry{kind: kindDeath, actor: a, fault: why})
+	w.journal.endRunLocked(a, Killed)
 }
 
 // guard returns the guard of the actor's process.
@@ -144,22 +145,22 @@ func (a *actor) guard() *lambdaidem.Guard {
 	return a.process.guard
 }
 
-// surroundings is what a guard and its store use of the process that they run in.
-type surroundings interface {
+// environment is what a guard and its store use of their process.
+type environment interface {
 	aws.HTTPClient
 	io.Reader
 	lambdaidem.Observer
 }
 
-// newGuard wires a guard, as a function's main does.
-func (a *actor) newGuard(in surroundings) *lambdaidem.Guard {
+// newGuard returns a guard that is configured as in a function's main.
+func (a *actor) newGuard(in environment) *lambdaidem.Guard {
 	p := &a.w.plan
 	inner := dynamostore.New(newDynamoDB(in), table, func(o *dynamostore.Options) {
 		o.Random = a.rng.Float64
 		p.large.options(o)
 		o.Transport = a.transport()
 		a.leaseIndex(o)
-		o.AttemptTimeout = 1_500_000_007 // so that it never falls together with the guard's own limits
+		o.AttemptTimeout = 1_500_000_007 // so that it never ends at the same time as one of the guard's own limits
 	})
 	var store lambdaidem.Store = inner
 	if m := a.w.mut; m != nil && m.Store != nil {
@@ -170,8 +171,8 @@ func (a *actor) newGuard(in surroundings) *lambdaidem.Guard {
 	}
 	return lambdaidem.New(store, func(o *lambdaidem.Options) {
 		o.Namespace = "payments"
-		o.TTL, o.MaxSkew, o.Wait, o.FailOpen = p.ttl, p.maxSkew, p.wait, p.failOpen && !a.hasty
-		o.Policy, o.Optimistic, o.KeyOptional = a.policy, a.hasty || p.effects.optimistic == 1, p.effects.unguarded > 0
+		o.TTL, o.MaxSkew, o.Wait, o.FailOpen = p.ttl, p.maxSkew, p.wait, p.failOpen && !a.optimistic
+		o.Policy, o.Optimistic, o.KeyOptional = a.policy, a.optimistic || p.effects.optimistic == 1, p.effects.unguarded > 0
 		o.Clock, o.Random, o.Observer = a.clock, in, in
 		a.version().options(o)
 		if p.lookUp {
@@ -183,8 +184,9 @@ func (a *actor) newGuard(in surroundings) *lambdaidem.Guard {
 	})
 }
 
-// transport is either of the store's, by turns. Where every order is walked, attempts
-// that mirror each other must have the same.
+// transport returns one of the store's two transports, depending on the seed and the process's
+// number. In a small case all processes have the same, because attempts that mirror each other must
+// not differ.
 func (a *actor) transport() dynamostore.Transport {
 	if a.w.tree != nil || (a.w.seed+a.starter().id)%2 == 0 {
 		return dynamostore.TransportDirect
@@ -192,12 +194,12 @@ func (a *actor) transport() dynamostore.Transport {
 	return dynamostore.TransportSDK
 }
 
-// Observe enters the guard's own events into the book.
+// Observe implements lambdaidem.Observer. It records the guard's events in the journal.
 func (a *actor) Observe(_ context.Context, e lambdaidem.Event) {
-	a.w.book.event(a, e)
+	a.w.journal.event(a, e)
 }
 
-// invoke runs the invocation and returns what Lambda gives back.
+// invoke runs the invocation, and returns what Lambda returns to the client.
 func (a *actor) invoke() result {
 	defer a.leave()
 	got := make(chan result, 1)
@@ -206,7 +208,7 @@ func (a *actor) invoke() result {
 		defer func() {
 			if v := recover(); v != nil {
 				ended = result{failed: fmt.Sprintf("panic: %v", v)}
-				a.w.book.judge.panicked(a, v)
+				a.w.journal.judge.panicked(a, v)
 			}
 			got <- ended
 		}()
@@ -230,9 +232,9 @@ func (a *actor) invoke() result {
 		}
 	}()
 	timeout := time.AfterFunc(time.Until(a.ends)+time.Millisecond, func() {
-		if !a.hasStalled() { // a process that stands still is frozen, its timeout with it
-			a.w.book.fault(TimedOut)
-			a.w.book.judge.overran(a)
+		if !a.hasStalled() { // the timeout of a process that stood still does not end it
+			a.w.journal.fault(TimedOut)
+			a.w.journal.judge.overran(a)
 			a.w.kill(a, TimedOut)
 		}
 	})
@@ -244,7 +246,7 @@ func (a *actor) invoke() result {
 		}
 		return r
 	case <-a.killed:
-		<-got // its goroutine unwinds; nothing of it counts
+		<-got // its goroutine ends; the result doesn't count
 		return result{failed: "process died"}
 	}
 }
@@ -255,18 +257,18 @@ func (a *actor) isDead() bool {
 	return a.dead
 }
 
-// hasStalled tells whether the process stood still at some time.
+// hasStalled reports whether the process has ever stood still.
 func (a *actor) hasStalled() bool {
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
 	return a.met[Stall]
 }
 
-// standsAt tells whether the process stands still over a request.
-func (a *actor) standsAt(r *request) bool {
+// stalledAt reports whether the process stands still until the request's reply.
+func (a *actor) stalledAt(r *request) bool {
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
-	return r.stands
+	return r.stalled
 }
 
 func (a *actor) event() events.APIGatewayV2HTTPRequest {
@@ -292,8 +294,8 @@ func (a *actor) event() events.APIGatewayV2HTTPRequest {
 
 type requestKey struct{}
 
-// requestContext returns the context of the request that ctx was derived from; for
-// mutations.
+// requestContext returns the context of the invocation that ctx was derived from. Mutations use
+// it.
 func requestContext(ctx context.Context) context.Context {
 	if c, ok := ctx.Value(requestKey{}).(context.Context); ok {
 		return c

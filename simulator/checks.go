@@ -2,7 +2,7 @@ package simulator
 
 import "fmt"
 
-// Check is the name of an invariant.
+// Check is the name of a check, which finds runs that break a rule.
 type Check string
 
 // The checks.
@@ -62,7 +62,7 @@ const (
 	CheckHarness               Check = "harness"
 )
 
-// Checks are the rules that each of them holds a run against.
+// Checks has the rule that each check tests.
 var Checks = map[Check]string{
 	CheckCompletedNeverChanges: "G3: a completed record never changes before it expires",
 	CheckLeaseBeforeLock:       "L2, L6: nothing is written over a lease that is live by the clock of the world",
@@ -123,19 +123,18 @@ var Checks = map[Check]string{
 type Violation struct {
 	Check Check
 	What  string
-	Key   string // of the record; empty: it is of none
+	Key   string // the record that the rule was broken for; empty: none
 }
 
-// judge holds a book against the rules. Some checks must look at the moment when
-// something happens: the book asks them then, under w.mu, before it enters what
-// happened (begin, event, write) or after (answered). The others read the book
-// when all is quiet.
+// judge checks a journal against the rules. Some checks must look at the moment when something
+// happens. The journal calls these under w.mu, before it records what happened (begin, event,
+// write) or after (answered). The other checks read the journal when the run is over.
 type judge struct {
-	b     *book
+	b     *journal
 	wrong []Violation
 }
 
-// broken enters that a rule was broken.
+// broken records that a rule was broken by an actor, or by none if a is nil.
 func (j *judge) broken(a *actor, check Check, format string, args ...any) {
 	j.b.w.mu.Lock()
 	defer j.b.w.mu.Unlock()
@@ -149,10 +148,10 @@ func (j *judge) brokenLocked(a *actor, check Check, format string, args ...any) 
 		v.Key = a.order.record()
 	}
 	j.wrong = append(j.wrong, v)
-	j.b.enterLocked(entry{kind: kindBroken, actor: a, check: check, text: what})
+	j.b.addLocked(entry{kind: kindBroken, actor: a, check: check, text: what})
 }
 
-// brokenRecord enters that a rule was broken of a record, by nobody in particular.
+// brokenRecord records that a rule about a record was broken, by no particular actor.
 func (j *judge) brokenRecord(h *history, check Check, format string, args ...any) {
 	j.b.w.mu.Lock()
 	defer j.b.w.mu.Unlock()
@@ -160,7 +159,7 @@ func (j *judge) brokenRecord(h *history, check Check, format string, args ...any
 	j.wrong[len(j.wrong)-1].Key = h.order.record()
 }
 
-// conclude holds the whole book against the rules, once all is quiet.
+// conclude runs the checks that read the whole journal, when the run is over.
 func (j *judge) conclude() {
 	for _, ans := range j.b.answers {
 		j.checkAnswer(ans)

@@ -8,14 +8,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// arrives looks at a transaction that reaches the database.
-func (j *judge) arrives(r *request, s *sent, body string) {
+// arrives checks a transaction that reaches the database: the same token must come with the same
+// bytes.
+func (j *judge) arrives(r *request, s *tokenUse, body string) {
 	if s.body != body {
 		j.brokenLocked(r.actor, CheckSameBytes, "its token came before with other bytes")
 	}
 }
 
-// committed looks at a transaction that was applied.
+// committed checks a transaction that was applied.
 func (j *judge) committed(c *commit) {
 	a := c.request.actor
 	if c.cents != 0 || c.price != price*int64(len(c.paid)) || c.unknown > 0 {
@@ -41,7 +42,7 @@ func (j *judge) committed(c *commit) {
 	}
 }
 
-// completion looks at a completion: what the attempt enlisted must come with it.
+// completion checks a completion: the attempt's enlisted writes must be in the same transaction.
 func (j *judge) completion(r *request) {
 	a := r.actor
 	if a.run != nil && a.run.commits() && !a.run.refused() && (r.tx == nil || r.tx.actions == 1) {
@@ -49,10 +50,11 @@ func (j *judge) completion(r *request) {
 	}
 }
 
-// conditionFailed looks at a run whose author is asked about a failed condition.
+// conditionFailed checks a run whose ElseFunc is called: a condition of the handler's must have
+// failed, and not the record's.
 func (j *judge) conditionFailed(r *run) {
 	a := r.actor
-	if a.reason == nil {
+	if a.cancelReasons == nil {
 		j.brokenLocked(a, CheckRecordFirst, "the author is asked, and no transaction was cancelled")
 		return
 	}
@@ -60,30 +62,30 @@ func (j *judge) conditionFailed(r *run) {
 	if a.order.Unguarded == "" {
 		records = 1
 	}
-	if a.reason[0] != memdynamo.ReasonNone && records > 0 || a.reason[records] != memdynamo.ReasonConditionalCheckFailed {
-		j.brokenLocked(a, CheckRecordFirst, "the author is asked, and the reasons are %q", a.reason)
+	if a.cancelReasons[0] != memdynamo.ReasonNone && records > 0 || a.cancelReasons[records] != memdynamo.ReasonConditionalCheckFailed {
+		j.brokenLocked(a, CheckRecordFirst, "the author is asked, and the reasons are %q", a.cancelReasons)
 	}
 }
 
-// consulted looks at what an optimistic attempt lets out.
+// consulted checks that an optimistic attempt knows the state of its record before it answers.
 func (j *judge) consulted(a *actor, got result) {
-	if !a.hasty || a.run == nil || a.dead || a.knows {
+	if !a.optimistic || a.run == nil || a.dead || a.knowsRecord {
 		return
 	}
 	switch got.Code {
 	case string(lambdaidem.ErrStoreUnavailable), string(lambdaidem.ErrOutcomeUnknown), string(lambdaidem.ErrOutOfTime):
-		return // it says no more than that nobody knows
+		return // the answer only says that the outcome is unknown
 	}
-	if a.run.panicked() && a.asked { // a panic says no more than that it failed
+	if a.run.panicked() && a.readRecord { // a panic only says that the attempt failed
 		return
 	}
 	j.brokenLocked(a, CheckConsulted, "it answered %d %s%s, and knew nothing of its record", got.Status, got.Code, got.failed)
 }
 
-// byProcess finds out which run an answer is of.
+// byProcess finds the process in the text of an answer: see run.answer.
 var byProcess = regexp.MustCompile(`of process (\d+)`)
 
-// checkEffects holds answers and accounts against what was enlisted.
+// checkEffects compares the answers and the accounts with the enlisted writes.
 func (j *judge) checkEffects() {
 	if !j.b.w.plan.effects.enlist {
 		return
@@ -108,7 +110,7 @@ func (j *judge) checkEffects() {
 	}
 }
 
-// checkSaid holds an answer against the run that it names.
+// checkSaid compares an answer with the run that it names. r is nil if there is no such run.
 func (j *judge) checkSaid(a *actor, got result, r *run) {
 	switch {
 	case r == nil:
@@ -122,8 +124,8 @@ func (j *judge) checkSaid(a *actor, got result, r *run) {
 	}
 }
 
-// isOwn reports whether the result is what the run's handler returned, and not what its author
-// said about a failed condition. It knows the endings whose answers name their run.
+// isOwn reports whether the result is what the run's handler returned, and not what its ElseFunc
+// returned. It knows only the endings whose answers name their run.
 func (r result) isOwn(of *run) bool {
 	switch of.meant {
 	case Created:
@@ -137,12 +139,11 @@ func (r result) isOwn(of *run) bool {
 	}
 }
 
-// unsettled tells whether a copy of a transaction of the process may have arrived
-// after its fate was read. Nobody can know of that.
+// unsettled reports whether a copy of one of the process's transactions may have arrived after the
+// process learned the outcome. The process can't know about that.
 func (a *actor) unsettled() bool { return a.met[Twice] }
 
-// checkUnguarded holds the answer to a request that ran unguarded against what it
-// has done.
+// checkUnguarded compares the answer to an unguarded request with the number of its payments.
 func (j *judge) checkUnguarded(a *actor, got result) {
 	r := a.run
 	least, most := 0, 1
@@ -160,7 +161,7 @@ func (j *judge) checkUnguarded(a *actor, got result) {
 	}
 }
 
-// countAnswer counts the paths that an answer tells of.
+// countAnswer counts the paths that an answer shows.
 func (j *judge) countAnswer(a *actor, got result) {
 	r := a.run
 	if r == nil {
@@ -169,15 +170,15 @@ func (j *judge) countAnswer(a *actor, got result) {
 	refusal := lambdaidem.Code(got.Code)
 	l := j.b.lastLife(a)
 	of := map[Path]bool{
-		LoserReplayed:  a.hasty && got.Replayed,
-		LoserBusy:      a.hasty && refusal == lambdaidem.ErrInProgress,
-		HeldRespected:  a.hasty && refusal == lambdaidem.ErrAttemptAbandoned,
-		StepsRespected: a.hasty && refusal == lambdaidem.ErrAttemptAbandoned && l != nil && len(l.steps) > 0,
-		ConsultedFirst: a.hasty && r.meant.traits().leaves != completed && a.knows,
+		LoserReplayed:  a.optimistic && got.Replayed,
+		LoserBusy:      a.optimistic && refusal == lambdaidem.ErrInProgress,
+		HeldRespected:  a.optimistic && refusal == lambdaidem.ErrAttemptAbandoned,
+		StepsRespected: a.optimistic && refusal == lambdaidem.ErrAttemptAbandoned && l != nil && len(l.steps) > 0,
+		ConsultedFirst: a.optimistic && r.meant.traits().leaves != completed && a.knowsRecord,
 		AloneRefused:   a.order.Unguarded != "" && (r.refused() || refusal == lambdaidem.ErrStoreUnavailable),
 		AloneUnknown:   a.order.Unguarded != "" && refusal == lambdaidem.ErrOutcomeUnknown,
-		OpenDropped:    a.open && r.commits() && (got.Replayed || refusal == lambdaidem.ErrInProgress),
-		OpenUnknown:    a.open && r.commits() && refusal == lambdaidem.ErrOutcomeUnknown,
+		OpenDropped:    a.failedOpen && r.commits() && (got.Replayed || refusal == lambdaidem.ErrInProgress),
+		OpenUnknown:    a.failedOpen && r.commits() && refusal == lambdaidem.ErrOutcomeUnknown,
 	}
 	for p, yes := range of {
 		if yes {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestChecks: each check has its rule in the table, and some code that judges
-// by it. A check that nothing asks proves nothing.
+// Each check has its rule in the table Checks, and is used by some code. A check that nothing uses
+// proves nothing.
 func TestChecks(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {
@@ -57,7 +57,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// declare enters the constants of type Check.
+// declare adds the declared constants of type Check to the map, by name.
 func declare(into map[string]Check, g *ast.GenDecl) {
 	for _, s := range g.Specs {
 		v := s.(*ast.ValueSpec)

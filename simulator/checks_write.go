@@ -7,13 +7,13 @@ import (
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// write checks one write to a record against the record's life. a is the actor whose attempt
-// the write belongs to, and r is the request that brought it.
+// write checks one write to a record against the record's history. a is the actor to whose attempt
+// the write belongs, and r is the request with the write.
 func (j *judge) write(a *actor, r *request, w memdynamo.Write, as change, h *history) {
 	if a.order.Unguarded != "" {
 		j.brokenLocked(a, CheckOwnRecord, "it runs unguarded, and wrote to a record")
 	}
-	if as.claims && !a.hasty && !a.open {
+	if as.claims && !a.optimistic && !a.failedOpen {
 		j.brokenLocked(a, CheckLockFirst, "it completed a record that it had no lease on")
 	}
 	if h.order.Key != a.order.Key || h.order.Owner != a.order.Owner {
@@ -38,12 +38,12 @@ func (j *judge) write(a *actor, r *request, w memdynamo.Write, as change, h *his
 	if after == inProgress || as.claims {
 		if before == inProgress && token != w.Before["token"].Text {
 			end := millis(w.Before["in_progress_expiration"])
-			// By its own clock the taker may be as much ahead as clocks differ.
+			// The clock of the attempt that takes over may be ahead by as much as clocks differ.
 			if p.skew <= p.maxSkew && now.Add(p.skew).Before(end) {
 				j.brokenLocked(a, CheckLeaseBeforeLock, "the lease of %s had %v left", w.Before["token"].Text, end.Sub(now))
 			}
 		}
-		if died := l.tokens[w.Before["token"].Text]; as.over && before == inProgress && died != nil && (died.holds() || a.holds() || l.held) {
+		if died := l.tokens[w.Before["token"].Text]; as.over && before == inProgress && died != nil && (died.underHold() || a.underHold() || l.held) {
 			j.brokenLocked(a, CheckHeld, "under policy %s it took over from process %d, which died under policy %s", a.policy, died.id, died.policy)
 		}
 		if as.over && number(w.After["attempt"]) != number(w.Before["attempt"])+1 {
@@ -58,7 +58,7 @@ func (j *judge) write(a *actor, r *request, w memdynamo.Write, as change, h *his
 		}
 		if _, ok := w.After["expiration"]; ok && expiry(w.After).Before(end.Add(p.maxSkew+time.Second)) {
 			j.brokenLocked(a, CheckExpiry, "it expires at %v, its lease ends at %v", expiry(w.After), end)
-		} else if ok == (a.holds() || l.held && !as.over) {
+		} else if ok == (a.underHold() || l.held && !as.over) {
 			j.brokenLocked(a, CheckExpiry, "under policy %s; has an expiration: %v", a.policy, ok)
 		}
 	case completed, released:
@@ -69,7 +69,7 @@ func (j *judge) write(a *actor, r *request, w memdynamo.Write, as change, h *his
 			break
 		}
 		how := a.run.how
-		if r.tx != nil && r.tx.actions > 1 { // as it was sent before any condition failed
+		if r.tx != nil && r.tx.actions > 1 { // the transaction was sent before any condition failed
 			how = a.run.meant
 		}
 		if after != a.run.leaves(how) {
@@ -78,15 +78,15 @@ func (j *judge) write(a *actor, r *request, w memdynamo.Write, as change, h *his
 	}
 }
 
-// hold looks at a write that takes the expiry of a record away. It is of an attempt under policy
-// Hold that has found the attempt of another one dead.
+// hold checks a write that removes the expiration of a record. Only an attempt under policy Hold
+// that has found another attempt dead may do so.
 func (j *judge) hold(a *actor, w memdynamo.Write, h *history) {
 	p, end := &j.b.w.plan, millis(w.Before["in_progress_expiration"])
 	want := maps.Clone(w.Before)
 	delete(want, "expiration")
 	want["in_progress_expiration"] = w.After["in_progress_expiration"]
 	switch {
-	case !a.holds() || h.order.Key != a.order.Key || h.order.Owner != a.order.Owner:
+	case !a.underHold() || h.order.Key != a.order.Key || h.order.Owner != a.order.Owner:
 		j.brokenLocked(a, CheckHeld, "under policy %s it took the expiry of the record of %+v away", a.policy, h.order)
 	case p.skew <= p.maxSkew && time.Now().Add(p.skew).Before(end):
 		j.brokenLocked(a, CheckHeld, "it took the expiry of a record away whose lease had %v left", time.Until(end))
@@ -96,8 +96,8 @@ func (j *judge) hold(a *actor, w memdynamo.Write, h *history) {
 	j.b.paths[HeldInstead]++
 }
 
-// holdKept looks at the record of a client that was told, by an attempt that met no fault, that
-// an operator must decide. It must not expire before the operator does.
+// holdKept checks a record after an attempt without a fault has answered that an operator must
+// decide. The record must not expire before an operator decides.
 func (j *judge) holdKept(a *actor) {
 	w := j.b.w
 	h := j.b.historyOf(a.order)

@@ -9,13 +9,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// order is what a client asks for.
+// order is what a client requests: a payment of a caller, with a key.
 type order struct {
 	Key, Owner, Payload string
-	Unguarded           string // how it comes to run without a record, if it does; it has no Key then
+	Unguarded           string // why the order runs without a record and without a Key; empty: it has both
 }
 
-// record names the record of an order's key; empty for one that has none.
+// record returns a name for the order's record, or "" if the order runs without a record.
 func (o order) record() string {
 	if o.Unguarded != "" {
 		return ""
@@ -23,24 +23,24 @@ func (o order) record() string {
 	return o.Owner + "/" + o.Key
 }
 
-// The ways to run without a record.
+// The reasons to run without a record.
 const (
-	noKey    = "no key" // where keys are optional (K3)
-	byMethod = "PUT"    // with a key, which means nothing then (K4)
+	noKey    = "no key" // the request has no key, and keys are optional
+	byMethod = "PUT"    // the guard ignores the key of a PUT request
 )
 
-// result is what a client gets. Status 0: no answer (the process died, or the
-// client gave up).
+// result is what Lambda returns for an invocation. Status 0: no response, because the process died
+// or the handler failed.
 type result struct {
 	Status   int
 	Body     string
 	Replayed bool
-	Code     string // of a problem document
-	failed   string // the invocation ended with an error or a panic
+	Code     string // the code of a problem document
+	failed   string // the error or the panic that ended the invocation
 }
 
-// client sends its requests, and each again until it is answered for good or
-// patience ends.
+// client sends the requests of one client. It sends each up to four times, until it gets a final
+// answer.
 func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 	r := rand.New(rand.NewPCG(w.seed, 1_000_000+number))
 	pick := func(limit time.Duration) time.Duration { return time.Duration(r.Int64N(int64(limit))) }
@@ -63,7 +63,7 @@ func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 				w.global.await(o)
 			}
 			a := w.newActor(1000*(number+1)+started, o)
-			w.enter(a)
+			w.assignProcess(a)
 			got := w.invocation(a, invocations)
 			patience := time.NewTimer(200*time.Millisecond + pick(2*w.plan.timeout))
 			final := false
@@ -71,9 +71,9 @@ func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 			case res := <-got:
 				final = res.final()
 			case <-patience.C:
-				w.book.gaveUp(a)
+				w.journal.gaveUp(a)
 				if w.plan.hangsUp {
-					w.book.fault(HungUp)
+					w.journal.fault(HungUp)
 					a.cancel()
 				}
 			}
@@ -86,16 +86,15 @@ func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 	}
 }
 
-// carriesAnswer tells whether a client got an answer of the kind that a record
-// keeps.
+// carriesAnswer reports whether the client got an answer of a kind that a record stores.
 func (r result) carriesAnswer() bool {
 	return r.Status == 200 || r.Status == 201 || r.Status == 402 || r.Code == insufficient || r.Code == string(lambdaidem.ErrPermanent)
 }
 
-// text returns what of a result must be equal between a first answer and a replay.
+// text returns the part of a result that must be equal in the first answer and in replays.
 func (r result) text() string { return fmt.Sprintf("%d %s", r.Status, r.Body) }
 
-// final tells whether a client has no reason to ask again.
+// final reports whether the client has no reason to send the request again.
 func (r result) final() bool {
 	switch {
 	case r.failed != "":
@@ -107,25 +106,25 @@ func (r result) final() bool {
 	}
 }
 
-// invocation starts an actor, and enters what it answers, whether or not its
-// client still listens.
+// invocation starts an actor, and records its answer, whether or not the client still waits. The
+// channel receives the answer.
 func (w *world) invocation(a *actor, running *sync.WaitGroup) <-chan result {
 	got := make(chan result, 1)
 	from := time.Now()
-	w.book.enter(entry{kind: kindAsk, actor: a})
+	w.journal.add(entry{kind: kindAsk, actor: a})
 	running.Go(func() {
 		res := a.invoke()
-		w.book.answered(a, from, res)
+		w.journal.answered(a, from, res)
 		got <- res
 	})
 	return got
 }
 
-// ask starts the actor's invocation, lets the world go on until the invocation is over, and
-// returns what its client gets.
+// ask starts the actor's invocation, runs the world until the invocation is over, and returns what
+// its client gets.
 func (w *world) ask(a *actor) result {
 	var running sync.WaitGroup
 	got := w.invocation(a, &running)
-	w.turnUntil(&running)
+	w.runUntil(&running)
 	return <-got
 }

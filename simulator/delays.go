@@ -9,39 +9,41 @@ import (
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// What bounds a delayed request. DynamoDB refuses a request whose signature is too
-// old, so nothing arrives later than that; and a record's item outlives its expiry by
-// more (lambdaidem.KeptAfterExpiry), so a late request always finds what refuses it.
+// This file limits the delay of requests. DynamoDB refuses a request whose signature is too old, so
+// no later request is applied. A record's item stays in the table for longer than that after the
+// record has expired (lambdaidem.KeptAfterExpiry). So a late request always finds the item, and its
+// condition fails.
 
 // signatureLife is how long DynamoDB accepts a request after it was signed.
 const signatureLife = 15 * time.Minute
 
-// newDelays draws how late requests may be, and how slowly everybody acts, from a
-// stream of its own.
+// newDelays draws how late requests may be, and how slowly everybody acts. It draws from a random
+// stream of its own, so that the rest of each plan does not depend on it.
 func newDelays(seed uint64, p *plan) {
 	r := rand.New(rand.NewPCG(seed, 0xde1a7))
 	p.lateBy = 20 * time.Second
 	if r.Float64() < 0.25 {
 		p.lateBy = signatureLife + 2*time.Minute
 	}
-	if p.ttl < 24*time.Hour { // so slowly that records expire meanwhile
+	if p.ttl < 24*time.Hour { // slow enough for records to expire during the run
 		p.pace = []int{40, 200, 600}[r.IntN(3)]
 	}
 }
 
-// paced stretches a time that somebody takes.
+// paced multiplies a duration by the plan's pace.
 func (p *plan) paced(d time.Duration) time.Duration { return time.Duration(max(p.pace, 1)) * d }
 
-// lateness returns how long a late request takes: half of those that may outlive their
-// signature arrive just before or after that.
+// lateness returns the delay of a late request. If most is longer than the life of a signature,
+// half of the requests arrive shortly before or after their signature expires.
 func (w *world) lateness(most time.Duration) time.Duration {
 	if most > signatureLife && w.rng.IntN(2) == 0 {
-		return signatureLife - 30*time.Second + w.ms(60_000)
+		return signatureLife - 30*time.Second + w.randomMillis(60_000)
 	}
-	return w.ms(int(most / time.Millisecond))
+	return w.randomMillis(int(most / time.Millisecond))
 }
 
-// signedAt is when a request was signed: its X-Amz-Date, in whole seconds.
+// signedAt returns when a request was signed: its X-Amz-Date, in whole seconds. It returns the
+// current time if the request has none.
 func signedAt(req *http.Request) time.Time {
 	if at, err := time.Parse("20060102T150405Z", req.Header.Get("X-Amz-Date")); err == nil {
 		return at
@@ -49,8 +51,8 @@ func signedAt(req *http.Request) time.Time {
 	return time.Now()
 }
 
-// outlived is DynamoDB's answer to a request whose signature is too old; nil if it
-// still holds.
+// outlived returns DynamoDB's reply to a request whose signature has expired, or nil if the
+// signature is still valid.
 func (r *request) outlived() *reply {
 	now := time.Now()
 	if now.Sub(r.signed) <= signatureLife {

@@ -63,7 +63,7 @@ func newDeployments(seed uint64, p *plan) {
 	}
 }
 
-// newest returns the index of the newest version at a time since the world began.
+// newest returns the index of the newest version. at is the time since the world began.
 func (d *deployments) newest(at time.Duration) int {
 	return min(int(at/d.every), len(d.versions)-1)
 }
@@ -78,8 +78,8 @@ func (a *actor) version() version {
 
 // versionIndex returns the index of the version that the actor's process runs. Most
 // processes run the newest version at the time when they start. Some run the version before
-// that, unless the next deployment is so near that it would begin before their first
-// invocation is over: then three versions would run at the same time.
+// that, unless the next deployment would begin before their first invocation is over: then three
+// versions would run at the same time.
 func (a *actor) versionIndex() int {
 	d, started := &a.w.plan.deployments, a.starter()
 	at := started.began.Sub(a.w.born)

@@ -12,7 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/internal/sequence"
 )
 
-// diagram draws the timeline. r is the report of the same run.
+// diagram returns a diagram of the timeline. r is the report of the same run.
 func (w *world) diagram(r *Report) sequence.Diagram {
 	d := &drawing{w: w, known: map[string]bool{}}
 	d.Title = fmt.Sprintf("Simulated run of seed %d", w.seed)
@@ -24,7 +24,7 @@ func (w *world) diagram(r *Report) sequence.Diagram {
 		d.operator(i + 1)
 	}
 	d.add(entry{}, sequence.Event{From: d.world(), Kind: sequence.Note, Text: "the run begins", Detail: strings.ReplaceAll(fmt.Sprintf("%+v", w.plan), " ", "\n")})
-	for _, e := range w.book.sortedEntries() {
+	for _, e := range w.journal.sortedEntries() {
 		d.draw(e)
 	}
 	if i := slices.IndexFunc(d.Events, func(e sequence.Event) bool { return e.Wrong }); i >= 0 {
@@ -33,7 +33,7 @@ func (w *world) diagram(r *Report) sequence.Diagram {
 	return d.Diagram
 }
 
-// summary says in a paragraph what came of a run.
+// summary returns a paragraph about the result of a run.
 func (r *Report) summary() string {
 	text := fmt.Sprintf("%d requests of clients, %d runs of the handler.", r.Requests, r.Runs)
 	var faults []string
@@ -55,17 +55,18 @@ func (r *Report) summary() string {
 	return text + " The run broke these rules: " + strings.Join(rules, "; ") + "."
 }
 
-// drawing is a diagram that is being drawn.
+// drawing is a diagram under construction.
 type drawing struct {
 	sequence.Diagram
 	w     *world
 	known map[string]bool // the IDs of the parties
 }
 
-// add adds an event at the time of an entry, of the request of the entry's actor.
+// add adds an event with the time of the entry. If the entry's actor is an invocation, the event
+// belongs to its request.
 func (d *drawing) add(e entry, event sequence.Event) {
 	event.At = e.at
-	if a := e.actor; a != nil && a.operates == nil {
+	if a := e.actor; a != nil && a.operation == nil {
 		event.Request = fmt.Sprint(a.id)
 	}
 	d.Events = append(d.Events, event)
@@ -76,7 +77,7 @@ func (d *drawing) draw(e entry) {
 	switch e.kind {
 	case kindNote:
 		d.add(e, sequence.Event{From: d.process(e.actor), Kind: sequence.Note, Text: e.text})
-	case kindPolicy: // the start of the process says it
+	case kindPolicy: // shown at the start of the process
 	case kindOperator:
 		text := e.text
 		if e.done {
@@ -114,7 +115,7 @@ func (d *drawing) draw(e entry) {
 	}
 }
 
-// ask draws the request of a client, and the start of the process that it leads to.
+// ask draws the request of a client, and the start of a process if the request starts one.
 func (d *drawing) ask(e entry) {
 	a := e.actor
 	o := a.order
@@ -130,19 +131,19 @@ func (d *drawing) ask(e entry) {
 		return
 	}
 	begins := "starts, policy " + string(a.policy)
-	if a.hasty {
+	if a.optimistic {
 		begins = "starts, optimistic"
 	}
 	d.add(e, sequence.Event{From: d.process(a), Kind: sequence.Begin, Text: begins, Detail: fmt.Sprintf("Its clock is %v ahead. Lambda ends it at %v.", a.skew, a.ends.Sub(d.w.born))})
 }
 
-// fault draws a fault as far as no other entry shows it: a request that does not reach
-// DynamoDB, or not soon.
+// fault draws a fault that no other entry shows: a request that does not reach DynamoDB, is refused
+// before it is served, or is delayed.
 func (d *drawing) fault(e entry) {
 	call := sequence.Event{From: d.process(e.actor), To: d.database(e.actor), Kind: sequence.Call, Text: e.request.purpose(), Detail: e.request.detail()}
 	note := sequence.Event{From: d.process(e.actor), Kind: sequence.Note, Detail: e.request.detail()}
 	if e.request.op == working {
-		return // no request: see actor.work
+		return // this is not a request to DynamoDB: see actor.work
 	}
 	switch e.fault { //nolint:exhaustive // other entries show the others
 	case RequestLost, KillBefore:
@@ -162,7 +163,7 @@ func (d *drawing) fault(e entry) {
 	}
 }
 
-// purposes are the purposes of requests, by the names that describe gives them.
+// purposes has the text for a request's purpose, by the name that describe gives it.
 var purposes = map[string]string{
 	"acquire":            "claim the record",
 	"take over":          "take the record over",
@@ -179,7 +180,7 @@ var purposes = map[string]string{
 	"erase":              "erase the answer",
 }
 
-// purpose says in words what a request is for.
+// purpose returns the request's purpose as text.
 func (l label) purpose() string {
 	if text, ok := purposes[l.what]; ok {
 		return text
@@ -187,7 +188,8 @@ func (l label) purpose() string {
 	return l.what
 }
 
-// text says what a request is for that arrived at a time, and whether it is late or a copy.
+// text returns the purpose of a request that arrives at the given time, and whether it is late or a
+// copy.
 func (l label) text(at time.Duration) string {
 	text := l.purpose()
 	if l.arrivals > 1 {
@@ -203,7 +205,7 @@ func (l label) detail() string {
 	return fmt.Sprintf("%s (%s), request %d of its sender, sent at %v", l.op, l.what, l.seq, l.sent)
 }
 
-// reply says what DynamoDB replied.
+// reply returns DynamoDB's reply as text.
 func (e *entry) reply() string {
 	if e.kind == kindLoss {
 		return "its reply to: " + e.request.purpose()
@@ -227,7 +229,7 @@ func (e *entry) reply() string {
 	return fmt.Sprintf("%d %s", e.status, name)
 }
 
-// party returns the ID of a party, which the diagram has from then on.
+// party adds a party to the diagram, unless it is there, and returns its ID.
 func (d *drawing) party(p sequence.Party) string {
 	if !d.known[p.ID] {
 		d.known[p.ID] = true
@@ -240,8 +242,8 @@ func (d *drawing) world() string {
 	return d.party(sequence.Party{ID: "world", Name: "world", Kind: sequence.World})
 }
 
-// clientOf returns the party whose request an invocation serves. Run numbers the invocations
-// of its clients from 1000 on; see world.client, withdrawUnstarted and probe.
+// clientOf returns the ID of the client whose request an invocation serves. It is found by the
+// invocation's number: see world.client, withdrawUnstarted and probe.
 func (d *drawing) clientOf(a *actor) string {
 	switch n := a.id / 1000; {
 	case n == 0: // of a small case
@@ -258,13 +260,13 @@ func (d *drawing) client(n uint64) string {
 	return d.party(sequence.Party{ID: name, Name: name, Kind: sequence.Client})
 }
 
-// process returns the party of an actor: the process that serves it, an operator, or the
-// world for none.
+// process returns the ID of the party that does what an actor does: the process that serves the
+// invocation, an operator, or the world if a is nil.
 func (d *drawing) process(a *actor) string {
 	switch {
 	case a == nil:
 		return d.world()
-	case a.operates != nil:
+	case a.operation != nil:
 		return d.operator(int(a.id-2_000_000)/1000 + 1) //nolint:gosec // a few
 	}
 	name := fmt.Sprintf("process %d", a.starter().id)
@@ -276,7 +278,8 @@ func (d *drawing) operator(n int) string {
 	return d.party(sequence.Party{ID: name, Name: name, Kind: sequence.Operator})
 }
 
-// database returns the party that serves an actor's requests: each Region may have one.
+// database returns the ID of the database that serves an actor's requests. Each Region may have its
+// own.
 func (d *drawing) database(a *actor) string {
 	name := "DynamoDB"
 	if g := d.w.global; g != nil && g.copied() && a != nil {

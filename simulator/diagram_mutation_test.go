@@ -11,7 +11,7 @@ import (
 
 func TestDiagram_MarksBrokenRules(t *testing.T) {
 	i := slices.IndexFunc(mutations, func(m mistake) bool { return m.Name == "no fencing on completion" })
-	r := inBubble(t, searchFrom[mutations[i].Name], &mutations[i].Mutation, false)
+	r := runSeed(t, searchFrom[mutations[i].Name], &mutations[i].Mutation, false)
 	d := r.Diagram()
 	var wrong []string
 	for _, e := range d.Events {

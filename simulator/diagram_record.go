@@ -10,14 +10,14 @@ import (
 	"github.com/lambdaidem/toolkit/internal/sequence"
 )
 
-// record draws the record that a write left; nil if there was no write.
+// record returns the record as it is after a write, or nil if there was no write.
 func (d *drawing) record(write *memdynamo.Write) *sequence.Record {
 	if write == nil {
 		return nil
 	}
 	id := write.Key["id"].Text
 	r := &sequence.Record{ID: write.Table + " " + id, Title: "inner call", State: drawnState(write)}
-	if h := d.w.book.records[id]; h != nil {
+	if h := d.w.journal.records[id]; h != nil {
 		r.Title = h.order.record()
 	}
 	for _, name := range fieldsOf(write.After) {
@@ -42,7 +42,7 @@ func drawnState(w *memdynamo.Write) sequence.State {
 	}
 }
 
-// firstFields are the attributes that a reader looks for first.
+// firstFields are the attributes that are shown first.
 var firstFields = []string{"status", "attempt", "token", "in_progress_expiration", "expiration", "data"}
 
 // fieldsOf returns the names of an item's attributes, in the order in which they are shown.
@@ -61,7 +61,8 @@ func fieldsOf(item memdynamo.Item) []string {
 	return names
 }
 
-// value returns an attribute's value as text. A time is shown as the time since the run began.
+// value returns an attribute's value as text. For a time, the text also has the time since the run
+// began.
 func (d *drawing) value(name string, v memdynamo.Value) string {
 	switch name {
 	case "in_progress_expiration", "started_at", "completed_at":
@@ -72,7 +73,7 @@ func (d *drawing) value(name string, v memdynamo.Value) string {
 	return plainText(v)
 }
 
-// plainText returns a value as text, without the names of the types. Long texts are shortened.
+// plainText returns a value as text, without the names of the types. It shortens long texts.
 func plainText(v memdynamo.Value) string {
 	switch v.Type {
 	case memdynamo.TypeMap:

@@ -16,8 +16,8 @@ import (
 	"github.com/lambdaidem/toolkit/internal/sequence"
 )
 
-// writeDiagram writes the diagram of a run into the folder that the flag html names, if it
-// names one. The file's name has the kind and the seed.
+// writeDiagram writes the diagram of a run into the folder of the flag html, if the flag is set. The
+// file's name has the kind and the seed.
 func writeDiagram(t *testing.T, kind string, r Report) {
 	t.Helper()
 	if *html == "" {
@@ -43,21 +43,20 @@ func page(t *testing.T, r Report) []byte {
 
 func TestDiagram_SameSeedSamePage(t *testing.T) {
 	for seed := range uint64(20) {
-		if once, again := page(t, inBubble(t, seed, nil, true)), page(t, inBubble(t, seed, nil, true)); !bytes.Equal(once, again) {
+		if once, again := page(t, runSeed(t, seed, nil, true)), page(t, runSeed(t, seed, nil, true)); !bytes.Equal(once, again) {
 			t.Errorf("seed %d has two pages", seed)
 		}
 	}
 }
 
 func TestDiagram_OnlyOfRunsWithATimeline(t *testing.T) {
-	if r := inBubble(t, 0, nil, false); r.Timeline != "" || r.Diagram != nil {
+	if r := runSeed(t, 0, nil, false); r.Timeline != "" || r.Diagram != nil {
 		t.Errorf("a run that broke no rule has a timeline of %d bytes, and a diagram: %v", len(r.Timeline), r.Diagram != nil)
 	}
 }
 
-// Each fault of one attempt's requests is drawn as what it does to the messages, to the
-// process and to the record. An attempt without a fault sends two requests, acquire and
-// complete. faulty is the number of the request that meets the fault.
+// The diagram shows what each fault does to the messages, the process and the record. The first
+// request of one attempt, which claims the record, meets the fault.
 func TestDiagram_ShowsWhatAFaultDoes(t *testing.T) {
 	begins := []string{
 		"client call process 1: POST /payments of alice, key k, payload p",
@@ -140,9 +139,9 @@ func TestDiagram_ShowsTheRecordAndTheAnswer(t *testing.T) {
 	}
 }
 
-// docs/correctness.md says what the diagram of this seed shows.
+// The diagram of this seed shows what docs/correctness.md says.
 func TestDiagram_ShowsWhatTheDocsSayOfASeed(t *testing.T) {
-	lines := eventLines(inBubble(t, 50028478, nil, true).Diagram())
+	lines := eventLines(runSeed(t, 50028478, nil, true).Diagram())
 	for n := 1; n <= 3; n++ {
 		if line := fmt.Sprintf("operator %d note: looks, to settle", n); !slices.Contains(lines, line) {
 			t.Errorf("the diagram has no event %q", line)
@@ -154,7 +153,7 @@ func TestDiagram_ShowsWhatTheDocsSayOfASeed(t *testing.T) {
 	}
 }
 
-// What only some seeds do is drawn as well.
+// Diagrams also show what happens in only a few runs.
 func TestDiagram_ShowsWhatFewRunsDo(t *testing.T) {
 	to := func(e sequence.Event, party string) bool { return strings.HasPrefix(e.To, party) }
 	says := func(text string) func(sequence.Event) bool {
@@ -184,7 +183,7 @@ func TestDiagram_ShowsWhatFewRunsDo(t *testing.T) {
 	const most = 2000
 	seed := uint64(0)
 	for ; seed < most && len(missing) > 0; seed++ {
-		for _, e := range inBubble(t, seed, nil, true).Diagram().Events {
+		for _, e := range runSeed(t, seed, nil, true).Diagram().Events {
 			maps.DeleteFunc(missing, func(_ string, shows func(sequence.Event) bool) bool { return shows(e) })
 		}
 	}

@@ -20,7 +20,7 @@ func (j *judge) downstreamKey(r *run, name, key string) {
 	}
 	j.b.callOf[key], j.b.keyOf[c] = c, key
 	l := j.b.lifeOf(a)
-	if a.open || l == nil { // it knows no more of the record than its id
+	if a.failedOpen || l == nil { // the attempt knows only the record's ID
 		return
 	}
 	if had, ok := l.keyed[name]; ok && had != a.order.Payload && !j.b.w.plan.deployments.leaveDoubt() {

@@ -13,9 +13,9 @@ import (
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// What handlers enlist (E1): a transfer from an account to the shop's, if the
-// account holds as much, with a line in the books. Accounts and books are one
-// table.
+// This file has what handlers enlist: a transfer from an account to the shop's account, on the
+// condition that the balance suffices, and an item that records the payment. Accounts and payments
+// are in one table.
 
 const (
 	accounts = "accounts"
@@ -24,23 +24,24 @@ const (
 	poor     = "account#poor"
 	price    = 10 // cents, of every transfer
 	wealth   = 1_000_000
-	payment  = "payment#" // begins the id of a line in the books
+	payment  = "payment#" // the prefix of the IDs of payments
 )
 
-// effects is what a plan says of them. The zero value: there are none.
+// effects has a plan's parameters for enlisted writes. The zero value means that handlers enlist
+// nothing. The float64 fields are shares, from 0 to 1.
 type effects struct {
 	enlist     bool
-	optimistic float64         // how many attempts run optimistically (E4)
-	unguarded  float64         // how many requests run unguarded (K3, K4)
-	poor       map[string]bool // keys whose requests are paid from the poor account
-	cents      int             // in the poor account, at first
-	deposits   bool            // it gets some more now and then
-	whenFailed float64         // how many runs have them made with a failed answer too
-	outside    float64         // how many runs have an outside effect beside
-	idle       float64         // how many runs enlist nothing
-	verdicts   []Ending        // what becomes of runs whose condition fails
-	lateBy     time.Duration   // how late a late transaction is at most
-	faults     []Fault
+	optimistic float64         // attempts that run optimistically
+	unguarded  float64         // requests that run unguarded
+	poor       map[string]bool // the keys whose requests are paid from the poor account
+	cents      int             // the opening balance of the poor account
+	deposits   bool            // money is paid into the poor account at random times
+	whenFailed float64         // runs whose writes are committed with a failed answer too
+	outside    float64         // runs that also have an effect outside of the transaction
+	idle       float64         // runs that enlist nothing
+	verdicts   []Ending        // the possible endings of runs whose condition fails
+	lateBy     time.Duration   // the longest delay of a late transaction
+	faults     []Fault         // the faults that only transactions meet
 }
 
 // newEffects decides what the handlers of a plan enlist. It draws from a random stream
@@ -51,17 +52,17 @@ func newEffects(seed uint64, p *plan) {
 	e := effects{enlist: true, cents: 5 + 10*r.IntN(2), poor: map[string]bool{"k0": chance(0.5), "k1": chance(0.5), "": chance(0.3)}, lateBy: 20 * time.Second}
 	switch kind := r.Float64(); {
 	case kind < 1./3:
-		if chance(0.2) { // with what it takes to fail open
+		if chance(0.2) { // so many errors that attempts fail open
 			p.failOpen, p.rate = true, 0.4
 			p.faults = append(p.faults, Throttled, FailBefore)
 		}
 	case kind < 1./2:
 		e.optimistic = 1
-		if chance(0.4) { // two releases of a function serve one table
+		if chance(0.4) { // two versions of a function use one table
 			e.optimistic = 0.5
 		}
 	default:
-		if chance(0.1) { // what only a verdict over all attempts on the wire can tell (X8)
+		if chance(0.1) { // faults after which only all tries of a request together tell whether it was applied
 			p.faults, p.rate = []Fault{ReplyLost, FailAfter, Throttled}, 0.5
 		}
 		return
@@ -89,7 +90,7 @@ func newEffects(seed uint64, p *plan) {
 	p.effects = e
 }
 
-// account returns where an order is paid from.
+// account returns the account from which an order is paid.
 func (e *effects) account(o order) string {
 	if e.poor[o.Key] {
 		return poor
@@ -97,12 +98,12 @@ func (e *effects) account(o order) string {
 	return rich
 }
 
-// openAccounts makes the table of the accounts: one in each Region, with money of
-// its own.
+// openAccounts creates the table of the accounts, and the accounts. Each Region has its own table
+// and its own money.
 func (w *world) openAccounts() {
 	w.mustServe("CreateTable", createTable(accounts))
 	open := func(id string, cents int) {
-		w.book.funds += int64(cents * len(w.dbs))
+		w.journal.funds += int64(cents * len(w.dbs))
 		w.mustServe("PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{"id":{"S":%q},"cents":{"N":"%d"}}}`, accounts, id, cents))
 	}
 	open(rich, wealth)
@@ -110,16 +111,16 @@ func (w *world) openAccounts() {
 	open(shop, 0)
 }
 
-// deposit puts money into the poor account.
+// deposit pays money into the poor account.
 func (w *world) deposit(cents int) {
-	w.book.note(nil, "%d cents are deposited in %s", cents, poor)
-	w.book.funds += int64(cents * len(w.dbs))
+	w.journal.note(nil, "%d cents are deposited in %s", cents, poor)
+	w.journal.funds += int64(cents * len(w.dbs))
 	w.mustServe("UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{"id":{"S":%q}},"UpdateExpression":"SET cents = cents + :more","ExpressionAttributeValues":{":more":{"N":"%d"}}}`, accounts, poor, cents))
 }
 
-// deposits lets money come in, now and then.
+// deposits pays money into the poor account at random times.
 func (w *world) deposits() {
-	w.in(w.plan.paced(w.ms(8_000)), func() {
+	w.afterFunc(w.plan.paced(w.randomMillis(8_000)), func() {
 		if !w.isHealed() {
 			w.deposit(price)
 			w.deposits()
@@ -127,7 +128,7 @@ func (w *world) deposits() {
 	})
 }
 
-// enlist hands the run's transfer over, or nothing if it is idle.
+// enlist enlists the run's transfer. An idle run enlists nothing.
 func (a *actor) enlist(ctx context.Context, r *run) {
 	e := &a.w.plan.effects
 	idle, whenFailed := a.rng.Float64() < e.idle, a.rng.Float64() < e.whenFailed
@@ -135,7 +136,7 @@ func (a *actor) enlist(ctx context.Context, r *run) {
 	if idle {
 		return
 	}
-	a.w.book.enlisted(r, whenFailed, verdict)
+	a.w.journal.enlisted(r, whenFailed, verdict)
 	tx := dynamostore.Enlist(ctx)
 	if whenFailed {
 		tx.AlsoWhenFailed()
@@ -147,7 +148,7 @@ func (a *actor) enlist(ctx context.Context, r *run) {
 	}
 	tx.Update("debit", types.Update{TableName: aws.String(accounts), Key: key(e.account(a.order)), ExpressionAttributeValues: cents,
 		UpdateExpression: aws.String("SET cents = cents - :price"), ConditionExpression: aws.String("cents >= :price")}).
-		ElseFunc(func(*dynamostore.ConditionFailed) error { return a.w.book.conditionFailed(r) })
+		ElseFunc(func(*dynamostore.ConditionFailed) error { return a.w.journal.conditionFailed(r) })
 	tx.Update("credit", types.Update{TableName: aws.String(accounts), Key: key(shop), ExpressionAttributeValues: cents,
 		UpdateExpression: aws.String("SET cents = cents + :price")})
 	tx.Put("payment", types.Put{TableName: aws.String(accounts), Item: map[string]types.AttributeValue{
@@ -155,7 +156,7 @@ func (a *actor) enlist(ctx context.Context, r *run) {
 	}})
 }
 
-// balances returns what all accounts hold, and what the one that holds least does.
+// balances returns the sum of all balances, and the lowest balance or 0 if none is negative.
 func (w *world) balances() (sum, least int64) {
 	for _, db := range w.dbs {
 		for _, id := range []string{rich, poor, shop} {

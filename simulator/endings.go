@@ -19,26 +19,26 @@ const (
 	Declined    Ending = "402"
 	TooMany     Ending = "429"
 	ServerError Ending = "500"
-	Failed      Ending = "error"     // an error that nothing marks
-	Retryable   Ending = "retryable" // an error that says that surely nothing happened
+	Failed      Ending = "error"     // an error that is not marked by lambdaidem.Retryable or the like
+	Retryable   Ending = "retryable" // an error which says that nothing happened
 	Permanent   Ending = "permanent"
 	Uncertain   Ending = "uncertain"
 	Rejected    Ending = "reject"
 	Panicked    Ending = "panic"
-	Deadline    Ending = "deadline" // its context ended first
-	Killed      Ending = "killed"   // its process did
+	Deadline    Ending = "deadline" // its context ended before the handler did
+	Killed      Ending = "killed"   // its process was killed before the handler ended
 	Running     Ending = ""         // not ended yet
 )
 
-// The endings by a step's error (E5).
+// The endings by a step's error.
 const (
-	StepUnknown Ending = "step: unknown"     // it ran, and may not be stored
+	StepUnknown Ending = "step: unknown"     // the step ran, and its result may not be stored
 	StepLost    Ending = "step: lost"        // another attempt has taken over
-	StepRefused Ending = "step: did not run" // its context had ended
+	StepRefused Ending = "step: did not run" // the step's context had ended
 )
 
-// The endings of a run that ended well, and whose condition then failed: by what
-// the handler's author says of that (E2).
+// The endings of a run whose handler returned, and whose condition then failed. They differ in what
+// the handler's ElseFunc returns.
 const (
 	RefusedReject    Ending = "condition: reject"
 	RefusedAnswer    Ending = "condition: answer"
@@ -48,20 +48,20 @@ const (
 	RefusedPanicked  Ending = "condition: panic"
 )
 
-// traits are what the rules say of an ending, and what the handler does.
+// traits has what the handler does in an ending, and what the rules require of the record.
 type traits struct {
 	ending Ending
-	bad    bool  // the script lets attempts end so now and then
-	effect bool  // it comes after the effect
-	leaves state // of its record, under policy rerun (X1, X2); in progress: its lease runs out
-	unsure bool  // under policy hold nobody knows whether it had an effect (X2)
+	bad    bool  // a plan chooses this ending at random
+	effect bool  // the handler has its effect before it ends
+	leaves state // the record's state afterwards, under policy Rerun; in progress: the lease runs out
+	unsure bool  // under policy Hold, nobody knows whether the handler had an effect
 	answer func(*run) (events.APIGatewayV2HTTPResponse, error)
-	// verdict is what the handler's author says of a failed condition.
+	// verdict returns what the handler's ElseFunc returns for a failed condition.
 	verdict func(*run) error
 }
 
-// endings is the one table of them. Chance picks among the bad ones by their
-// place here.
+// endings are all endings. The order of the bad ones must stay as it is, because a seed selects
+// them by index.
 var endings = []traits{
 	{ending: Created, effect: true, leaves: completed, answer: status(http.StatusCreated, (*run).answer)},
 	{ending: ServerError, bad: true, leaves: released, unsure: true, answer: status(http.StatusInternalServerError, text("internal"))},
@@ -93,14 +93,14 @@ var endings = []traits{
 	{ending: RefusedPanicked, leaves: released, unsure: true, verdict: func(r *run) error { panic(scripted{r.attempt}) }},
 }
 
-// badEndings are those that a plan deals out at random.
+// badEndings are the endings from which a plan draws at random.
 var badEndings = slices.DeleteFunc(slices.Clone(endings), func(t traits) bool { return !t.bad })
 
-// conditionEndings are those of a failed condition. That of a rejection is the
-// most usual.
+// conditionEndings are the endings of a run whose condition fails. RefusedReject is in the list
+// three times, because it is the most usual.
 var conditionEndings = append(slices.DeleteFunc(slices.Clone(endings), func(t traits) bool { return t.verdict == nil }), RefusedReject.traits(), RefusedReject.traits())
 
-// traits looks an ending up. One that the table lacks is a mistake of ours.
+// traits returns the traits of an ending. It panics if endings lacks it.
 func (e Ending) traits() traits {
 	i := slices.IndexFunc(endings, func(t traits) bool { return t.ending == e })
 	if i < 0 {
@@ -109,8 +109,8 @@ func (e Ending) traits() traits {
 	return endings[i]
 }
 
-// under returns the state of its record that an ending leaves under a policy: under
-// hold nothing is written after what is unsure, and the lease runs out.
+// under returns the record's state after the ending, under a policy. After an unsure ending nothing
+// is written under policy Hold, and the lease runs out.
 func (t traits) under(p lambdaidem.Policy) state {
 	if p == lambdaidem.Hold && t.unsure {
 		return inProgress
@@ -118,25 +118,25 @@ func (t traits) under(p lambdaidem.Policy) state {
 	return t.leaves
 }
 
-// insufficient is the code of the application's own refusal.
+// insufficient is the problem code with which the handler refuses a payment.
 const insufficient = "insufficient_funds"
 
-// errCard is what the script's handlers fail with.
+// errCard is the error of the simulated handler.
 var errCard = errors.New("card network")
 
-// scripted is the value that the script's handlers panic with.
+// scripted is the value with which the simulated handler panics.
 type scripted struct{ attempt int }
 
 func text(s string) func(*run) string { return func(*run) string { return s } }
 
-// status answers with a status and a body.
+// status returns a function that answers with a status and a body.
 func status(code int, body func(*run) string) func(*run) (events.APIGatewayV2HTTPResponse, error) {
 	return func(r *run) (events.APIGatewayV2HTTPResponse, error) {
 		return events.APIGatewayV2HTTPResponse{StatusCode: code, Body: body(r)}, nil
 	}
 }
 
-// failure answers with an error.
+// failure returns a function that answers with an error.
 func failure(err func(*run) error) func(*run) (events.APIGatewayV2HTTPResponse, error) {
 	return func(r *run) (events.APIGatewayV2HTTPResponse, error) {
 		return events.APIGatewayV2HTTPResponse{}, err(r)

@@ -1,7 +1,6 @@
 //go:build !race
 
-// The race detector has the same code to look at in TestSimulate; every order is
-// walked without it.
+// This file is left out under the race detector, which sees the same code in TestSimulate.
 
 package simulator
 
@@ -18,8 +17,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// smallCases are tried in every order of their requests: two attempts with each
-// single fault at each place, three without faults (G3, L2 to L8, X1 to X9).
+// smallCases are the cases that are tried in every order of their requests: two attempts with each
+// single fault at each request, and three attempts without faults.
 var smallCases = []Small{
 	{Name: "two attempts", Attempts: []Ending{Created, Created}, Faults: 1},
 	{Name: "two attempts, the first fails", Attempts: []Ending{ServerError, Created}, Faults: 1},
@@ -36,7 +35,7 @@ var smallCases = []Small{
 	{Name: "three attempts over a dead lease", Before: Killed, Attempts: []Ending{Created, ServerError, Created}},
 	{Name: "three attempts under hold", Hold: true, Attempts: []Ending{Created, Uncertain, Created}},
 
-	// With transactions (G1, E1, E2, E4).
+	// With transactions.
 	{Name: "two attempts with a transaction each", Enlist: true, Verdict: RefusedReject, Attempts: []Ending{Created, Created}, Faults: 1},
 	{Name: "two attempts with a transaction each over a dead lease", Enlist: true, Verdict: RefusedReject, Before: Killed, Attempts: []Ending{Created, Created}, Faults: 1, Only: decisive},
 	{Name: "two attempts with a transaction each, paid from a poor account", Enlist: true, Cents: 5, Verdict: RefusedReject, Attempts: []Ending{Created, Created}, Faults: 1},
@@ -52,18 +51,16 @@ var smallCases = []Small{
 	{Name: "lock against two optimistic attempts", Enlist: true, Verdict: RefusedReject, Hasty: []bool{false, false, true, true}, Attempts: []Ending{Created, Created, Created}},
 }
 
-// decisive are the faults after which an attempt without a lock has to decide
-// something else than in an order without faults: a transaction that happened
-// unseen, and one that happens late.
+// decisive are the faults after which an attempt without a lock must decide differently than
+// without faults: its transaction was applied but the reply was lost, or it is applied late.
 var decisive = []Fault{ReplyLost, RequestLate}
 
-// moreDecisive are tried too where -every-fault is given: their trees take minutes
-// for each case.
+// moreDecisive replaces decisive with the flag -every-fault. Each case then takes minutes.
 var moreDecisive = []Fault{ReplyLost, RequestLate, KillAfter, Stall, Unfinished}
 
 var everyFault = flag.Bool("every-fault", false, "try all faults that are decisive without a lock: minutes for each case")
 
-// TestExhaustive_G3 walks the whole tree of each small case.
+// TestExhaustive_G3 runs each small case in every order, and checks each run.
 func TestExhaustive_G3(t *testing.T) {
 	for _, c := range smallCases {
 		if *everyFault && len(c.Only) > 0 {
@@ -88,8 +85,8 @@ func TestExhaustive_G3(t *testing.T) {
 	}
 }
 
-// TestExhaustive_MirroredRunsAreTheSame is what leaving out one of two mirrored
-// orders rests on: walked with both, nothing else happens but to another name.
+// One of two mirrored orders can be left out, because both lead to the same runs, except for the
+// names of the processes.
 func TestExhaustive_MirroredRunsAreTheSame(t *testing.T) {
 	names := regexp.MustCompile(`^ *[0-9.]+ ms|process \d+`)
 	for _, c := range []Small{
@@ -121,8 +118,8 @@ func TestExhaustive_MirroredRunsAreTheSame(t *testing.T) {
 	}
 }
 
-// TestExhaustive_SamePathSameRun is what walking the tree rests on: a path that
-// is taken again leads to the same run, and to the same next path.
+// Walking the tree visits every order only if the same path always leads to the same run, and to
+// the same next path.
 func TestExhaustive_SamePathSameRun(t *testing.T) {
 	c := Small{Attempts: []Ending{Created, Created}, Faults: 1}
 	for script, more, n := []int(nil), true, 0; more && n < 500; n++ {

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// failover is a Region that fails, the first one, and what is done about it: its
-// keys move to the second one. Times are since the world began.
+// failover is a failure of the first Region, after which its keys move to the second Region. Times
+// are since the world began.
 type failover struct {
 	fails bool
-	dies  bool          // its processes die and nothing leaves or reaches it; else it is only left
-	at    time.Duration // when it fails
-	back  time.Duration // when it is back, if it died, with what it had
-	moved time.Duration // when its keys are served by the second Region
+	dies  bool          // its processes die, and nothing leaves or reaches it; otherwise clients only leave it
+	at    time.Duration // when the Region fails
+	back  time.Duration // when the Region is back with its data; equal to at unless dies is true
+	moved time.Duration // when the second Region begins to serve the keys
 }
 
-// waits is what a failover waits for before keys move.
+// waits says what a failover waits for before keys move.
 type waits struct {
-	attempts bool // until those of the Region are over
-	writes   bool // until what the Region wrote has arrived
+	attempts bool // until the attempts of the failed Region are over
+	writes   bool // until the failed Region's writes have arrived in the other Region
 }
 
 // newFailover draws a failover for a plan.
@@ -34,17 +34,16 @@ func newFailover(seed uint64, p *plan, wait waits) failover {
 		f.back += time.Duration(r.Int64N(int64(20 * time.Second)))
 	}
 	f.moved = f.at
-	if wait.attempts { // the lease of the last one, and what is still on the wire then
+	if wait.attempts { // until the last lease has ended, and late requests have arrived
 		f.moved += p.timeout + p.maxSkew + p.skew + p.lateness()
 	}
-	if wait.writes { // those of the last attempt too, if there is none any more
+	if wait.writes { // if attempts are over by then, this includes the writes of the last one
 		f.moved = max(f.moved, f.back) + 2*time.Duration(p.regions.lag)*time.Millisecond
 	}
 	return f
 }
 
-// lateness is for how long a request of a plan's may be on the wire after its sender
-// gave it up.
+// lateness returns how long a request may be on the wire after its sender gave it up.
 func (p *plan) lateness() time.Duration {
 	for _, f := range slices.Concat(p.faults, p.effects.faults) {
 		if f == RequestLate || f == Twice || f == Unfinished {
@@ -54,20 +53,20 @@ func (p *plan) lateness() time.Duration {
 	return 0
 }
 
-// failed tells whether a Region is down.
+// failed reports whether a Region is down.
 func (g *global) failed(region int) bool {
 	f, now := &g.plan.failover, time.Since(g.w.born)
 	return f.dies && region == 0 && now >= f.at && now < f.back
 }
 
-// fail ends the first Region, and notes which records are in doubt: those with an
-// attempt there that is not over, or a write that has not arrived.
+// fail ends the first Region, and records which records are in doubt: those with an attempt there
+// that is not over, or with a write that has not arrived in the other Region.
 func (g *global) fail() {
-	g.w.book.fault(RegionFailed)
-	g.w.book.note(nil, "Region 0 fails; its processes die: %v; its keys move after %v", g.plan.failover.dies, g.plan.failover.moved-g.plan.failover.at)
-	for _, h := range g.w.book.sorted() {
+	g.w.journal.fault(RegionFailed)
+	g.w.journal.note(nil, "Region 0 fails; its processes die: %v; its keys move after %v", g.plan.failover.dies, g.plan.failover.moved-g.plan.failover.at)
+	for _, h := range g.w.journal.sorted() {
 		for id, n := range g.onWay {
-			if n > 0 && strings.HasPrefix(id, h.id) { // its own, or one of a part
+			if n > 0 && strings.HasPrefix(id, h.id) { // the record's item, or a part of its answer
 				g.doubts[h.order.record()] = true
 			}
 		}
@@ -80,17 +79,17 @@ func (g *global) fail() {
 	}
 }
 
-// onTheWire is how long a request takes at most that its sender waits for.
+// onTheWire is the longest time that a request and its reply take together, without a fault.
 const onTheWire = 40 * time.Millisecond
 
-// running returns the processes of the first Region that are not over, or whose last
-// request may still be on the wire.
+// running returns the actors of the first Region that have not ended, or whose last request may
+// still be on the wire.
 func (g *global) running() []*actor {
 	g.w.mu.Lock()
 	defer g.w.mu.Unlock()
 	var all []*actor
 	for _, a := range g.actors {
-		if a.region == 0 && (a.over.IsZero() || time.Since(a.over) < onTheWire+g.w.plan.lateness()) {
+		if a.region == 0 && (a.endedAt.IsZero() || time.Since(a.endedAt) < onTheWire+g.w.plan.lateness()) {
 			all = append(all, a)
 		}
 	}
@@ -98,8 +97,8 @@ func (g *global) running() []*actor {
 	return all
 }
 
-// await lets a client wait while its Region is left and the other one doesn't serve
-// its key yet.
+// await lets a client wait after it has left the first Region, until the second Region serves its
+// key.
 func (g *global) await(o order) {
 	f, now := &g.plan.failover, time.Since(g.w.born)
 	if f.fails && !g.plan.anywhere && g.home(o) == 0 && now >= f.at && now < f.moved {
@@ -107,7 +106,7 @@ func (g *global) await(o order) {
 	}
 }
 
-// itemOf returns the id of the item that a write asks for.
+// itemOf returns the ID of the item that a PutItem or UpdateItem request writes.
 func itemOf(body []byte) string {
 	var in struct {
 		Key, Item struct{ ID struct{ S string } }

@@ -2,29 +2,29 @@ package simulator
 
 import "github.com/lambdaidem/toolkit/internal/memdynamo"
 
-// Fault is something that goes wrong: mostly, what becomes of one request.
+// Fault is something that goes wrong, mostly with one request.
 type Fault string
 
 // The faults of requests. Each may hit any request of any attempt.
 const (
 	None        Fault = ""
-	RequestLost Fault = "request lost"         // never arrives; the caller's connection breaks or hangs
-	RequestLate Fault = "request late"         // arrives long after the caller gave up
-	ReplyLost   Fault = "reply lost"           // is served; the caller's connection breaks or hangs
-	Twice       Fault = "request twice"        // is served again later, the second reply goes nowhere
+	RequestLost Fault = "request lost"         // never arrives; the sender's connection breaks or hangs
+	RequestLate Fault = "request late"         // arrives long after the sender gave up
+	ReplyLost   Fault = "reply lost"           // is served; the sender's connection breaks or hangs
+	Twice       Fault = "request twice"        // is served again later; nobody gets the second reply
 	Throttled   Fault = "throttled"            // refused for capacity
-	FailBefore  Fault = "500 before the write" // refused, but the caller can't know
-	FailAfter   Fault = "500 after the write"  // served, but the caller can't know
+	FailBefore  Fault = "500 before the write" // refused, but the sender can't know that
+	FailAfter   Fault = "500 after the write"  // served, but the sender can't know that
 	Conflict    Fault = "transaction conflict" // refused: a transaction holds the item
 	KillBefore  Fault = "killed before"        // the process dies as it sends the request, which is lost
 	KillAfter   Fault = "killed after"         // the process dies once its request is served
-	Stall       Fault = "stalled"              // the process stands still, past its lease, and then goes on
+	Stall       Fault = "stalled"              // the process stands still past its lease, and then continues
 )
 
-// The faults of transactions alone.
+// The faults that only transactions can meet.
 const (
 	WriteConflict  Fault = "transaction conflict on a write" // cancelled: a transaction holds an item that the handler writes
-	WriteThrottled Fault = "throttled write"                 // cancelled for the capacity of a table that the handler writes
+	WriteThrottled Fault = "throttled write"                 // cancelled: a table that the handler writes has no capacity left
 	Unfinished     Fault = "transaction in progress"         // its reply is lost, and it is still in progress when it is sent again
 )
 
@@ -35,36 +35,36 @@ const (
 	HungUp        Fault = "client hangs up"
 	SkewedClock   Fault = "skewed clock"
 	DeletedByTTL  Fault = "deleted by TTL"
-	OtherPolicy   Fault = "another policy" // than the plan's: two releases of a function serve one table
+	OtherPolicy   Fault = "another policy" // a policy other than the plan's: two versions of a function use one table
 	RegionFailed  Fault = "its Region failed"
 )
 
-// wireFaults are those that a plan deals out at random.
+// wireFaults are the faults from which a plan draws at random.
 var wireFaults = []Fault{RequestLost, RequestLate, ReplyLost, Twice, Throttled, FailBefore, FailAfter, Conflict, KillBefore, KillAfter, Stall}
 
-// transactionFaults are those of transactions alone.
+// transactionFaults are the faults that only transactions can meet.
 var transactionFaults = []Fault{WriteConflict, WriteThrottled, Unfinished}
 
-// handlerFaults are those that can meet a handler's own step.
+// handlerFaults are the faults that a handler's work can meet in a small case.
 var handlerFaults = []Fault{KillBefore, Stall}
 
-// allFaults are those that must happen, for a simulation to prove anything.
+// allFaults are the faults that must happen in a simulation. Otherwise it proves nothing about them.
 var allFaults = append(wireFaults[:len(wireFaults):len(wireFaults)], HandlerKilled, TimedOut, HungUp, SkewedClock, DeletedByTTL, OtherPolicy, WriteConflict, WriteThrottled, Unfinished)
 
-// passage is how a request goes its way: over the network, which takes time
-// (inTime), or at once, in a small case (atOnce).
-type passage interface {
-	arrive(do func()) // it reaches the database
-	late()            // it reaches the database long after its caller gave up
-	again()           // it reaches the database once more, long after the first time
-	slow()            // it reaches the database now, and is served some time later
-	wake(do func())   // its process goes on, past its lease
-	reply(reply)
-	silence() // no reply: the connection breaks, or hangs
+// delivery delivers a request and its reply: over the network, which takes time (networkDelivery),
+// or at once, in a small case (instantDelivery).
+type delivery interface {
+	arrive(do func()) // the request reaches the database
+	late()            // the request reaches the database long after its sender gave up
+	again()           // the request reaches the database once more, long after the first time
+	slow()            // the request reaches the database now, and is served some time later
+	wake(do func())   // the process continues, past its lease
+	reply(reply)      // the reply reaches the process
+	silence()         // the process gets no reply: the connection breaks or hangs
 }
 
-// befall lets a request meet a fault, or none, and go its way.
-func (w *world) befall(r *request, f Fault, p passage) {
+// deliver delivers a request, which meets the fault f unless f is None.
+func (w *world) deliver(r *request, f Fault, p delivery) {
 	if f != None {
 		w.meet(r, f)
 	}
@@ -75,7 +75,7 @@ func (w *world) befall(r *request, f Fault, p passage) {
 	}
 	cancel := func(code string, at int) {
 		status, header, body := memdynamo.Canceled(r.tx.reasons(code, at)...)
-		w.book.cancelled(r, body)
+		w.journal.cancelled(r, body)
 		p.reply(w.answer(r, status, header, body))
 	}
 	switch f {
@@ -89,7 +89,7 @@ func (w *world) befall(r *request, f Fault, p passage) {
 	case ReplyLost:
 		p.arrive(func() {
 			w.serve(r)
-			w.book.enter(entry{kind: kindLoss, actor: r.actor, request: r.label})
+			w.journal.add(entry{kind: kindLoss, actor: r.actor, request: r.label})
 		})
 		p.silence()
 	case Twice:
@@ -106,11 +106,11 @@ func (w *world) befall(r *request, f Fault, p passage) {
 		})
 	case Conflict:
 		if r.tx != nil {
-			cancel(memdynamo.ReasonTransactionConflict, 0) // the record's, if there is one
+			cancel(memdynamo.ReasonTransactionConflict, 0) // on the record, if there is one
 			return
 		}
-		if w.plan.regions.mode == memdynamo.Strong { // which has no transactions
-			w.book.path(RegionsRefused)
+		if w.plan.regions.mode == memdynamo.Strong { // such a table has no transactions
+			w.journal.path(RegionsRefused)
 			refuse(memdynamo.ReplicatedWriteConflict, regionConflict)
 			return
 		}
@@ -120,7 +120,7 @@ func (w *world) befall(r *request, f Fault, p passage) {
 	case WriteThrottled:
 		cancel(memdynamo.ReasonThrottling, r.tx.someWrite(r.seq))
 	case Unfinished:
-		w.underway[r.tx.token] = r
+		w.unfinished[r.tx.token] = r
 		p.silence()
 		p.slow()
 	case KillBefore:
@@ -131,23 +131,23 @@ func (w *world) befall(r *request, f Fault, p passage) {
 			w.kill(r.actor, f)
 		})
 	case Stall:
-		// The process stands still before the request leaves it; its context
-		// ends meanwhile, and it doesn't notice.
+		// The process stands still before it sends the request. Its context ends meanwhile, and
+		// the process doesn't notice.
 		p.wake(served)
 	default:
 		panic("simulator: no request meets " + string(f))
 	}
 }
 
-// meet enters that a request meets a fault.
+// meet records that a request meets a fault.
 func (w *world) meet(r *request, f Fault) {
-	w.book.fault(f)
+	w.journal.fault(f)
 	if r.tx != nil {
-		w.book.path(met(f))
+		w.journal.path(met(f))
 	}
-	w.book.enter(entry{kind: kindFault, actor: r.actor, request: r.label, fault: f})
+	w.journal.add(entry{kind: kindFault, actor: r.actor, request: r.label, fault: f})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r.actor.met[f] = true
-	r.stands = f == Stall
+	r.stalled = f == Stall
 }

@@ -11,23 +11,23 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// In some plans the handler makes a guarded call of its own, a charge. Its records are in
-// a table of their own. Its key contains the payload of the request, so a request with
-// another payload would make another charge.
+// In some plans the handler makes a guarded call, a charge. The records of charges are in their
+// own table. The key of a charge contains the payload of the request, so a request with another
+// payload would make another charge.
 
 const innerTable = "charges"
 
 // charge identifies a guarded call that a handler makes.
 type charge struct{ record, payload string }
 
-// innerOutcome is how a charge has ended for the handler that made it.
+// innerOutcome is what a handler knows about the charge that it made.
 type innerOutcome int
 
 // The outcomes.
 const (
-	settled innerOutcome = iota // it has an answer, or nothing has ever happened
-	refused                     // it may be answered otherwise later
-	unknown                     // it may have had its effect
+	settled innerOutcome = iota // the charge has its final answer, or never had an effect
+	refused                     // another call may get another answer later
+	unknown                     // the charge may have had its effect
 )
 
 // newInner decides whether the handlers of a plan make inner calls. It draws from a random
@@ -37,10 +37,11 @@ func newInner(seed uint64, p *plan) {
 	p.inner = p.effects.optimistic < 1 && r.Float64() < 0.25
 }
 
-// openInner makes the table of the charges.
+// openInner creates the table of the charges.
 func (w *world) openInner() { w.mustServe("CreateTable", createTable(innerTable)) }
 
-// innerGuard returns the guard of the charges. It is the process's, like guard.
+// innerGuard returns the guard of the charges. Like guard, it returns the same guard for all
+// invocations of a process.
 func (a *actor) innerGuard() *lambdaidem.Guard {
 	if a.process == nil {
 		return a.newInnerGuard(a)
@@ -51,7 +52,7 @@ func (a *actor) innerGuard() *lambdaidem.Guard {
 	return a.process.inner
 }
 
-func (a *actor) newInnerGuard(in surroundings) *lambdaidem.Guard {
+func (a *actor) newInnerGuard(in environment) *lambdaidem.Guard {
 	p := &a.w.plan
 	store := dynamostore.New(newDynamoDB(in), innerTable, func(o *dynamostore.Options) {
 		o.Random = a.rng.Float64
@@ -65,7 +66,7 @@ func (a *actor) newInnerGuard(in surroundings) *lambdaidem.Guard {
 	})
 }
 
-// Errors of the function that charges.
+// The errors that the charging function may return.
 var (
 	errNoCharge   = lambdaidem.Retryable(errors.New("nothing was charged"))
 	errDeclined   = lambdaidem.Permanent(errors.New("the card was declined"))
@@ -90,7 +91,7 @@ func (a *actor) charge(ctx context.Context, r *run) {
 			return "", ctx.Err()
 		}
 		if !bad || how == errNoReply { //nolint:errorlint // one of chargeEndings itself
-			a.w.book.charged(r, of, began)
+			a.w.journal.charged(r, of, began)
 		}
 		if bad {
 			return "", how
@@ -98,14 +99,14 @@ func (a *actor) charge(ctx context.Context, r *run) {
 		return "charged", nil
 	})
 	left := innerOutcomeOf(err, ran, interrupted)
-	if released := errors.Is(err, errNoCharge) || interrupted; released && left == settled && a.w.book.innerDied(a.innerGuard().RecordID(lambdaidem.Identity{Operation: "charge", Key: of.record + of.payload})) {
-		left = refused // nobody knows what the attempt did that died
+	if released := errors.Is(err, errNoCharge) || interrupted; released && left == settled && a.w.journal.innerDied(a.innerGuard().RecordID(lambdaidem.Identity{Operation: "charge", Key: of.record + of.payload})) {
+		left = refused // nobody knows what the dead attempt did
 	}
-	a.w.book.chargeEnds(r, of, left, err, ran)
+	a.w.journal.chargeEnds(r, of, left, err, ran)
 }
 
-// innerWrote sees each write to the record of an inner call.
-func (b *book) innerWrote(w memdynamo.Write) {
+// innerWrote records a write to the record of an inner call.
+func (b *journal) innerWrote(w memdynamo.Write) {
 	b.changed = &w
 	id := w.Key["id"].Text
 	switch {
@@ -117,14 +118,14 @@ func (b *book) innerWrote(w memdynamo.Write) {
 }
 
 // innerDied reports whether an attempt of the inner record has died.
-func (b *book) innerDied(id string) bool {
+func (b *journal) innerDied(id string) bool {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	return b.deadInner[id]
 }
 
-// innerOutcomeOf returns what the handler's author knows of a charge that ended with err. ran
-// reports whether the function ran, interrupted whether it ended early without an effect.
+// innerOutcomeOf returns what the handler knows about a charge that ended with err. ran says whether
+// the charging function ran, interrupted whether it ended early without an effect.
 func innerOutcomeOf(err error, ran, interrupted bool) innerOutcome {
 	var refusal *lambdaidem.Error
 	errors.As(err, &refusal)
@@ -142,19 +143,19 @@ func innerOutcomeOf(err error, ran, interrupted bool) innerOutcome {
 	}
 }
 
-// charged enters that a run has charged the card. began is when the function began.
-func (b *book) charged(r *run, of charge, began time.Time) {
+// charged records that a run has charged the card. began is when the charging function began.
+func (b *journal) charged(r *run, of charge, began time.Time) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	if r.actor.dead {
 		return
 	}
-	b.enterLocked(entry{kind: kindEffect, actor: r.actor, text: "CHARGE for payload " + of.payload})
+	b.addLocked(entry{kind: kindEffect, actor: r.actor, text: "CHARGE for payload " + of.payload})
 	b.judge.charged(r, of, began)
 }
 
-// chargeEnds enters how a charge ended for a run.
-func (b *book) chargeEnds(r *run, of charge, left innerOutcome, err error, ran bool) {
+// chargeEnds records how a charge ended for a run.
+func (b *journal) chargeEnds(r *run, of charge, left innerOutcome, err error, ran bool) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	if r.actor.dead {
@@ -175,8 +176,9 @@ func (b *book) chargeEnds(r *run, of charge, left innerOutcome, err error, ran b
 	}
 }
 
-// leaves returns the state of its record that a run leaves: that of its ending, unless its
-// inner call is not settled. No guard decides about the answer of a run without a record.
+// leaves returns the state in which a run must leave its record. It is the state that belongs to
+// the ending, unless the run's inner call is not settled. In a run without a record, the inner call
+// makes no difference, because no guard decides about the answer.
 func (r *run) leaves(how Ending) state {
 	t := how.traits()
 	left := t.under(r.actor.policy)
@@ -184,7 +186,7 @@ func (r *run) leaves(how Ending) state {
 	switch {
 	case success || r.inner == settled || r.record == "":
 		return left
-	case r.inner == unknown, r.actor.holds() && left == completed:
+	case r.inner == unknown, r.actor.underHold() && left == completed:
 		return inProgress
 	case left == completed:
 		return released
@@ -192,7 +194,8 @@ func (r *run) leaves(how Ending) state {
 	return left
 }
 
-// innerText describes an inner call that is not settled, for the text of a violation.
+// innerText describes an inner call that is not settled, for the text of a violation. It returns ""
+// if the call is settled.
 func (r *run) innerText() string {
 	switch r.inner { //nolint:exhaustive // there is nothing to say of a settled one
 	case refused:
@@ -203,7 +206,8 @@ func (r *run) innerText() string {
 	return ""
 }
 
-// charged looks at a charge.
+// charged checks a charge: a charge that has succeeded must not run again, and all charges of a
+// record must have the same payload.
 func (j *judge) charged(r *run, of charge, began time.Time) {
 	a := r.actor
 	ttl := j.b.w.plan.ttl - 2*j.b.w.plan.skew
@@ -211,7 +215,7 @@ func (j *judge) charged(r *run, of charge, began time.Time) {
 		j.brokenLocked(a, CheckChargeOnce, "the charge for payload %s was done %v ago", of.payload, began.Sub(done))
 	}
 	l := j.b.lifeOf(a)
-	if l == nil || a.open { // it knows no more of the record than its id
+	if l == nil || a.failedOpen { // the attempt knows only the record's ID
 		return
 	}
 	if l.charged != "" && l.charged != of.payload {

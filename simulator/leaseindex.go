@@ -7,17 +7,17 @@ import (
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// The index in which leases that died are found (O2). Nothing asks it here: what is
-// held against the rule is the attribute that puts a record there.
+// This file simulates the index in which operators find dead leases. Nothing reads the index here.
+// The checks look at the attribute that puts a record into the index.
 
-// leaseIndex says which processes write it.
+// leaseIndex says which processes write the index.
 type leaseIndex int
 
 // The processes with the index.
 const (
 	none leaseIndex = iota
 	all
-	some // every other one: a rolling deployment, in both directions
+	some // every second process, as during a deployment or a rollback
 )
 
 // newLeaseIndex decides which processes of a plan write the index. It draws from a
@@ -26,7 +26,7 @@ func newLeaseIndex(seed uint64, p *plan) {
 	p.leaseIndex = []leaseIndex{none, none, all, some}[rand.New(rand.NewPCG(seed, 0x1ea5e)).IntN(4)]
 }
 
-// indexes tells whether the process writes the index.
+// indexes reports whether the process writes the index.
 func (a *actor) indexes() bool {
 	switch a.w.plan.leaseIndex {
 	case all:
@@ -46,13 +46,14 @@ func (a *actor) leaseIndex(o *dynamostore.Options) {
 
 const leaseShard = "lease_shard"
 
-// leaseShard holds a write to a record against the rule of the index. What another
-// version wrote stays as it is, unless this write is one that knows better.
+// leaseShard checks the shard after a write to a record. A process with the index gives a record a
+// shard when it puts it in progress, and removes the shard in the end. A process without the index
+// leaves a shard as it is, unless it begins, claims or replaces the whole record.
 func (j *judge) leaseShard(a *actor, w memdynamo.Write, as change) {
 	before, after := w.Before[leaseShard].Text, w.After[leaseShard].Text
 	_, there := w.After[leaseShard]
 	in := stateOf(w.After) == inProgress
-	begins := as.begins || as.over || as.claims // writes all of the record, or all of the attempt
+	begins := as.begins || as.over || as.claims // writes the whole record, or all that belongs to the attempt
 	switch {
 	case there && after == "":
 		j.brokenLocked(a, CheckLeaseShard, "its shard is no text: %v", w.After[leaseShard])

@@ -7,18 +7,18 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// sight is one thing that a client saw, for porcupine.
-type sight struct {
+// observation is an answer that a client saw. It is the input of a porcupine operation.
+type observation struct {
 	Replayed bool
 	Answer   string
 }
 
-// sequential is the contract for one key, one request at a time: the first
-// answer is stored, and every later one is its replay.
+// sequential is the contract for one record if requests come one after another: the first answer is
+// stored, and every later answer is its replay.
 var sequential = porcupine.Model{
 	Init: func() any { return "" },
 	Step: func(state, input, _ any) (bool, any) {
-		stored, s := state.(string), input.(sight)
+		stored, s := state.(string), input.(observation)
 		if s.Replayed {
 			return stored == s.Answer, stored
 		}
@@ -27,11 +27,11 @@ var sequential = porcupine.Model{
 	Equal: func(a, b any) bool { return a.(string) == b.(string) },
 }
 
-// checkLinearizable hands porcupine what clients saw of each key. An answer
-// that its client never got, but the record stored, took effect at some time
-// after its request: its end is open. Records that expired or were forgotten begin
-// anew, which the model doesn't know, so runs with a short TTL and with operators
-// who forget are left to the other checks.
+// checkLinearizable has porcupine check what clients saw of each record. An answer that the record
+// stored and no client got took effect at some time after its request, so its operation never
+// returns. The model doesn't know that a record begins anew after it has expired or was forgotten.
+// So this check leaves out runs with a short TTL or with operators who forget records. It also
+// leaves out runs that may fail open.
 func (j *judge) checkLinearizable() {
 	b := j.b
 	if b.w.plan.ttl < time.Hour || b.w.plan.failOpen || b.w.plan.operators.forget {
@@ -44,17 +44,17 @@ func (j *judge) checkLinearizable() {
 			if a.order.Key != h.order.Key || a.order.Owner != h.order.Owner {
 				continue
 			}
-			s := sight{Replayed: ans.got.Replayed, Answer: ans.got.text()}
+			s := observation{Replayed: ans.got.Replayed, Answer: ans.got.text()}
 			if s.Replayed && a.run != nil && h.storedBy(a) == s.Answer {
-				s.Replayed = false // its own, of a transaction that it had given up (E2)
+				s.Replayed = false // its own answer, stored by a transaction that it had given up
 			}
 			end := int64(ans.to.Sub(b.w.born))
 			if !s.Replayed && !ans.got.carriesAnswer() {
 				stored := h.storedBy(a)
 				if stored == "" {
-					continue // it saw nothing, and left nothing
+					continue // the client saw no answer, and none was stored
 				}
-				s, end = sight{Answer: stored}, math.MaxInt64
+				s, end = observation{Answer: stored}, math.MaxInt64
 			}
 			ops = append(ops, porcupine.Operation{ClientId: len(ops), Input: s, Call: int64(ans.from.Sub(b.w.born)), Return: end})
 		}

@@ -16,10 +16,10 @@ func newLookups(seed uint64, p *plan) {
 	p.lookUp = !p.outage.planned() && r.Float64() < 0.15
 }
 
-// saysRepeated reports whether the request of the invocation says that it is repeated.
+// saysRepeated reports whether the invocation's request says that it is repeated.
 func (a *actor) saysRepeated() bool {
 	return rand.New(rand.NewPCG(a.w.seed, 0x5a75^a.id)).Float64() < 0.6
 }
 
-// lookUps are the options of a guard that looks up repeated requests.
+// lookUps sets the options of a guard that looks up repeated requests.
 func lookUps(o *lambdaidem.Options) { o.Repeated = lambdaidem.SentAgain }

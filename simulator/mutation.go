@@ -10,13 +10,12 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Mutation is a deliberate mistake in the protocol, made from outside: on the
-// wire, around the store, around the handler or in the options. The simulator
-// proves itself by finding each.
+// Mutation is a deliberate mistake in the protocol, made from outside: on the wire, around the
+// store, around the handler or in the options. The checks are tested by finding each mutation.
 type Mutation struct {
 	Name     string
-	Request  func(op string, body []byte) []byte                             // changes what the database is asked
-	Reply    func(op string, request []byte, status int, body []byte) []byte // changes what it answers
+	Request  func(op string, body []byte) []byte                             // changes requests to the database
+	Reply    func(op string, request []byte, status int, body []byte) []byte // changes the database's replies
 	Store    func(lambdaidem.Store, *actor) lambdaidem.Store                 // wraps the store
 	Tx       func(lambdaidem.Tx, lambdaidem.Store, *actor) lambdaidem.Tx     // wraps each transaction
 	Key      func(key string, r *run) string                                 // changes a step's downstream key
@@ -31,14 +30,14 @@ type Mutation struct {
 
 type handler = func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
 
-// mutatedTransactions is the store with its transactions changed.
+// mutatedTransactions is a store whose transactions are changed.
 type mutatedTransactions struct {
 	*dynamostore.Store
 	change func(lambdaidem.Tx, lambdaidem.Store, *actor) lambdaidem.Tx
 	actor  *actor
 }
 
-// Begin returns a transaction, changed.
+// Begin returns a changed transaction.
 func (s mutatedTransactions) Begin(random io.Reader) lambdaidem.Tx {
 	return s.change(s.Store.Begin(random), s.Store, s.actor)
 }

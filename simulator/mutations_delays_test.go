@@ -10,10 +10,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// delayMutations are the mistakes about what a delayed request relies on.
+// delayMutations are mistakes that delayed requests reveal.
 var delayMutations = []mistake{
-	// What the guard and the store see stays the same: only TTL deletes a record's item
-	// at most 11 minutes after it was written.
+	// Requests and replies are changed by the same time, so the guard and the store notice nothing.
+	// But TTL deletes a record's item too early, at most 11 minutes after it was written.
 	{Mutation{Name: "TTL below the minimum", Request: shiftExpiry(-tooEarly), Reply: func(_ string, _ []byte, _ int, body []byte) []byte {
 		return shiftExpiry(tooEarly)("", body)
 	}}, []Check{CheckOneEffect, CheckRefused, CheckHeld, CheckTogether, CheckCreated}},
@@ -27,10 +27,11 @@ var delayMutations = []mistake{
 
 const tooEarly = lambdaidem.KeptAfterExpiry + lambdaidem.MinTTL - time.Minute
 
-// expiryOnTheWire is an expiry, or what one is compared with.
+// expiryOnTheWire matches an expiration in a request or a reply, or the value with which a condition
+// compares one.
 var expiryOnTheWire = regexp.MustCompile(`"(:?expiration|:now_s)":\{"N":"([0-9]+)"\}`)
 
-// shiftExpiry moves all of them.
+// shiftExpiry returns a function that adds a duration to everything that expiryOnTheWire matches.
 func shiftExpiry(by time.Duration) func(string, []byte) []byte {
 	return func(_ string, body []byte) []byte {
 		return expiryOnTheWire.ReplaceAllFunc(body, func(found []byte) []byte {

@@ -10,8 +10,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// deploymentMutations are the mistakes that show only while two versions of a function
-// make fingerprints in different ways.
+// deploymentMutations are mistakes that show only while two versions of a function make
+// fingerprints in different ways.
 var deploymentMutations = []mistake{
 	{Mutation{Name: "only the first secret matches", Options: func(o *lambdaidem.Options) {
 		if len(o.FingerprintSecrets) > 1 {

@@ -15,20 +15,20 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// mutatedTx is a transaction with its commit changed.
+// mutatedTx is a transaction whose Commit is replaced.
 type mutatedTx struct {
 	lambdaidem.Tx
 	commit func(context.Context, *lambdaidem.Completion) (lambdaidem.Record, error)
 }
 
-// Unwrap lets dynamostore.Enlist find its own.
+// Unwrap lets dynamostore.Enlist find the store's own transaction.
 func (m mutatedTx) Unwrap() lambdaidem.Tx { return m.Tx }
 
 func (m mutatedTx) Commit(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {
 	return m.commit(ctx, c)
 }
 
-// committing changes how a transaction is committed.
+// committing returns a Mutation.Tx that replaces Commit.
 func committing(commit func(context.Context, lambdaidem.Tx, lambdaidem.Store, *lambdaidem.Completion) (lambdaidem.Record, error)) func(lambdaidem.Tx, lambdaidem.Store, *actor) lambdaidem.Tx {
 	return func(tx lambdaidem.Tx, s lambdaidem.Store, _ *actor) lambdaidem.Tx {
 		return mutatedTx{tx, func(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {
@@ -37,7 +37,8 @@ func committing(commit func(context.Context, lambdaidem.Tx, lambdaidem.Store, *l
 	}
 }
 
-// alone commits what was enlisted without the record, and the record afterwards.
+// alone returns a Mutation.Tx that commits the enlisted writes first, and completes the record
+// afterwards. It changes only the completions that which selects.
 func alone(which func(*lambdaidem.Completion) bool) func(lambdaidem.Tx, lambdaidem.Store, *actor) lambdaidem.Tx {
 	return func(tx lambdaidem.Tx, s lambdaidem.Store, _ *actor) lambdaidem.Tx {
 		without := &lambdaidem.Completion{Alone: true}
@@ -53,10 +54,11 @@ func alone(which func(*lambdaidem.Completion) bool) func(lambdaidem.Tx, lambdaid
 	}
 }
 
-// transactItem is what of an action the mutations look at.
+// transactItem is one action of a transaction: its kind, such as Put, and its fields.
 type transactItem map[string]map[string]json.RawMessage
 
-// inCommit changes the record's action in a transaction, if it has one.
+// inCommit returns a Mutation.Request that changes the record's action in a transaction, if there
+// is one.
 func inCommit(change func(action map[string]json.RawMessage)) func(string, []byte) []byte {
 	return func(op string, body []byte) []byte {
 		if op != "TransactWriteItems" || parseTransaction(body).record == noRecord {
@@ -75,8 +77,8 @@ func inCommit(change func(action map[string]json.RawMessage)) func(string, []byt
 	}
 }
 
-// conditionInCommit replaces parts of the record's condition in a transaction,
-// where they are there.
+// conditionInCommit returns a Mutation.Request that replaces parts of the record's condition in a
+// transaction. Its arguments are those of strings.NewReplacer.
 func conditionInCommit(oldNew ...string) func(string, []byte) []byte {
 	return inCommit(func(action map[string]json.RawMessage) {
 		var condition string
@@ -97,7 +99,7 @@ func marshal(v any) []byte {
 	return text
 }
 
-// tokenOfKey makes the transaction's token of the record's id alone.
+// tokenOfKey derives the transaction's token from the record's ID alone.
 func tokenOfKey(op string, body []byte) []byte {
 	if op != "TransactWriteItems" {
 		return body
@@ -112,7 +114,7 @@ func tokenOfKey(op string, body []byte) []byte {
 	return marshal(doc)
 }
 
-// mismatchIsDone takes a token that was known for a transaction that has happened.
+// mismatchIsDone treats the error that a token was used with other bytes as a success.
 func mismatchIsDone(ctx context.Context, tx lambdaidem.Tx, _ lambdaidem.Store, c *lambdaidem.Completion) (lambdaidem.Record, error) {
 	rec, err := tx.Commit(ctx, c)
 	if err != nil && strings.Contains(err.Error(), memdynamo.IdempotentParameterMismatch) {
@@ -121,7 +123,8 @@ func mismatchIsDone(ctx context.Context, tx lambdaidem.Tx, _ lambdaidem.Store, c
 	return rec, err
 }
 
-// reasons changes the reasons of a cancelled transaction with a record.
+// reasons returns a Mutation.Reply that changes the reasons of a cancelled transaction with a
+// record.
 func reasons(change func([]json.RawMessage) []json.RawMessage) func(string, []byte, int, []byte) []byte {
 	return func(op string, request []byte, status int, body []byte) []byte {
 		if op != "TransactWriteItems" || status == 200 || cancellation(body) == nil || parseTransaction(request).record == noRecord {
@@ -135,12 +138,12 @@ func reasons(change func([]json.RawMessage) []json.RawMessage) func(string, []by
 	}
 }
 
-// failed tells whether a reason is a failed condition.
+// failedCondition reports whether a reason is a failed condition.
 func failedCondition(reason json.RawMessage) bool {
 	return bytes.Contains(reason, []byte(`"`+memdynamo.ReasonConditionalCheckFailed+`"`))
 }
 
-// effectMutations are the mistakes with transactions that the simulator must find.
+// effectMutations are mistakes with transactions.
 var effectMutations = []mistake{
 	{Mutation{Name: "completion outside the transaction", Tx: alone(func(c *lambdaidem.Completion) bool { return c.Claim == nil && !c.Alone })}, []Check{CheckTogether}},
 	{Mutation{Name: "transaction without the lease's condition", Request: conditionInCommit(token, always("#token", ":token"), "#status = :in_progress", always("#status", ":in_progress"))}, []Check{CheckFenced, CheckOneEffect}},
@@ -201,7 +204,7 @@ var effectMutations = []mistake{
 		return tx.Commit(ctx, c)
 	})}, []Check{CheckUnguarded}},
 	{Mutation{Name: "failed open, committed alone", Tx: func(tx lambdaidem.Tx, s lambdaidem.Store, a *actor) lambdaidem.Tx {
-		if a.hasty {
+		if a.optimistic {
 			return tx
 		}
 		return alone(func(c *lambdaidem.Completion) bool { return c.Claim != nil })(tx, s, a)
@@ -217,7 +220,7 @@ var effectMutations = []mistake{
 	})}, []Check{CheckUnguarded, CheckStoredEndings, CheckRefused}},
 }
 
-// always200 takes every answer for one that succeeded.
+// always200 treats every failed answer as a success, so its writes are committed.
 type always200 struct{ lambdaidem.Tx }
 
 func (m always200) Unwrap() lambdaidem.Tx { return m.Tx }
@@ -228,7 +231,7 @@ func (m always200) Seal(o lambdaidem.Outcome) bool {
 	return m.Tx.Seal(o)
 }
 
-// never has nothing to commit.
+// never drops the enlisted writes: it says that there is nothing to commit.
 type never struct{ lambdaidem.Tx }
 
 func (m never) Unwrap() lambdaidem.Tx { return m.Tx }

@@ -10,7 +10,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// innerMutations are the mistakes with inner calls that the simulator must find.
+// innerMutations are mistakes with inner calls.
 var innerMutations = []mistake{
 	{Mutation{Name: "inner call that the guard does not recognize", Inner: func(ctx context.Context, _ *lambdaidem.Call, _ *run) context.Context {
 		return requestContext(ctx)

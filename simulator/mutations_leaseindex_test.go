@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// keepShard has a write leave the shard as it stands.
+// keepShard returns a Mutation.Request that keeps one kind of write from changing the shard.
 func keepShard(what string) func(string, []byte) []byte {
 	return func(op string, body []byte) []byte {
 		if describe(op, body) != what {
@@ -29,7 +29,7 @@ func keepShard(what string) func(string, []byte) []byte {
 	}
 }
 
-// withoutShard takes the shard out of an update.
+// withoutShard removes the shard from an update.
 func withoutShard(doc map[string]json.RawMessage) {
 	var update string
 	names, values := map[string]string{}, map[string]json.RawMessage{}
@@ -42,8 +42,7 @@ func withoutShard(doc map[string]json.RawMessage) {
 	doc["UpdateExpression"], doc["ExpressionAttributeNames"], doc["ExpressionAttributeValues"] = marshal(update), marshal(names), marshal(values)
 }
 
-// leaseIndexMutations are the mistakes with the index of leases that the simulator
-// must find.
+// leaseIndexMutations are mistakes with the index of leases.
 var leaseIndexMutations = []mistake{
 	{Mutation{Name: "shard kept by a completion", Request: keepShard("complete")}, []Check{CheckLeaseShard}},
 	{Mutation{Name: "shard kept by a completion with enlisted writes", Request: keepShard("commit")}, []Check{CheckLeaseShard}},

@@ -19,7 +19,7 @@ var lookupMutations = []mistake{
 	{Mutation{Name: "look-up of another record", Plan: func(p *plan) { p.lookUp, p.keys = true, 1 }, Store: func(s lambdaidem.Store, a *actor) lambdaidem.Store {
 		return wrapped{Store: s, get: func(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
 			a.w.mu.Lock()
-			for _, h := range a.w.book.sorted() {
+			for _, h := range a.w.journal.sorted() {
 				if h.id != id {
 					id = h.id
 					break

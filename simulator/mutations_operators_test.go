@@ -8,7 +8,7 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
-// operatorMutations are the mistakes in what operators do.
+// operatorMutations are mistakes in the operations of operators.
 var operatorMutations = []mistake{
 	{Mutation{Name: "unconditional settle", Request: unconditional("settle")}, []Check{CheckAsShown}},
 	{Mutation{Name: "unconditional release by an operator", Request: unconditional("operator's release")}, []Check{CheckAsShown}},
@@ -18,18 +18,19 @@ var operatorMutations = []mistake{
 	{Mutation{Name: "unconditional purge", Request: both(unseen("forget"), unseen("erase"))}, []Check{CheckPurgeSpares}},
 }
 
-// unconditional takes the condition on what was shown from a verb.
+// unconditional returns a Mutation.Request that removes from an operation the condition that the
+// record is as it was shown.
 func unconditional(verb string) func(string, []byte) []byte {
 	return both(unseen(verb), rewrite(verb, seenEnd, always("#lease_end", ":seen_end")), rewrite(verb, notDone, always("#status", ":completed")))
 }
 
-// unseen lets a verb take any token and any state.
+// unseen returns a Mutation.Request that lets an operation change a record with any token and in
+// any state.
 func unseen(verb string) func(string, []byte) []byte {
 	return both(rewrite(verb, seenTok, always("#token", ":seen_token")), rewrite(verb, seenSt, always("#status", ":seen_state")))
 }
 
-// inProgressLooksReleased lets a walk over the table take what is in progress for
-// what is released.
+// inProgressLooksReleased makes records in progress look released in the replies to Scan.
 func inProgressLooksReleased(op string, _ []byte, _ int, body []byte) []byte {
 	if op != "Scan" {
 		return body

@@ -9,11 +9,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// outageMutations are the mistakes about claims that an outage left behind.
+// outageMutations are mistakes with claims that an outage left behind.
 var outageMutations = []mistake{
 	{Mutation{Name: "claim not withdrawn by a later invocation", Store: func(s lambdaidem.Store, a *actor) lambdaidem.Store {
 		return wrapped{Store: s, release: func(ctx context.Context, l lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
-			if p := a.process; p != nil && p.current().sent == 0 { // it withdraws before anything else
+			if p := a.process; p != nil && p.current().sent == 0 { // the first request of an invocation withdraws an earlier claim
 				return lambdaidem.Record{}, &lambdaidem.StoreError{Op: "release", NotApplied: true, Err: context.DeadlineExceeded}
 			}
 			return s.Release(ctx, l, now)

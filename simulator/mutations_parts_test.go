@@ -10,7 +10,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// inPart changes the item of a part that is written.
+// inPart returns a Mutation.Request that changes the item of a part.
 func inPart(change func(item map[string]map[string]any)) func(string, []byte) []byte {
 	return func(op string, body []byte) []byte {
 		if describe(op, body) != "write part" {
@@ -25,7 +25,7 @@ func inPart(change func(item map[string]map[string]any)) func(string, []byte) []
 	}
 }
 
-// partMutations are the mistakes with large answers that the simulator must find.
+// partMutations are mistakes with large answers.
 var partMutations = []mistake{
 	{Mutation{Name: "part of another attempt", Request: inPart(func(item map[string]map[string]any) {
 		item["part"]["M"].(map[string]any)["token"] = map[string]string{"S": "another"}
@@ -46,7 +46,7 @@ var partMutations = []mistake{
 	}}, []Check{CheckReplay, CheckWhole}},
 }
 
-// halved loses a half of each answer that it loads.
+// halved loses half of each answer that it loads.
 type halved struct{ wrapped }
 
 func (h halved) Load(ctx context.Context, rec lambdaidem.Record) (lambdaidem.Result, error) {
@@ -60,7 +60,7 @@ func (h halved) Load(ctx context.Context, rec lambdaidem.Record) (lambdaidem.Res
 	return result, err
 }
 
-// forgetful makes an answer up where it is lost.
+// forgetful makes up an answer if the answer is lost.
 type forgetful struct{ wrapped }
 
 func (f forgetful) Load(ctx context.Context, rec lambdaidem.Record) (lambdaidem.Result, error) {

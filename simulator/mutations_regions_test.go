@@ -14,15 +14,16 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// regionMistake is a mistake with a global table, which a run by change must find.
+// regionMistake is a mistake with a global table. The simulator must find it in a world with the
+// given consistency and change of the plan: see RunRegions.
 type regionMistake struct {
 	mistake
 	mode   memdynamo.Consistency
 	change func(uint64, *plan)
 }
 
-// regionMistakes are those of the Regions themselves, of who uses them, and of what
-// the guard and the store make of them.
+// regionMistakes are mistakes of the Regions themselves, of their users, and of the guard and the
+// store.
 var regionMistakes = []regionMistake{
 	{mistake{Mutation{Name: "requests of a key go to any Region", Regions: func(r *regions) { r.anywhere = true }}, []Check{CheckOneAtATime, CheckCompletedNeverChanges}}, memdynamo.Eventual, nil},
 	{mistake{Mutation{Name: "requests go to a Region by client", Regions: func(r *regions) { r.byClient = true }}, []Check{CheckOneAtATime, CheckCompletedNeverChanges}}, memdynamo.Eventual, nil},
@@ -42,13 +43,13 @@ var regionMistakes = []regionMistake{
 	{mistake{Mutation{Name: "expired records replay where no TTL deletes them", Store: mistakeNamed("TTL not filtered on read").Store}, []Check{CheckExpired}}, memdynamo.Strong, anywhere},
 }
 
-// conflicting lets other Regions' writes stand in the way often.
+// conflicting lets writes be refused often because of another Region's write.
 func conflicting(seed uint64, p *plan) {
 	anywhere(seed, p)
 	p.faults, p.rate, p.failOpen = []Fault{Conflict}, 0.4, true
 }
 
-// storedAnyway takes a completion that met another write for done.
+// storedAnyway treats a completion that was refused because of another write as a success.
 func storedAnyway(s lambdaidem.Store, _ *actor) lambdaidem.Store {
 	return wrapped{Store: s, complete: func(ctx context.Context, l lambdaidem.Lease, r lambdaidem.Result) (lambdaidem.Record, error) {
 		rec, err := s.Complete(ctx, l, r)
@@ -59,15 +60,15 @@ func storedAnyway(s lambdaidem.Store, _ *actor) lambdaidem.Store {
 	}}
 }
 
-// cutOff is a failover that waits for attempts alone, which are short, while the
-// Region's writes are cut off with it.
+// cutOff has a failover that waits only for attempts to end. Attempts are short, and the failed
+// Region's writes don't leave it for 20 seconds.
 func cutOff(seed uint64, p *plan) {
 	p.timeout, p.slow, p.faults = 2*time.Second, 0, nil
 	failing(waits{attempts: true})(seed, p)
 	p.regions.failover.dies, p.regions.failover.back = true, p.regions.failover.at+20*time.Second
 }
 
-// mistakeNamed is one of the mistakes with a table of one Region.
+// mistakeNamed returns one of mutations.
 func mistakeNamed(name string) Mutation {
 	for _, m := range mutations {
 		if m.Name == name {
@@ -77,7 +78,8 @@ func mistakeNamed(name string) Mutation {
 	panic("simulator: no mistake " + name)
 }
 
-// TestMutations_D3 has each of them found.
+// TestMutations_D3 checks that each of regionMistakes is found, by one of the checks that belong to
+// it.
 func TestMutations_D3(t *testing.T) {
 	for _, m := range regionMistakes {
 		t.Run(m.Name, func(t *testing.T) {

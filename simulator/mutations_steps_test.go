@@ -12,7 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// acquiring changes the record that an attempt acquired.
+// acquiring returns a Mutation.Store that changes each record that an attempt acquires.
 func acquiring(change func(*lambdaidem.Record, *actor)) func(lambdaidem.Store, *actor) lambdaidem.Store {
 	return func(s lambdaidem.Store, a *actor) lambdaidem.Store {
 		return wrapped{Store: s, acquire: func(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
@@ -25,7 +25,7 @@ func acquiring(change func(*lambdaidem.Record, *actor)) func(lambdaidem.Store, *
 	}
 }
 
-// removeSteps has a takeover take the record's steps away.
+// removeSteps lets a takeover remove the record's steps.
 func removeSteps(op string, body []byte) []byte {
 	if describe(op, body) != takeOver {
 		return body
@@ -46,12 +46,12 @@ func removeSteps(op string, body []byte) []byte {
 	return marshal(doc)
 }
 
-// stepMutations are the mistakes with steps that the simulator must find.
+// stepMutations are mistakes with steps.
 var stepMutations = []mistake{
 	{Mutation{Name: "step's result of another record", Store: acquiring(func(rec *lambdaidem.Record, a *actor) {
 		a.w.mu.Lock()
 		defer a.w.mu.Unlock()
-		for _, h := range a.w.book.sorted() {
+		for _, h := range a.w.journal.sorted() {
 			for _, l := range h.lives {
 				for name, s := range l.steps {
 					if h.id != rec.ID {
@@ -71,7 +71,7 @@ var stepMutations = []mistake{
 	}}, []Check{CheckOwnStep}},
 }
 
-// unsaved stores no step, and says that it did.
+// unsaved stores no steps, but reports success.
 type unsaved struct{ wrapped }
 
 func (u unsaved) SaveSteps(context.Context, lambdaidem.Lease, lambdaidem.Steps, time.Time) (lambdaidem.Record, error) {

@@ -1,7 +1,6 @@
 //go:build !race
 
-// The race detector has the same code to look at in TestSimulate; mistakes are
-// looked for without it.
+// This file is left out under the race detector, which sees the same code in TestSimulate.
 
 package simulator
 
@@ -25,9 +24,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// rewrite replaces a part of the condition of one kind of write. Every name and
-// value stays in use, since DynamoDB refuses those that are not. A part that is
-// not there is a mistake of the table below.
+// rewrite returns a Mutation.Request that replaces a part of the condition of one kind of write. The
+// new part must use the same names and values, because DynamoDB refuses a request with unused ones.
+// It panics if the condition lacks the old part.
 func rewrite(what, old, with string) func(string, []byte) []byte {
 	return func(op string, body []byte) []byte {
 		if describe(op, body) != what {
@@ -53,7 +52,7 @@ func rewrite(what, old, with string) func(string, []byte) []byte {
 	}
 }
 
-// inBody changes the body of the requests that describe calls what.
+// inBody returns a Mutation.Request that replaces a text in the requests that describe calls what.
 func inBody(what, old, with string) func(string, []byte) []byte {
 	return func(op string, body []byte) []byte {
 		if describe(op, body) != what {
@@ -72,12 +71,13 @@ func both(fs ...func(string, []byte) []byte) func(string, []byte) []byte {
 	}
 }
 
-// always is a condition that holds, and uses what it replaces.
+// always returns a condition that is always true. It uses a name and a value, because DynamoDB
+// refuses a request with unused ones.
 func always(name, value string) string {
 	return "(" + name + " = " + value + " OR NOT " + name + " = " + value + ")"
 }
 
-// wrapped is a store with some verbs changed.
+// wrapped is a store with some methods replaced.
 type wrapped struct {
 	lambdaidem.Store
 	acquire  func(context.Context, lambdaidem.Claim) (lambdaidem.Record, error)
@@ -114,7 +114,7 @@ func (w wrapped) Get(ctx context.Context, id string, now time.Time) (lambdaidem.
 	return w.Store.Get(ctx, id, now)
 }
 
-// Begin returns a transaction of the store's, as it is.
+// Begin begins a transaction as the store does.
 func (w wrapped) Begin(random io.Reader) lambdaidem.Tx {
 	return w.Store.(lambdaidem.Transactor).Begin(random)
 }
@@ -129,7 +129,8 @@ func (w wrapped) Load(ctx context.Context, rec lambdaidem.Record) (lambdaidem.Re
 	return w.Store.(lambdaidem.Loader).Load(ctx, rec)
 }
 
-// claiming changes what is claimed behind the guard's back.
+// claiming returns a Mutation.Store that changes each claim. The guard doesn't notice a changed end
+// of the lease.
 func claiming(change func(*lambdaidem.Claim, *actor)) func(lambdaidem.Store, *actor) lambdaidem.Store {
 	return func(s lambdaidem.Store, a *actor) lambdaidem.Store {
 		return wrapped{Store: s, acquire: func(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
@@ -144,7 +145,7 @@ func claiming(change func(*lambdaidem.Claim, *actor)) func(lambdaidem.Store, *ac
 	}
 }
 
-// erring changes the errors of acquire and complete.
+// erring returns a Mutation.Store that changes the errors of Acquire.
 func erring(change func(*lambdaidem.StoreError)) func(lambdaidem.Store, *actor) lambdaidem.Store {
 	return func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
 		return wrapped{Store: s, acquire: func(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
@@ -168,15 +169,14 @@ const (
 	takeOver = "take over"
 )
 
-// mistake is a mutation that the simulator must find, and the checks of which at
-// least one must find it.
+// mistake is a mutation that the simulator must find. At least one of the checks must find it.
 type mistake struct {
 	Mutation
 	checks []Check
 }
 
-// mutations are the mistakes that have nothing to do with transactions, which see
-// mutations_effects_test.go, _steps and _parts for.
+// mutations are mistakes with locks, answers and options. The other files mutations_*_test.go have
+// the rest.
 var mutations = []mistake{
 	{Mutation{Name: "no fencing on completion", Request: rewrite("complete", token, always("#token", ":token"))}, []Check{CheckFenced}},
 	{Mutation{Name: "no fencing on release", Request: rewrite("release", token, always("#token", ":token"))}, []Check{CheckFenced}},
@@ -301,8 +301,8 @@ var mutations = []mistake{
 	})}, []Check{CheckConflictIsBusy}},
 }
 
-// inSeconds takes lease ends for seconds where they are milliseconds, so that
-// every lease looks long over.
+// inSeconds reads the ends of leases as if seconds were milliseconds, so that every lease looks
+// long over.
 func inSeconds(s lambdaidem.Store, _ *actor) lambdaidem.Store {
 	meant := map[string]time.Time{}
 	misread := func(rec lambdaidem.Record, err error) (lambdaidem.Record, error) {
@@ -330,7 +330,7 @@ func inSeconds(s lambdaidem.Store, _ *actor) lambdaidem.Store {
 	}
 }
 
-// strangeToken hides the asker's own token in a refusal.
+// strangeToken replaces the sender's own token in the reply to a refused acquire.
 func strangeToken(op string, request []byte, status int, body []byte) []byte {
 	if status == 200 || op != "PutItem" {
 		return body
@@ -344,10 +344,10 @@ func strangeToken(op string, request []byte, status int, body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte(put.Item["token"]["S"]), []byte("AAAAAAAAAAAAAAAAAAAAAA"))
 }
 
-// searchFrom is the seed at which TestMutations begins to search for a mistake that few
-// seeds show: the first seed that showed the mistake when this was written. A seed that shows
-// the mistake no longer costs time and nothing else, because the search tries the other
-// default seeds next. All other searches begin at seed 0.
+// searchFrom has the seed at which TestMutations begins to search for a mistake that few seeds show:
+// the first seed that showed the mistake when this was written. If the seed no longer shows the
+// mistake, the search only takes longer, because it tries the other default seeds next. All other
+// searches begin at seed 0.
 var searchFrom = map[string]uint64{
 	"TTL below the minimum":                              7568,
 	"transaction under any token":                        2732,
@@ -365,8 +365,8 @@ var searchFrom = map[string]uint64{
 	"claim not withdrawn by a later invocation":          114,
 }
 
-// TestMutations proves the proof: each mistake is found within the default
-// seeds, by a check that stands for the rule it breaks.
+// TestMutations tests the checks: each mistake is found within the default seeds, by a check for
+// the rule that it breaks.
 func TestMutations(t *testing.T) {
 	limit := uint64(10_000)
 	unknown := maps.Clone(searchFrom)
@@ -387,7 +387,7 @@ func TestMutations(t *testing.T) {
 							return
 						}
 						seed := (searchFrom[m.Name] + tried) % limit
-						r := inBubble(t, seed, &m.Mutation, false)
+						r := runSeed(t, seed, &m.Mutation, false)
 						for _, v := range r.Wrong {
 							other.Store(v.Check, true)
 							if slices.Contains(m.checks, v.Check) {

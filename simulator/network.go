@@ -13,16 +13,16 @@ import (
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// request is one attempt of one call on the wire.
+// request is one HTTP request to DynamoDB. The SDK's retry of it is another one.
 type request struct {
 	label
-	actor  *actor
-	signed time.Time // see signatureLife
-	body   []byte
-	tx     *transaction // nil: it is none
-	reply  chan reply
-	stands bool // its process stands still until the reply; under w.mu
-	over   bool // its sender takes it back; under w.mu
+	actor     *actor
+	signed    time.Time // see signatureLife
+	body      []byte
+	tx        *transaction // nil unless the request is a TransactWriteItems
+	reply     chan reply
+	stalled   bool // its process stands still until the reply; under w.mu
+	withdrawn bool // the handler has stopped working before this step was done; under w.mu
 }
 
 type reply struct {
@@ -31,16 +31,15 @@ type reply struct {
 	body   []byte
 	err    error
 
-	cancelled []string // why the database cancelled the transaction; nil if it did not
+	cancelled []string // the reasons why DynamoDB cancelled the transaction; nil if it did not
 }
 
-// errReset is what a caller sees of a connection that broke after the request
-// was sent.
+// errReset is the error of a connection that broke after the request was sent.
 var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 
-// Do sends a request of the SDK's into the world: aws.HTTPClient.
+// Do implements aws.HTTPClient: it sends a request to DynamoDB over the world's network.
 func (a *actor) Do(req *http.Request) (*http.Response, error) {
-	a.mustLive()
+	a.exitIfKilled()
 	op, body, err := memdynamo.Request(req)
 	if err != nil {
 		return nil, err
@@ -48,22 +47,22 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 	r := a.submit(op, body, signedAt(req))
 	select {
 	case got := <-r.reply:
-		a.mustLive()
+		a.exitIfKilled()
 		if got.err != nil {
-			a.w.book.enter(entry{kind: kindCutOff, actor: a, request: r.label})
+			a.w.journal.add(entry{kind: kindCutOff, actor: a, request: r.label})
 			return nil, got.err
 		}
 		a.heard(r, got)
 		return memdynamo.Response(req, got.status, a.dated(got.header), got.body), nil
 	case <-req.Context().Done():
-		if a.standsAt(r) { // it notices nothing before it goes on
+		if a.stalledAt(r) { // a stalled process doesn't notice the end of the context until it continues
 			select {
 			case <-r.reply:
 			case <-a.killed:
 			}
 		}
-		a.mustLive()
-		a.w.book.enter(entry{kind: kindCutOff, actor: a, request: r.label})
+		a.exitIfKilled()
+		a.w.journal.add(entry{kind: kindCutOff, actor: a, request: r.label})
 		return nil, req.Context().Err()
 	case <-a.killed:
 		runtime.Goexit()
@@ -71,7 +70,7 @@ func (a *actor) Do(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// submit puts a request before the world.
+// submit puts a request into the world's inbox.
 func (a *actor) submit(op string, body []byte, signed time.Time) *request {
 	a.sent++
 	name := label{op: op, what: describe(op, body), seq: a.sent, sent: time.Since(a.w.born)}
@@ -82,17 +81,17 @@ func (a *actor) submit(op string, body []byte, signed time.Time) *request {
 	a.w.mu.Lock()
 	a.w.inbox = append(a.w.inbox, r)
 	if r.what == "release" {
-		a.gaveUp++
+		a.releasesSent++
 	}
-	a.asked = a.asked || op == "GetItem"
+	a.readRecord = a.readRecord || op == "GetItem"
 	a.w.mu.Unlock()
-	a.w.stir()
+	a.w.notify()
 	return r
 }
 
-// deal gives each new request its fate, in an order that doesn't depend on
-// which goroutine came first.
-func (w *world) deal() {
+// dispatch decides what happens to each new request, in an order that doesn't depend on which
+// goroutine sent first.
+func (w *world) dispatch() {
 	for _, r := range w.takeInbox() {
 		f := None
 		if !w.healed {
@@ -100,7 +99,7 @@ func (w *world) deal() {
 				f = w.plan.fault(w.rng, r)
 			}
 		}
-		w.befall(r, f, w.inTime(r))
+		w.deliver(r, f, w.overNetwork(r))
 	}
 }
 
@@ -115,44 +114,46 @@ func (w *world) takeInbox() []*request {
 	return inbox
 }
 
-// inTime is the passage of a request that takes its time on the wire.
-type inTime struct {
+// networkDelivery delivers a request over a network that takes time.
+type networkDelivery struct {
 	w           *world
 	r           *request
 	there, back time.Duration
 }
 
-func (w *world) inTime(r *request) inTime { return inTime{w, r, w.ms(20), w.ms(20)} }
+func (w *world) overNetwork(r *request) networkDelivery {
+	return networkDelivery{w, r, w.randomMillis(20), w.randomMillis(20)}
+}
 
-func (p inTime) arrive(do func()) { p.w.in(p.there, do) }
-func (p inTime) late()            { p.w.in(p.lateness(), func() { p.w.serve(p.r) }) }
-func (p inTime) again()           { p.w.in(p.there+p.lateness(), func() { p.w.serve(p.r) }) }
-func (p inTime) slow()            { p.w.in(p.w.ms(2_000), func() { p.w.serve(p.r) }) }
-func (p inTime) lateness() time.Duration {
+func (p networkDelivery) arrive(do func()) { p.w.afterFunc(p.there, do) }
+func (p networkDelivery) late()            { p.w.afterFunc(p.lateness(), func() { p.w.serve(p.r) }) }
+func (p networkDelivery) again()           { p.w.afterFunc(p.there+p.lateness(), func() { p.w.serve(p.r) }) }
+func (p networkDelivery) slow()            { p.w.afterFunc(p.w.randomMillis(2_000), func() { p.w.serve(p.r) }) }
+func (p networkDelivery) lateness() time.Duration {
 	if p.r.tx != nil {
 		return p.w.lateness(max(p.w.plan.lateBy, p.w.plan.effects.lateBy))
 	}
 	return p.w.lateness(p.w.plan.lateBy)
 }
-func (p inTime) wake(do func()) {
-	p.w.in(p.w.plan.timeout+p.w.plan.maxSkew+p.w.ms(20_000), do)
+func (p networkDelivery) wake(do func()) {
+	p.w.afterFunc(p.w.plan.timeout+p.w.plan.maxSkew+p.w.randomMillis(20_000), do)
 }
-func (p inTime) reply(rep reply) { p.w.in(p.back, func() { p.r.reply <- rep }) }
-func (p inTime) silence() {
+func (p networkDelivery) reply(rep reply) { p.w.afterFunc(p.back, func() { p.r.reply <- rep }) }
+func (p networkDelivery) silence() {
 	if p.w.rng.IntN(2) == 0 {
 		p.reply(reply{err: errReset})
 	}
 }
 
-// serve lets the database serve a request.
+// serve has the database serve a request that arrives now, and returns the reply.
 func (w *world) serve(r *request) reply {
-	if r.op == working { // a handler's own step
+	if r.op == working { // the handler's work, which no database serves
 		return reply{status: http.StatusOK}
 	}
 	r.arrivals++
 	if refused := r.outlived(); refused != nil {
-		w.book.path(SignatureExpired)
-		w.book.enter(entry{kind: kindServe, actor: r.actor, text: "its signature has expired", request: r.label, status: refused.status, body: refused.body})
+		w.journal.path(SignatureExpired)
+		w.journal.add(entry{kind: kindServe, actor: r.actor, text: "its signature has expired", request: r.label, status: refused.status, body: refused.body})
 		return *refused
 	}
 	body := r.body
@@ -169,24 +170,24 @@ func (w *world) serve(r *request) reply {
 		}
 	}
 	if r.tx != nil {
-		w.book.arrives(r, body)
-		if other := w.underway[r.tx.token]; other != nil && other != r {
+		w.journal.arrives(r, body)
+		if other := w.unfinished[r.tx.token]; other != nil && other != r {
 			status, header, out := memdynamo.Error(memdynamo.TransactionInProgress, "Transaction is in progress")
-			w.book.served(r, status, out)
+			w.journal.served(r, status, out)
 			return reply{status: status, header: header, body: out}
 		}
-		delete(w.underway, r.tx.token)
+		delete(w.unfinished, r.tx.token)
 	}
 	status, header, out := db.Serve(r.op, body)
-	w.book.served(r, status, out)
+	w.journal.served(r, status, out)
 	return w.answer(r, status, header, out)
 }
 
-// answer returns the database's answer to a request.
+// answer returns the database's reply to a request, changed by the mutation if there is one.
 func (w *world) answer(r *request, status int, header http.Header, body []byte) reply {
 	var cancelled []string
 	if r.tx != nil {
-		cancelled = cancellation(body) // before a mistake changes what the process is told
+		cancelled = cancellation(body) // before the mutation changes the reply
 	}
 	if w.mut != nil && w.mut.Reply != nil {
 		if changed := w.mut.Reply(r.op, r.body, status, body); string(changed) != string(body) {
@@ -197,8 +198,9 @@ func (w *world) answer(r *request, status int, header http.Header, body []byte) 
 	return reply{status: status, header: header, body: body, cancelled: cancelled}
 }
 
-// describe names a request by what it is for. It looks for names and values in the body as
-// text: they are unambiguous, since a quotation mark inside a value is escaped.
+// describe returns a name for a request's purpose, or its operation if it knows no name. It looks
+// for names and values in the body as text. This is unambiguous, because a quotation mark inside a
+// value is escaped.
 func describe(op string, body []byte) string {
 	has := func(text string) bool { return bytes.Contains(body, []byte(text)) }
 	switch op {

@@ -17,15 +17,14 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Operators (O2): people who look at records at random moments, think, and then
-// release, settle or purge what they saw, while attempts and other operators are at
-// work. Each thing that one does is a process of its own, which meets the same
-// faults as any other.
+// This file simulates operators: people who look at a record at a random moment, think, and then
+// release, settle or purge it, while attempts and other operators are at work. Each operation has
+// its own process, whose requests meet the same faults as those of the function.
 
-// operators are those of a plan. The zero value: there are none.
+// operators are the operators of a plan. The zero value means that there are none.
 type operators struct {
-	count  int           // who look at the same records at the same time
-	looks  int           // of each
+	count  int           // the number of operators; they look at the same records at the same time
+	looks  int           // how often each of them looks
 	ahead  time.Duration // how far the database's clock is ahead of the world's
 	forget bool          // they forget records too
 }
@@ -38,17 +37,17 @@ func newOperators(seed uint64, p *plan) {
 		return
 	}
 	p.operators = operators{count: 1 + r.IntN(3), looks: 4 + r.IntN(8), forget: r.Float64() < 0.4}
-	if r.Float64() < 0.3 { // attempts that come back late, to a record that waited
-		p.policyHold = p.policyHold || p.effects.optimistic < 1 // New allows no other
+	if r.Float64() < 0.3 { // attempts that continue late, while their record waits for an operator
+		p.policyHold = p.policyHold || p.effects.optimistic < 1 // New allows no Hold with Optimistic
 		p.rate, p.faults = max(p.rate, 0.15), append(p.faults, Stall)
 	}
-	// The functions' clocks are ahead by up to skew, and no two of all clocks are
-	// further apart than MaxSkew, where a plan keeps to that.
+	// The functions' clocks are ahead of the world's by up to skew. No two clocks differ by more
+	// than MaxSkew, unless the functions' own clocks already do.
 	least := min(p.skew, p.maxSkew) - p.maxSkew
 	p.operators.ahead = least + time.Duration(r.Int64N(int64(p.maxSkew-least)))
 }
 
-// act is what an operator means to do.
+// act is what an operator wants to do.
 type act string
 
 // The acts.
@@ -59,18 +58,18 @@ const (
 	forgets  act = "forget"
 )
 
-// operation is what one operator does, and what comes of it.
+// operation is one thing that an operator does, and its result.
 type operation struct {
 	act   act
-	seen  lambdaidem.Record // what the operator was shown
-	began bool              // the verb was called
-	wrote int               // of its writes to the record were applied
-	ended bool              // the verb returned, with err
+	seen  lambdaidem.Record // the record as it was shown to the operator
+	began bool              // the method of dynamostore.Operator was called
+	wrote int               // how many of its writes to the record were applied
+	ended bool              // the method returned, with err
 	err   error
 }
 
-// operators sends the plan's operators to work. Their looks are at the same moments,
-// so that they meet.
+// operators starts the plan's operators. They look at the same record at about the same time, so
+// that they compete.
 func (w *world) operators(all *sync.WaitGroup) {
 	o := &w.plan.operators
 	for n := range o.count {
@@ -89,23 +88,23 @@ func (w *world) operators(all *sync.WaitGroup) {
 				}
 				id := uint64(2_000_000 + 1000*n + look) //nolint:gosec // it is at least 0
 				a := w.newActor(id, ord)
-				a.operates = &operation{act: acts[own.IntN(len(acts))]}
+				a.operation = &operation{act: acts[own.IntN(len(acts))]}
 				a.serveOnce(w.plan.paced(time.Duration(own.Int64N(int64(2 * time.Second)))))
 			}
 		})
 	}
 }
 
-// serveOnce lets the operator do its one thing, and returns when it is done or dead.
+// serveOnce runs the operation. It returns when the operation has ended or its process is dead.
 func (a *actor) serveOnce(thinks time.Duration) {
 	done := make(chan struct{})
 	go func() {
-		defer close(done) // its process may die anywhere
+		defer close(done) // deferred, because the process may die at any point
 		defer a.cancel()
-		a.w.book.operatorBegins(a)
+		a.w.journal.operatorBegins(a)
 		err := a.operate(thinks)
-		a.mustLive()
-		a.w.book.operatorEnds(a, err)
+		a.exitIfKilled()
+		a.w.journal.operatorEnds(a, err)
 	}()
 	select {
 	case <-done:
@@ -114,7 +113,8 @@ func (a *actor) serveOnce(thinks time.Duration) {
 	}
 }
 
-// operate looks at a record, thinks, and acts on what it saw.
+// operate looks at a record, waits, and acts on what it saw. It returns errNothingSeen if there is
+// no record, and the errors of the operation.
 func (a *actor) operate(thinks time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), a.w.plan.paced(time.Minute))
 	defer cancel()
@@ -133,7 +133,7 @@ func (a *actor) operate(thinks time.Duration) error {
 		return fmt.Errorf("an operator without a name: %w", err)
 	}
 	id := a.guard().RecordID(lambdaidem.Identity{Method: http.MethodPost, Route: "/payments", Principal: "jwt:https://issuer.example|" + a.order.Owner, Key: a.order.Key})
-	if act := a.operates.act; act == erases || act == forgets {
+	if act := a.operation.act; act == erases || act == forgets {
 		return a.purge(ctx, o, id, thinks)
 	}
 	seen, err := store.Inspect(ctx, id)
@@ -141,8 +141,8 @@ func (a *actor) operate(thinks time.Duration) error {
 		return errors.Join(errNothingSeen, err)
 	}
 	a.think(thinks)
-	a.w.book.operatorActs(a, seen.Record)
-	if a.operates.act == releases {
+	a.w.journal.operatorActs(a, seen.Record)
+	if a.operation.act == releases {
 		_, err = o.Release(ctx, seen)
 		return err
 	}
@@ -150,20 +150,21 @@ func (a *actor) operate(thinks time.Duration) error {
 	return err
 }
 
-// errNothingSeen ends what an operator does before it has done anything.
+// errNothingSeen means that the operator found no record, and did nothing.
 var errNothingSeen = errors.New("there was nothing to see")
 
-// answer returns the operator's, in the form of a handler's.
+// answer returns the answer with which the operator settles a record. It has the form of a
+// handler's answer.
 func (a *actor) answer(rec lambdaidem.Record) []byte {
-	body := fmt.Sprintf("%s/%s/%s by operator %d", a.order.Owner, a.order.Key, a.w.book.payload(rec.Token), a.id)
+	body := fmt.Sprintf("%s/%s/%s by operator %d", a.order.Owner, a.order.Key, a.w.journal.payload(rec.Token), a.id)
 	return lambdaidem.EncodeAnswer(&lambdaidem.Response{Status: http.StatusOK, Body: body + a.w.plan.large.pad()})
 }
 
-// purge purges the one record. Between what it reads and what it writes time passes.
+// purge purges one record. Time passes between its read and its write.
 func (a *actor) purge(ctx context.Context, o *dynamostore.Operator, id string, thinks time.Duration) error {
-	a.w.book.operatorActs(a, lambdaidem.Record{ID: id})
+	a.w.journal.operatorActs(a, lambdaidem.Record{ID: id})
 	for _, err := range o.Purge(ctx, func(p *dynamostore.PurgeOptions) {
-		p.Forget = a.operates.act == forgets
+		p.Forget = a.operation.act == forgets
 		p.Match = func(rec lambdaidem.Record) bool {
 			if rec.ID == id {
 				a.think(thinks)
@@ -178,7 +179,7 @@ func (a *actor) purge(ctx context.Context, o *dynamostore.Operator, id string, t
 	return nil
 }
 
-// think is time that passes before an operator acts on what was shown.
+// think lets time pass before an operator acts. It does not return if the process is killed.
 func (a *actor) think(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -189,7 +190,7 @@ func (a *actor) think(d time.Duration) {
 	}
 }
 
-// newDynamoDB returns a client whose requests go into the world.
+// newDynamoDB returns a DynamoDB client that sends its requests through the given HTTP client.
 func newDynamoDB(through aws.HTTPClient) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region:       "eu-central-1",
@@ -201,10 +202,10 @@ func newDynamoDB(through aws.HTTPClient) *dynamodb.Client {
 	})
 }
 
-// dated returns the header of an answer as an operator gets it: by the database's own
-// clock.
+// dated returns the header of a reply. An operator's has the date by the database's clock; others
+// are unchanged.
 func (a *actor) dated(header http.Header) http.Header {
-	if a.operates == nil || header == nil {
+	if a.operation == nil || header == nil {
 		return header
 	}
 	header = header.Clone()

@@ -14,8 +14,8 @@ type outage struct {
 	from, until time.Duration // since the world began
 }
 
-// newOutage gives some plans an outage. It draws from a random stream of its own, so
-// that the rest of each plan does not depend on it.
+// newOutage gives some plans an outage. It draws from a random stream of its own, so that the rest
+// of each plan does not depend on it.
 func newOutage(seed uint64, p *plan) {
 	r := rand.New(rand.NewPCG(seed, 0x007a9e))
 	if p.effects.optimistic == 1 || r.Float64() >= 0.08 {
@@ -45,16 +45,16 @@ func (o *outage) fault(r *rand.Rand, at time.Duration, of *request) Fault {
 	}
 }
 
-// withdrawUnstarted invokes each process that lives again, once the outage is over and no
-// claim can arrive any more. It does so as often as the process was invoked before, since
-// each of those invocations may have left a claim behind. Then it checks that no claim of
-// these processes holds a record although no handler had an effect.
+// withdrawUnstarted waits until the outage is over and no claim can arrive any more. Then it invokes
+// each living process as often as the process was invoked before, because each of those invocations
+// may have left a claim behind. Finally it checks that no claim of these processes still holds a
+// record without an effect of its handler.
 func (w *world) withdrawUnstarted() {
 	if !w.plan.outage.planned() {
 		return
 	}
 	time.Sleep(signatureLife)
-	records := w.book.sorted()
+	records := w.journal.sorted()
 	number := uint64(800_000)
 	for _, p := range w.processes {
 		for range p.served {
@@ -69,8 +69,8 @@ func (w *world) withdrawUnstarted() {
 			w.ask(a)
 		}
 	}
-	for _, h := range w.book.sorted() {
-		w.book.judge.unstarted(h)
+	for _, h := range w.journal.sorted() {
+		w.journal.judge.unstarted(h)
 	}
 }
 
@@ -93,7 +93,7 @@ func (a *actor) withoutEffect() bool {
 
 // author returns the actor whose attempt wrote to a record under token. It is the sender of
 // the write, or an earlier invocation of the same process whose claim the sender withdraws.
-func (b *book) author(sender *actor, h *history, token string) *actor {
+func (b *journal) author(sender *actor, h *history, token string) *actor {
 	if sender.process == nil || h == nil || len(h.lives) == 0 {
 		return sender
 	}
@@ -111,7 +111,7 @@ func (j *judge) withdrawal(a, sender *actor, left state) {
 		return
 	case left != released:
 		j.brokenLocked(sender, CheckWithdrawn, "it left the record of process %d's claim %s", a.id, left)
-	case !a.withoutEffect() && !a.open:
+	case !a.withoutEffect() && !a.failedOpen:
 		j.brokenLocked(sender, CheckWithdrawn, "it withdrew the claim of process %d, whose handler may have had an effect", a.id)
 	}
 	j.b.paths[ClaimWithdrawn]++

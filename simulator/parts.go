@@ -17,14 +17,14 @@ import (
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// Answers that their records don't keep as they are (R3): compressed, or in items
-// of their own. The store's thresholds are made tiny for it.
+// This file has answers that are compressed, or stored in items of their own. For this purpose the
+// store's thresholds are tiny.
 
-// large is what a plan says of them. The zero value: there are none.
+// large has a plan's parameters for large answers. The zero value means that there are none.
 type large struct {
 	inline  int  // Options.MaxInline; 0: the store's own thresholds
-	padding int  // bytes that answers have more, so that they can be compressed
-	loses   bool // parts get lost now and then, as if TTL had taken them
+	padding int  // the number of bytes that are added to answers, so that they can be compressed
+	loses   bool // parts are lost at random times, as if TTL had deleted them
 }
 
 // newLarge gives some plans large answers. It draws from a random stream of its own, so
@@ -47,17 +47,17 @@ func (l *large) options(o *dynamostore.Options) {
 	}
 }
 
-// pad returns what an answer has beside what matters.
+// pad returns the text that is added to answers.
 func (l *large) pad() string { return strings.Repeat(" .", l.padding/2) }
 
-// losses lets parts get lost, now and then.
+// losses deletes parts of answers at random times.
 func (w *world) losses() {
-	w.in(w.plan.paced(w.ms(10_000)), func() {
+	w.afterFunc(w.plan.paced(w.randomMillis(10_000)), func() {
 		if w.isHealed() {
 			return
 		}
 		for _, item := range w.dbs[0].Items(table) {
-			if isPart(item) && w.book.named(item["id"].Text) && w.rng.IntN(2) == 0 {
+			if isPart(item) && w.journal.named(item["id"].Text) && w.rng.IntN(2) == 0 {
 				w.mustServe("DeleteItem", fmt.Sprintf(`{"TableName":%q,"Key":{"id":{"S":%q}}}`, table, item["id"].Text))
 			}
 		}
@@ -65,9 +65,9 @@ func (w *world) losses() {
 	})
 }
 
-// named tells whether a completed record has a part of that id: what nothing names
-// yet may be of an attempt that is about to complete.
-func (b *book) named(id string) bool {
+// named reports whether a completed record has a part with that ID. A part that no record has may
+// belong to an attempt that is about to complete.
+func (b *journal) named(id string) bool {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	for _, h := range b.records {
@@ -80,8 +80,8 @@ func (b *book) named(id string) bool {
 
 func isPart(item memdynamo.Item) bool { _, ok := item["part"]; return ok }
 
-// part enters a write to a part, and tells whether it was one.
-func (b *book) part(w memdynamo.Write) bool {
+// part records a write to a part of an answer. It reports whether the write was one.
+func (b *journal) part(w memdynamo.Write) bool {
 	if !isPart(w.Before) && !isPart(w.After) {
 		return false
 	}
@@ -92,7 +92,7 @@ func (b *book) part(w memdynamo.Write) bool {
 		delete(b.parts, id)
 		for _, h := range b.records {
 			for _, l := range h.lives {
-				if l.gone.IsZero() && slices.Contains(l.parts, id) {
+				if l.ended.IsZero() && slices.Contains(l.parts, id) {
 					l.lost = true
 					b.judge.partGone(w, l)
 				}
@@ -106,8 +106,9 @@ func (b *book) part(w memdynamo.Write) bool {
 	return true
 }
 
-// keepAnswer enters the answer that a completed record stored, wherever it is.
-func (l *life) keepAnswer(b *book, a *actor) {
+// keepAnswer records the answer that a completed record stores, in the record or in parts,
+// compressed or not.
+func (l *life) keepAnswer(b *journal, a *actor) {
 	item := l.completed
 	stored := item["data"].Text
 	if count := number(item["parts"].Map["count"]); count > 0 {
@@ -141,7 +142,7 @@ func (l *life) keepAnswer(b *book, a *actor) {
 	l.text = fmt.Sprintf("%d %s", s.StatusCode, s.Body)
 }
 
-// part looks at a part that is written.
+// part checks a part that is written.
 func (j *judge) part(a *actor, w memdynamo.Write) {
 	if w.Before != nil && !bytes.Equal([]byte(w.Before["data"].Text), []byte(w.After["data"].Text)) {
 		j.brokenLocked(a, CheckWhole, "a part was overwritten by other bytes")
@@ -151,7 +152,7 @@ func (j *judge) part(a *actor, w memdynamo.Write) {
 	}
 }
 
-// partOf looks at a part that a completion names.
+// partOf checks a part of a completed record. ok is false if the part doesn't exist.
 func (j *judge) partOf(a *actor, record, part memdynamo.Item, ok bool) {
 	if !ok {
 		j.brokenLocked(a, CheckWhole, "the record is completed, and a part of its answer is not there")
@@ -165,14 +166,14 @@ func (j *judge) partOf(a *actor, record, part memdynamo.Item, ok bool) {
 	}
 }
 
-// partGone looks at a part that is deleted while its record stands.
+// partGone checks a part that is deleted while its record exists.
 func (j *judge) partGone(w memdynamo.Write, l *life) {
 	if w.Op == "TTL" && !deletable(l.completed, time.Now()) {
 		j.brokenLocked(nil, CheckPartOutlives, "TTL deletes a part, and its record stands")
 	}
 }
 
-// readable looks at how a completed record's answer could be read.
+// readable checks the error from reading a completed record's answer.
 func (j *judge) readable(a *actor, err error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		j.brokenLocked(a, CheckWhole, "the stored answer can't be read: %v", err)

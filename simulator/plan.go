@@ -8,36 +8,36 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// plan is the character of one run: which faults there are and how many, how
-// clocks differ, how handlers behave. Most runs have few kinds of faults, since
-// many at once hide one another.
+// plan has the parameters of one run: which faults there are and how many, how clocks differ, how
+// handlers behave. Most runs have few kinds of faults, because many at once hide one another. The
+// float64 fields are shares, from 0 to 1.
 type plan struct {
 	keys         int
 	clients      uint
 	requests     int // of each client
 	timeout      time.Duration
 	policyHold   bool
-	mixed        bool // each attempt draws a policy of its own
+	mixed        bool // each attempt draws its own policy
 	failOpen     bool
 	wait         time.Duration
 	ttl          time.Duration
-	pace         int           // how many times slower than usual everybody acts; 0: once
-	lateBy       time.Duration // how late a late request is at most, unless it is a transaction
-	maxSkew      time.Duration // what the guard is told
-	skew         time.Duration // what clocks really differ by
-	slow         float64       // how many handlers take long
-	disobedient  float64       // how many handlers ignore their context
-	bad          float64       // how many attempts end other than well
-	otherPayload float64       // how many requests bring another payload
-	hangsUp      bool          // clients that give up end the request's context, as net/http does
-	killHandler  float64       // how many attempts are killed in the handler
+	pace         int           // the factor by which everybody acts more slowly; 0: as usual
+	lateBy       time.Duration // the longest delay of a late request that is no transaction
+	maxSkew      time.Duration // the guard's option MaxSkew
+	skew         time.Duration // how much the clocks really differ
+	slow         float64       // handlers that take long
+	disobedient  float64       // handlers that ignore the end of their context
+	bad          float64       // attempts with one of badEndings
+	otherPayload float64       // requests that have another payload
+	hangsUp      bool          // if a client gives up, the request's context ends, as in net/http
+	killHandler  float64       // attempts that are killed in the handler
 	faults       []Fault
-	rate         float64 // how many requests meet one of them
+	rate         float64 // requests to DynamoDB that meet one of the faults
 	effects      effects // what handlers enlist
 	steps        bool    // handlers take steps
 	inner        bool    // handlers make guarded calls
-	lookUp       bool    // guards look up requests that say that they are repeated
-	large        large   // answers
+	lookUp       bool    // guards look up the records of requests that say that they are repeated
+	large        large   // large answers
 	operators    operators
 	leaseIndex   leaseIndex
 	regions      regions
@@ -89,7 +89,7 @@ func newPlan(r *rand.Rand) plan {
 	return p
 }
 
-// fault deals the fate of one request.
+// fault draws the fault that one request meets, or None.
 func (p *plan) fault(r *rand.Rand, of *request) Fault {
 	faults := p.faults
 	if of.tx != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // process serves invocations with one guard, one after another, as a process on Lambda does.
-// Its clock, its policy, its version and its Region are those of the first invocation. Only plans with
-// an outage have such processes. In all others each invocation has a process of its own.
+// Its clock, its policy, its version and its Region are those of the first invocation. Only plans
+// with an outage have such processes. In all other plans each invocation has its own process.
 type process struct {
 	first  *actor
 	guard  *lambdaidem.Guard
@@ -26,18 +26,18 @@ func (p *process) current() *actor {
 	return p.serving
 }
 
-// Do sends a request of the SDK's into the world.
+// Do implements aws.HTTPClient: it sends a request for the current invocation.
 func (p *process) Do(req *http.Request) (*http.Response, error) { return p.current().Do(req) }
 
-// Read gives the guard its tokens and jitter.
+// Read implements io.Reader. It is the guard's source of random tokens and jitter.
 func (p *process) Read(b []byte) (int, error) { return p.current().Read(b) }
 
-// Observe enters the guard's own events into the book.
+// Observe implements lambdaidem.Observer. It records the guard's events in the journal.
 func (p *process) Observe(ctx context.Context, e lambdaidem.Event) { p.current().Observe(ctx, e) }
 
-// enter has an idle process serve the actor's invocation, or starts a process for it. In
-// a plan without an outage each invocation has a process of its own.
-func (w *world) enter(a *actor) {
+// assignProcess has an idle process serve the actor's invocation, or starts a process for it. It
+// does nothing in a plan without an outage, where each invocation has its own process.
+func (w *world) assignProcess(a *actor) {
 	if !w.plan.outage.planned() {
 		return
 	}
@@ -58,10 +58,10 @@ func (w *world) enter(a *actor) {
 func (a *actor) joinLocked(p *process) {
 	a.process, p.serving = p, a
 	p.served++
-	a.skew, a.policy, a.hasty = p.first.skew, p.first.policy, p.first.hasty && a.order.Unguarded == ""
+	a.skew, a.policy, a.optimistic = p.first.skew, p.first.policy, p.first.optimistic && a.order.Unguarded == ""
 }
 
-// leave ends the actor's invocation. The process is idle, unless it has died.
+// leave ends the actor's invocation. The process is then idle, unless it has died.
 func (a *actor) leave() {
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
@@ -70,12 +70,12 @@ func (a *actor) leave() {
 	}
 }
 
-// lives reports whether the process can serve another invocation now. The last invocation of
-// a process that died never ends, so that process never lives again.
+// lives reports whether the process can serve another invocation now. The last invocation of a
+// process that died never ends, so lives stays false for that process.
 func (p *process) lives() bool { return p.serving == nil && !p.replaced() }
 
-// starter returns the actor that started the actor's process. What differs between processes
-// is chosen by the starter's number.
+// starter returns the actor that started the actor's process. Its number decides what differs
+// between processes, such as the transport.
 func (a *actor) starter() *actor {
 	if a.process != nil {
 		return a.process.first

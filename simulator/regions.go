@@ -10,36 +10,38 @@ import (
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// A global table ("How DynamoDB global tables work"): with eventual consistency each
-// Region has a copy, asks it alone, and sends the others what it wrote, one item at
-// a time; with strong consistency all Regions see one table. Of the table that
-// handlers write to, each Region has its own accounts, and the other's payments.
+// This file simulates a global table (AWS: "How DynamoDB global tables work"). With eventual
+// consistency each Region has a copy of the table. It evaluates conditions on that copy alone, and
+// sends its writes to the other Regions, one item at a time. With strong consistency all Regions
+// see one table. In the table that handlers write to, each Region has its own accounts, and the
+// payments of all Regions.
 
-// regions is what a plan says of them. The zero value: there is one.
+// regions has a plan's parameters for a global table. The zero value means that there is only one
+// Region.
 type regions struct {
 	mode     memdynamo.Consistency
-	anywhere bool // each request goes to any Region; else all of a key go to one
-	lag      int  // milliseconds that a write may take to another Region
+	anywhere bool // each request goes to a random Region; otherwise all requests of a key go to the same one
+	lag      int  // the longest time that a write takes to another Region, in milliseconds
 	failover failover
 
-	// foreignTTL lets TTL delete in each Region what is expired there, though
-	// another Region may have written it since. AWS doesn't say that it doesn't.
+	// foreignTTL lets TTL delete an item that is expired in a Region although another Region may
+	// have written it since. AWS doesn't say that this can't happen.
 	foreignTTL bool
 
 	// Mistakes.
 	unordered bool // an older write replaces a newer one
-	locally   bool // a strong table's conditions are asked of the Region's copy
-	byClient  bool // all requests of a client go to one Region, instead of those of a key
+	locally   bool // a strongly consistent table evaluates conditions on the Region's copy
+	byClient  bool // all requests of a client go to one Region, instead of all requests of a key
 }
 
-// regionNames are the Regions: a strong table has three, an eventual one as many as
-// copies are simulated.
+// regionNames are the names of the Regions. A strongly consistent table has three Regions. An
+// eventually consistent one has as many as the simulator has copies.
 var regionNames = map[memdynamo.Consistency][]string{
 	memdynamo.Eventual: {"eu-central-1", "eu-west-1"},
 	memdynamo.Strong:   {"eu-central-1", "eu-west-1", "eu-west-3"},
 }
 
-// What a world has seen of its Regions.
+// The paths of worlds with several Regions.
 const (
 	Replicated     Path = "Regions: a write arrived"
 	Outdated       Path = "Regions: a write arrived after a newer one"
@@ -58,25 +60,25 @@ const (
 // regionConflict is the message of a ReplicatedWriteConflictException.
 const regionConflict = "One or more items in this request are being modified by a request in another Region"
 
-// global is the Regions of a world.
+// global has the Regions of a world.
 type global struct {
 	w      *world
 	plan   *regions
-	copies []*replica          // by Region; a strong table's are for eventually consistent reads
-	writer map[string]ownWrite // of a strong table, by item: who wrote last
-	actors []*actor            // all processes; under w.mu
-	onWay  map[string]int      // writes that have not arrived, by item
-	apart  map[passengers]int  // of them, by transaction
-	doubts map[string]bool     // the records in doubt when the Region failed
+	copies []*replica           // by Region; with strong consistency only for eventually consistent reads
+	writer map[string]ownWrite  // the last write to each item; with strong consistency only
+	actors []*actor             // all processes; under w.mu
+	onWay  map[string]int       // the number of writes that have not arrived, by item
+	apart  map[replicatedTx]int // the number of writes that have not arrived, by transaction
+	doubts map[string]bool      // the records in doubt when the Region failed
 }
 
 // replica is a Region's copy of the table.
 type replica struct {
 	db     *memdynamo.DB
-	stamps map[string]stamp // by item, of the last write
+	stamps map[string]stamp // the stamp of the last write to each item
 }
 
-// stamp is when and where an item was written: the later one wins.
+// stamp says when and where an item was written. Of two writes, the one with the later stamp wins.
 type stamp struct {
 	at     time.Time
 	region int
@@ -89,19 +91,20 @@ func (s stamp) before(o stamp) bool {
 	return s.region < o.region
 }
 
-// passengers are the writes of one transaction that one Region sends another one.
-type passengers struct{ from, to, transaction int }
+// replicatedTx identifies the writes of one transaction on their way from one Region to another.
+type replicatedTx struct{ from, to, transaction int }
 
-// ownWrite is a write to a strong table, in progress to its other Regions.
+// ownWrite is a write to a strongly consistent table. Until the given time, writes of other Regions
+// to the same item conflict with it.
 type ownWrite struct {
 	region int
 	until  time.Time
 }
 
-// openRegions makes the table in all Regions.
+// openRegions creates the table in all Regions, and schedules the failover.
 func (w *world) openRegions() {
 	p := &w.plan.regions
-	g := &global{w: w, plan: p, writer: map[string]ownWrite{}, onWay: map[string]int{}, apart: map[passengers]int{}, doubts: map[string]bool{}}
+	g := &global{w: w, plan: p, writer: map[string]ownWrite{}, onWay: map[string]int{}, apart: map[replicatedTx]int{}, doubts: map[string]bool{}}
 	w.global = g
 	names := regionNames[p.mode]
 	var all []*memdynamo.DB
@@ -121,18 +124,18 @@ func (w *world) openRegions() {
 	for _, db := range w.dbs {
 		db.Global(table, p.mode, names...)
 	}
-	if !g.copied() { // the one table, and what eventually consistent reads see of it
+	if !g.copied() { // one table, and for each Region what eventually consistent reads see of it
 		for _, c := range g.copies {
 			c.db.Serve("CreateTable", []byte(createTable(table)))
 		}
 	}
 	if f := &p.failover; f.fails {
-		w.in(f.at, g.fail)
-		w.in(max(f.moved, f.back), func() {}) // nothing is over before
+		w.afterFunc(f.at, g.fail)
+		w.afterFunc(max(f.moved, f.back), func() {}) // the run must not end earlier
 	}
 }
 
-// copied tells whether each Region decides by a copy of its own.
+// copied reports whether each Region evaluates conditions on its own copy.
 func (g *global) copied() bool { return len(g.w.dbs) > 1 }
 
 // home returns the Region to which all requests of a record go.
@@ -142,7 +145,7 @@ func (g *global) home(o order) int {
 	return int(h.Sum32() % uint32(len(g.copies))) //nolint:gosec // a few
 }
 
-// place says in which Region a process runs.
+// place decides in which Region a process runs.
 func (g *global) place(a *actor) {
 	g.w.mu.Lock()
 	defer g.w.mu.Unlock()
@@ -162,36 +165,37 @@ func (g *global) place(a *actor) {
 		case now >= f.moved:
 			a.region = 1
 		default:
-			g.w.book.judge.brokenLocked(a, CheckHarness, "it was sent to a Region that was left")
+			g.w.journal.judge.brokenLocked(a, CheckHarness, "it was sent to a Region that was left")
 		}
 	}
 }
 
-// receive returns the database that serves a request, or why none does.
+// receive returns the database that serves a request. If no database does, it returns the reply,
+// which is an error.
 func (g *global) receive(r *request, body []byte) (*memdynamo.DB, *reply) {
 	from := r.actor.region
 	if g.failed(from) {
-		g.w.book.path(Unreached)
-		g.w.book.enter(entry{kind: kindUnreached, actor: r.actor, request: r.label})
+		g.w.journal.path(Unreached)
+		g.w.journal.add(entry{kind: kindUnreached, actor: r.actor, request: r.label})
 		return nil, &reply{err: errReset}
 	}
 	if g.copied() {
 		return g.copies[from].db, nil
 	}
 	if r.op == "GetItem" && !strings.Contains(string(body), `"ConsistentRead":true`) {
-		g.w.book.path(ReadStale)
+		g.w.journal.path(ReadStale)
 		return g.copies[from].db, nil
 	}
 	if g.meets(r, body) {
-		g.w.book.path(RegionsMet)
+		g.w.journal.path(RegionsMet)
 		status, header, out := memdynamo.Error(memdynamo.ReplicatedWriteConflict, regionConflict)
-		g.w.book.served(r, status, out)
+		g.w.journal.served(r, status, out)
 		return nil, &reply{status: status, header: header, body: out}
 	}
 	return g.w.dbs[0], nil
 }
 
-// meets tells whether another Region's write to the same item is in progress.
+// meets reports whether a write of another Region to the same item is in progress.
 func (g *global) meets(r *request, body []byte) bool {
 	if r.op != "PutItem" && r.op != "UpdateItem" {
 		return false
@@ -200,7 +204,7 @@ func (g *global) meets(r *request, body []byte) bool {
 	return ok && last.region != r.actor.region && time.Now().Before(last.until)
 }
 
-// wrote sees a Region's own write, and sends it to the others.
+// wrote sends a Region's own write to the other Regions.
 func (g *global) wrote(from int, write memdynamo.Write) {
 	id := write.Key["id"].Text
 	if write.Table == accounts && !strings.HasPrefix(id, payment) {
@@ -208,7 +212,7 @@ func (g *global) wrote(from int, write memdynamo.Write) {
 	}
 	if !g.copied() && g.w.serving != nil {
 		from = g.w.serving.actor.region
-		g.writer[id] = ownWrite{from, time.Now().Add(g.w.ms(40))}
+		g.writer[id] = ownWrite{from, time.Now().Add(g.w.randomMillis(40))}
 	}
 	s := stamp{time.Now(), from}
 	g.look(from, write)
@@ -218,71 +222,71 @@ func (g *global) wrote(from int, write memdynamo.Write) {
 			continue
 		}
 		g.onWay[id]++
-		g.apart[passengers{from, to, write.Transaction}]++
-		g.w.in(g.w.ms(g.plan.lag), func() { g.arrive(to, write, s) })
+		g.apart[replicatedTx{from, to, write.Transaction}]++
+		g.w.afterFunc(g.w.randomMillis(g.plan.lag), func() { g.arrive(to, write, s) })
 	}
 }
 
-// arrive puts another Region's write into a copy, if it is the last one (last
-// writer wins). None arrives from or at a Region that has failed.
+// arrive applies another Region's write to a copy, unless the copy already has a later write (last
+// writer wins). While one of the two Regions is down, the write waits.
 func (g *global) arrive(to int, write memdynamo.Write, s stamp) {
 	if g.failed(to) || g.failed(s.region) {
 		back := g.plan.failover.back - time.Since(g.w.born)
-		g.w.in(back+g.w.ms(g.plan.lag), func() { g.arrive(to, write, s) })
+		g.w.afterFunc(back+g.w.randomMillis(g.plan.lag), func() { g.arrive(to, write, s) })
 		return
 	}
 	c, id := g.copies[to], write.Key["id"].Text
 	g.onWay[id]--
-	with := passengers{s.region, to, write.Transaction}
+	with := replicatedTx{s.region, to, write.Transaction}
 	if g.apart[with]--; write.Transaction > 0 && g.apart[with] > 0 {
-		g.w.book.path(ArrivedApart)
+		g.w.journal.path(ArrivedApart)
 	}
 	if s.before(c.stamps[id]) && !g.plan.unordered {
-		g.w.book.path(Outdated)
+		g.w.journal.path(Outdated)
 		return
 	}
 	before, there := c.db.Item(write.Table, write.Key)
 	by := c.stamps[id].region
 	c.stamps[id] = s
 	c.db.Replicate(write.Table, write.Key, write.After)
-	g.w.book.path(Replicated)
+	g.w.journal.path(Replicated)
 	switch lives := there && !expired(before, time.Now()); {
 	case lives && write.Op == "TTL" && by != s.region:
-		g.w.book.path(LostToTTL)
+		g.w.journal.path(LostToTTL)
 	case lives && stateOf(before) == completed && before["token"].Text != write.After["token"].Text:
-		g.w.book.path(AnswerTaken)
+		g.w.journal.path(AnswerTaken)
 	}
 }
 
-// settled looks whether all has arrived, as it must have once all is quiet.
+// settled checks that all writes have arrived. It is called when nothing happens any more.
 func (g *global) settled() {
 	for id, n := range g.onWay {
 		if n != 0 {
-			g.w.book.judge.broken(nil, CheckHarness, "%d writes to %s have not arrived", n, id)
+			g.w.journal.judge.broken(nil, CheckHarness, "%d writes to %s have not arrived", n, id)
 		}
 	}
 }
 
-// conclude counts the orders that were answered in two ways, and returns all records
-// and those that were in doubt.
+// conclude counts the orders that got two different answers. It returns all records, and those that
+// were in doubt.
 func (g *global) conclude() (records, doubts []string) {
 	said := map[order]string{}
-	for _, ans := range g.w.book.answers {
+	for _, ans := range g.w.journal.answers {
 		if o, text := ans.actor.order, ans.got.text(); ans.got.carriesAnswer() {
 			if was, ok := said[o]; ok && was != text {
-				g.w.book.path(AnswersDiffer)
+				g.w.journal.path(AnswersDiffer)
 			}
 			said[o] = text
 		}
 	}
-	for _, h := range g.w.book.sorted() {
+	for _, h := range g.w.journal.sorted() {
 		records = append(records, h.order.record())
 	}
 	return records, slices.Sorted(maps.Keys(g.doubts))
 }
 
-// look counts what goes wrong by two copies: a lock that one Region grants, while
-// another one has the record locked or answered.
+// look counts what goes wrong because of separate copies: a Region grants a lock while another
+// Region has the record locked or completed.
 func (g *global) look(from int, write memdynamo.Write) {
 	if !g.copied() || stateOf(write.After) != inProgress || stateOf(write.Before) == inProgress {
 		return
@@ -295,15 +299,15 @@ func (g *global) look(from int, write memdynamo.Write) {
 		switch {
 		case there["token"].Text == write.Before["token"].Text:
 		case stateOf(there) == inProgress && time.Now().Before(millis(there["in_progress_expiration"])):
-			g.w.book.path(TwoLocks)
+			g.w.journal.path(TwoLocks)
 		case stateOf(there) == completed && !expired(there, time.Now()):
-			g.w.book.path(LockAfterDone)
+			g.w.journal.path(LockAfterDone)
 		}
 	}
 }
 
-// mayExpire tells whether TTL may delete an item in a Region: where its key is used,
-// so that no other Region's write to it is on its way.
+// mayExpire reports whether TTL may delete an item in a Region. It may do so only in the Region
+// that wrote the item last and still uses its key, so no write of another Region is on its way.
 func (w *world) mayExpire(region int, key memdynamo.Item) bool {
 	g := w.global
 	if g == nil || g.plan.foreignTTL {

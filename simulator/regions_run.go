@@ -9,16 +9,16 @@ import (
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// RunRegions turns the world of one seed with a global table: the plan is the one
-// that [Run] draws, but for what a table with that consistency doesn't have. change
-// says how the table is used; it may be nil, as mut may. It must be called in a
-// synctest bubble.
+// RunRegions runs the world of one seed with a global table. The plan is the one that [Run] draws,
+// without what this simulation or a table with that consistency doesn't have: operators, lost
+// parts, inner calls and, with strong consistency, transactions. change may change the plan; it may
+// be nil. mut may be nil as well. RunRegions must be called in a synctest bubble.
 func RunRegions(seed uint64, mode memdynamo.Consistency, change func(seed uint64, p *plan), mut *Mutation, timeline bool) Report {
 	p := drawPlan(seed, rand.New(rand.NewPCG(seed, 0x1de3907e47)))
-	p.operators = operators{} // who have a Region of their own, as everyone
+	p.operators = operators{} // they would need a Region, like everyone else
 	p.large.loses = false
-	p.inner = false               // the table of charges is not a global one
-	if mode == memdynamo.Strong { // which has no transactions
+	p.inner = false               // the table of charges is not a global table
+	if mode == memdynamo.Strong { // such a table has no transactions
 		p.effects = effects{}
 	}
 	lag := rand.New(rand.NewPCG(seed, 0x4e910))
@@ -29,14 +29,14 @@ func RunRegions(seed uint64, mode memdynamo.Consistency, change func(seed uint64
 	if mut != nil && mut.Regions != nil {
 		mut.Regions(&p.regions)
 	}
-	return newWorld(seed, &p, mut).live(timeline)
+	return newWorld(seed, &p, mut).simulate(timeline)
 }
 
-// anywhere lets each request go to any Region.
+// anywhere lets each request go to a random Region.
 func anywhere(_ uint64, p *plan) { p.regions.anywhere = true }
 
-// failing lets the first Region fail. A process that stands still past its lease and
-// then goes on is left out: Lambda ends each at its timeout.
+// failing returns a change of the plan that lets the first Region fail. It also removes the fault
+// Stall, because Lambda ends a process at its timeout, so none continues after its lease.
 func failing(wait waits) func(uint64, *plan) {
 	return func(seed uint64, p *plan) {
 		stalls := func(f Fault) bool { return f == Stall }
@@ -45,9 +45,9 @@ func failing(wait waits) func(uint64, *plan) {
 	}
 }
 
-// TwoRegions sends one key to one Region and, up to gap later, to another one, where
-// nothing else goes wrong; and once more to each when every write has arrived. It
-// must be called in a synctest bubble.
+// TwoRegions sends a request with the same key to one Region and, up to gap later, to another. No
+// other fault happens. When every write has arrived, it sends one more request to each of the two
+// Regions. It must be called in a synctest bubble.
 func TwoRegions(seed uint64, mode memdynamo.Consistency, gap time.Duration, timeline bool) Report {
 	p := plan{keys: 1, timeout: 3 * time.Second, ttl: 24 * time.Hour, maxSkew: 2 * time.Second, regions: regions{mode: mode, lag: 1000}}
 	if mode == memdynamo.Eventual {
@@ -67,7 +67,7 @@ func TwoRegions(seed uint64, mode memdynamo.Consistency, gap time.Duration, time
 				w.invocation(a, &all)
 			})
 		}
-		w.turnUntil(&all)
+		w.runUntil(&all)
 	}
 	send(time.Duration(w.rng.Int64N(int64(gap))))
 	w.heal()

@@ -18,10 +18,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// A strongly consistent table has no transactions: what handlers enlist is refused in
-// words, nothing of it is written, and nobody gets an answer as if it were, with a lock
-// and optimistically (E1, E4). AWS doesn't say which error it is, so it may be one that
-// the store doesn't know: then the outcome counts as unknown.
+// A strongly consistent table has no transactions. If a handler enlists writes, its request gets an
+// error that says so, and nothing is written, with a lock and optimistically. AWS doesn't document
+// DynamoDB's error. So it may be one that the store doesn't know, and then the answer says that the
+// outcome is unknown.
 func TestSimulate_D3_StronglyConsistentTableRefusesEnlistedWrites(t *testing.T) {
 	for kind, want := range map[string]lambdaidem.Code{memdynamo.Validation: lambdaidem.ErrWriteInvalid, "SomeOtherException": lambdaidem.ErrOutcomeUnknown} {
 		for _, optimistic := range []float64{0, 1} {
@@ -35,13 +35,13 @@ func TestSimulate_D3_StronglyConsistentTableRefusesEnlistedWrites(t *testing.T) 
 					regions: regions{mode: memdynamo.Strong, anywhere: true, lag: 1000},
 				}
 				w := newWorld(1, &p, as)
-				r := w.live(true)
+				r := w.simulate(true)
 				refused := 0
-				for _, a := range w.book.answers {
+				for _, a := range w.journal.answers {
 					switch lambdaidem.Code(a.got.Code) {
 					case want:
 						refused++
-					case lambdaidem.ErrInProgress, lambdaidem.ErrPayloadMismatch: // the probe's
+					case lambdaidem.ErrInProgress, lambdaidem.ErrPayloadMismatch: // the handler did not run
 					default:
 						t.Errorf("%s, optimistic %v: process %d was answered %+v", kind, optimistic, a.actor.id, a.got)
 					}
@@ -50,7 +50,7 @@ func TestSimulate_D3_StronglyConsistentTableRefusesEnlistedWrites(t *testing.T) 
 				if refused == 0 || r.Transactions > 0 || number(rich["cents"]) != wealth {
 					t.Errorf("%s, optimistic %v: %d were refused; %d transactions; the account holds %v\n%s", kind, optimistic, refused, r.Transactions, rich, r.Timeline)
 				}
-				for _, r := range w.book.runs {
+				for _, r := range w.journal.runs {
 					if r.effects > 0 || r.paid > 0 {
 						t.Errorf("%s, optimistic %v: process %d had an effect", kind, optimistic, r.actor.id)
 					}
@@ -60,8 +60,8 @@ func TestSimulate_D3_StronglyConsistentTableRefusesEnlistedWrites(t *testing.T) 
 	}
 }
 
-// CheckTable tells all of it before the first request: a warning of several Regions,
-// and with enlisted writes a refusal where there are no transactions.
+// CheckTable finds these problems before the first request: it warns of several Regions, and with
+// enlisted writes it returns an error for a table without transactions.
 func TestSimulate_D3_CheckTableTellsTheModes(t *testing.T) {
 	for mode, want := range map[memdynamo.Consistency][]dynamostore.TableCode{
 		"":                 nil,
@@ -93,7 +93,7 @@ func TestSimulate_D3_CheckTableTellsTheModes(t *testing.T) {
 	}
 }
 
-// TestSimulate_D3_SameSeedSameRun is the simulator's own promise.
+// The same seed gives the same run with several Regions too.
 func TestSimulate_D3_SameSeedSameRun(t *testing.T) {
 	for seed := range uint64(5) {
 		for _, mode := range []memdynamo.Consistency{memdynamo.Eventual, memdynamo.Strong} {

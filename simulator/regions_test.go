@@ -17,9 +17,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// seedsOf is how many seeds a test with several Regions tries: n, or a tenth of what
-// was asked for; a few under the race detector.
-func seedsOf(n int) uint64 {
+// seedCount returns how many seeds a test with several Regions tries: n, or a tenth of the flag
+// seeds if it is set, or a twentieth of n, at least 5, under the race detector.
+func seedCount(n int) uint64 {
 	switch {
 	case *seeds > 0:
 		n = max(*seeds/10, 1)
@@ -29,23 +29,23 @@ func seedsOf(n int) uint64 {
 	return uint64(n)
 }
 
-// sum is what many runs came to.
-type sum struct {
+// totals adds up the reports of many runs.
+type totals struct {
 	tally
-	runsWith map[Path]int  // by path: in how many runs it was gone
-	broken   map[Check]int // by check: in how many runs it was
-	wrong    []Report      // the runs that broke a rule, by seed
+	runsWith map[Path]int  // the number of runs that took a path
+	broken   map[Check]int // the number of runs in which a check found something
+	wrong    []Report      // the runs that broke a rule, sorted by seed
 	twice    int           // runs whose handler ran more than once
 	paid     int           // runs with more than one transaction
-	records  int           // of all runs
-	doubted  int           // of them
-	failed   int           // records that a rule was broken of
+	records  int           // records of all runs
+	doubted  int           // records in doubt
+	failed   int           // records for which a rule was broken
 }
 
-// overSeeds adds up the runs of n seeds.
-func overSeeds(t *testing.T, n uint64, run func(seed uint64) Report) *sum {
+// overSeeds runs n seeds, from the flag seed on, and returns their totals.
+func overSeeds(t *testing.T, n uint64, run func(seed uint64) Report) *totals {
 	t.Helper()
-	s := &sum{tally: tally{faults: map[Fault]int{}, events: map[lambdaidem.Kind]int{}, endings: map[Ending]int{}, paths: map[Path]int{}}, runsWith: map[Path]int{}, broken: map[Check]int{}}
+	s := &totals{tally: tally{faults: map[Fault]int{}, events: map[lambdaidem.Kind]int{}, endings: map[Ending]int{}, paths: map[Path]int{}}, runsWith: map[Path]int{}, broken: map[Check]int{}}
 	var (
 		next atomic.Uint64
 		mu   sync.Mutex
@@ -67,7 +67,7 @@ func overSeeds(t *testing.T, n uint64, run func(seed uint64) Report) *sum {
 	return s
 }
 
-func (s *sum) enter(r Report) {
+func (s *totals) enter(r Report) {
 	s.add(r)
 	for p := range r.Paths {
 		s.runsWith[p]++
@@ -87,7 +87,7 @@ func (s *sum) enter(r Report) {
 	s.records, s.doubted, s.failed = s.records+len(r.Records), s.doubted+len(r.Doubts), s.failed+len(r.keys())
 }
 
-// keys are the records that a run broke a rule of, each once.
+// keys returns the records for which the run broke a rule, each once.
 func (r *Report) keys() []string {
 	var all []string
 	for _, v := range r.Wrong {
@@ -97,7 +97,7 @@ func (r *Report) keys() []string {
 	return slices.Compact(all)
 }
 
-// checks are those that a run broke, each once.
+// checks returns the checks that found something in the run, each once.
 func (r *Report) checks() []Check {
 	var all []Check
 	for _, v := range r.Wrong {
@@ -107,8 +107,8 @@ func (r *Report) checks() []Check {
 	return slices.Compact(all)
 }
 
-// holds fails the test for the first runs that broke a rule.
-func (s *sum) holds(t *testing.T) {
+// mustHold fails the test if a run broke a rule. It shows the first two of these runs.
+func (s *totals) mustHold(t *testing.T) {
 	t.Helper()
 	for _, r := range s.wrong[:min(len(s.wrong), 2)] {
 		t.Errorf("seed %d of %d breaks %v\n%s", r.Seed, len(s.wrong), r.Wrong, r.Timeline)
@@ -116,8 +116,8 @@ func (s *sum) holds(t *testing.T) {
 	}
 }
 
-// went fails the test where no run went a path: nothing was proved of it.
-func (s *sum) went(t *testing.T, paths ...Path) {
+// mustCover fails the test for each path that no run took, because nothing was proved about it.
+func (s *totals) mustCover(t *testing.T, paths ...Path) {
 	t.Helper()
 	for _, p := range paths {
 		if s.paths[p] == 0 {
@@ -126,12 +126,12 @@ func (s *sum) went(t *testing.T, paths ...Path) {
 	}
 }
 
-// Each Region of an eventually consistent table grants the lock of a key that the
-// other one hasn't heard of, though nothing else goes wrong: handlers run twice (G2),
-// what they enlist happens twice (G1), and clients get two answers (G3).
+// Each Region of an eventually consistent table grants the lock of a key while the other Region's
+// lock has not arrived, although nothing else goes wrong. So handlers run twice, their enlisted
+// writes are made twice, and clients get two different answers.
 func TestSimulate_D3_EventuallyConsistentRegionsBreakG1G2G3(t *testing.T) {
 	for _, gap := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second} {
-		n := seedsOf(1000)
+		n := seedCount(1000)
 		if gap != time.Second {
 			n = max(n/10, 5)
 		}
@@ -139,7 +139,7 @@ func TestSimulate_D3_EventuallyConsistentRegionsBreakG1G2G3(t *testing.T) {
 		t.Logf("of %d runs that sent one key to two Regions within %v, %d ran the handler twice, and %d had its enlisted writes made twice", s.seeds, gap, s.twice, s.paid)
 		t.Logf("in %d two Regions held the lock at once, in %d one granted it while the other one had the answer; in %d a stored answer was lost to a later one, in %d clients got two answers", s.runsWith[TwoLocks], s.runsWith[LockAfterDone], s.runsWith[AnswerTaken], s.runsWith[AnswersDiffer])
 		t.Logf("checks: %v", s.broken)
-		if gap > time.Second || raceEnabled { // too few to find everything
+		if gap > time.Second || raceEnabled { // too few seeds to find everything
 			continue
 		}
 		if gap == time.Second && s.seeds == 1000 && *first == 0 {
@@ -151,7 +151,7 @@ func TestSimulate_D3_EventuallyConsistentRegionsBreakG1G2G3(t *testing.T) {
 		if len(s.wrong) < s.twice {
 			t.Errorf("%d runs ran the handler twice, and the checks found something in %d", s.twice, len(s.wrong))
 		}
-		s.went(t, TwoLocks, LockAfterDone, AnswerTaken, AnswersDiffer)
+		s.mustCover(t, TwoLocks, LockAfterDone, AnswerTaken, AnswersDiffer)
 		for _, c := range []Check{CheckOneEffect, CheckOneAtATime, CheckCompletedNeverChanges, CheckReplay, CheckLinearizable} {
 			if s.broken[c] == 0 {
 				t.Errorf("no run broke %q", c)
@@ -160,8 +160,8 @@ func TestSimulate_D3_EventuallyConsistentRegionsBreakG1G2G3(t *testing.T) {
 	}
 }
 
-// documented holds the figures of docs/regions.md against those that were counted.
-// Chance moves them with every draw of the guard's, so they may be off by some.
+// documented compares the figures in docs/regions.md with those that were counted. They may differ
+// by up to 30, because every change in the random numbers that the guard draws changes them.
 func documented(t *testing.T, counted ...int) {
 	t.Helper()
 	text, err := os.ReadFile("../docs/regions.md")
@@ -179,31 +179,31 @@ func documented(t *testing.T, counted ...int) {
 	}
 }
 
-// The same runs on a strongly consistent table: what the test above finds is the
-// Regions' doing.
+// The same runs on a strongly consistent table break no rule. So the failures in the test above
+// come from eventual consistency.
 func TestSimulate_D3_StronglyConsistentRegionsTakeAKeyOnce(t *testing.T) {
-	s := overSeeds(t, seedsOf(100), func(seed uint64) Report { return TwoRegions(seed, memdynamo.Strong, 100*time.Millisecond, false) })
-	s.holds(t)
+	s := overSeeds(t, seedCount(100), func(seed uint64) Report { return TwoRegions(seed, memdynamo.Strong, 100*time.Millisecond, false) })
+	s.mustHold(t)
 	if s.twice > 0 {
 		t.Errorf("%d runs ran the handler twice", s.twice)
 	}
 }
 
-// All requests of a key go to one Region: every rule holds, with all the faults and
-// all that handlers do in TestSimulate_G3, though copies lag behind.
+// If all requests of a key go to one Region, every rule holds although the copies lag behind, with
+// all faults and all kinds of handlers of TestSimulate_G3.
 func TestSimulate_D3_OneRegionForEachKeyHolds(t *testing.T) {
-	s := overSeeds(t, seedsOf(80), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, nil, nil, false) })
-	s.holds(t)
+	s := overSeeds(t, seedCount(80), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, nil, nil, false) })
+	s.mustHold(t)
 	t.Logf("%d seeds, %d requests, %d runs of the handler, %d transactions; %d writes arrived in the other Region, %d after a newer one", s.seeds, s.requests, s.runs, s.transactions, s.paths[Replicated], s.paths[Outdated])
 	if !raceEnabled {
-		s.went(t, Replicated, Outdated, ArrivedApart, UnderLease, ClaimedFree, StepRead, AnswerApart)
+		s.mustCover(t, Replicated, Outdated, ArrivedApart, UnderLease, ClaimedFree, StepRead, AnswerApart)
 	}
 }
 
-// The one way in which a key's own Region is not enough: TTL of another Region may
-// delete what it takes for expired, while the key is in use again, and its deletion
-// is the last write. AWS doesn't say whether TTL looks at other Regions' writes. (What
-// the other checks find is that the book takes a deletion there for one here.)
+// There is one case in which it is not enough to use a key in one Region. TTL of another Region may
+// delete a record that looks expired there while the key is in use again, and the deletion is the
+// last write. AWS doesn't say whether TTL considers other Regions' writes. (The test ignores what
+// the other checks find, because the journal mistakes a deletion there for one here.)
 func TestSimulate_D3_TTLOfAnotherRegionMayTakeAKeyThatIsUsedAgain(t *testing.T) {
 	used := func(foreign bool) func(uint64, *plan) {
 		return func(_ uint64, p *plan) {
@@ -211,22 +211,21 @@ func TestSimulate_D3_TTLOfAnotherRegionMayTakeAKeyThatIsUsedAgain(t *testing.T) 
 			p.regions.foreignTTL, p.regions.lag = foreign, 600_000
 		}
 	}
-	own := overSeeds(t, seedsOf(20), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, used(false), nil, false) })
-	if own.holds(t); own.paths[LostToTTL] > 0 {
+	own := overSeeds(t, seedCount(20), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, used(false), nil, false) })
+	if own.mustHold(t); own.paths[LostToTTL] > 0 {
 		t.Errorf("%d records were lost to TTL in their own Region", own.paths[LostToTTL])
 	}
-	s := overSeeds(t, seedsOf(50), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, used(true), nil, false) })
+	s := overSeeds(t, seedCount(50), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, used(true), nil, false) })
 	t.Logf("of %d runs that used keys again after their TTL, %d lost a record to TTL in the other Region", s.seeds, s.runsWith[LostToTTL])
 	if !raceEnabled && s.paths[LostToTTL] == 0 {
 		t.Error("none did: the warning in docs/regions.md is of nothing")
 	}
 }
 
-// A Region fails, and its keys move to the other one at once: only what was in doubt
-// may break a rule, which is the records whose attempts were not over or whose writes
-// had not arrived.
+// A Region fails, and its keys move to the other Region at once. Rules may be broken only for
+// records in doubt: those whose attempts were not over or whose writes had not arrived.
 func TestSimulate_D3_FailoverAtOnceRisksWhatWasInDoubt(t *testing.T) {
-	s := overSeeds(t, seedsOf(100), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, failing(waits{}), nil, false) })
+	s := overSeeds(t, seedCount(100), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, failing(waits{}), nil, false) })
 	t.Logf("of %d runs with a failover at once, %d broke a rule: of %d records %d were in doubt, and %d broke one; %v", s.seeds, len(s.wrong), s.records, s.doubted, s.failed, s.broken)
 	for _, r := range s.wrong {
 		for _, v := range r.Wrong {
@@ -240,8 +239,8 @@ func TestSimulate_D3_FailoverAtOnceRisksWhatWasInDoubt(t *testing.T) {
 	}
 }
 
-// lagging is a failover where an attempt's answer may take longer to arrive than its
-// lease leaves: else a lease that has arrived keeps its attempt alone in the other
+// lagging is like failing, but an attempt's completion may arrive in the other Region after the
+// attempt's lease has ended. Otherwise a lease that has arrived protects its attempt in the other
 // Region too.
 func lagging(wait waits) func(uint64, *plan) {
 	return func(seed uint64, p *plan) {
@@ -251,20 +250,20 @@ func lagging(wait waits) func(uint64, *plan) {
 	}
 }
 
-// Nothing breaks if keys move when the attempts of the Region are over (the end of the
-// last one's lease, by every clock) and its writes have arrived.
+// No rule is broken if keys move when all attempts of the failed Region are over (the last lease
+// has ended, by every clock) and the Region's writes have arrived.
 func TestSimulate_D3_FailoverAfterAttemptsAndWritesHolds(t *testing.T) {
 	waited := failing(waits{attempts: true, writes: true})
-	s := overSeeds(t, seedsOf(80), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, waited, nil, false) })
-	s.holds(t)
-	overSeeds(t, seedsOf(60), func(seed uint64) Report {
+	s := overSeeds(t, seedCount(80), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, waited, nil, false) })
+	s.mustHold(t)
+	overSeeds(t, seedCount(60), func(seed uint64) Report {
 		return RunRegions(seed, memdynamo.Eventual, lagging(waits{attempts: true, writes: true}), nil, false)
-	}).holds(t)
+	}).mustHold(t)
 	brief := func(seed uint64, p *plan) { // many records expire, and their keys are used again
 		p.ttl, p.faults, p.requests, p.regions.lag = 2*time.Second, nil, 5, 3000
 		waited(seed, p)
 	}
-	if b := overSeeds(t, seedsOf(20), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, brief, nil, false) }); b.paths[LostToTTL] > 0 {
+	if b := overSeeds(t, seedCount(20), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, brief, nil, false) }); b.paths[LostToTTL] > 0 {
 		t.Errorf("%d records were lost to TTL in the Region that was left", b.paths[LostToTTL])
 	}
 	t.Logf("%d runs with a failover that waits: of %d records %d were in doubt when the Region failed", s.seeds, s.records, s.doubted)
@@ -272,13 +271,13 @@ func TestSimulate_D3_FailoverAfterAttemptsAndWritesHolds(t *testing.T) {
 		t.Error("no record was in doubt, so nothing was proved")
 	}
 	if !raceEnabled {
-		s.went(t, Unreached)
+		s.mustCover(t, Unreached)
 	}
 }
 
-// Every Region may take requests of every key of a strongly consistent table: the lock
-// protocol holds (G2, G3), with ReplicatedWriteConflictException among the faults (X9),
-// expired records that no TTL deletes (L7), and in a half of the runs a Region that dies.
+// With a strongly consistent table every Region may serve every key. The lock protocol holds, with
+// ReplicatedWriteConflictException among the faults, with expired records that no TTL deletes, and
+// in half of the runs with a Region that dies.
 func TestSimulate_D3_StronglyConsistentRegionsHold(t *testing.T) {
 	dies := func(seed uint64, p *plan) {
 		anywhere(seed, p)
@@ -286,10 +285,10 @@ func TestSimulate_D3_StronglyConsistentRegionsHold(t *testing.T) {
 			p.regions.failover = failover{fails: true, dies: true, at: at, back: at + 5*time.Second}
 		}
 	}
-	s := overSeeds(t, seedsOf(100), func(seed uint64) Report { return RunRegions(seed, memdynamo.Strong, dies, nil, false) })
-	s.holds(t)
-	home := overSeeds(t, seedsOf(15), func(seed uint64) Report { return RunRegions(seed, memdynamo.Strong, nil, nil, false) })
-	if home.holds(t); home.paths[RegionsMet] > 0 {
+	s := overSeeds(t, seedCount(100), func(seed uint64) Report { return RunRegions(seed, memdynamo.Strong, dies, nil, false) })
+	s.mustHold(t)
+	home := overSeeds(t, seedCount(15), func(seed uint64) Report { return RunRegions(seed, memdynamo.Strong, nil, nil, false) })
+	if home.mustHold(t); home.paths[RegionsMet] > 0 {
 		t.Errorf("%d writes of one Region met", home.paths[RegionsMet])
 	}
 	t.Logf("%d seeds, %d requests, %d runs of the handler; %d writes met another Region's, %d more were refused for one", s.seeds, s.requests, s.runs, s.paths[RegionsMet], s.faults[Conflict])
@@ -297,7 +296,7 @@ func TestSimulate_D3_StronglyConsistentRegionsHold(t *testing.T) {
 		t.Errorf("%d items were deleted by TTL, and there were %d transactions", s.faults[DeletedByTTL], s.transactions)
 	}
 	if !raceEnabled {
-		s.went(t, RegionsMet, RegionsRefused, StepRead, AnswerApart)
+		s.mustCover(t, RegionsMet, RegionsRefused, StepRead, AnswerApart)
 		if s.faults[Conflict] == 0 || s.faults[RegionFailed] == 0 || s.events[lambdaidem.EventTakenOver] == 0 || s.events[lambdaidem.EventReplayed] == 0 {
 			t.Errorf("too little happened: %v, %v", s.faults, s.events)
 		}

@@ -8,34 +8,34 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Report is what came of a run.
+// Report is the result of a run.
 type Report struct {
 	Seed     uint64
 	Wrong    []Violation
 	Faults   map[Fault]int
-	Events   map[lambdaidem.Kind]int // outcomes, as the guard told them
-	Endings  map[Ending]int          // of handlers
-	Requests int                     // of clients
-	Runs     int                     // of handlers
-	Paths    map[Path]int            // that transactions went
+	Events   map[lambdaidem.Kind]int // how often the guard reported each outcome
+	Endings  map[Ending]int          // how often the handler ended in each way
+	Requests int                     // requests of clients
+	Runs     int                     // runs of the handler
+	Paths    map[Path]int            // how often each path was taken
 
-	Transactions int      // that were applied
-	Records      []string // that there were
-	Doubts       []string // those that were in doubt when their Region failed
-	Timeline     string   // only if something is wrong, or it was asked for
+	Transactions int      // transactions that were applied
+	Records      []string // all records; only with several Regions
+	Doubts       []string // the records that were in doubt when their Region failed
+	Timeline     string   // empty unless a rule was broken or the caller asked for it
 
-	// Diagram draws the timeline. It is nil if there is no Timeline.
+	// Diagram returns a diagram of the timeline. It is nil if Timeline is empty.
 	Diagram func() sequence.Diagram
 }
 
-// Run turns the world of one seed. It must be called in a synctest bubble. mut
-// may be nil.
+// Run runs the world of one seed, with the mistake mut unless it is nil. It must be called in a
+// synctest bubble. The report has a timeline if timeline is true or a rule was broken.
 func Run(seed uint64, mut *Mutation, timeline bool) Report {
-	return newWorld(seed, nil, mut).live(timeline)
+	return newWorld(seed, nil, mut).simulate(timeline)
 }
 
-// live turns the world until all is over.
-func (w *world) live(timeline bool) Report {
+// simulate runs the world until everything is over, and returns the report.
+func (w *world) simulate(timeline bool) Report {
 	w.sweep()
 	if w.plan.effects.deposits {
 		w.deposits()
@@ -48,17 +48,18 @@ func (w *world) live(timeline bool) Report {
 		clients.Go(func() { w.client(i, &invocations) })
 	}
 	w.operators(&clients)
-	w.turnUntil(&clients, &invocations)
+	w.runUntil(&clients, &invocations)
 	w.heal()
 	w.withdrawUnstarted()
 	w.probe()
 	return w.report(timeline)
 }
 
-// probe asks for each key once more, until one of its payloads is answered.
+// probe sends one more request for each record: with the payload p and, unless the record stores
+// an answer or is held, with the payload q.
 func (w *world) probe() {
 	probes := uint64(900_000)
-	for _, h := range w.book.sorted() {
+	for _, h := range w.journal.sorted() {
 		var (
 			a    *actor
 			last result
@@ -68,27 +69,27 @@ func (w *world) probe() {
 			o.Payload = payload
 			probes++
 			a = w.newActor(probes, o)
-			if last = w.ask(a); last.carriesAnswer() || w.book.judge.held(h, a, last) {
+			if last = w.ask(a); last.carriesAnswer() || w.journal.judge.held(h, a, last) {
 				break
 			}
 		}
-		w.book.judge.probed(h, a, last)
+		w.journal.judge.probed(h, a, last)
 	}
 }
 
-// report concludes the book.
+// report runs the checks that need the whole journal, and returns the report.
 func (w *world) report(timeline bool) Report {
-	w.book.judge.conclude()
+	w.journal.judge.conclude()
 	endings := map[Ending]int{}
-	for _, r := range w.book.runs {
+	for _, r := range w.journal.runs {
 		endings[r.how]++
 	}
-	r := Report{Seed: w.seed, Wrong: w.book.judge.wrong, Faults: w.book.faults, Events: w.book.kinds, Endings: endings, Requests: len(w.book.answers), Runs: len(w.book.runs), Paths: w.book.paths, Transactions: w.book.transactions}
+	r := Report{Seed: w.seed, Wrong: w.journal.judge.wrong, Faults: w.journal.faults, Events: w.journal.kinds, Endings: endings, Requests: len(w.journal.answers), Runs: len(w.journal.runs), Paths: w.journal.paths, Transactions: w.journal.transactions}
 	if w.global != nil {
 		r.Records, r.Doubts = w.global.conclude()
 	}
 	if timeline || len(r.Wrong) > 0 {
-		r.Timeline = fmt.Sprintf("seed %d, %+v\n%s", w.seed, w.plan, w.book.timeline())
+		r.Timeline = fmt.Sprintf("seed %d, %+v\n%s", w.seed, w.plan, w.journal.timeline())
 		r.Diagram = func() sequence.Diagram { return w.diagram(&r) }
 	}
 	return r

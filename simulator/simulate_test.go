@@ -26,14 +26,13 @@ var (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// inBubble turns the world of one seed.
-func inBubble(t *testing.T, seed uint64, mut *Mutation, timeline bool) (r Report) {
+// runSeed runs the world of one seed in a synctest bubble.
+func runSeed(t *testing.T, seed uint64, mut *Mutation, timeline bool) (r Report) {
 	synctest.Test(t, func(*testing.T) { r = Run(seed, mut, timeline) })
 	return r
 }
 
-// TestSimulate_G3 holds every rule that checks.go names (G2, G3, L2 to L8, X1 to
-// X9) against each seed's run.
+// TestSimulate_G3 runs each seed, and tests every rule in Checks.
 func TestSimulate_G3(t *testing.T) {
 	n := *seeds
 	if n == 0 {
@@ -60,7 +59,7 @@ func TestSimulate_G3(t *testing.T) {
 				if i >= int64(n) || stop {
 					return
 				}
-				r := inBubble(t, *first+uint64(i), nil, *draw)
+				r := runSeed(t, *first+uint64(i), nil, *draw)
 				if r.Timeline != "" {
 					writeDiagram(t, "seed", r)
 				}
@@ -81,7 +80,7 @@ func TestSimulate_G3(t *testing.T) {
 		t.Errorf("seed %d breaks %v; again: go test ./simulator -run TestSimulate -seed %d -seeds 1\n%s", r.Seed, r.Wrong, r.Seed, r.Timeline)
 	}
 	t.Logf("%v in %v", total, time.Since(began).Round(time.Second))
-	enough := total.seeds >= 10_000 // among fewer a rare one may be missing by chance
+	enough := total.seeds >= 10_000 // with fewer seeds, something rare may be missing by chance
 	for _, f := range allFaults {
 		if enough && total.faults[f] == 0 {
 			t.Errorf("no run had the fault %q, so nothing was proved of it", f)
@@ -160,10 +159,10 @@ func (s *tally) String() string {
 	return b.String()
 }
 
-// TestSimulate_SameSeedSameRun is the simulator's own promise.
+// The same seed gives the same run.
 func TestSimulate_SameSeedSameRun(t *testing.T) {
 	for seed := range uint64(50) {
-		a, b := inBubble(t, seed, nil, true), inBubble(t, seed, nil, true)
+		a, b := runSeed(t, seed, nil, true), runSeed(t, seed, nil, true)
 		if a.Timeline != b.Timeline {
 			x, y := strings.Split(a.Timeline, "\n"), strings.Split(b.Timeline, "\n")
 			for i := range min(len(x), len(y)) {

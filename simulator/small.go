@@ -10,23 +10,24 @@ import (
 // Small is a case small enough to try every order of its requests.
 type Small struct {
 	Name     string
-	Before   Ending   // how an attempt ended that came before: Running for none
-	Attempts []Ending // how the handler of each ends
-	Payloads []string // of each; nil: all the same
-	Faults   int      // how many faults to try in each order, one at each place
+	Before   Ending   // the ending of an earlier attempt; Running: there is none
+	Attempts []Ending // the ending of each attempt's handler
+	Payloads []string // the payload of each attempt; nil: all have the same
+	Faults   int      // how many faults to try in each order, each at every request
 	Hold     bool
-	Policies []lambdaidem.Policy // of the one before, and of each; nil: by Hold
+	Policies []lambdaidem.Policy // the policies of the earlier attempt and of each attempt; nil: see Hold
 	Wait     time.Duration
 	Only     []Fault // the faults to try; nil: all
-	Hasty    []bool  // which of the one before, and of each, run optimistically; nil: none does
+	Hasty    []bool  // whether the earlier attempt and each attempt run optimistically; nil: none does
 	Enlist   bool    // handlers enlist a transfer
-	Cents    int     // what their account holds; 0: a lot
-	Verdict  Ending  // what becomes of an attempt whose account holds too little
+	Cents    int     // the balance of the account that pays; 0: plenty
+	Verdict  Ending  // the ending of an attempt whose account has too little money
 	Mirrored bool    // try both of two orders that differ only in which of two equal attempts begins
 }
 
-// Play runs one path of a small case. It must be called in a synctest bubble.
-// It returns the script of the next path, if there is one.
+// Play runs one path of a small case: the one that the script selects, or the first one if script
+// is nil. It returns the script of the next path. more is false after the last path. Play must be
+// called in a synctest bubble.
 func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool) {
 	p := plan{keys: 1, timeout: 3 * time.Second, ttl: 24 * time.Hour, maxSkew: 2 * time.Second, policyHold: c.Hold, wait: c.Wait}
 	if c.Enlist {
@@ -51,13 +52,13 @@ func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool
 			a.policy = c.Policies[1+i]
 		}
 		if c.Hasty != nil {
-			a.hasty = c.Hasty[1+i]
+			a.optimistic = c.Hasty[1+i]
 		}
 		w.invocation(a, &all)
 	}
-	w.turnUntil(&all)
+	w.runUntil(&all)
 	for _, late := range w.tree.held {
-		w.book.note(late.actor, "%s arrives late", late.what)
+		w.journal.note(late.actor, "%s arrives late", late.what)
 		w.serve(late)
 	}
 	next, more = w.tree.next()
@@ -66,7 +67,8 @@ func Play(c Small, script []int, timeline bool) (r Report, next []int, more bool
 	return w.report(timeline), next, more
 }
 
-// alike tells whether the attempts differ in nothing but their names.
+// alike reports whether the attempts differ only in their names, and c allows to leave out mirrored
+// orders.
 func (c *Small) alike() bool {
 	for i, ending := range c.Attempts {
 		switch {
@@ -80,7 +82,7 @@ func (c *Small) alike() bool {
 	return true
 }
 
-// before lets the attempt before end in its way, and its lease pass.
+// before runs the earlier attempt, and waits until its lease is over.
 func (w *world) before(c Small) {
 	a := w.newActor(900, order{Key: "k", Owner: "alice", Payload: "p"})
 	a.ending = c.Before
@@ -88,7 +90,7 @@ func (w *world) before(c Small) {
 		a.policy = c.Policies[0]
 	}
 	if c.Hasty != nil {
-		a.hasty = c.Hasty[0]
+		a.optimistic = c.Hasty[0]
 	}
 	if c.Before == Killed {
 		a.ending = Created

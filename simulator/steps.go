@@ -13,10 +13,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// What handlers do in steps (E5): calls to other services, with a downstream key
-// each (E6).
-
-// stepNames are the steps that a run takes, in this order.
+// stepNames are the steps that a run takes, in this order. Each step calls another service, with
+// its own downstream key.
 var stepNames = []string{"reserve", "notify"}
 
 // newSteps decides whether the handlers of a plan take steps. It draws from a random
@@ -31,14 +29,15 @@ type call struct {
 	record, name string
 }
 
-// step is what a record stored of a step.
+// step is a step's result, as a record stored it.
 type step struct {
 	text string
 	at   time.Time
 	by   *actor
 }
 
-// takeSteps takes the run's steps. An error ends the run.
+// takeSteps takes the run's steps. If one of them fails, takeSteps records that the run ends, and
+// returns the error.
 func (a *actor) takeSteps(ctx context.Context, r *run) error {
 	for _, name := range stepNames {
 		got, err := lambdaidem.Step(ctx, name, func(ctx context.Context) (string, error) {
@@ -49,14 +48,14 @@ func (a *actor) takeSteps(ctx context.Context, r *run) error {
 			if m := a.w.mut; m != nil && m.Key != nil && key != "" {
 				key = m.Key(key, r)
 			}
-			a.w.book.stepRuns(r, name, key)
+			a.w.journal.stepRuns(r, name, key)
 			return r.stepText(name), nil
 		})
 		if err != nil {
-			a.w.book.endRun(a, stepEnding(err))
+			a.w.journal.endRun(a, stepEnding(err))
 			return fmt.Errorf("step %s: %w", name, err)
 		}
-		a.w.book.stepResult(r, name, got)
+		a.w.journal.stepResult(r, name, got)
 	}
 	return nil
 }
@@ -72,12 +71,12 @@ func stepEnding(err error) Ending {
 	}
 }
 
-// stepText returns a step's result: it names the record, so that nobody can get
-// another's unnoticed, and the run.
+// stepText returns a step's result. It names the record and the run, so that the checks notice if
+// a run gets another one's result.
 func (r *run) stepText(name string) string { return name + " for " + r.answer() }
 
-// stepRuns enters that a step is run, not read.
-func (b *book) stepRuns(r *run, name, key string) {
+// stepRuns records that a step's function runs.
+func (b *journal) stepRuns(r *run, name, key string) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	if r.actor.dead {
@@ -88,8 +87,8 @@ func (b *book) stepRuns(r *run, name, key string) {
 	b.judge.stepRuns(r, name, key)
 }
 
-// stepResult enters what a step returned.
-func (b *book) stepResult(r *run, name, text string) {
+// stepResult records what a step returned.
+func (b *journal) stepResult(r *run, name, text string) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	if r.actor.dead {
@@ -102,7 +101,7 @@ func (b *book) stepResult(r *run, name, text string) {
 	b.judge.stepResult(r, name, text)
 }
 
-// keepSteps enters the steps that a write left in the record.
+// keepSteps records the steps that the item has after a write.
 func (l *life) keepSteps(a *actor, w memdynamo.Write) {
 	for name, v := range w.After["steps"].Map {
 		if _, ok := l.steps[name]; !ok {
@@ -111,9 +110,9 @@ func (l *life) keepSteps(a *actor, w memdynamo.Write) {
 	}
 }
 
-// lifeOf returns the life of its record in which an actor had the lease; nil if it
-// never had.
-func (b *book) lifeOf(a *actor) *life {
+// lifeOf returns the latest life of the actor's record in which the actor had the lease. It returns
+// nil if the actor never had it.
+func (b *journal) lifeOf(a *actor) *life {
 	h := b.historyOf(a.order)
 	if h == nil {
 		return nil
@@ -128,18 +127,18 @@ func (b *book) lifeOf(a *actor) *life {
 	return nil
 }
 
-// lastLife returns the last life of an actor's record; nil if it never had one.
-func (b *book) lastLife(a *actor) *life {
+// lastLife returns the last life of an actor's record, or nil if there never was a record.
+func (b *journal) lastLife(a *actor) *life {
 	if h := b.historyOf(a.order); h != nil && len(h.lives) > 0 {
 		return h.lives[len(h.lives)-1]
 	}
 	return nil
 }
 
-// stepRuns looks at a step that is run.
+// stepRuns checks that a step that runs was not stored before.
 func (j *judge) stepRuns(r *run, name, key string) {
 	a := r.actor
-	if l := j.b.lifeOf(a); l != nil && !a.open {
+	if l := j.b.lifeOf(a); l != nil && !a.failedOpen {
 		if s, ok := l.steps[name]; ok && (s.by == a || !s.at.After(r.began)) {
 			j.brokenLocked(a, CheckStepOnce, "step %s runs, and was stored before by process %d", name, s.by.id)
 		}
@@ -147,21 +146,21 @@ func (j *judge) stepRuns(r *run, name, key string) {
 	j.downstreamKey(r, name, key)
 }
 
-// stepResult looks at what a step returned.
+// stepResult checks that a step returned the result that its own record stores.
 func (j *judge) stepResult(r *run, name, text string) {
 	a := r.actor
 	o := a.order
 	if want := fmt.Sprintf("%s for %s/%s/%s by", name, o.Owner, o.Key, o.Payload); !strings.HasPrefix(text, want) {
 		j.brokenLocked(a, CheckOwnStep, "step %s should be %q, and is %q", name, want, text)
 	}
-	if l := j.b.lifeOf(a); l != nil && !a.open {
+	if l := j.b.lifeOf(a); l != nil && !a.failedOpen {
 		if s, ok := l.steps[name]; !ok || s.text != text {
 			j.brokenLocked(a, CheckOwnStep, "step %s returned %q, and its record has %q", name, text, s.text)
 		}
 	}
 }
 
-// steps holds a write against the steps of its record.
+// steps checks what a write does to the record's steps.
 func (j *judge) steps(a *actor, w memdynamo.Write, as change, l *life) {
 	after, before := w.After["steps"].Map, w.Before["steps"].Map
 	token := w.After["token"].Text

@@ -15,8 +15,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/storetest"
 )
 
-// TestWirePassesStoretest: what holds on DynamoDB Local (L1 to L7) holds on the
-// fake, so what the simulator finds is the protocol's and not the fake's.
+// The conformance suite passes on the simulator's DynamoDB as it does on DynamoDB Local. So what the
+// simulator finds is a mistake of the protocol, and not of the simulated DynamoDB.
 func TestWirePassesStoretest(t *testing.T) {
 	storetest.Test(t, func(t *testing.T) lambdaidem.Store {
 		db := memdynamo.New(time.Now)

@@ -10,24 +10,24 @@ import (
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// entry is something that happened in a world. The timeline has all entries of a run. It is
-// printed as lines of text, and drawn as a diagram (diagram.go).
+// entry is something that happened in a world. The timeline of a run has all its entries. It is
+// printed as text, and drawn as a diagram (diagram.go).
 type entry struct {
 	at    time.Duration
 	kind  entryKind
-	actor *actor // to whom it happened; nil: the world
-	text  string // what happened, as far as the other fields don't say it
+	actor *actor // who did it, or to whom it happened; nil: the world
+	text  string // what happened, if the other fields don't say it
 
-	check Check // of a broken rule
-	lost  bool  // of an answer: its client had stopped waiting
-	done  bool  // of an operator: what was meant to be done is done
+	check Check // the check that found a broken rule
+	lost  bool  // the client had stopped waiting for this answer
+	done  bool  // the operation succeeded
 
-	// Of a request to DynamoDB.
+	// For a request to DynamoDB.
 	request label
-	fault   Fault            // that the request met; or that killed the actor
-	status  int              // of the reply
-	body    []byte           // of a reply that is no success
-	write   *memdynamo.Write // to a record; nil: there was none
+	fault   Fault            // the fault that the request met, or that killed the actor
+	status  int              // the reply's HTTP status
+	body    []byte           // the reply's body, unless the request succeeded
+	write   *memdynamo.Write // the write to a record; nil: there was none
 }
 
 // entryKind says what kind of thing happened.
@@ -35,7 +35,7 @@ type entryKind int
 
 // The kinds of entries.
 const (
-	kindNote      entryKind = iota // the text says all
+	kindNote      entryKind = iota // described by the text alone
 	kindPolicy                     // a process has another policy than the plan's
 	kindOperator                   // an operator did something, or was told of it
 	kindAsk                        // a client sent its request, for which a process may have started
@@ -53,42 +53,42 @@ const (
 	kindBroken                     // a rule was broken
 )
 
-// label is what the timeline says of a request to DynamoDB.
+// label identifies a request to DynamoDB in the timeline.
 type label struct {
 	op   string        // the operation
 	what string        // what the request is for: see describe
 	seq  int           // the number of the request among those of its actor, from 1 on
-	sent time.Duration // when
+	sent time.Duration // when the request was sent, since the world began
 
 	arrivals int // how often the request reached DynamoDB
 }
 
-// note enters a line: who did what, now. A nil actor is the world.
-func (b *book) note(a *actor, format string, args ...any) {
+// note adds an entry with a text. A nil actor stands for the world.
+func (b *journal) note(a *actor, format string, args ...any) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.noteLocked(a, format, args...)
 }
 
-func (b *book) noteLocked(a *actor, format string, args ...any) {
-	b.enterLocked(entry{kind: kindNote, actor: a, text: fmt.Sprintf(format, args...)})
+func (b *journal) noteLocked(a *actor, format string, args ...any) {
+	b.addLocked(entry{kind: kindNote, actor: a, text: fmt.Sprintf(format, args...)})
 }
 
-// enter enters what happens now.
-func (b *book) enter(e entry) {
+// add adds an entry for something that happens now.
+func (b *journal) add(e entry) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
-	b.enterLocked(e)
+	b.addLocked(e)
 }
 
-func (b *book) enterLocked(e entry) {
+func (b *journal) addLocked(e entry) {
 	e.at = time.Since(b.w.born)
 	b.entries = append(b.entries, e)
 }
 
-// sortedEntries returns all entries in the order of time. Those of several actors at the same time are
-// in the order of the actors, because which goroutine was first is chance.
-func (b *book) sortedEntries() []entry {
+// sortedEntries returns all entries in the order of time. Entries of different actors at the same
+// time are in the order of the actors, because it is chance which goroutine was first.
+func (b *journal) sortedEntries() []entry {
 	entries := slices.Clone(b.entries)
 	slices.SortStableFunc(entries, func(x, y entry) int {
 		switch {
@@ -104,7 +104,7 @@ func (b *book) sortedEntries() []entry {
 }
 
 // timeline returns the entries as text.
-func (b *book) timeline() string {
+func (b *journal) timeline() string {
 	var out strings.Builder
 	for _, e := range b.sortedEntries() {
 		line := e.line()
@@ -121,7 +121,7 @@ func (b *book) timeline() string {
 	return out.String()
 }
 
-// line returns the entry as printed; "" if it is drawn and not printed.
+// line returns the entry as printed, or "" if it is drawn but not printed.
 func (e *entry) line() string {
 	switch e.kind { //nolint:exhaustive // the others are not printed
 	case kindFault:
@@ -146,7 +146,7 @@ func (e *entry) line() string {
 	return ""
 }
 
-// served says what became of a request that DynamoDB served.
+// served returns DynamoDB's reply as text.
 func (e *entry) served() string {
 	codes := cancellation(e.body)
 	switch {

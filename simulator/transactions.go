@@ -10,22 +10,22 @@ import (
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// transaction is what the simulator wants to know of a TransactWriteItems.
+// transaction is what the simulator knows about a TransactWriteItems request.
 type transaction struct {
 	token   string
 	actions int
 	record  recordAction
-	over    bool // the claim is over a record that was seen
+	over    bool // it claims a record that its sender has seen
 }
 
 // recordAction is what a transaction does with a record.
 type recordAction int
 
-// The actions. An unguarded run has no record.
+// The record actions. The transaction of an unguarded run has none.
 const (
 	noRecord  recordAction = iota
-	completes              // an update, under the lease
-	claims                 // a put of a new record, or an update of one that was seen; completes at once
+	completes              // an update under the lease
+	claims                 // a put of a new record, or an update of a record that was seen; completes it at once
 )
 
 // parseTransaction reads the body of a TransactWriteItems.
@@ -53,7 +53,7 @@ func parseTransaction(body []byte) *transaction {
 	return t
 }
 
-// records tells how many actions come before the handler's.
+// records returns the number of actions on a record, 0 or 1. They come before the handler's actions.
 func (t *transaction) records() int {
 	if t.record == noRecord {
 		return 0
@@ -61,8 +61,8 @@ func (t *transaction) records() int {
 	return 1
 }
 
-// someWrite returns the place of one of the handler's writes; of the record, where
-// there are none.
+// someWrite returns the index of one of the handler's writes, which n selects. It returns 0, the
+// record's action, if the handler has none.
 func (t *transaction) someWrite(n int) int {
 	if writes := t.actions - t.records(); writes > 0 {
 		return t.records() + n%writes
@@ -70,15 +70,16 @@ func (t *transaction) someWrite(n int) int {
 	return 0
 }
 
-// reasons returns those of a transaction that one action alone kept from happening.
+// reasons returns the cancellation reasons of a transaction in which only the action with the given
+// index failed.
 func (t *transaction) reasons(code string, at int) []string {
 	all := slices.Repeat([]string{memdynamo.ReasonNone}, t.actions)
 	all[at] = code
 	return all
 }
 
-// cancellation is why a transaction was cancelled: a code for each action; nil if
-// the answer says something else.
+// cancellation returns the reasons of a cancelled transaction, one code for each action. It returns
+// nil if the reply says anything else.
 func cancellation(out []byte) []string {
 	if !strings.Contains(string(out), memdynamo.TransactionCanceled) {
 		return nil
@@ -94,7 +95,8 @@ func cancellation(out []byte) []string {
 	return codes
 }
 
-// Path is a way that a transaction, or an attempt with one, went.
+// Path names something that a transaction or an attempt went through. A simulation counts how often
+// each path is taken.
 type Path string
 
 // The paths.
@@ -145,7 +147,7 @@ const (
 	LookedUp         Path = "looked up"
 )
 
-// allPaths are those that must be gone, for a simulation to prove anything.
+// allPaths are the paths that a simulation must take. Otherwise it proves nothing about them.
 var allPaths = []Path{
 	UnderLease, ClaimedFree, ClaimedOver, ClaimedDead, CommittedOpen, CommittedAlone, CommittedFailed, RecordAlone,
 	KnownToken, TokenForgotten, StillRunning, ByRecord, ByOwnRecord, ByCondition, ByBoth, ByConflict, ByWriteConflict, ByThrottling,
@@ -160,61 +162,61 @@ var allPaths = []Path{
 // met returns the path of a transaction that met a fault.
 func met(f Fault) Path { return Path("met: " + string(f)) }
 
-// path counts that a path was gone.
-func (b *book) path(p Path) {
+// path counts that a path was taken.
+func (b *journal) path(p Path) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.paths[p]++
 }
 
-// sent is a ClientRequestToken as the database knows it.
-type sent struct {
-	body    string
-	applied time.Time // zero: never
+// tokenUse is how a ClientRequestToken was used.
+type tokenUse struct {
+	body    string    // the first request's body
+	applied time.Time // when its transaction was last applied; zero: never
 }
 
-// tokenLife is for how long the database knows a token.
+// tokenLife is how long DynamoDB remembers a token.
 const tokenLife = 10 * time.Minute
 
-// arrives looks at a transaction that reaches the database.
-func (b *book) arrives(r *request, body []byte) {
+// arrives records that a transaction reaches the database.
+func (b *journal) arrives(r *request, body []byte) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	token := r.tx.token
 	if b.w.mut != nil {
 		token = parseTransaction(body).token
 	}
-	s := b.sent[token]
+	s := b.tokens[token]
 	if s == nil {
-		s = &sent{body: string(body)}
-		b.sent[token] = s
+		s = &tokenUse{body: string(body)}
+		b.tokens[token] = s
 	}
 	b.judge.arrives(r, s, string(body))
 	if !s.applied.IsZero() && time.Since(s.applied) >= tokenLife {
 		b.paths[TokenForgotten]++
 		r.actor.stale = true
 	}
-	b.commit = &commit{request: r, sent: s}
+	b.commit = &commit{request: r, token: s}
 }
 
-// commit is what the transaction that is served now has written.
+// commit is what the transaction that is served now writes.
 type commit struct {
 	request *request
-	sent    *sent
-	record  *history // that it wrote
-	life    *life    // of it
-	before  state    // of it
-	paid    []*run   // whose payments it wrote
-	unknown int      // payments of nobody
-	cents   int64    // what came into all accounts together
-	price   int64    // what went into the shop's
+	token   *tokenUse
+	record  *history // the record that it wrote
+	life    *life    // the record's life after the write
+	before  state    // the record's state before the write
+	paid    []*run   // the runs whose payments it wrote
+	unknown int      // payments that belong to no run
+	cents   int64    // the change of all balances together
+	price   int64    // the change of the shop's balance
 	writes  int
 }
 
-// account enters a write to the accounts or the books.
-func (b *book) account(w memdynamo.Write) {
+// account records a write to the table of accounts and payments.
+func (b *journal) account(w memdynamo.Write) {
 	c := b.commit
-	if b.w.serving == nil || c == nil { // the world's own
+	if b.w.serving == nil || c == nil { // a write of the world itself, such as a deposit
 		return
 	}
 	id := w.Key["id"].Text
@@ -225,7 +227,7 @@ func (b *book) account(w memdynamo.Write) {
 			return
 		}
 		c.paid = append(c.paid, r)
-		b.enterLocked(entry{kind: kindEffect, actor: b.w.serving.actor, text: "EFFECT payment of process " + number})
+		b.addLocked(entry{kind: kindEffect, actor: b.w.serving.actor, text: "EFFECT payment of process " + number})
 		return
 	}
 	change := number(w.After["cents"]) - number(w.Before["cents"])
@@ -235,8 +237,8 @@ func (b *book) account(w memdynamo.Write) {
 	}
 }
 
-// runOf returns the run of the process of that number; nil if there is none.
-func (b *book) runOf(process string) *run {
+// runOf returns the run of the process with the given number, or nil if there is none.
+func (b *journal) runOf(process string) *run {
 	n, err := strconv.ParseUint(process, 10, 64)
 	if err != nil {
 		return nil
@@ -244,9 +246,9 @@ func (b *book) runOf(process string) *run {
 	return b.runBy[n]
 }
 
-// committed closes the book of the transaction that was served: it was applied, it
-// was known already, or it was refused.
-func (b *book) committed(r *request, status int, out []byte) {
+// committed records the outcome of the transaction that was served: it was applied, its token was
+// known already, or it was refused.
+func (b *journal) committed(r *request, status int, out []byte) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	c := b.commit
@@ -255,10 +257,10 @@ func (b *book) committed(r *request, status int, out []byte) {
 	case status == 200 && c.writes == 0:
 		b.paths[KnownToken]++
 	case status == 200:
-		c.sent.applied = time.Now()
+		c.token.applied = time.Now()
 		b.transactions++
 		b.paths[c.path()]++
-		if c.life != nil && r.actor.open {
+		if c.life != nil && r.actor.failedOpen {
 			b.paths[CommittedOpen]++
 		}
 		b.judge.committed(c)
@@ -268,7 +270,7 @@ func (b *book) committed(r *request, status int, out []byte) {
 	b.cancelledLocked(r, out)
 }
 
-// path returns how the transaction got the record.
+// path returns how an applied transaction got the record.
 func (c *commit) path() Path {
 	tx := c.request.tx
 	switch {
@@ -289,14 +291,14 @@ func (c *commit) path() Path {
 	}
 }
 
-// cancelled enters a cancellation that no database decided on.
-func (b *book) cancelled(r *request, out []byte) {
+// cancelled records a cancellation that is a fault, and not the database's decision.
+func (b *journal) cancelled(r *request, out []byte) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.cancelledLocked(r, out)
 }
 
-func (b *book) cancelledLocked(r *request, out []byte) {
+func (b *journal) cancelledLocked(r *request, out []byte) {
 	codes := cancellation(out)
 	if codes == nil {
 		return
@@ -325,13 +327,13 @@ func (b *book) cancelledLocked(r *request, out []byte) {
 	}
 }
 
-// completedBy tells whether an actor completed its record.
-func (b *book) completedBy(a *actor) bool {
+// completedBy reports whether an actor has completed its record.
+func (b *journal) completedBy(a *actor) bool {
 	return slices.ContainsFunc(b.historyOf(a.order).completed(), func(l *life) bool { return l.completedBy == a })
 }
 
-// heard enters a reply that a process got. What the process does next is judged by this
-// reply, and not by the database's last one, which may be to a late copy of the request.
+// heard records a reply that a process got. The checks judge the process by this reply, and not by
+// the database's last reply, which may belong to a late copy of the request.
 func (a *actor) heard(r *request, got reply) {
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
@@ -339,30 +341,30 @@ func (a *actor) heard(r *request, got reply) {
 	if got.status != 200 {
 		e.body = got.body
 	}
-	a.w.book.enterLocked(e)
+	a.w.journal.addLocked(e)
 	if r.tx != nil {
-		a.reason = got.cancelled
+		a.cancelReasons = got.cancelled
 	}
 	switch {
 	case r.op == "GetItem" && a.w.plan.lookUp && r.seq == 1 && a.run == nil:
-		a.w.book.paths[LookedUp]++
+		a.w.journal.paths[LookedUp]++
 	case r.op == "GetItem":
-		a.knows = a.knows || got.status == 200
+		a.knowsRecord = a.knowsRecord || got.status == 200
 	case r.tx != nil && r.tx.record != noRecord:
-		a.knows = a.knows || got.status == 200 || cancellation(got.body) != nil
+		a.knowsRecord = a.knowsRecord || got.status == 200 || cancellation(got.body) != nil
 	}
 }
 
-// enlisted enters that a run enlists its transfer.
-func (b *book) enlisted(r *run, whenFailed bool, verdict Ending) {
+// enlisted records that a run enlists its transfer.
+func (b *journal) enlisted(r *run, whenFailed bool, verdict Ending) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	r.enlisted, r.whenFailed, r.verdict = true, whenFailed, verdict
 }
 
-// conditionFailed enters that the author of a handler is asked what a failed
-// condition means, and returns what he says.
-func (b *book) conditionFailed(r *run) error {
+// conditionFailed records that the handler's ElseFunc is called because a condition failed. It
+// returns the error that the ElseFunc returns.
+func (b *journal) conditionFailed(r *run) error {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.judge.conditionFailed(r)
@@ -371,13 +373,13 @@ func (b *book) conditionFailed(r *run) error {
 	return r.how.traits().verdict(r)
 }
 
-// commits tells whether what a run enlisted is to be made, if its condition holds.
+// commits reports whether the run's enlisted writes must be committed if their condition holds.
 func (r *run) commits() bool {
 	return r.enlisted && r.leaves(r.meant) == completed && (r.meant == Created || r.whenFailed)
 }
 
-// panicked reports whether the handler panicked, or its author did about a failed condition.
+// panicked reports whether the handler or its ElseFunc panicked.
 func (r *run) panicked() bool { return r.how == Panicked || r.how == RefusedPanicked }
 
-// refused tells whether the run's condition failed.
+// refused reports whether the run's condition failed.
 func (r *run) refused() bool { return r.how != r.meant }

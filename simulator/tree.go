@@ -4,20 +4,20 @@ import (
 	"slices"
 )
 
-// tree is one path through the tree of decisions: a script says which branch
-// to take where, and beyond it the first is taken.
+// tree is one path through the tree of decisions. The script has the branch to take at each
+// decision. After the end of the script the first branch is taken.
 type tree struct {
 	script  []int
-	taken   []int
-	widths  []int
-	faults  int     // still to be dealt
-	only    []Fault // what may be dealt; nil: everything
-	pauses  int     // how often time may still pass while requests wait
-	pending []*request
-	held    []*request // late ones: they arrive some time
+	taken   []int      // the branches that were taken
+	widths  []int      // the number of branches at each decision
+	faults  int        // how many faults may still happen
+	only    []Fault    // the faults that may happen; nil: all
+	pauses  int        // how often time may still pass while requests wait
+	pending []*request // sent, and not yet delivered
+	held    []*request // delayed requests, which arrive at some later time
 
-	alike bool            // the attempts are: which of them is first is all one
-	moved map[*actor]bool // those of which something has happened
+	alike bool            // the attempts are equal, so it makes no difference which is first
+	moved map[*actor]bool // the actors whose requests have been delivered
 }
 
 func (t *tree) choose(width int) int {
@@ -29,7 +29,7 @@ func (t *tree) choose(width int) int {
 	return choice
 }
 
-// next returns the script of the path after this one; ok is false after the last.
+// next returns the script of the next path. ok is false if this path was the last one.
 func (t *tree) next() (script []int, ok bool) {
 	for i := len(t.taken) - 1; i >= 0; i-- {
 		if t.taken[i]+1 < t.widths[i] {
@@ -46,20 +46,22 @@ type move struct {
 	held bool
 }
 
-// forget takes a handler's own step back, which its context ended.
-func (w *world) forget(r *request) {
+// withdraw removes a handler's work from the pending requests, because the handler's context has
+// ended.
+func (w *world) withdraw(r *request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r.over = true
+	r.withdrawn = true
 }
 
 func (w *world) isOver(r *request) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return r.over
+	return r.withdrawn
 }
 
-// branch lets one thing happen, and tells whether it did.
+// branch makes one decision and its move. It reports whether something happened; otherwise time
+// passes.
 func (w *world) branch() bool {
 	t := w.tree
 	t.pending = append(t.pending, w.takeInbox()...)
@@ -97,7 +99,7 @@ func (w *world) branch() bool {
 			}
 		}
 	}
-	// Time passes when nobody has anything to send, and now and then before.
+	// Time may pass if no request is pending, or if a pause is left.
 	width := len(moves)
 	mayPause := len(t.pending) == 0 || t.pauses > 0
 	if width == 0 {
@@ -117,9 +119,9 @@ func (w *world) branch() bool {
 	return true
 }
 
-// distinct returns the pending requests whose next move leads to another run: of
-// attempts that are alike and have done nothing yet, only the first's. What the
-// others would begin is the same with their names exchanged.
+// distinct returns the pending requests whose delivery leads to different runs. If the attempts are
+// alike, it returns only the first request of those that have done nothing yet, because the others
+// lead to the same run with other names.
 func (t *tree) distinct() []*request {
 	if !t.alike {
 		return t.pending
@@ -138,13 +140,13 @@ func (t *tree) distinct() []*request {
 	return free
 }
 
-// move lets one request meet its fate at once.
+// move delivers one request at once, with the move's fault.
 func (w *world) move(m move) {
 	t, r := w.tree, m.r
 	t.moved[r.actor] = true
 	if m.held {
 		t.held = slices.DeleteFunc(t.held, func(x *request) bool { return x == r })
-		w.book.note(r.actor, "%s arrives late", r.what)
+		w.journal.note(r.actor, "%s arrives late", r.what)
 		w.serve(r)
 		return
 	}
@@ -153,20 +155,19 @@ func (w *world) move(m move) {
 		t.faults--
 		t.pauses = 1
 	}
-	w.befall(r, m.f, atOnce{w, r})
+	w.deliver(r, m.f, instantDelivery{w, r})
 }
 
-// atOnce is the passage of a request that takes no time. What comes late waits
-// until a move brings it.
-type atOnce struct {
+// instantDelivery delivers a request in no time. A delayed request waits until a move delivers it.
+type instantDelivery struct {
 	w *world
 	r *request
 }
 
-func (p atOnce) arrive(do func()) { do() }
-func (p atOnce) late()            { p.w.tree.held = append(p.w.tree.held, p.r) }
-func (p atOnce) again()           { p.late() }
-func (p atOnce) slow()            { p.late() }
-func (p atOnce) wake(do func())   { p.w.in(p.w.plan.timeout+2*p.w.plan.maxSkew, do) }
-func (p atOnce) reply(rep reply)  { p.r.reply <- rep }
-func (p atOnce) silence()         { p.reply(reply{err: errReset}) }
+func (p instantDelivery) arrive(do func()) { do() }
+func (p instantDelivery) late()            { p.w.tree.held = append(p.w.tree.held, p.r) }
+func (p instantDelivery) again()           { p.late() }
+func (p instantDelivery) slow()            { p.late() }
+func (p instantDelivery) wake(do func())   { p.w.afterFunc(p.w.plan.timeout+2*p.w.plan.maxSkew, do) }
+func (p instantDelivery) reply(rep reply)  { p.r.reply <- rep }
+func (p instantDelivery) silence()         { p.reply(reply{err: errReset}) }

@@ -14,34 +14,33 @@ import (
 
 const table = "idempotency"
 
-// world is one run: the database, the network, the processes, and the book of
-// what happened. It must live in a synctest bubble. Everything that two
-// goroutines touch is under mu; what decides is only ever done by the goroutine
-// that turns the world, while all others stand still.
+// world is one run: the database, the network, the processes, and the journal of what happened. It
+// must live in a synctest bubble. The mutex guards everything that several goroutines use. Only
+// the goroutine in loop makes decisions, while all other goroutines are blocked.
 type world struct {
 	plan plan
 	rng  *rand.Rand
 	seed uint64
 	born time.Time
-	dbs  []*memdynamo.DB // one; or one for each Region that has a copy of its own
+	dbs  []*memdynamo.DB // one, or one for each Region that has its own copy
 	mut  *Mutation
 
-	mu    sync.Mutex
-	inbox []*request // sent, and not yet dealt with
-	book  *book
+	mu      sync.Mutex
+	inbox   []*request // sent, and not yet dispatched
+	journal *journal
 
 	wake      chan struct{}
 	agenda    agenda
-	processes []*process // that serve several invocations; under mu
-	serving   *request   // whose write OnWrite is told of
-	healed    bool       // no more faults
-	global    *global    // the Regions; nil: there is one
-	tree      *tree      // decides instead of chance; nil in a run by seed
+	processes []*process // those that serve several invocations; under mu
+	serving   *request   // the request that the database serves now
+	healed    bool       // the faults have ended
+	global    *global    // the Regions; nil if there is only one
+	tree      *tree      // makes the decisions instead of chance; nil in a run by seed
 
-	underway map[string]*request // transactions that run, and don't end yet; by their tokens
+	unfinished map[string]*request // transactions that DynamoDB has not finished yet, by token
 }
 
-// mustServe asks every database for what can't fail.
+// mustServe sends a request to every database. It panics if one fails.
 func (w *world) mustServe(op, body string) {
 	for _, db := range w.dbs {
 		if status, _, out := db.Serve(op, []byte(body)); status != http.StatusOK {
@@ -50,20 +49,20 @@ func (w *world) mustServe(op, body string) {
 	}
 }
 
-// tableRequests make the table.
+// tableRequests are the requests that create the table.
 var tableRequests = []struct{ op, body string }{
 	{"CreateTable", createTable(table)},
 	{"UpdateTimeToLive", `{"TableName":"` + table + `","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"expiration"}}`},
 }
 
-// createTable returns the request for a table whose key is id.
+// createTable returns the request that creates a table with the key id.
 func createTable(name string) string {
 	return `{"TableName":"` + name + `","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}`
 }
 
 func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 	r := rand.New(rand.NewPCG(seed, 0x1de3907e47))
-	w := &world{rng: r, seed: seed, born: time.Now(), wake: make(chan struct{}, 1), mut: mut, underway: map[string]*request{}}
+	w := &world{rng: r, seed: seed, born: time.Now(), wake: make(chan struct{}, 1), mut: mut, unfinished: map[string]*request{}}
 	if p == nil {
 		drawn := drawPlan(seed, r)
 		if mut != nil && mut.Plan != nil {
@@ -72,7 +71,7 @@ func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 		p = &drawn
 	}
 	w.plan = *p
-	w.book = newBook(w)
+	w.journal = newJournal(w)
 	w.dbs = []*memdynamo.DB{memdynamo.New(time.Now)}
 	if w.plan.regions.mode == "" {
 		for _, r := range tableRequests {
@@ -88,7 +87,7 @@ func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 		w.openInner()
 	}
 	for i, db := range w.dbs {
-		db.OnWrite(w.book.wrote)
+		db.OnWrite(w.journal.wrote)
 		if w.global != nil {
 			db.OnWrite(func(write memdynamo.Write) { w.global.wrote(i, write) })
 		}
@@ -96,7 +95,7 @@ func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 	return w
 }
 
-// drawPlan draws the character of the run of a seed, but for Regions.
+// drawPlan draws the plan of a seed, except for Regions.
 func drawPlan(seed uint64, r *rand.Rand) plan {
 	p := newPlan(r)
 	newEffects(seed, &p)
@@ -112,28 +111,28 @@ func drawPlan(seed uint64, r *rand.Rand) plan {
 	return p
 }
 
-// in lets do happen after d.
-func (w *world) in(d time.Duration, do func()) {
+// afterFunc has the world call do after d.
+func (w *world) afterFunc(d time.Duration, do func()) {
 	w.agenda.seq++
-	heap.Push(&w.agenda, event{time.Now().Add(d), w.agenda.seq, do})
+	heap.Push(&w.agenda, scheduledCall{time.Now().Add(d), w.agenda.seq, do})
 }
 
-// ms returns a random time of up to n milliseconds, in nanoseconds so that no two
-// fall together.
-func (w *world) ms(n int) time.Duration {
+// randomMillis returns a random duration of up to n milliseconds, in whole nanoseconds, so that
+// events don't happen at the same time.
+func (w *world) randomMillis(n int) time.Duration {
 	return 1 + time.Duration(w.rng.Int64N(int64(n)*int64(time.Millisecond)))
 }
 
-// stir tells the turning goroutine that there is something to look at.
-func (w *world) stir() {
+// notify tells loop that there is a new request.
+func (w *world) notify() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// turnUntil lets the world go on until all that the groups stand for is done.
-func (w *world) turnUntil(groups ...*sync.WaitGroup) {
+// runUntil runs the world until all groups are done.
+func (w *world) runUntil(groups ...*sync.WaitGroup) {
 	done := make(chan struct{})
 	go func() {
 		for _, g := range groups {
@@ -141,16 +140,16 @@ func (w *world) turnUntil(groups ...*sync.WaitGroup) {
 		}
 		close(done)
 	}()
-	w.turn(done)
+	w.loop(done)
 }
 
-// turn lets the world go on until done is closed.
-func (w *world) turn(done <-chan struct{}) {
+// loop runs the world until done is closed: it dispatches requests and calls what the agenda has.
+func (w *world) loop(done <-chan struct{}) {
 	for {
 		synctest.Wait()
 		if w.tree != nil {
 			select {
-			case <-done: // a tree ends here, whether or not somebody stirred
+			case <-done: // a tree ends here, whether or not notify was called
 				return
 			default:
 			}
@@ -158,11 +157,11 @@ func (w *world) turn(done <-chan struct{}) {
 				continue
 			}
 			select {
-			case <-w.wake: // what it told of was seen: time passes now
+			case <-w.wake: // branch has seen the request; now time passes
 			default:
 			}
 		}
-		w.deal()
+		w.dispatch()
 		var timer <-chan time.Time
 		if w.agenda.Len() > 0 {
 			next := w.agenda.heap[0]
@@ -183,22 +182,22 @@ func (w *world) turn(done <-chan struct{}) {
 	}
 }
 
-// settle works off the agenda: what is still on the wire arrives.
+// settle does everything on the agenda, so that everything on the wire arrives.
 func (w *world) settle() {
 	for w.agenda.Len() > 0 {
-		next := heap.Pop(&w.agenda).(event)
+		next := heap.Pop(&w.agenda).(scheduledCall)
 		if d := time.Until(next.at); d > 0 {
 			time.Sleep(d)
 		}
 		next.do()
 		synctest.Wait()
-		w.deal()
+		w.dispatch()
 	}
 }
 
-// sweep lets TTL delete what it may, when it pleases, but every 20 minutes at least.
+// sweep lets TTL delete some expired items at random times, at least every 20 minutes.
 func (w *world) sweep() {
-	w.in(min(w.plan.paced(w.ms(10_000)), w.ms(20*60_000)), func() {
+	w.afterFunc(min(w.plan.paced(w.randomMillis(10_000)), w.randomMillis(20*60_000)), func() {
 		for i, db := range w.dbs {
 			for _, key := range db.Expired(table) {
 				if w.rng.IntN(2) == 0 && w.mayExpire(i, key) {
@@ -212,8 +211,8 @@ func (w *world) sweep() {
 	})
 }
 
-// heal ends all faults, and waits until everything late has arrived and every
-// lease is over.
+// heal ends all faults, and waits until everything that was delayed has arrived and every lease is
+// over.
 func (w *world) heal() {
 	w.mu.Lock()
 	w.healed = true
@@ -223,16 +222,16 @@ func (w *world) heal() {
 		w.global.settled()
 	}
 	if w.plan.effects.enlist {
-		w.deposit(wealth) // so that what is asked for once more can be paid
+		w.deposit(wealth) // so that the transfers of the probe can be paid
 	}
 	if w.plan.operators.forget {
-		time.Sleep(signatureLife + 2*w.plan.maxSkew) // until what was forgotten has expired
+		time.Sleep(signatureLife + 2*w.plan.maxSkew) // until the forgotten records have expired
 	}
 	time.Sleep(w.plan.timeout + w.plan.maxSkew + w.plan.skew + time.Second)
 	synctest.Wait()
 }
 
-// isHealed tells whether faults have ended.
+// isHealed reports whether the faults have ended.
 func (w *world) isHealed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,16 +16,16 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience limits the actions of one tab together.
+// patience is the time limit for all actions of one tab together.
 const patience = time.Minute
 
 // Tab opens a new tab, whose context is for the actions of package chromedp. The context
 // ends after one minute, and the tab closes at the end of the test.
 //
-// The test fails if the browser does not start. The test also fails if anything was written
-// to the tab's console by then: messages, uncaught exceptions, requests that failed or that a
-// Content-Security-Policy refused. The browser itself asks a server for /favicon.ico, unless
-// the page has a link to an icon.
+// The test fails if the browser does not start. It also fails if at its end the tab's console has
+// anything: messages, uncaught exceptions, requests that failed or that a Content-Security-Policy
+// refused. Such a request may be the browser's own for /favicon.ico, which it sends unless the page
+// has a link to an icon.
 func Tab(t testing.TB) context.Context {
 	t.Helper()
 	browser, err := start()
@@ -70,7 +70,7 @@ func startBrowser() (context.Context, error) {
 	allocator, endAll := chromedp.NewExecAllocator(context.Background(), options...)
 	browser, endBrowser := chromedp.NewContext(allocator)
 	end = func() {
-		_ = chromedp.Cancel(browser) // lets the browser delete its files; the rest ends it anyway
+		_ = chromedp.Cancel(browser) // lets the browser delete its files; the next calls end it in any case
 		endBrowser()
 		endAll()
 	}
@@ -80,7 +80,7 @@ func startBrowser() (context.Context, error) {
 // Tests are the tests of a package, such as *testing.M.
 type Tests interface{ Run() int }
 
-// Closing returns the tests m, after which the browser ends.
+// Closing returns tests that run m and then end the browser.
 func Closing(m Tests) Tests { return closing{m} }
 
 type closing struct{ Tests }

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(browsertest.Closing(m)) }
 
-// recorder is a test whose errors are kept, and fail nothing.
+// recorder is a test that records its errors and does not fail.
 type recorder struct {
 	testing.TB
 	errors   []string
@@ -29,7 +29,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 	r.errors = append(r.errors, fmt.Sprintf(format, args...))
 }
 
-// visit opens a page in a tab of a test, ends that test, and returns its errors.
+// visit opens a page in a tab for a recorder, calls the recorder's cleanups, and returns its errors.
 func visit(t *testing.T, html string) []string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// console has the messages that a tab's console would show.
+// console collects the messages that a tab's console would show.
 type console struct {
 	mu       sync.Mutex
 	messages []string

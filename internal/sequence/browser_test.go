@@ -56,7 +56,7 @@ func preferring(scheme string) chromedp.Action[chromedp.Void] {
 	})
 }
 
-// settle waits until the page has drawn what it was told.
+// settle waits until the page has drawn the diagram.
 func settle(ctx context.Context, t *testing.T) {
 	t.Helper()
 	eval[bool](ctx, t, `new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))`)
@@ -72,7 +72,7 @@ func eval[T any](ctx context.Context, t *testing.T, expression string) T {
 	return value
 }
 
-// same compares a JavaScript expression's value.
+// same checks the value of a JavaScript expression in the page.
 func same[T any](ctx context.Context, t *testing.T, expression string, want T) {
 	t.Helper()
 	if diff := cmp.Diff(want, eval[T](ctx, t, expression)); diff != "" {
@@ -80,7 +80,8 @@ func same[T any](ctx context.Context, t *testing.T, expression string, want T) {
 	}
 }
 
-// texts is the visible text of the elements that a selector selects, without that for screen readers.
+// texts returns a JavaScript expression for the visible texts of the elements that a selector
+// selects, without the texts for screen readers.
 func texts(selector string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(%q)].map((e) => {
 		const copy = e.cloneNode(true);
@@ -111,8 +112,8 @@ func TestDiagram_EachEventIsARowInTheOrderOfTime(t *testing.T) {
 	same(ctx, t, `document.querySelectorAll("#diagram img, #diagram b").length`, 0)
 }
 
-// What a screen reader is told: one button for each event, whose name is a sentence, and
-// nothing of the drawing.
+// A screen reader finds one button for each event, whose name is a sentence, and nothing of the
+// drawing.
 func TestDiagram_ReadsWellAloud(t *testing.T) {
 	ctx := open(t, lostReply(), 1280, "light")
 	tree, err := chromedp.Call(ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
@@ -169,7 +170,8 @@ func text(t *testing.T, v *accessibility.Value) string {
 	return s
 }
 
-// drawing returns the parts of a row's drawing: the class names, and the column of each.
+// drawing returns a JavaScript expression for the parts of a row's drawing: the class names, the
+// column and the span of each.
 func drawing(row int) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".seq-rows .seq-drawing")[%d].querySelectorAll("i")].map((part) => [part.className, ...["--column", "--span"].map((name) => part.style.getPropertyValue(name))].join(" ").trim())`, row)
 }
@@ -277,7 +279,7 @@ func TestDiagram_DetailShowsTheBodyAndWhatChanged(t *testing.T) {
 	}
 }
 
-// A row compares its record with the last row before that changed the same record.
+// A row's detail compares the record with the previous row that changed the same record.
 func TestDiagram_DetailComparesWithTheRecordBefore(t *testing.T) {
 	d := sequence.Diagram{Parties: []sequence.Party{{ID: "db", Name: "DynamoDB", Kind: sequence.Database}}}
 	change := func(id string, fields ...sequence.Field) {
@@ -356,7 +358,8 @@ func TestDiagram_FitsANarrowScreen(t *testing.T) {
 	}
 }
 
-// Many processes share columns: one that begins after another's end and last event takes that column.
+// In a diagram with many processes, processes share columns: a process takes over the column of one
+// that has ended and appears in no later event.
 func TestDiagram_ManyProcessesShareColumns(t *testing.T) {
 	d := sequence.Diagram{Parties: []sequence.Party{{ID: "db", Name: "DynamoDB", Kind: sequence.Database}}}
 	for n := range 12 {

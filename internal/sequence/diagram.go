@@ -23,8 +23,8 @@ type Diagram struct {
 	Events  []Event `json:"events"` // in any order; events of the same time keep their order
 }
 
-// A Party has a column of the diagram. Columns are ordered by kind, as the constants of
-// [Kind] are, and then by the order of the parties.
+// A Party takes part in events, and has a column of the diagram. The columns are in the order of the
+// constants of type [Kind]. Columns of the same kind are in the order of the parties.
 type Party struct {
 	ID   string `json:"id"`   // unique within the diagram
 	Name string `json:"name"` // as shown: "client", "payments, process 2", "DynamoDB"
@@ -41,10 +41,10 @@ const (
 	Database Kind = "database"
 	Service  Kind = "service" // an outside service, such as a bank
 	Operator Kind = "operator"
-	World    Kind = "world" // time, failing hardware, rules: what no other party does
+	World    Kind = "world" // what no other party does, such as a hardware failure, or time that passes
 )
 
-// An Event has a row of the diagram.
+// An Event is something that happened. It has a row of the diagram.
 type Event struct {
 	At      time.Duration `json:"at"`                // since the beginning; in JSON: nanoseconds
 	From    string        `json:"from"`              // a party's ID
@@ -56,7 +56,7 @@ type Event struct {
 	Lost    bool          `json:"lost,omitempty"`   // a Call or Reply that did not arrive
 	Wrong   bool          `json:"wrong,omitempty"`  // a broken rule, or an error that deserves a mark
 	Record  *Record       `json:"record,omitempty"` // the record after this event, if the event changed the record
-	Ends    bool          `json:"ends,omitempty"`   // a Reply after which From is over, as after an End
+	Ends    bool          `json:"ends,omitempty"`   // a Reply that ends From, as an End does
 }
 
 // EventKind decides how an event is drawn.
@@ -68,7 +68,7 @@ const (
 	Reply  EventKind = "reply"  // a dashed arrow from From to To
 	Note   EventKind = "note"   // From noticed something
 	Begin  EventKind = "begin"  // From starts
-	End    EventKind = "end"    // From is over, or died
+	End    EventKind = "end"    // From ends or dies
 	Effect EventKind = "effect" // From did what cannot be undone, such as a payment
 )
 
@@ -86,8 +86,7 @@ type Field struct {
 	Value string `json:"value"`
 }
 
-// State is the word by which a record is labeled. The label of a state other than the
-// constants has no color.
+// State is the label of a record. A label other than these constants has no color.
 type State string
 
 // The states of a record.
@@ -99,7 +98,8 @@ const (
 	Deleted    State = "deleted"     // is not in the table
 )
 
-// check returns an error if an event names a party that the diagram does not have.
+// check returns an error if two parties have the same ID, a party has none, an event has no From, or
+// an event names a party that the diagram does not have.
 func (d Diagram) check() error {
 	known := map[string]bool{"": true}
 	for _, p := range d.Parties {

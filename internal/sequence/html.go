@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Files has sequence.js and sequence.css, for pages that serve them.
+// Files has sequence.js and sequence.css, for servers of pages that draw diagrams.
 //
 //go:embed sequence.js sequence.css
 var Files embed.FS
@@ -28,10 +28,11 @@ sequence.legend(document.getElementById("legend"));
 `
 
 // WriteHTML writes the diagram as one HTML file that loads nothing. The file's
-// Content-Security-Policy lets only the file's own script and style run. WriteHTML returns
-// an error if an event names a party that the diagram does not have, and w's errors.
+// Content-Security-Policy allows only the file's own script and style. WriteHTML returns an error if
+// two parties have the same ID, a party has none, an event has no From, or an event names a party
+// that the diagram does not have. It also returns the errors of w.
 //
-// Equal diagrams are equal bytes.
+// Equal diagrams give equal bytes.
 func WriteHTML(w io.Writer, d Diagram) error {
 	if err := d.check(); err != nil {
 		return err
@@ -46,7 +47,7 @@ func WriteHTML(w io.Writer, d Diagram) error {
 	})
 }
 
-// read returns one of Files.
+// read returns the text of a file in Files.
 func read(name string) string {
 	text, err := Files.ReadFile(name)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/lambdaidem/toolkit/internal/sequence"
 )
 
-// lostReply is a diagram in which a reply is lost and a client repeats its request.
+// lostReply returns a diagram in which a reply is lost and a client repeats its request.
 func lostReply() sequence.Diagram {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	record := func(state sequence.State, status string) *sequence.Record {
@@ -64,7 +64,7 @@ func TestWriteHTML_LoadsNothing(t *testing.T) {
 	}
 }
 
-// The browser's tests show that no text becomes HTML in the page; here, that none does in the file.
+// No text of the diagram becomes HTML in the file. The tests in browser_test.go check the page.
 func TestWriteHTML_TextsAreNotHTML(t *testing.T) {
 	d := lostReply()
 	d.Title, d.Summary = "<i>title</i>", "<i>summary</i>"

@@ -11,40 +11,39 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Books are everything that is known after a run.
+// Books holds everything that is known after a run.
 type Books struct {
-	Answers   []Answer   // all that any client got
+	Answers   []Answer   // every answer of every client
 	Payments  []Payment  // the whole payments table, without the refunds
 	Transfers []Transfer // the whole transfers table
-	Effects   []Effect   // all that the clearing house did
-	Records   []Record   // the requests' in the idempotency table
+	Effects   []Effect   // everything that the clearing house did
+	Records   []Record   // the records of client requests in the idempotency table
 	Money     Money
 
-	// Robbed are the attempts, by key, whose lease the test itself gave away
-	// while they were alive and well.
+	// Robbed counts, by key, the live attempts whose lease the test itself ended early.
 	Robbed map[string]int
 }
 
 // Answer is what a client got for one request.
 type Answer struct {
 	Key        string
-	Status     int // 0: no answer, the connection broke
+	Status     int // 0: no answer, because the connection broke
 	Replayed   bool
 	RetryAfter string // the header's value
 	Body       string
 }
 
-// Money is what the accounts have, in cents.
+// Money is the money in all accounts together, in cents.
 type Money struct {
-	Opened   int64 // that all accounts had at first; 0: the money is not counted
-	Balances int64 // that they have now
+	Opened   int64 // the sum of the opening balances; 0: the money is not counted
+	Balances int64 // the sum of the balances now
 }
 
 // Payment is an item of the payments table.
 type Payment struct {
 	ID         string
 	Key        string // of the request that asked for it
-	Refundable int64  // of its amount what was not refunded
+	Refundable int64  // the part of its amount that was not refunded
 }
 
 // Transfer is an item of the transfers table.
@@ -61,9 +60,9 @@ const (
 	doneTransfer     = "done"
 )
 
-// Effect is what the clearing house did for one of its keys.
+// Effect is what the clearing house did for one of the keys that it was called with.
 type Effect struct {
-	Transfer string // the ID that it was told
+	Transfer string // the ID of the transfer, as the function sent it
 	Amount   int64
 }
 
@@ -77,35 +76,36 @@ type Record struct {
 // Report is what an audit found.
 type Report struct {
 	Requests  int
-	ByStatus  map[int]int // answers
+	ByStatus  map[int]int // the number of answers, by status
 	Replays   int
-	Keys      int // that a request was sent with
+	Keys      int // keys of the requests that were sent
 	Completed int // keys with a completed record
 	Payments  int
 	Transfers int
-	Effects   int // outside, by transfers
+	Effects   int // effects of transfers at the clearing house
 	Retaken   int // attempts beyond the first one of their key
 
-	// Findings are the breaches of the contract, a sentence each. None: all is
-	// right.
+	// Findings are the breaches of the contract, one sentence each. It is empty if the books
+	// are right.
 	Findings []string
 }
 
-// Audit holds the tables and the outside effects against the answers:
+// Audit compares the tables and the outside effects with the answers. It reports each breach of
+// these rules:
 //
-//   - every 201 has its payment or transfer, and it is its own key's;
-//   - all 201 answers of a key are equal to the byte, one at most is no replay
-//     , and the key's record is completed;
-//   - a completed key has one payment, or one transfer, and no key has two; one
-//     whose record is not completed has no payment, since they are written
-//     together, and no transfer that is more than reserved;
-//   - a transfer has ended, and had one effect outside, of its own amount;
-//   - no money was made or lost: what the accounts have, and what was paid and not
-//     refunded, or is reserved, is what there was;
-//   - each attempt beyond the first one of a key is explained by a request for
-//     it that failed: nobody takes over from an attempt that lives;
-//   - no payment or transfer is without a record, and no key has two;
-//   - no answer is another than the contract knows for a valid request.
+//   - Every 201 answer names a payment or transfer that exists and belongs to the same key.
+//   - All 201 answers of a key have equal bytes, at most one of them is not a replay, and the
+//     key's record is completed.
+//   - A key whose record is completed has exactly one payment or transfer, and no key has two.
+//     A key whose record is not completed has no payment, because the two are written together,
+//     and no transfer beyond the state reserved.
+//   - Every transfer is done in the end, and had one outside effect, of its own amount.
+//   - No money was made or lost: the balances, the payments less their refunds, and the reserved
+//     transfers add up to the opening balances.
+//   - Each attempt beyond the first one of a key follows a request that failed, or a lease that
+//     the test itself ended early: nobody takes over from an attempt that lives.
+//   - Every payment and every transfer has a record, and no key has two records.
+//   - Every answer is one that the contract allows for a valid request.
 func (b Books) Audit() Report {
 	byKey := b.byKey()
 	r := Report{Requests: len(b.Answers), ByStatus: map[int]int{}, Payments: len(b.Payments), Transfers: len(b.Transfers), Effects: len(b.Effects)}
@@ -140,7 +140,7 @@ func (b Books) Audit() Report {
 	return r
 }
 
-// effectFindings compares what happened outside with the transfers.
+// effectFindings compares the effects at the clearing house with the transfers.
 func (b Books) effectFindings() []string {
 	var found []string
 	of := map[string][]Effect{}
@@ -160,7 +160,8 @@ func (b Books) effectFindings() []string {
 	return found
 }
 
-// moneyFindings counts the money.
+// moneyFindings returns a finding if money was made or lost. It returns nil if the money is not
+// counted.
 func (b Books) moneyFindings() []string {
 	if b.Money.Opened == 0 {
 		return nil
@@ -180,7 +181,7 @@ func (b Books) moneyFindings() []string {
 	return []string{fmt.Sprintf("there were %d cents, and there are %d: %d in accounts, the rest paid or reserved (G1)", b.Money.Opened, has, b.Money.Balances)}
 }
 
-// account is what the books say of one key.
+// account is the part of the books that belongs to one key.
 type account struct {
 	key       string
 	answers   []Answer
@@ -228,8 +229,8 @@ func (a *account) attempts() int {
 	return most
 }
 
-// failed returns how many requests had neither the payment nor a conflict for an
-// answer: those of attempts that died, and of some that never ran.
+// failed returns the number of answers other than 201 and 409. At most that many attempts of the
+// key can have died; some of these requests never started an attempt.
 func (a *account) failed() int {
 	n := 0
 	for _, answer := range a.answers {
@@ -244,7 +245,7 @@ func (a *account) findings(owners map[string]string) []string {
 	return slices.Concat(a.countFindings(), a.createdFindings(owners), a.otherFindings())
 }
 
-// countFindings compares what was made with the records.
+// countFindings compares the payments, the transfers and the number of attempts with the records.
 func (a *account) countFindings() []string {
 	var found []string
 	made := len(a.payments) + len(a.transfers)
@@ -275,7 +276,7 @@ func (a *account) countFindings() []string {
 	return found
 }
 
-// createdFindings judges the 201 answers.
+// createdFindings checks the 201 answers.
 func (a *account) createdFindings(owners map[string]string) []string {
 	var found []string
 	bodies, fresh := map[string]int{}, 0
@@ -315,7 +316,7 @@ func (a *account) createdFindings(owners map[string]string) []string {
 	return found
 }
 
-// otherFindings judges the rest of the answers.
+// otherFindings checks the answers with other statuses.
 func (a *account) otherFindings() []string {
 	found := map[string]bool{}
 	for _, answer := range a.answers {
@@ -334,8 +335,8 @@ func (a *account) otherFindings() []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// legitimate are the codes that a valid request may get, by status; an empty
-// code is the gateway's own answer, in the place of a function that died.
+// legitimate has the codes that a valid request may get, by status. The empty code stands for an
+// answer of the gateway's own, given because the function died.
 var legitimate = map[int][]string{
 	http.StatusConflict:            {string(lambdaidem.ErrInProgress)},
 	http.StatusInternalServerError: {"", "demo_failure"},
@@ -343,7 +344,7 @@ var legitimate = map[int][]string{
 		string(lambdaidem.ErrOutOfTime), string(lambdaidem.ErrOutcomeUnknown), "clearing_unavailable"},
 }
 
-// String returns the report for a reader: the counts, then the findings.
+// String returns the report as text: the counts, then the findings.
 func (r Report) String() string {
 	var b strings.Builder
 	line := func(name string, n int, note string) { fmt.Fprintf(&b, "  %-22s %8d  %s\n", name, n, note) }

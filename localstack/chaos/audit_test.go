@@ -7,8 +7,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// goodBooks are of key a, completed by its first attempt, and of key b, whose
-// first attempt died after its payment.
+// goodBooks returns books without a mistake: key a was completed by its first attempt, key b by
+// its second after the first had died, and key t is a transfer.
 func goodBooks() Books {
 	return Books{
 		Answers: []Answer{
@@ -25,7 +25,7 @@ func goodBooks() Books {
 	}
 }
 
-// pay adds a payment, out of an account.
+// pay adds a payment, and takes its amount from the balances.
 func pay(b *Books, id, key string) {
 	b.Payments = append(b.Payments, Payment{id, key, 1250})
 	b.Money.Balances -= 1250

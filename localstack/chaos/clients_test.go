@@ -24,14 +24,14 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
-// clients send requests and keep every answer.
+// clients sends requests and keeps every answer.
 type clients struct {
 	url  string
 	http *http.Client
 
 	mu      *sync.Mutex
 	answers *[]Answer
-	robbed  map[string]int // see Books
+	robbed  map[string]int // see Books.Robbed
 }
 
 func newClients() clients {
@@ -45,26 +45,27 @@ func newClients() clients {
 
 func (c clients) closeConnections() { c.http.CloseIdleConnections() }
 
-// Every key is its user's name too.
+// The prefixes of the keys. A key is also the name of its user.
 const (
 	paymentKey  = "key-"
 	transferKey = "key-transfer-"
 )
 
-// opening is what a new user's account has, in cents; recipients are whom
-// transfers go to.
+// opening is the balance of a new user's account, in cents. recipients is the number of accounts
+// that receive transfers.
 const (
 	opening    = 10_000
 	recipients = 16
 )
 
-// newKey makes up a key for a payment, and gives its user an account.
+// newKey returns a new key for a payment, and opens an account for its user.
 func (w *world) newKey(t *testing.T) string { t.Helper(); return w.newUser(t, paymentKey) }
 
-// newTransfer makes up a key for a transfer.
+// newTransfer returns a new key for a transfer, and opens an account for its user.
 func (w *world) newTransfer(t *testing.T) string { t.Helper(); return w.newUser(t, transferKey) }
 
-// newCalmTransfer makes up one that the clearing house does well by.
+// newCalmTransfer is like newTransfer, but the clearing house neither fails nor delays the
+// transfer, and loses no reply.
 func (w *world) newCalmTransfer(t *testing.T) string {
 	t.Helper()
 	for {
@@ -81,7 +82,8 @@ func (w *world) newUser(t *testing.T, kind string) string {
 	return key
 }
 
-// open gives a user an account. The database may be down for a while.
+// open opens an account for a user. It tries again while the database is down, until patience
+// ends.
 func (w *world) open(t *testing.T, user string, balance int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -99,20 +101,20 @@ func (w *world) open(t *testing.T, user string, balance int64) {
 	}
 }
 
-// recipientOf is whom a transfer goes to.
+// recipientOf returns the account that receives the transfer of a key.
 func recipientOf(key string) string { return fmt.Sprintf("till-%d", key[len(key)-1]%recipients) }
 
-// moods are what the clearing house is told to do, by the key: see package
-// clearing.
+// moods are the references that tell the clearing house how to behave (see package clearing).
+// The key decides which one a transfer has.
 var moods = []string{"fail=1", "lose=1", "delay=50", ""}
 
 func moodOf(key string) string { return moods[int(key[len(key)-2])%len(moods)] }
 
-// headers are X-Demo- ones.
+// headers are request headers, by name. X-Demo- headers make the functions fail, wait or crash.
 type headers map[string]string
 
-// send asks once for what the key is for. A payment's reference is the key, by
-// which the audit finds it.
+// send sends one request for the payment or transfer of a key, and keeps the answer. The
+// reference of a payment is its key, so that the audit finds the payment.
 func (c clients) send(ctx context.Context, key string, demo headers) Answer {
 	a := c.exchange(ctx, key, demo)
 	c.mu.Lock()
@@ -155,7 +157,7 @@ func (c clients) exchange(ctx context.Context, key string, demo headers) Answer 
 	}
 }
 
-// aside sends in the background.
+// aside sends a request in the background. The channel receives the answer.
 func (c clients) aside(t *testing.T, key string, demo headers) <-chan Answer {
 	t.Helper()
 	answer := make(chan Answer, 1)
@@ -174,7 +176,8 @@ func (c clients) insist(ctx context.Context, key string, demo func() headers) An
 	}
 }
 
-// pause waits as long as an answer says, and tells whether ctx is alive then.
+// pause waits as long as the answer's Retry-After says, or 200 ms without one. It reports whether
+// ctx is still alive afterwards.
 func pause(ctx context.Context, a Answer) bool {
 	wait := 200 * time.Millisecond
 	if seconds, err := strconv.Atoi(a.RetryAfter); err == nil {
@@ -185,7 +188,8 @@ func pause(ctx context.Context, a Answer) bool {
 
 func noHeaders() headers { return nil }
 
-// mustSucceed insists until there is a 201.
+// mustSucceed repeats the request of a key until its answer is 201. It fails the test when
+// patience ends.
 func (w *world) mustSucceed(t *testing.T, key string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -208,7 +212,8 @@ func expectCode(t *testing.T, a Answer, status int, code lambdaidem.Code) {
 	}
 }
 
-// expectEnd checks how it ended for a key, and audits it.
+// expectEnd checks that the key has one payment or transfer, and one record, which was completed
+// by the given attempt. It audits the key as well.
 func (w *world) expectEnd(t *testing.T, key string, attempt int) {
 	t.Helper()
 	// One more replay, for the audit to compare.
@@ -223,7 +228,7 @@ func (w *world) expectEnd(t *testing.T, key string, attempt int) {
 	}
 }
 
-// books are all answers so far, and the tables as they are now.
+// books returns all answers so far, and what the tables have now.
 func (w *world) books(t *testing.T) Books {
 	t.Helper()
 	var b Books
@@ -260,7 +265,7 @@ func (w *world) books(t *testing.T) Books {
 	return b
 }
 
-// of are the books of one key alone.
+// of returns the books of one key alone.
 func (b Books) of(key string) Books {
 	own := Books{Robbed: map[string]int{key: b.Robbed[key]}}
 	for _, a := range b.Answers {
@@ -292,7 +297,8 @@ func (b Books) of(key string) Books {
 	return own
 }
 
-// recordOf is a key's item as it is, past the proxy; nil if there is none.
+// recordOf returns the item of a key's record, or nil if there is none. It reads the database
+// directly, without the proxy.
 func (w *world) recordOf(t *testing.T, key string) map[string]any {
 	t.Helper()
 	for _, item := range scan[map[string]any](t, w, "IdempotencyTable") {

@@ -12,8 +12,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 )
 
-// TestChaosCutOff breaks calls between the functions and DynamoDB Local. No
-// lease has to end here.
+// TestChaosCutOff breaks requests between the functions and DynamoDB Local. None of its cases
+// waits for a lease to end.
 func TestChaosCutOff(t *testing.T) {
 	w := newWorld(t, setting{timeout: patience})
 	t.Run("attempts", func(t *testing.T) {
@@ -24,8 +24,8 @@ func TestChaosCutOff(t *testing.T) {
 	w.report(t)
 }
 
-// cutOffOnce breaks one call. Its retry, within the same invocation, settles
-// it: the client sees nothing, and there is one payment by one attempt.
+// cutOffOnce breaks one request to the database. The store sends the request again within the
+// same invocation, so the client gets the same answer as without the fault.
 func (w *world) cutOffOnce(t *testing.T) {
 	t.Parallel()
 	faults := []struct {
@@ -70,7 +70,7 @@ func (w *world) cutOffOnce(t *testing.T) {
 			w.wires.plan(key, breakage{kind: release, fault: f.fault})
 			failing := headers{"X-Demo-Fail-Attempts": "1"}
 			expectCode(t, w.send(t.Context(), key, failing), http.StatusInternalServerError, "demo_failure")
-			expectStatus(t, w.send(t.Context(), key, failing), http.StatusCreated) // it is free at once
+			expectStatus(t, w.send(t.Context(), key, failing), http.StatusCreated) // at once: the record is released
 			w.wires.expectHits(t, key, 1)
 			w.expectEnd(t, key, 2)
 		})
@@ -86,13 +86,13 @@ func (w *world) cutOffOnce(t *testing.T) {
 	})
 }
 
-// cutOffFromTheStart breaks every acquire until it is mended.
+// cutOffFromTheStart breaks every acquire of a key until the test stops doing so.
 func (w *world) cutOffFromTheStart(t *testing.T) {
 	t.Parallel()
 	acquires := []struct {
 		name    string
 		fault   proxy.Fault
-		attempt int // that completes: 2 if the first claim had landed
+		attempt int // the attempt that completes: 2 if the first claim was written
 	}{
 		{"X5 every acquire throttled", proxy.Throttle, 1},
 		{"X5 every acquire lost", proxy.LoseRequest, 1},
@@ -117,7 +117,7 @@ func (w *world) cutOffFromTheStart(t *testing.T) {
 	}
 }
 
-// cutOffAtTheEnd breaks every completion, until it is mended.
+// cutOffAtTheEnd breaks every completion of a key.
 func (w *world) cutOffAtTheEnd(t *testing.T) {
 	t.Parallel()
 	completions := []struct {

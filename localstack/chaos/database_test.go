@@ -14,8 +14,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// TestChaosDatabase stops DynamoDB Local under load, as a crash would, and
-// starts it again on its data, twice.
+// TestChaosDatabase twice stops DynamoDB Local under load, as a crash would, and starts it again
+// with its data.
 func TestChaosDatabase(t *testing.T) {
 	w := newWorld(t, setting{timeout: shortTimeout, direct: true})
 	paid := w.newKey(t)
@@ -45,8 +45,8 @@ func TestChaosDatabase(t *testing.T) {
 	w.report(t)
 }
 
-// expectUnavailable checks that without a store nothing runs and nothing is
-// replayed (X5).
+// expectUnavailable checks that, while the database is down, no handler runs and no answer is
+// replayed.
 func (w *world) expectUnavailable(t *testing.T, paid, unpaid string) {
 	t.Helper()
 	for range 5 {
@@ -55,7 +55,7 @@ func (w *world) expectUnavailable(t *testing.T, paid, unpaid string) {
 	}
 }
 
-// load is a number of clients that make one payment or transfer after the other.
+// load is a number of clients, each of which makes one payment or transfer after another.
 type load struct {
 	paid    chan struct{}
 	stop    context.CancelFunc
@@ -80,7 +80,8 @@ func (w *world) startLoad(t *testing.T, clients int) *load {
 	return l
 }
 
-// pay makes one payment or transfer, however long that takes.
+// pay makes one payment or transfer. It repeats the request until the answer is 201, or until
+// patience ends.
 func (l *load) pay(running context.Context, t *testing.T, w *world) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -104,7 +105,7 @@ func (l *load) pay(running context.Context, t *testing.T, w *world) {
 // shortDelay has the handler take up to 100 ms.
 func shortDelay() headers { return headers{"X-Demo-Delay-Ms": strconv.Itoa(rand.IntN(100))} }
 
-// awaitMore waits until n more payments have been answered by 201.
+// awaitMore waits until n more payments or transfers have been answered by 201.
 func (l *load) awaitMore(t *testing.T, n int) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -117,7 +118,8 @@ func (l *load) awaitMore(t *testing.T, n int) {
 	}
 }
 
-// finish ends the load when every client has its answer.
+// finish lets every client finish its payment or transfer, and starts no others. It fails the
+// test for each client that got no 201.
 func (l *load) finish(t *testing.T) {
 	t.Helper()
 	l.stop()

@@ -13,9 +13,9 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 )
 
-// TestChaosDied kills single attempts at known points, lets them run out of
-// time, and keeps them from telling how they ended. A retry has to wait for
-// their lease to end, each time.
+// TestChaosDied ends single attempts: it kills them at known points, lets them exceed the
+// timeout, or breaks their completion. In most cases a retry must then wait until the attempt's
+// lease ends.
 func TestChaosDied(t *testing.T) {
 	w := newWorld(t, setting{timeout: shortTimeout})
 	w.warmUp(t)
@@ -27,9 +27,9 @@ func TestChaosDied(t *testing.T) {
 	w.report(t)
 }
 
-// killed sends SIGKILL to an attempt at each point where it waits for the
-// database: before its call takes effect and after. It proves that a retry is
-// answered rightly, that the payment or transfer is made once, and when (G1, L6).
+// killed kills attempts with SIGKILL while they wait for the database, before their request takes
+// effect and after. It checks that a retry gets the right answer, that the payment or transfer is
+// made once, and that no retry runs before the lease of the dead attempt ends.
 func (w *world) killed(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -37,8 +37,8 @@ func (w *world) killed(t *testing.T) {
 		key     func(*testing.T) string
 		at      kind
 		gate    func() *proxy.Gate
-		attempt int           // that completes
-		wait    time.Duration // before which no retry may run
+		attempt int           // the attempt that completes
+		wait    time.Duration // the least time from the first request to the 201
 	}{
 		{"X5 in the acquire, before it is written", w.newKey, acquire, proxy.HoldRequest, 1, 0},
 		{"L6 in the acquire, after it is written", w.newKey, acquire, proxy.HoldReply, 2, leaseLength},
@@ -83,7 +83,7 @@ func (w *world) killed(t *testing.T) {
 		w.signal(t, reached(t, first), syscall.SIGKILL)
 		expectStatus(t, <-died, http.StatusInternalServerError)
 		first.Drop()
-		// The next request that finds the lease over takes over, and dies of it.
+		// The first request after the end of the lease takes over, and is killed while it does.
 		answered := make(chan Answer, 1)
 		go func() { answered <- w.insist(t.Context(), key, noHeaders) }()
 		w.signal(t, reached(t, second), syscall.SIGKILL)
@@ -119,7 +119,8 @@ func (w *world) killed(t *testing.T) {
 	})
 }
 
-// timedOut has the functions' Timeout end an attempt that heeds no deadline.
+// timedOut tests attempts that take too long. The functions' Timeout ends one that ignores its
+// deadline. One that heeds its deadline answers in time.
 func (w *world) timedOut(t *testing.T) {
 	t.Parallel()
 	t.Run("L6 by the Timeout, and a retry after the lease is attempt 2", func(t *testing.T) {
@@ -148,8 +149,7 @@ func (w *world) timedOut(t *testing.T) {
 	})
 }
 
-// expectUnchanged checks that a completed record is what it was, to the last
-// attribute (G3).
+// expectUnchanged checks that no attribute of a completed record has changed.
 func expectUnchanged(t *testing.T, before, after map[string]any) {
 	t.Helper()
 	if len(before) == 0 || !reflect.DeepEqual(before, after) {

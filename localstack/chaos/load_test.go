@@ -24,14 +24,14 @@ var (
 	disturbEvery = flag.Duration("chaos.every", 100*time.Millisecond, "mean time from one kill to the next")
 )
 
-// loadTimeout is the functions' Timeout under load: short, for many takeovers.
-// An attempt that needs longer is one more that died.
+// loadTimeout is the functions' Timeout under load. It is short, so that there are many takeovers.
+// An attempt that takes longer is killed, and taken over like the others.
 const loadTimeout = 3 * time.Second
 
-// TestChaosLoad has 1,000 clients share 100 keys, every other one for a transfer, for a minute while the
-// functions that serve them are killed at random, a few stopped until their lease
-// is over, and one call to the database in a hundred is broken. A client repeats its request until it gets a 201; when all who
-// share a key have theirs, they share a new one. G2, G3, L3, L6.
+// TestChaosLoad has 1,000 clients share 100 keys for a minute. Every other key is for a transfer.
+// Meanwhile processes of the functions are killed at random, some are stopped until their lease
+// has ended, and one in a hundred requests to the database is broken. A client repeats its request
+// until it gets a 201. When all clients of a key have theirs, they get a new key.
 func TestChaosLoad(t *testing.T) {
 	if *keyCount < 1 || *clientCount < *keyCount {
 		t.Fatalf("-chaos.clients is %d and -chaos.keys is %d; there must be a key, and a client for each", *clientCount, *keyCount)
@@ -75,7 +75,7 @@ func TestChaosLoad(t *testing.T) {
 	t.Logf("killed %d processes in mid-flight, stopped %d past their lease; of %d calls to the database %d were broken",
 		killed, stopped, weather.calls.Load(), weather.broken.Load())
 	w.report(t)
-	// Under rerun no record is stuck beyond its lease (L6).
+	// Under policy Rerun no record is stuck beyond its lease.
 	if n := gaveUp.Load(); n > 0 {
 		t.Errorf("%d clients had no 201 %v after the last kill", n, patience)
 	}
@@ -84,11 +84,11 @@ func TestChaosLoad(t *testing.T) {
 	}
 }
 
-// weather is what becomes of calls to the database under load. It makes those
-// of an attempt that has its lease slow, so that more kills hit one at work.
+// weather decides what happens to requests to the database under load. It slows down the requests
+// of attempts that have their lease, so that more kills hit such attempts.
 type weather struct {
 	calls, broken atomic.Int32
-	atWork        sync.Map // trace ids of the invocations that took a lease
+	atWork        sync.Map // the trace IDs of the invocations that took a lease
 }
 
 func (w *weather) fault(kind kind) proxy.Fault {
@@ -104,7 +104,8 @@ func (w *weather) fault(kind kind) proxy.Fault {
 	return proxy.Slow(rand.N(50*time.Millisecond), rand.N(50*time.Millisecond))
 }
 
-// lease lets a call pass that may take a lease.
+// lease passes on a request that may take a lease. If the request succeeds, it enters the
+// invocation in atWork.
 func (w *weather) lease(c *proxy.Call) {
 	reply, err := c.Deliver()
 	if err != nil {
@@ -117,7 +118,7 @@ func (w *weather) lease(c *proxy.Call) {
 	c.Answer(reply)
 }
 
-// group is the clients that share a key.
+// group is a number of clients that share a key.
 type group struct {
 	size  int
 	fresh func() string
@@ -125,21 +126,21 @@ type group struct {
 	mu      sync.Mutex
 	key     string
 	arrived int
-	next    chan struct{} // closed when all have arrived
+	next    chan struct{} // closed when all clients have arrived
 }
 
 func newGroup(size int, fresh func() string) *group {
 	return &group{size: size, fresh: fresh, key: fresh(), next: make(chan struct{})}
 }
 
-// current is the key of now, and what is closed when there is a new one.
+// current returns the current key, and a channel that is closed when there is a new one.
 func (g *group) current() (string, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.key, g.next
 }
 
-// arrive is called by each client that has its 201.
+// arrive is called by each client that has its 201. The last client's call sets a new key.
 func (g *group) arrive() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -149,12 +150,12 @@ func (g *group) arrive() {
 	}
 }
 
-// disturb signals busy processes until ctx ends. One in four is stopped until
-// its lease is over, the others are killed. All are awake again when it returns.
+// disturb sends signals to random busy processes until ctx ends. It stops one in four until the
+// process's lease is over, and kills the others. When it returns, no process is stopped any more.
 func (w *world) disturb(ctx context.Context, atWork *sync.Map) (killed, stopped int) {
 	var asleep sync.WaitGroup
 	defer asleep.Wait()
-	spared := map[int]bool{} // stopped once: what they do when they wake is the point
+	spared := map[int]bool{} // stopped once: they must live to show what they do when they continue
 	for sleep(ctx, rand.N(2**disturbEvery)) {
 		victim, found := w.victim(atWork, spared)
 		switch {
@@ -168,15 +169,15 @@ func (w *world) disturb(ctx context.Context, atWork *sync.Map) (killed, stopped 
 			spared[victim.PID] = true
 			asleep.Go(func() {
 				sleep(context.WithoutCancel(ctx), loadTimeout+maxSkew+time.Second)
-				_ = victim.Signal(syscall.SIGCONT) // unless it was killed
+				_ = victim.Signal(syscall.SIGCONT) // fails if the process was killed meanwhile
 			})
 		}
 	}
 	return killed, stopped
 }
 
-// victim picks a busy process: every other time, if there is one, of those that
-// hold a lease; none that is spared.
+// victim returns a random busy process that is not spared. Every other time it chooses among the
+// processes that hold a lease, if there are any. It returns false if no process qualifies.
 func (w *world) victim(atWork *sync.Map, spared map[int]bool) (emulator.Process, bool) {
 	var busy, holders []emulator.Process
 	for _, p := range w.processes() {
@@ -197,7 +198,7 @@ func (w *world) victim(atWork *sync.Map, spared map[int]bool) (emulator.Process,
 	return busy[rand.IntN(len(busy))], true
 }
 
-// sleep waits, and tells whether ctx is alive then.
+// sleep waits until d has passed or ctx ends. It reports whether ctx is still alive.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

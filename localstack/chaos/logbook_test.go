@@ -14,7 +14,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// logbook keeps what the functions log, and reads the guard's events in it.
+// logbook keeps what the functions log, and finds the guard's events in it.
 type logbook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -33,15 +33,15 @@ func (l *logbook) bytes() []byte {
 	return slices.Clone(l.text.Bytes())
 }
 
-// event is what the guard logs of an outcome (O1). A key stands there as the
-// beginning of its hash.
+// event is a line that the guard logs about an outcome. Key is the beginning of the key's SHA-256
+// hash, in hexadecimal digits.
 type event struct {
 	Message string          `json:"msg"`
 	Outcome lambdaidem.Kind `json:"outcome"`
 	Key     string          `json:"key"`
 	Reason  string          `json:"reason"`
 
-	Metrics json.RawMessage `json:"_aws"` // of a line of metrics, which tells of the same event again
+	Metrics json.RawMessage `json:"_aws"` // only in lines of metrics, which repeat the other lines' events
 }
 
 func (l *logbook) events() []event {
@@ -59,7 +59,8 @@ func (l *logbook) events() []event {
 	return all
 }
 
-// counts are the events by outcome; of one key, if it is not empty.
+// counts returns the number of events, by outcome. It counts the events of one key, or of all keys
+// if key is empty.
 func (l *logbook) counts(key string) map[lambdaidem.Kind]int {
 	sum := sha256.Sum256([]byte(key))
 	counts := map[lambdaidem.Kind]int{}
@@ -71,8 +72,8 @@ func (l *logbook) counts(key string) map[lambdaidem.Kind]int {
 	return counts
 }
 
-// awaitEvent waits until the guard has logged an outcome for a key: a process
-// that is signalled runs on in its own time.
+// awaitEvent waits until the guard has logged an outcome for a key. It may take a while until a
+// process that was stopped does so.
 func (w *world) awaitEvent(t *testing.T, key string, kind lambdaidem.Kind) {
 	t.Helper()
 	eventually(t, "the event "+string(kind), func() bool { return w.log.counts(key)[kind] > 0 })

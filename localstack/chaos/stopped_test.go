@@ -20,9 +20,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 )
 
-// TestChaosStopped stops attempts by SIGSTOP and wakes them by SIGCONT when
-// another attempt has taken over. Processes outlive their Timeout here, which
-// Lambda does not let them.
+// TestChaosStopped stops attempts with SIGSTOP, and continues them with SIGCONT after another
+// attempt has taken over. Here processes may outlive their Timeout, which Lambda does not allow.
 func TestChaosStopped(t *testing.T) {
 	w := newWorld(t, setting{timeout: shortTimeout, killDelay: patience})
 	w.warmUp(t)
@@ -30,14 +29,14 @@ func TestChaosStopped(t *testing.T) {
 	w.report(t)
 }
 
-// stoppedPastTheLease stops an attempt until its lease is over and another one
-// has completed. What it does when it wakes changes nothing.
+// stoppedPastTheLease stops an attempt until its lease is over and another attempt has completed
+// the record. Nothing that the stopped attempt does afterwards changes the record.
 func (w *world) stoppedPastTheLease(t *testing.T) {
 	tests := []struct {
 		name string
 		key  func(*testing.T) string
 		at   kind
-		wake func(*testing.T, *proxy.Gate) // what becomes of the call it was stopped in
+		wake func(*testing.T, *proxy.Gate) // ends the request that the attempt was stopped in
 	}{
 		{"L3 in the completion, which is lost", w.newKey, completion, drop},
 		{"L3 in the completion, which is late", w.newKey, completion, refusedLate},
@@ -87,10 +86,10 @@ func (w *world) stoppedPastTheLease(t *testing.T) {
 	})
 }
 
-// drop loses the call that a process was stopped in.
+// drop loses the request that the gate holds.
 func drop(_ *testing.T, g *proxy.Gate) { g.Drop() }
 
-// carriedOutLate delivers the call now; the database does what it says.
+// carriedOutLate delivers the request that the gate holds, and expects the database to apply it.
 func carriedOutLate(t *testing.T, g *proxy.Gate) {
 	t.Helper()
 	if reply, err := g.Open(); err != nil || reply.Status != http.StatusOK {
@@ -98,7 +97,7 @@ func carriedOutLate(t *testing.T, g *proxy.Gate) {
 	}
 }
 
-// refusedLate delivers the call now; the database refuses it.
+// refusedLate delivers the request that the gate holds, and expects the database to refuse it.
 func refusedLate(t *testing.T, g *proxy.Gate) {
 	t.Helper()
 	if reply, err := g.Open(); err != nil || !strings.Contains(string(reply.Body), "ConditionalCheckFailed") {
@@ -106,7 +105,8 @@ func refusedLate(t *testing.T, g *proxy.Gate) {
 	}
 }
 
-// watch lets a call pass and tells of it when it has.
+// watch returns a fault that lets a request pass, and a channel that receives the request
+// afterwards.
 func watch() (proxy.Fault, <-chan proxy.Request) {
 	seen := make(chan proxy.Request, 1)
 	return func(c *proxy.Call) {
@@ -115,8 +115,8 @@ func watch() (proxy.Fault, <-chan proxy.Request) {
 	}, seen
 }
 
-// awaitGone waits until a late process has ended: the emulator ends it when it
-// asks for its next invocation.
+// awaitGone waits until a process that exceeded its Timeout has ended. The emulator ends it when
+// it asks for its next invocation.
 func (w *world) awaitGone(t *testing.T, pid int) {
 	t.Helper()
 	eventually(t, "the late process has done what it had to do", func() bool {
@@ -124,9 +124,9 @@ func (w *world) awaitGone(t *testing.T, pid int) {
 	})
 }
 
-// takenOverTooEarly has another attempt take over while the first one has time
-// left, as it could by a clock that is ahead by more than MaxSkew. Fencing alone
-// is what is left then (G3), and the first one's caller is told the truth (X6).
+// takenOverTooEarly has another attempt take over while the first one still has its lease, as an
+// attempt with a clock more than MaxSkew ahead could. Only fencing protects the record then. The
+// caller of the first attempt must get the record's answer, or a 409 while there is none.
 func (w *world) takenOverTooEarly(t *testing.T) {
 	t.Parallel()
 	t.Run("X6 the stopped attempt's caller gets the record's answer", func(t *testing.T) {
@@ -192,7 +192,8 @@ func (w *world) takenOverTooEarly(t *testing.T) {
 	})
 }
 
-// endLease makes a key's lease look over, as it does to a clock far ahead.
+// endLease moves the end of a key's lease into the past. So the lease looks over, as it would to a
+// clock far ahead.
 func (w *world) endLease(t *testing.T, key string) {
 	t.Helper()
 	id, ok := w.recordOf(t, key)["id"].(string)

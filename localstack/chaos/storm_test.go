@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// stormClients send duplicates of two transfers, a half each.
+// stormClients is the number of clients. Half of them repeat one transfer, half another.
 const stormClients = 500
 
-// TestChaosStorm has 500 clients send two transfers at once, to the same account,
-// while the processes that serve them are killed and stopped at random. However
-// they are retried: two transfers, one outside effect each, one answer for each
-// key, and no cent is made or lost (G1, E1, E5, E6).
+// TestChaosStorm has 500 clients send two transfers at once, to the same account, while the
+// processes that serve them are killed and stopped at random. However often the clients retry,
+// there are two transfers with one outside effect each, one answer for each key, and no cent is
+// made or lost.
 func TestChaosStorm(t *testing.T) {
 	w := newWorld(t, setting{timeout: loadTimeout, killDelay: 3 * loadTimeout})
 	var weather weather

@@ -12,44 +12,44 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 )
 
-// kind is what a call of DynamoDB's API is for.
+// kind is the purpose of a request to DynamoDB.
 type kind string
 
 const (
 	acquire    kind = "acquire"
 	takeover   kind = "takeover"
-	completion kind = "completion" // with what was enlisted, if anything was
+	completion kind = "completion" // with the enlisted writes, if there are any
 	release    kind = "release"
-	reserve    kind = "reserve" // of a transfer, before its outside call
-	step       kind = "step"    // the result of one is saved
+	reserve    kind = "reserve" // reserves the money of a transfer, before the outside call
+	step       kind = "step"    // saves the result of a step
 )
 
-// breakage is one thing to go wrong.
+// breakage is a fault that a test plans.
 type breakage struct {
 	kind  kind
 	fault proxy.Fault
-	times int // how often; 0: once
+	times int // the number of requests that meet the fault; 0: one
 }
 
-// always is more often than anything is retried.
+// always is a breakage's times for every request: a number that no retries reach.
 const always = 1 << 30
 
-// wires decide what becomes of each call, by the key that it belongs to: tests
-// run side by side.
+// wires decides what happens to each request to DynamoDB. It plans by key, because tests with
+// different keys run in parallel.
 type wires struct {
 	mu   sync.Mutex
 	keys map[string]string // by the record's id
 	todo map[string][]breakage
-	hits map[string]int // breakages that happened, by key
+	hits map[string]int // the number of requests that were broken, by key
 
-	otherwise func(kind) proxy.Fault // for known calls that nothing is planned for; nil: they pass
+	otherwise func(kind) proxy.Fault // for requests of a known kind without a planned fault; nil: they pass
 }
 
 func newWires() *wires {
 	return &wires{keys: map[string]string{}, todo: map[string][]breakage{}, hits: map[string]int{}}
 }
 
-// plan arranges what goes wrong for a key, in this order for each kind.
+// plan adds faults for the requests of a key. Faults of the same kind happen in the given order.
 func (w *wires) plan(key string, breakages ...breakage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,14 +59,14 @@ func (w *wires) plan(key string, breakages ...breakage) {
 	}
 }
 
-// mend lets everything of a key pass from now on.
+// mend lets all requests of a key pass from now on.
 func (w *wires) mend(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.todo, key)
 }
 
-// expectHits checks that what was to go wrong did.
+// expectHits checks that at least so many requests of a key were broken.
 func (w *wires) expectHits(t *testing.T, key string, least int) {
 	t.Helper()
 	w.mu.Lock()
@@ -96,8 +96,9 @@ func (w *wires) choose(r *proxy.Request) proxy.Fault {
 	return fault
 }
 
-// classify tells what a call is for, and whose. Each key of these tests has a
-// user of its own, who stands in the record's scope and in the account's id.
+// classify returns the kind of a request and the key that it belongs to. Both are empty for a
+// request that it doesn't know. Each key of these tests has a user of its own, whose name is in
+// the record's scope and in the account's ID.
 func (w *wires) classify(r *proxy.Request) (kind, string) {
 	type write struct {
 		Item, Key                 map[string]text

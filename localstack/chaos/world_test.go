@@ -27,29 +27,28 @@ import (
 )
 
 const (
-	// shortTimeout is the functions' Timeout where a test waits for a lease to
-	// end: long enough for a busy machine to run an attempt in.
+	// shortTimeout is the functions' Timeout in tests that wait for a lease to end. It is long
+	// enough for one attempt on a busy machine.
 	shortTimeout = 6 * time.Second
 	// maxSkew is the guard's default.
 	maxSkew = 2 * time.Second
-	// leaseLength is how long the lease of an attempt that died blocks its key
-	// (L5).
+	// leaseLength is how long the lease of an attempt that died blocks its key.
 	leaseLength = shortTimeout + maxSkew
-	// patience bounds every wait of a test for something that is to happen.
+	// patience is the longest time that a test waits for something to happen.
 	patience = 60 * time.Second
 
 	payments  = "PaymentsFunction"
 	transfers = "TransfersFunction"
 
-	// processes bounds those of one function.
+	// processes is the maximum number of processes of one function.
 	processes = 32
 )
 
-// sideBySide is how many subtests run at once.
+// sideBySide is the number of subtests that run in parallel.
 const sideBySide = 16
 
-// TestMain lets more tests run side by side than there are processors: they
-// mostly wait for leases to end.
+// TestMain runs more tests in parallel than there are processors, because they mostly wait for
+// leases to end.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(sideBySide)); err != nil {
@@ -59,22 +58,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is everything, running: clients, gateway, functions, the proxy that
-// breaks their connections, and DynamoDB Local.
+// world is the whole running system: clients, gateway, functions, the proxy that breaks their
+// connections, and DynamoDB Local.
 type world struct {
 	stack *stack.Stack
 	log   *logbook
 	wires *wires
 	clients
 
-	opened atomic.Int64 // in all accounts, at first
+	opened atomic.Int64 // the sum of all opening balances, in cents
 }
 
-// setting says what differs from world to world.
+// setting has the options by which worlds differ.
 type setting struct {
 	timeout   time.Duration // the functions' Timeout
 	killDelay time.Duration // see emulator.Options
-	direct    bool          // no proxy before the database
+	direct    bool          // the functions reach the database without a proxy
 }
 
 func newWorld(t *testing.T, s setting) *world {
@@ -87,7 +86,7 @@ func newWorld(t *testing.T, s setting) *world {
 	var err error
 	w.stack, err = stack.Start(ctx, stack.Options{
 		MaxProcesses: processes,
-		NoIAM:        s.direct, // a proxy checks permissions
+		NoIAM:        s.direct, // permissions are checked by a proxy
 		Progress:     os.Stdout,
 		FunctionLog:  w.log,
 		Change: func(read *template.Template) {
@@ -134,7 +133,8 @@ func newWorld(t *testing.T, s setting) *world {
 	return w
 }
 
-// report audits all that happened in this world and prints the counts.
+// report audits everything that happened in this world, and logs the counts. It fails the test if
+// the audit finds a breach.
 func (w *world) report(t *testing.T) {
 	t.Helper()
 	report := w.books(t).Audit()
@@ -152,8 +152,8 @@ func (w *world) report(t *testing.T) {
 	}
 }
 
-// warmUp has processes started before the tests do, which would start them all
-// at once, and on their own time.
+// warmUp starts processes of the functions. Without it, the parallel tests would start all of them
+// at once, and the starts would count in the times that the tests measure.
 func (w *world) warmUp(t *testing.T) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -168,7 +168,7 @@ func (w *world) warmUp(t *testing.T) {
 	all.Wait()
 }
 
-// keepLog leaves what the functions logged where a reader can find it.
+// keepLog writes the functions' log to a file that outlives the test.
 func (w *world) keepLog(t *testing.T) {
 	t.Helper()
 	//nolint:usetesting // it is to be read when the test is over
@@ -199,12 +199,12 @@ func (w *world) processOf(t *testing.T, r proxy.Request) emulator.Process {
 	panic("unreachable")
 }
 
-// processes are those of the functions that the tests call.
+// processes returns the processes of the functions that the tests call.
 func (w *world) processes() []emulator.Process {
 	return slices.Concat(w.stack.Emulator().Processes(payments), w.stack.Emulator().Processes(transfers))
 }
 
-// reached waits until a call is at a gate, and returns it.
+// reached waits until a gate holds a request, and returns the request.
 func reached(t *testing.T, g *proxy.Gate) proxy.Request {
 	t.Helper()
 	select {
@@ -216,7 +216,7 @@ func reached(t *testing.T, g *proxy.Gate) proxy.Request {
 	}
 }
 
-// eventually waits until something holds.
+// eventually waits until holds returns true. It fails the test when patience ends.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(20 * time.Millisecond)

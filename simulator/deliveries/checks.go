@@ -1,7 +1,7 @@
 package deliveries
 
-// reported holds an answer against what is true at that moment: what it does not
-// report is done (V2). It returns what it reports.
+// reported checks the failures that an invocation reported: every other message of the batch must
+// have its effect by now. It returns the reported messages, by number.
 func (w *world) reported(batch []*message, failed []string) map[int]bool {
 	if w.mut.Silent && len(failed) > 0 {
 		failed = failed[:len(failed)-1]
@@ -29,14 +29,15 @@ func (w *world) reported(batch []*message, failed []string) map[int]bool {
 	return reported
 }
 
-// judge looks at what became of everything.
+// judge checks how every message ended, and the order of the effects. It adds what is wrong to the
+// report.
 func (w *world) judge() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, m := range w.all {
 		var wrong string
 		switch {
-		case m.effects > 1: // G1
+		case m.effects > 1:
 			wrong = "had its effect more than once"
 		case m.poison && m.effects > 0:
 			wrong = "fails always, and had its effect"
@@ -60,7 +61,7 @@ func (w *world) judge() {
 	for group, order := range w.order {
 		last := -1
 		for _, n := range order {
-			if w.all[n].givenUp { // what was given up has no place any more
+			if w.all[n].givenUp { // the order says nothing about a message that was given up
 				continue
 			}
 			if n < last {

@@ -20,16 +20,18 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // own ids under hold are warned of in each process
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // each process warns of Policy Hold with keys made of message IDs
 	goleak.VerifyTestMain(m)
 }
 
-func inBubble(t *testing.T, seed uint64, mut *Mutation) (r Report) {
+// runSeed runs one seed in a synctest bubble.
+func runSeed(t *testing.T, seed uint64, mut *Mutation) (r Report) {
 	synctest.Test(t, func(*testing.T) { r = Run(seed, mut) })
 	return r
 }
 
-// TestDeliveries_V2 holds V2, V3 and G1 against each seed's run.
+// TestDeliveries_V2 checks the run of each seed: each message has its effect once, failures are
+// reported, and the order of each group is kept.
 func TestDeliveries_V2(t *testing.T) {
 	n := *seeds
 	if raceEnabled {
@@ -49,7 +51,7 @@ func TestDeliveries_V2(t *testing.T) {
 				if seed >= *first+uint64(n) {
 					return
 				}
-				r := inBubble(t, seed, nil)
+				r := runSeed(t, seed, nil)
 				mu.Lock()
 				total.Deliveries, total.Runs, total.Effects, total.GivenUp, total.Kills = total.Deliveries+r.Deliveries, total.Runs+r.Runs, total.Effects+r.Effects, total.GivenUp+r.GivenUp, total.Kills+r.Kills
 				for f, n := range r.Faults {
@@ -70,8 +72,7 @@ func TestDeliveries_V2(t *testing.T) {
 	}
 }
 
-// TestDeliveries_Mutations is how the checks prove themselves: each known mistake is
-// found.
+// TestDeliveries_Mutations tests the checks: they must find each known mistake.
 func TestDeliveries_Mutations(t *testing.T) {
 	const limit = 1000
 	for _, mistake := range []struct {
@@ -90,7 +91,7 @@ func TestDeliveries_Mutations(t *testing.T) {
 		t.Run(mistake.Name, func(t *testing.T) {
 			for tried := range uint64(limit) {
 				seed := (mistake.from + tried) % limit
-				if r := inBubble(t, seed, &mistake.Mutation); len(r.Wrong) > 0 {
+				if r := runSeed(t, seed, &mistake.Mutation); len(r.Wrong) > 0 {
 					t.Logf("seed %d: %s", seed, r.Wrong[0])
 					return
 				}

@@ -29,15 +29,15 @@ type process struct {
 	w      *world
 	number uint64
 	ctx    context.Context
-	dead   chan struct{} // closed when it is killed
+	dead   chan struct{} // closed when the process is killed
 
 	mu   sync.Mutex
 	rng  *rand.Rand
 	gone bool
 }
 
-// invoke runs a batch in a process of its own: do makes the handler's call. It
-// returns the names that it reported; answered tells whether there was an answer.
+// invoke starts a process for one invocation, which do runs. It returns the IDs of the messages
+// that do reported as failed. answered is false if the process was killed or do returned an error.
 func (w *world) invoke(do func(*process) ([]string, error)) (failed []string, answered bool) {
 	w.mu.Lock()
 	w.number++
@@ -63,7 +63,7 @@ func (w *world) invoke(do func(*process) ([]string, error)) (failed []string, an
 		defer func() { got <- a }()
 		a.failed, a.err = do(p)
 	}()
-	a := <-got // a killed one unwinds at once
+	a := <-got // the goroutine of a killed process ends at once
 	select {
 	case <-p.dead:
 		return nil, false
@@ -88,7 +88,7 @@ func (p *process) kill() {
 }
 
 // mustLive ends the goroutine of a process that was killed.
-func (p *process) mustLive() {
+func (p *process) exitIfKilled() {
 	select {
 	case <-p.dead:
 		runtime.Goexit()
@@ -114,8 +114,9 @@ func (p *process) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// pass lets time pass, and tells whether ctx is still alive.
-func (p *process) pass(ctx context.Context, d time.Duration) bool {
+// sleep waits until d has passed or ctx ends, and reports whether ctx is still alive. It does not
+// return if the process is killed.
+func (p *process) sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -123,22 +124,22 @@ func (p *process) pass(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 	case <-p.dead:
 	}
-	p.mustLive()
+	p.exitIfKilled()
 	return ctx.Err() == nil
 }
 
 var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 
-// Do sends a request of the SDK's to the database, over a network that may lose it:
-// aws.HTTPClient.
+// Do implements aws.HTTPClient. It sends a request to the database over a network that may lose or
+// delay the request or its reply.
 func (p *process) Do(req *http.Request) (*http.Response, error) {
-	p.mustLive()
+	p.exitIfKilled()
 	op, body, err := memdynamo.Request(req)
 	if err != nil {
 		return nil, err
 	}
 	reply := func(status int, header http.Header, out []byte) (*http.Response, error) {
-		if !p.pass(req.Context(), time.Duration(1+p.draw(int64(10*time.Millisecond)))) {
+		if !p.sleep(req.Context(), time.Duration(1+p.draw(int64(10*time.Millisecond)))) {
 			return nil, req.Context().Err()
 		}
 		return memdynamo.Response(req, status, header, out), nil
@@ -150,7 +151,7 @@ func (p *process) Do(req *http.Request) (*http.Response, error) {
 		p.w.report.Faults[fate]++
 		p.w.mu.Unlock()
 	}
-	if !p.pass(req.Context(), time.Duration(1+p.draw(int64(10*time.Millisecond)))) {
+	if !p.sleep(req.Context(), time.Duration(1+p.draw(int64(10*time.Millisecond)))) {
 		return nil, req.Context().Err()
 	}
 	switch fate {
@@ -175,12 +176,12 @@ func (p *process) Do(req *http.Request) (*http.Response, error) {
 	case killedAfter:
 		p.w.db.Serve(op, body)
 		p.kill()
-		p.mustLive()
+		p.exitIfKilled()
 	}
 	return reply(p.w.db.Serve(op, bytes.Clone(body)))
 }
 
-// What may become of a request.
+// The faults that a request may meet.
 const (
 	requestLost = "request lost"
 	requestLate = "request late"
@@ -193,7 +194,7 @@ const (
 
 var fates = []string{requestLost, requestLate, replyLost, failBefore, failAfter, throttled, killedAfter}
 
-// guard wires the process's guard, as a function's main does.
+// guard returns a new guard for the process, configured as in a function's main.
 func (p *process) guard() *lambdaidem.Guard {
 	client := dynamodb.New(dynamodb.Options{
 		Region: "eu-central-1", BaseEndpoint: aws.String("http://dynamodb.simulated"), HTTPClient: p,
@@ -219,10 +220,9 @@ func (p *process) guard() *lambdaidem.Guard {
 
 var errBad = errors.New("the handler failed")
 
-// handle returns the user's handler: it takes its time, fails or not, and enlists its
-// effect.
+// handle is the user's handler. It takes some time, may fail, and otherwise enlists its effect.
 func (p *process) handle(ctx context.Context, m *message) error {
-	p.mustLive()
+	p.exitIfKilled()
 	w := p.w
 	w.mu.Lock()
 	w.report.Runs++
@@ -231,8 +231,8 @@ func (p *process) handle(ctx context.Context, m *message) error {
 	if w.chance(w.plan.Slow) {
 		takes += time.Duration(p.draw(int64(w.plan.Timeout)))
 	}
-	if !p.pass(ctx, takes) {
-		return lambdaidem.Retryable(ctx.Err()) // nothing happens before the commit
+	if !p.sleep(ctx, takes) {
+		return lambdaidem.Retryable(ctx.Err()) // there is no effect before the commit
 	}
 	if m.poison || w.chance(w.plan.Bad) {
 		if p.draw(4) == 0 && !w.plan.Hold {

@@ -11,9 +11,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// queue is SQS as far as deliveries go: a message that was received is invisible for
-// a while, comes back unless it is deleted, and is given up when it was received too
-// often. Of a FIFO group nothing more is handed out while one of it is in flight.
+// queue delivers messages as SQS does. A message that was received is invisible for a while, and
+// visible again unless it is deleted. A message that was received too often is given up. While a
+// message of a FIFO group is invisible, no other message of the group is delivered.
 type queue struct {
 	w       *world
 	mu      sync.Mutex
@@ -22,7 +22,7 @@ type queue struct {
 
 type entry struct {
 	*message
-	visible  time.Time // from when it may be received
+	visible  time.Time // the message can be received from then on
 	receives int
 }
 
@@ -62,7 +62,7 @@ func (q *queue) empty() bool {
 	return true
 }
 
-// receive hands out a batch.
+// receive returns the next batch; it is empty if no message is visible.
 func (q *queue) receive() []*message {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -79,7 +79,7 @@ func (q *queue) receive() []*message {
 			continue
 		}
 		if fifo && held[e.group] || len(batch) == q.w.plan.Batch {
-			held[e.group] = true // and what comes after it
+			held[e.group] = true // so that later messages of the group wait as well
 			continue
 		}
 		if e.receives++; e.receives > q.w.plan.MaxReceive {
@@ -87,7 +87,7 @@ func (q *queue) receive() []*message {
 			continue
 		}
 		if !fifo && q.w.chance(q.w.plan.Twice) {
-			batch = append(batch, e.message) // and it stays visible: once more, to somebody
+			batch = append(batch, e.message) // it stays visible, so it is delivered twice
 			continue
 		}
 		e.visible = now.Add(q.w.plan.Visibility)
@@ -96,8 +96,8 @@ func (q *queue) receive() []*message {
 	return batch
 }
 
-// remove deletes what was not reported. A FIFO queue takes no receipt whose
-// visibility is over.
+// remove deletes the messages of a batch that were not reported as failures. A FIFO queue ignores
+// the deletion of a message after until, when its visibility timeout has passed.
 func (q *queue) remove(batch []*message, failed []string, until time.Time) {
 	reported := q.w.reported(batch, failed)
 	q.mu.Lock()
@@ -109,7 +109,8 @@ func (q *queue) remove(batch []*message, failed []string, until time.Time) {
 	}
 }
 
-// takeSQS returns the function's invocation.
+// takeSQS invokes the function with an SQS event. It returns the IDs of the messages that the
+// function reported as failed.
 func (p *process) takeSQS(batch []*message) ([]string, error) {
 	w := p.w
 	arn := "arn:aws:sqs:eu-central-1:111122223333:orders"
@@ -138,7 +139,8 @@ func (p *process) takeSQS(batch []*message) ([]string, error) {
 	return failed, err
 }
 
-// options returns the plan's, for any kind of message.
+// options returns the plan's options for batches with messages of type M. body returns the text
+// of a message.
 func options[M any](p *process, body func(M) string) func(*lambdaidem.BatchOptions[M]) {
 	return func(o *lambdaidem.BatchOptions[M]) {
 		o.Concurrency, o.StopBatch, o.WholeBatch = p.w.plan.Concurrency, p.w.plan.StopBatch, p.w.plan.WholeBatch
@@ -149,7 +151,7 @@ func options[M any](p *process, body func(M) string) func(*lambdaidem.BatchOptio
 	}
 }
 
-// bare returns a consumer without a guard, which reports failures by itself.
+// bare handles a batch without a guard. It returns the IDs of the messages whose handler failed.
 func (p *process) bare(batch []*message) (failed []string, err error) {
 	one := func(m *message) (err error) {
 		defer func() {

@@ -12,11 +12,12 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// consumeStream is an event source mapping on one shard: it goes on from the lowest
-// failure that was reported, tries a batch that had no answer again, half of it if it
-// bisects, and gives a record up after too many tries.
+// consumeStream delivers the messages as an event source mapping delivers the records of one
+// shard. After a report it continues with the first record that was reported as failed. It
+// delivers a batch again if there was no answer or its first record failed, and only half of the
+// batch if the plan bisects. It gives a record up after too many tries.
 func (w *world) consumeStream() {
-	tries := map[int]int{} // by the first record of a batch
+	tries := map[int]int{} // by the number of the batch's first record
 	size := w.plan.Batch
 	for at := 0; at < len(w.all); {
 		batch := w.all[at:min(at+size, len(w.all))]
@@ -29,7 +30,7 @@ func (w *world) consumeStream() {
 			}
 			failed, answered = f, a
 		}
-		if w.chance(w.plan.Twice) { // at least once: two processes have it at a time
+		if w.chance(w.plan.Twice) { // delivery is at least once: two processes have the batch at the same time
 			var other sync.WaitGroup
 			other.Go(func() {
 				if f, a := w.invoke(func(p *process) ([]string, error) { return p.takeStream(batch) }); a {
@@ -64,7 +65,8 @@ func (w *world) consumeStream() {
 	}
 }
 
-// lowestOf returns the place of the first that was reported.
+// lowestOf returns the index of the first message that was reported as failed, or len(batch) if
+// none was.
 func lowestOf(batch []*message, failed []string) int {
 	for i, m := range batch {
 		for _, name := range failed {
@@ -76,7 +78,8 @@ func lowestOf(batch []*message, failed []string) int {
 	return len(batch)
 }
 
-// takeStream returns the function's invocation.
+// takeStream invokes the function with an event of the plan's source. It returns the IDs of the
+// messages that the function reported as failed.
 func (p *process) takeStream(batch []*message) ([]string, error) {
 	if p.w.mut.Unguarded {
 		return p.bare(batch)
@@ -91,7 +94,8 @@ func (p *process) takeStream(batch []*message) ([]string, error) {
 	}
 }
 
-// group returns the message's; or, where order is forgotten, one of its own.
+// group returns the message's group. If the mutation ignores order, each message has a group of
+// its own.
 func (p *process) group(m *message) string {
 	if p.w.mut.Unordered {
 		return m.id()
@@ -145,12 +149,12 @@ func (p *process) takeDynamoDB(batch []*message) ([]string, error) {
 	return failed, err
 }
 
-// takeKafka has the records of each group in a partition of its own. A record's offset is
-// its place in the order of sending.
+// takeKafka invokes the function with a Kafka event. Each group has a partition of its own. A
+// record's offset is the message's number.
 func (p *process) takeKafka(batch []*message) ([]string, error) {
 	event := events.KafkaEvent{EventSourceARN: "arn:aws:kafka:eu-central-1:111122223333:cluster/orders/1", Records: map[string][]events.KafkaRecord{}}
 	for _, m := range batch {
-		number := strings.TrimLeft(p.group(m), "gm-") // of the group or, where order is forgotten, of the message
+		number := strings.TrimLeft(p.group(m), "gm-") // the number of the group, or of the message if the mutation ignores order
 		partition, err := strconv.ParseInt(number, 10, 64)
 		if err != nil {
 			panic(err)

@@ -12,17 +12,16 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// The tables: of the records, and of the effects, an item for each message.
+// The tables: one for the records, and one for the effects, with an item for each message.
 const (
 	records = "idempotency"
 	effects = "effects"
 )
 
-// Source is a kind of source.
+// Source is a kind of event source.
 type Source string
 
-// The kinds. They stand for all of V2's: SNS and EventBridge are Kinesis with one
-// record a batch, as far as deliveries go.
+// The kinds of sources. SNS and EventBridge deliver like Kinesis with batches of one record.
 const (
 	Standard Source = "SQS"
 	FIFO     Source = "SQS FIFO"
@@ -31,29 +30,29 @@ const (
 	Kafka    Source = "Kafka"
 )
 
-// plan is the character of one run.
+// plan has the parameters of one run. The float64 fields are shares, from 0 to 1.
 type plan struct {
 	Source      Source
 	Messages    int
 	Groups      int
-	Consumers   int // that poll a queue at a time
+	Consumers   int // how many poll the queue at the same time
 	Batch       int
 	Concurrency int
 	StopBatch   bool
 	WholeBatch  bool
 	Hold        bool
 	Optimistic  bool
-	Derived     bool // keys by a function of the message
+	Derived     bool // keys are derived from the message by BatchOptions.Key
 	Timeout     time.Duration
 	Visibility  time.Duration
-	MaxReceive  int     // then a message is given up
-	Lossy       float64 // how many requests meet a fault
-	Kills       float64 // how many invocations are killed at some moment
-	Bad         float64 // how many runs of a handler fail
-	Slow        float64 // how many take long
-	Poison      float64 // how many messages never succeed
-	Twice       float64 // how many deliveries are doubled
-	Bisects     bool    // a stream's failed batch is split
+	MaxReceive  int     // a message that was received more often is given up
+	Lossy       float64 // requests that meet a fault
+	Kills       float64 // invocations whose process is killed at a random moment
+	Bad         float64 // runs of the handler that fail
+	Slow        float64 // runs of the handler that take long
+	Poison      float64 // messages whose handler always fails
+	Twice       float64 // messages or batches that are delivered twice
+	Bisects     bool    // a failed batch of a stream is split
 }
 
 func newPlan(r *rand.Rand) plan {
@@ -69,44 +68,43 @@ func newPlan(r *rand.Rand) plan {
 	p.StopBatch, p.WholeBatch, p.Hold, p.Derived, p.Bisects = chance(0.2), chance(0.15), chance(0.2), chance(0.3), chance(0.5)
 	p.Optimistic = !p.Hold && chance(0.2)
 	p.Visibility = p.Timeout * time.Duration(1+r.IntN(6))
-	if chance(0.1) { // against the advice: a message comes back while its attempt runs
+	if chance(0.1) { // against AWS's advice: a message is visible again while its attempt runs
 		p.Visibility = p.Timeout / 2
 	}
 	p.MaxReceive = 5 + r.IntN(40)
 	return p
 }
 
-// message is one message on its way.
+// message is a message, and what became of it.
 type message struct {
-	n      int // its place in the order of sending
+	n      int // the number of the message in the order of sending, from 0 on
 	group  string
 	poison bool
 
-	done    bool // the source was told so
-	givenUp bool // the source gave it up
-	effects int  // that were written
+	done    bool // the source counts the message as done
+	givenUp bool // the source gave the message up
+	effects int  // how often the effect was written
 }
 
 func (m *message) id() string { return fmt.Sprintf("m-%03d", m.n) }
 
-// Mutation is a deliberate mistake, which a run must find.
+// Mutation is a deliberate mistake, which the checks must find.
 type Mutation struct {
 	Name string
-	// Source is that of every run. Default: the one that the seed draws.
+	// Source is the source of every run. Default: the one that the seed draws.
 	Source Source
-	// Guard changes the guard's options, Batch whether order and reports are as they
-	// should be.
+	// Guard changes the guard's options.
 	Guard func(*lambdaidem.Options)
-	// Unordered has a queue's or a stream's order forgotten.
+	// Unordered hides the groups of a queue or a stream from the guard.
 	Unordered bool
 	// Unguarded runs handlers without a guard around them.
 	Unguarded bool
 	// Silent drops the last failure of each report.
 	Silent bool
-	// Fresh gives each delivery an id of its own.
+	// Fresh gives each delivery of a message another ID.
 	Fresh bool
-	// Deaf takes each list of failures for a success, as Lambda does for a mapping
-	// without ReportBatchItemFailures.
+	// Deaf takes each report of failures for a success, as Lambda does for a mapping without
+	// ReportBatchItemFailures.
 	Deaf bool
 }
 
@@ -118,15 +116,15 @@ type world struct {
 	all  []*message
 
 	mu     sync.Mutex
-	rng    *rand.Rand // of what the sources do
+	rng    *rand.Rand // decides what the sources do
 	healed bool       // no more faults
 	order  map[string][]int
 	report Report
-	number uint64 // of processes
+	number uint64 // the number of processes so far
 	late   sync.WaitGroup
 }
 
-// Report is what came of a run.
+// Report is the result of a run.
 type Report struct {
 	Plan                                      string
 	Wrong                                     []string
@@ -140,16 +138,16 @@ func (w *world) wrong(format string, args ...any) {
 	w.report.Wrong = append(w.report.Wrong, fmt.Sprintf(format, args...))
 }
 
-// chance draws whether something happens that does so in a share of cases. Faults
-// end when the world is healed.
+// chance returns true in the given share of its calls, at random. It returns false once the world
+// is healed.
 func (w *world) chance(share float64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !w.healed && w.rng.Float64() < share
 }
 
-// Run delivers the messages of one seed. It must be called in a synctest bubble. mut
-// may be nil.
+// Run delivers the messages of one seed, and checks the run. It must be called in a synctest
+// bubble. mut may be nil.
 func Run(seed uint64, mut *Mutation) Report {
 	if mut == nil {
 		mut = &Mutation{}
@@ -194,7 +192,7 @@ func (w *world) mustServe(op, body string) {
 	}
 }
 
-// wrote counts an effect when the database has it.
+// wrote counts an effect that the database has stored.
 func (w *world) wrote(write memdynamo.Write) {
 	if write.Table != effects {
 		return
@@ -214,7 +212,7 @@ func (w *world) wrote(write memdynamo.Write) {
 	}
 }
 
-// hasEffect tells whether the database has a message's effect.
+// hasEffect reports whether the database has a message's effect.
 func (w *world) hasEffect(m *message) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,46 +10,47 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// history is the life of one record, as the database saw it.
+// history is everything that happened to one record in the database.
 type history struct {
 	id    string
-	order order // without payload
+	order order // without the payload
 	lives []*life
-	// holder is the actor whose token stands there in progress, if any does.
+	// holder is the actor that holds the record while it is in progress, or nil.
 	holder *actor
-	// freed is when operators released or settled it.
+	// freed has the times when operators released or settled the record.
 	freed []time.Time
 }
 
-// life is a record from its lock to its expiry.
+// life is the life of a record, from its first lock until it expires.
 type life struct {
-	began, gone time.Time // gone is zero while it lasts
-	tokens      map[string]*actor
-	completed   memdynamo.Item
-	completedAt time.Time
-	completedBy *actor
-	released    map[*actor]bool
-	settled     bool // completedBy is an operator
-	paid        int  // payments that were made with it
-	steps       map[string]step
-	charged     string            // the payload that was charged for; empty: none
-	keyed       map[string]string // the payload that a step had a downstream key for, by the step
-	text        string            // of the answer that it stored
-	parts       []string          // ids of its parts
-	lost        bool              // one of them was
-	held        bool              // its expiry was taken away, so that it waits for an operator
+	began, ended time.Time         // ended is zero while the life lasts
+	tokens       map[string]*actor // the attempts that have held the record, by token
+	completed    memdynamo.Item
+	completedAt  time.Time
+	completedBy  *actor
+	released     map[*actor]bool
+	settled      bool // completedBy is an operator
+	paid         int  // how many payments were committed with the record
+	steps        map[string]step
+	charged      string            // the payload for which an inner call charged; empty: none
+	keyed        map[string]string // the payload for which a step had a downstream key, by step
+	text         string            // the text of the stored answer
+	parts        []string          // the IDs of the answer's parts
+	lost         bool              // the answer, or a part of it, was lost
+	held         bool              // its expiration was removed, so it waits for an operator
 }
 
-// change is what a write means to a record's life.
+// change is what a write does to a record's life.
 type change struct {
-	begins bool // a new life
-	over   bool // it takes over what was seen
-	claims bool // it completes at once, without a lease
+	begins bool // it begins a new life
+	over   bool // it takes over a record that its sender has seen
+	claims bool // it completes the record at once, without a lease
 	whole  bool // it replaces the whole item of its own lease
-	holds  bool // it takes the expiry of a dead attempt's record away
+	holds  bool // it removes the expiration of a dead attempt's record
 }
 
-// changeOf tells what a write means.
+// changeOf returns what a write does to a record's life. tx is the transaction that the write
+// belongs to, or nil.
 func changeOf(w memdynamo.Write, tx *transaction) change {
 	own := stateOf(w.Before) == inProgress && w.Before["token"].Text == w.After["token"].Text
 	switch {
@@ -68,8 +69,8 @@ func changeOf(w memdynamo.Write, tx *transaction) change {
 	}
 }
 
-// wrote sees each write that the database applied.
-func (b *book) wrote(w memdynamo.Write) {
+// wrote records a write that the database has applied, and has it checked.
+func (b *journal) wrote(w memdynamo.Write) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	now := time.Now()
@@ -91,9 +92,9 @@ func (b *book) wrote(w memdynamo.Write) {
 	h := b.records[id]
 	if w.Op == "TTL" {
 		b.faults[DeletedByTTL]++
-		b.enterLocked(entry{kind: kindExpiry, write: &w})
+		b.addLocked(entry{kind: kindExpiry, write: &w})
 		if h != nil && len(h.lives) > 0 {
-			h.lives[len(h.lives)-1].gone = now
+			h.lives[len(h.lives)-1].ended = now
 			h.holder = nil
 		}
 		return
@@ -101,7 +102,7 @@ func (b *book) wrote(w memdynamo.Write) {
 	b.changed = &w
 	sender := b.w.serving.actor
 	a := b.author(sender, h, w.After["token"].Text)
-	if a.operates != nil {
+	if a.operation != nil {
 		b.operated(a, w, h)
 		return
 	}
@@ -116,15 +117,15 @@ func (b *book) wrote(w memdynamo.Write) {
 		return
 	}
 	if as.begins {
-		if n := len(h.lives); n > 0 && h.lives[n-1].gone.IsZero() {
-			h.lives[n-1].gone = now
+		if n := len(h.lives); n > 0 && h.lives[n-1].ended.IsZero() {
+			h.lives[n-1].ended = now
 		}
 		h.lives = append(h.lives, &life{began: now, tokens: map[string]*actor{}, released: map[*actor]bool{}, steps: map[string]step{}})
 	}
 	b.judge.withdrawal(a, sender, stateOf(w.After))
 	b.judge.write(a, b.w.serving, w, as, h)
 	if len(h.lives) == 0 {
-		return // an update made the record: there is no life to enter it in
+		return // an update created the record; the judge has reported that
 	}
 	l := h.lives[len(h.lives)-1]
 	l.keepSteps(a, w)
@@ -148,8 +149,8 @@ func (b *book) wrote(w memdynamo.Write) {
 	}
 }
 
-// sorted returns all records, in the order of their ids.
-func (b *book) sorted() []*history {
+// sorted returns all records, sorted by ID.
+func (b *journal) sorted() []*history {
 	var all []*history
 	for _, h := range b.records {
 		all = append(all, h)
@@ -158,8 +159,8 @@ func (b *book) sorted() []*history {
 	return all
 }
 
-// historyOf returns the record of an order; nil if it never had one.
-func (b *book) historyOf(o order) *history {
+// historyOf returns the history of an order's record, or nil if there never was one.
+func (b *journal) historyOf(o order) *history {
 	for _, h := range b.records {
 		if h.order.Key == o.Key && h.order.Owner == o.Owner {
 			return h
@@ -168,8 +169,7 @@ func (b *book) historyOf(o order) *history {
 	return nil
 }
 
-// completed returns those of a record's lives that were completed; none of a record
-// that never was.
+// completed returns the lives in which the record was completed. A nil history has none.
 func (h *history) completed() []*life {
 	if h == nil {
 		return nil
@@ -177,10 +177,11 @@ func (h *history) completed() []*life {
 	return slices.DeleteFunc(slices.Clone(h.lives), func(l *life) bool { return l.completed == nil })
 }
 
-// answer returns the text of the answer that a life stored.
+// answer returns the text of the stored answer.
 func (l *life) answer() string { return l.text }
 
-// storedBy returns the answer that an actor's attempt left in the record.
+// storedBy returns the answer that an actor's attempt stored in the record, or "" if it stored
+// none.
 func (h *history) storedBy(a *actor) string {
 	for _, l := range h.lives {
 		if l.completedBy == a {
@@ -190,7 +191,7 @@ func (h *history) storedBy(a *actor) string {
 	return ""
 }
 
-// state is where a record stands, as the item says it.
+// state is the value of an item's attribute status.
 type state string
 
 // The states.
@@ -208,12 +209,12 @@ func deletable(item memdynamo.Item, now time.Time) bool {
 	return ok && number(e) <= now.Unix()
 }
 
-// expired reports whether a record has expired. Its item stays for a while.
+// expired reports whether a record has expired. Its item stays in the table for longer.
 func expired(item memdynamo.Item, now time.Time) bool {
 	return deletable(item, now.Add(lambdaidem.KeptAfterExpiry))
 }
 
-// expiry is when a record expires that has an expiration.
+// expiry returns when a record expires. The item must have an expiration.
 func expiry(item memdynamo.Item) time.Time {
 	return time.Unix(number(item["expiration"]), 0).Add(-lambdaidem.KeptAfterExpiry)
 }

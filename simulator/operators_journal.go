@@ -14,9 +14,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// What operators did, and how it is judged.
-
-// The paths of operators.
+// The paths that operations take. See Path.
 const (
 	OperatorReleased    Path = "an operator released"
 	OperatorSettled     Path = "an operator settled"
@@ -29,35 +27,35 @@ const (
 	LateForOperator     Path = "an attempt ended later than an operator decided"
 )
 
-// payload returns what the record of a token was begun with.
-func (b *book) payload(token string) string {
+// payload returns the payload with which the record of a token was begun.
+func (b *journal) payload(token string) string {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	return b.payloadOf[token]
 }
 
-// operatorBegins enters that an operator looks.
-func (b *book) operatorBegins(a *actor) {
+// operatorBegins records that an operator looks at a record.
+func (b *journal) operatorBegins(a *actor) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.operations = append(b.operations, a)
-	b.enterLocked(entry{kind: kindOperator, actor: a, text: "looks, to " + string(a.operates.act)})
+	b.addLocked(entry{kind: kindOperator, actor: a, text: "looks, to " + string(a.operation.act)})
 }
 
-// operatorActs enters what an operator was shown and acts on.
-func (b *book) operatorActs(a *actor, seen lambdaidem.Record) {
+// operatorActs records that an operator acts on the record that it was shown.
+func (b *journal) operatorActs(a *actor, seen lambdaidem.Record) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
-	a.operates.seen, a.operates.began = seen, true
-	b.enterLocked(entry{kind: kindOperator, actor: a, text: fmt.Sprintf("acts on token %s, %s", seen.Token, seen.State)})
+	a.operation.seen, a.operation.began = seen, true
+	b.addLocked(entry{kind: kindOperator, actor: a, text: fmt.Sprintf("acts on token %s, %s", seen.Token, seen.State)})
 }
 
-// operatorEnds enters what an operator was told.
-func (b *book) operatorEnds(a *actor, err error) {
+// operatorEnds records the result that an operator was told.
+func (b *journal) operatorEnds(a *actor, err error) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
-	a.operates.ended, a.operates.err = true, err
-	b.enterLocked(entry{kind: kindOperator, actor: a, text: "is told: " + because(err), done: err == nil})
+	a.operation.ended, a.operation.err = true, err
+	b.addLocked(entry{kind: kindOperator, actor: a, text: "is told: " + because(err), done: err == nil})
 	switch _, live := errors.AsType[*dynamostore.LeaseLiveError](err); {
 	case live:
 		b.paths[OperatorWaited]++
@@ -68,15 +66,15 @@ func (b *book) operatorEnds(a *actor, err error) {
 	}
 }
 
-// isUnknown tells whether an error leaves open what happened.
+// isUnknown reports whether, after the error, a write may or may not have been applied.
 func isUnknown(err error) bool {
 	e, ok := errors.AsType[*lambdaidem.StoreError](err)
 	return ok && !e.NotApplied
 }
 
-// operated enters an operator's write to a record. It is called under w.mu.
-func (b *book) operated(a *actor, w memdynamo.Write, h *history) {
-	a.operates.wrote++
+// operated records an operator's write to a record, and has it checked. It is called under w.mu.
+func (b *journal) operated(a *actor, w memdynamo.Write, h *history) {
+	a.operation.wrote++
 	if h == nil || len(h.lives) == 0 {
 		b.judge.brokenLocked(a, CheckAsShown, "an operator made a record")
 		return
@@ -94,7 +92,7 @@ func (b *book) operated(a *actor, w memdynamo.Write, h *history) {
 			l.completedAt, l.completedBy, l.settled = now, a, true
 		}
 		clear(l.steps)
-	case stateOf(w.Before) == completed: // erased; or its parts are gone
+	case stateOf(w.Before) == completed: // the answer was erased
 		b.paths[OperatorErased]++
 		l.completed, l.lost = w.After, true
 	case after == released:
@@ -128,9 +126,10 @@ func endsSteps(w memdynamo.Write) bool {
 	return forgetting(w) && stateOf(w.Before) == released && len(w.Before["steps"].Map) > 0
 }
 
-// operated holds an operator's write against what it was shown.
+// operated checks an operator's write: it may change only the record that was shown, and only as
+// the operation says.
 func (j *judge) operated(a *actor, w memdynamo.Write, h *history) {
-	op, before, after := a.operates, stateOf(w.Before), stateOf(w.After)
+	op, before, after := a.operation, stateOf(w.Before), stateOf(w.After)
 	forgotten := before
 	if endsSteps(w) {
 		forgotten = completed
@@ -182,8 +181,8 @@ func (j *judge) operated(a *actor, w memdynamo.Write, h *history) {
 	}
 }
 
-// forgotten looks at a record that an operator forgets: it expires soon, and no later
-// than it would have.
+// forgotten checks a record that an operator forgets: it must expire soon, and no later than it
+// would have.
 func (j *judge) forgotten(a *actor, w memdynamo.Write) {
 	now := time.Now()
 	soon := now.Add(signatureLife + 3*j.b.w.plan.maxSkew + 2*time.Second)
@@ -198,9 +197,9 @@ func (j *judge) forgotten(a *actor, w memdynamo.Write) {
 	}
 }
 
-// operatedOn holds what an operator wrote over against what it may.
+// operatedOn checks that the operator may overwrite the record in the state before.
 func (j *judge) operatedOn(a *actor, w memdynamo.Write, before state) {
-	op, token := a.operates, w.Before["token"].Text
+	op, token := a.operation, w.Before["token"].Text
 	if op.act == erases || op.act == forgets {
 		if before == inProgress || before == released && op.act == erases {
 			j.brokenLocked(a, CheckPurgeSpares, "to %s, it wrote over what is %s", op.act, before)
@@ -213,16 +212,16 @@ func (j *judge) operatedOn(a *actor, w memdynamo.Write, before state) {
 	if before == completed {
 		j.brokenLocked(a, CheckCompletedNeverChanges, "%s became %s", w.Before, w.After)
 	}
-	// By the operator's clock the database may be ahead of the world by MaxSkew.
+	// The operator goes by the database's clock, which may be up to MaxSkew ahead of the world's.
 	if end := millis(w.Before["in_progress_expiration"]); before == inProgress && time.Now().Before(end) {
 		j.brokenLocked(a, CheckOperatorWaits, "the lease had %v left", time.Until(end))
 	}
 }
 
-// checkOperators holds what operators were told against what they did.
+// checkOperators compares what operators were told with their writes.
 func (j *judge) checkOperators() {
 	for _, a := range j.b.operations {
-		op := a.operates
+		op := a.operation
 		if op.act == erases || op.act == forgets || !op.ended {
 			continue
 		}
@@ -235,9 +234,9 @@ func (j *judge) checkOperators() {
 	}
 }
 
-// lateForOperator counts ends of attempts that were refused since an operator had
-// decided over their record.
-func (b *book) lateForOperator(r *request, status int) {
+// lateForOperator counts an attempt's completion or release that was refused after an operator had
+// released or settled the record.
+func (b *journal) lateForOperator(r *request, status int) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	a := r.actor
@@ -250,24 +249,23 @@ func (b *book) lateForOperator(r *request, status int) {
 	}
 }
 
-// settledByOperators returns the answers of operators, for porcupine: first answers that
-// no client got.
+// settledByOperators returns the answers of operators as operations for porcupine: first answers
+// that no client got.
 func (h *history) settledByOperators(born time.Time) (ops []porcupine.Operation) {
 	for _, l := range h.lives {
 		if l.settled {
 			at := int64(l.completedAt.Sub(born))
-			ops = append(ops, porcupine.Operation{ClientId: len(ops), Input: sight{Answer: l.text}, Call: at, Return: at})
+			ops = append(ops, porcupine.Operation{ClientId: len(ops), Input: observation{Answer: l.text}, Call: at, Return: at})
 		}
 	}
 	return ops
 }
 
-// freedBetween tells whether an operator decided over the record between two runs:
-// released it, or settled it before another one forgot it.
+// freedBetween reports whether between two runs an operator released or settled the record, or a
+// late commit of the first run completed it.
 func (h *history) freedBetween(r, next *run) bool {
 	within := func(at time.Time) bool { return !at.Before(r.began) && !at.After(next.began) }
-	// A commit of the run's that came late may have completed the record. A run after that is
-	// one of a later life.
+	// If a late commit of the first run completed the record, the next run is in a later life.
 	late := func(l *life) bool { return l.completedBy == r.actor && within(l.completedAt) }
 	return slices.ContainsFunc(h.freed, within) || slices.ContainsFunc(h.lives, late)
 }
