@@ -64,7 +64,7 @@ type attempt struct {
 	//   - "": this call leaves nothing to settle.
 	innerEnding Outcome
 
-	fingerprint string // Record.Fingerprint, or that of the call until the record is known
+	fingerprint string // Record.Fingerprint: of the acquired record, or as the last completion with a claim sets it; that of the call before
 	bound       string // Claim.Bound of the last claim
 }
 
