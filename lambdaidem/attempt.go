@@ -64,7 +64,7 @@ type attempt struct {
 	//   - "": this call leaves nothing to settle.
 	innerEnding Outcome
 
-	fingerprint string // Record.Fingerprint, or that of the call until the record is known
+	fingerprint string // Record.Fingerprint: of the acquired record, or as the last completion with a claim sets it; that of the call before
 	bound       string // Claim.Bound of the last claim
 }
 
@@ -115,10 +115,10 @@ func Principal(ctx context.Context) string {
 }
 
 // RecordID returns the id of the record of the guarded call whose handler has this
-// context: 54 bytes of printable ASCII. Every attempt for one key of one caller on one
-// route has the same id, and no other attempt has it. A handler can therefore derive from it
-// the ids of the items that the handler creates. As an idempotency key for another service,
-// use [DownstreamKey] instead. RecordID returns "" if the call runs unguarded.
+// context: 54 bytes of printable ASCII or, with Options.IDPrefix, up to 95. Every attempt
+// for one key of one caller on one route has the same id, and no other attempt has it. A
+// handler can therefore derive from it the ids of the items that the handler creates. As an
+// idempotency key for another service, use [DownstreamKey] instead. RecordID returns "" if the call runs unguarded.
 func RecordID(ctx context.Context) string {
 	if a := attemptOf(ctx); a != nil {
 		return a.id

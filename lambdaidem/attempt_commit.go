@@ -40,7 +40,7 @@ func (a *attempt) completionOver(c *Completion, seen Record) *Completion {
 	if claim.LeaseEnd.IsZero() { // an optimistic attempt has never claimed a lease
 		claim.LeaseEnd = ceil(now, leaseUnit)
 	}
-	next.Claim = &claim
+	next.Claim, a.fingerprint = &claim, claim.Fingerprint
 	return &next
 }
 

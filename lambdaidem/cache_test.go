@@ -540,6 +540,36 @@ func TestR4_TheAnswerOfATransactionIsRememberedWithItsAttempt(t *testing.T) {
 	wantProblem(t, r.send(t, post("key-1", `{"amount":7}`)), http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
 }
 
+// After a deployment that changed the fingerprint options, nobody knows whether a request repeats the
+// one that another service may have carried out. If an attempt without a lease completes the record,
+// the cache must not be surer than the table: a client that is told to use a new key may pay twice.
+func TestR4_AnUnsureMismatchFromMemory(t *testing.T) {
+	original, changed := post("key-1", `{"amount":100}`), post("key-1", `{"amount":90}`)
+	status := http.StatusServiceUnavailable
+	r, _ := withLedger(func(ctx context.Context, _ request) (response, error) {
+		lambdaidem.DownstreamKey(ctx, "charge")
+		return response{StatusCode: status}, nil
+	})
+	r.send(t, original)
+	status = http.StatusCreated
+	deployed := r.guard.With(optimistic, func(o *lambdaidem.Options) { o.FingerprintIgnore = []string{"/trace"} })
+	caching := rig{guard: deployed.With(roomy), store: r.store, seen: r.seen}
+	caching.handler = caching.guarded(enlisting(created))
+	r.store.failAlways(commit, func(_ context.Context, _ string, call func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+		rec, err := call()
+		rec.Attempt, rec.Fingerprint = 0, "" // the reply to a transaction has neither
+		return rec, err
+	})
+	if out := caching.send(t, changed); out.StatusCode != http.StatusCreated {
+		t.Fatalf("after the deployment the answer is %+v", out)
+	}
+	fromMemory := caching.send(t, original)
+	r.handler = deployed.APIGatewayV2(enlisting(created))
+	if out := r.send(t, original); fromMemory.Body != out.Body || !strings.Contains(out.Body, "can't tell") {
+		t.Errorf("from memory the answer is %s, and from the table %s", fromMemory.Body, out.Body)
+	}
+}
+
 // A permanent failure replays from the cache as it does from the store.
 func TestR4_AFailureFromMemory(t *testing.T) {
 	store := newFaulty()

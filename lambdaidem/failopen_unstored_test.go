@@ -403,3 +403,16 @@ func TestF5_AStepThatFailedOpenBindsTheReleasedRecord(t *testing.T) {
 		})
 	}
 }
+
+// A handler that failed open stores no steps, but learns of a result that no record could store, as
+// with a lease.
+func TestE5_AHandlerThatFailedOpenLearnsOfAResultThatCannotBeStored(t *testing.T) {
+	r := newRig(func(ctx context.Context, _ request) (response, error) {
+		if _, err := lambdaidem.Step(ctx, "charge", func(context.Context) (string, error) { return "0123456789", nil }); !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+			t.Errorf("Step: %v", err)
+		}
+		return response{StatusCode: http.StatusCreated}, nil
+	}, failOpen, tooMuch)
+	r.store.failAlways(acquire, refused(lambdaidem.ReasonThrottled))
+	wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+}

@@ -122,7 +122,15 @@ func TestF1_AnIDPrefixMakesItsOwnRecords(t *testing.T) {
 		if got := g.RecordID(who); got != want {
 			t.Errorf("with the prefix %q the id is %s, want %s", prefix, got, want)
 		}
+		if got := lambdaidem.IDPrefixOf(want); got != prefix {
+			t.Errorf("the prefix of %s is %q, want %q", want, got, prefix)
+		}
 		guards[prefix] = g
+	}
+	for _, foreign := range []string{"", "acme", "other#acme#6zRw"} {
+		if got := lambdaidem.IDPrefixOf(foreign); got != "" {
+			t.Errorf("%q, which is no record's id, has the prefix %q", foreign, got)
+		}
 	}
 	for prefix, g := range guards {
 		for range 2 {

@@ -66,6 +66,18 @@ func (s RecordScope) Kind() RecordKind {
 // RecordScope.Principal with ScopePart of the caller's name.
 func ScopePart(s string) string { return scopePart(s) }
 
+// IDPrefixOf returns the Options.IDPrefix of the guard that made the id of a record, or "" if
+// the guard had none. An operator can use it to select the records of one tenant: the scopes of
+// two tenants may be equal.
+func IDPrefixOf(recordID string) string {
+	rest, ok := strings.CutPrefix(recordID, idPrefix)
+	prefix, _, found := strings.Cut(rest, "#")
+	if !ok || !found {
+		return ""
+	}
+	return prefix
+}
+
 // ParseKey returns the idempotency key in the value of a request header, as a guard reads
 // it: without the quotes of an RFC 9651 String. An empty key is an error.
 func ParseKey(value string) (string, error) {

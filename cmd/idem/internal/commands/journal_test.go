@@ -146,6 +146,9 @@ func TestO2_EveryFlagThatChangesAPurgeIdentifiesIt(t *testing.T) {
 		return i
 	}
 	own := identity(purgeCommand{filter: filter{Caller: "bob"}})
+	if got := own.differences(identity(purgeCommand{filter: filter{Caller: "bob", IDPrefix: "acme"}})); len(got) != 1 || got[0] != "which records are purged" {
+		t.Errorf("a purge of one tenant differs in %q", got)
+	}
 	for differs, p := range map[string]purgeCommand{
 		"--dry-run":                {filter: filter{Caller: "bob"}, dryRun: true},
 		"--forget":                 {filter: filter{Caller: "bob"}, forget: true},

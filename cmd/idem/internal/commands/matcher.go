@@ -50,7 +50,7 @@ const callerFlag = "--caller"
 type flagTest struct {
 	flag, want string
 	fits       func(lambdaidem.Record, *lambdaidem.RecordScope) bool // reports a match; the scope is nil if it can't be parsed
-	part       func(*lambdaidem.RecordScope) string                  // returns the part of the scope to compare with want; nil if the flag compares ages
+	part       func(*lambdaidem.RecordScope) string                  // returns the part of the scope to compare with want; nil if the flag compares ids or ages
 	*flagFindings
 }
 
@@ -75,6 +75,12 @@ func (f filter) matcher(a ages, now time.Time, found *findings) *matcher {
 		add("--route", lambdaidem.ScopePart(f.Route), func(s *lambdaidem.RecordScope) string { return s.Route })
 	}
 	add(callerFlag, m.caller, func(s *lambdaidem.RecordScope) string { return s.Principal })
+	if f.IDPrefix != "" {
+		m.add(&flagTest{flag: "--id-prefix", want: f.IDPrefix,
+			fits: func(rec lambdaidem.Record, _ *lambdaidem.RecordScope) bool {
+				return lambdaidem.IDPrefixOf(rec.ID) == f.IDPrefix
+			}})
+	}
 	add("--tenant", lambdaidem.ScopePart(f.Tenant), func(s *lambdaidem.RecordScope) string { return s.Tenant })
 	if a.least > 0 {
 		m.add(&flagTest{flag: "--older-than", want: f.Older,

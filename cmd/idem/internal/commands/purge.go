@@ -38,6 +38,7 @@ type filter struct {
 	Route     string `json:"route,omitempty"` // the method, a space and the route; or an operation
 	Caller    string `json:"caller,omitempty"`
 	Tenant    string `json:"tenant,omitempty"`
+	IDPrefix  string `json:"idPrefix,omitempty"`
 	Older     string `json:"olderThan,omitempty"`
 	Since     string `json:"since,omitempty"`
 	All       bool   `json:"all,omitempty"`
@@ -47,7 +48,8 @@ func (p *purgeCommand) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.Namespace, "namespace", "", "records of this namespace")
 	f.StringVar(&p.Route, "route", "", `records of this route, "POST /payments", or of this operation`)
 	f.StringVar(&p.Caller, "caller", "", "records of this caller, as show prints it")
-	f.StringVar(&p.Tenant, "tenant", "", "records of this tenant")
+	f.StringVar(&p.Tenant, "tenant", "", "records of this Lambda tenant id")
+	f.StringVar(&p.IDPrefix, "id-prefix", "", "records of guards with this Options.IDPrefix")
 	f.StringVar(&p.Older, "older-than", "", "records that were completed (or begun, if released) longer ago than this: 36h, 30d")
 	f.StringVar(&p.Since, "since", "", "records that were completed (or begun, if released) at this time or later, such as the point to which other data was restored: 2026-11-22T03:00:00Z")
 	f.BoolVar(&p.All, "all", false, "all records; required if no other flag selects records")
@@ -108,7 +110,7 @@ func givenNonEmpty(set *pflag.FlagSet, names ...string) error {
 
 func (p *purgeCommand) run(a *app, c *cobra.Command) error {
 	ctx := c.Context()
-	if err := givenNonEmpty(c.Flags(), "namespace", "route", "caller", "tenant", "since", "older-than"); err != nil {
+	if err := givenNonEmpty(c.Flags(), "namespace", "route", "caller", "tenant", "id-prefix", "since", "older-than"); err != nil {
 		return usage(err)
 	}
 	ages, err := p.check()
@@ -202,10 +204,10 @@ func (p *purgeCommand) check() (a ages, err error) {
 		err = checkRate(p.rate)
 	case p.maxSkew < 0:
 		err = fmt.Errorf("--max-skew is %v; it must be at least 0", p.maxSkew)
-	case p.All && p.Namespace+p.Route+p.Caller+p.Tenant != "":
+	case p.All && p.Namespace+p.Route+p.Caller+p.Tenant+p.IDPrefix != "":
 		err = errors.New("--all is of all records; leave it out, or the others")
 	case p.filter == filter{}:
-		err = errors.New("which records? Give some of --namespace, --route, --caller, --tenant, --older-than and --since, or --all")
+		err = errors.New("which records? Give some of --namespace, --route, --caller, --tenant, --id-prefix, --older-than and --since, or --all")
 	case p.state != "" && p.after != "":
 		err = errors.New("--state knows where to go on; give no --after")
 	}
@@ -236,7 +238,7 @@ func (f filter) says() string {
 	}
 	var parts []string
 	for _, one := range []struct{ name, is string }{
-		{"namespace", f.Namespace}, {"route", f.Route}, {"caller", f.Caller}, {"tenant", f.Tenant}, {"older than", f.Older}, {"since", f.Since},
+		{"namespace", f.Namespace}, {"route", f.Route}, {"caller", f.Caller}, {"tenant", f.Tenant}, {"ID prefix", f.IDPrefix}, {"older than", f.Older}, {"since", f.Since},
 	} {
 		if one.is != "" {
 			parts = append(parts, one.name+" "+one.is)

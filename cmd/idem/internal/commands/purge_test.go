@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,6 +70,46 @@ func TestO2_PurgeByScope(t *testing.T) {
 	}
 }
 
+// Two tenants have a caller of the same name. Only the ids of their records say whose they are. If a
+// purge for one tenant forgot the record of the other tenant too, its retry would pay again.
+func TestO2_APurgeOfATenantLeavesTheOthersAlone(t *testing.T) {
+	d := openDesk(t)
+	tenants := map[string]*lambdaidem.Guard{"": d.guard}
+	for _, prefix := range []string{"acme", "acme-2"} {
+		tenants[prefix] = d.guard.With(func(o *lambdaidem.Options) { o.IDPrefix = prefix })
+	}
+	runs := map[string]int{}
+	pay := func(prefix string) error {
+		_, err := lambdaidem.Do(t.Context(), tenants[prefix], lambdaidem.Call{Operation: "pay", Key: "k", Principal: "bob"}, func(context.Context) (string, error) {
+			runs[prefix]++
+			return "paid", nil
+		})
+		return err
+	}
+	for prefix := range tenants {
+		if err := pay(prefix); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var v purgeView
+	for prefix, want := range map[string]int{"acme": 1, "acme-2": 1, "acm": 0, "acme-": 0} {
+		d.idem("purge", "--id-prefix", prefix, "--dry-run", "-o", "json").want(t, exitDone).into(t, &v)
+		if v.Matched != want {
+			t.Errorf("the prefix %q matches %d records, want %d", prefix, v.Matched, want)
+		}
+	}
+	d.typing("forget\n", "purge", "--id-prefix", "acme", "--caller", "bob", "--forget", "--reason", "restored").want(t, exitDone, "of caller bob, ID prefix acme", "1 record forgotten")
+	d.clock = time.Now().Add(lambdaidem.MinTTL + 5*time.Second)
+	for prefix := range tenants {
+		if err := pay(prefix); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := map[string]int{"": 1, "acme": 2, "acme-2": 1}; !maps.Equal(runs, want) {
+		t.Errorf("the runs are %v, want %v", runs, want)
+	}
+}
+
 func TestO2_APurgeByCallerSaysWhatItLeavesToPrograms(t *testing.T) {
 	d := openDesk(t)
 	for _, caller := range []string{"carol", "carla", ""} {
@@ -91,7 +132,7 @@ func TestO2_PurgeRefusesWhatItCantMean(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{}, {"--all", "--namespace", "shop"}, {"--all", "--route", "POST /payments"}, {"--all", "--caller", "bob"}, {"--all", "--tenant", "t"},
+		{}, {"--all", "--namespace", "shop"}, {"--all", "--route", "POST /payments"}, {"--all", "--caller", "bob"}, {"--all", "--tenant", "t"}, {"--all", "--id-prefix", "acme"}, {"--caller", "bob", "--id-prefix", ""},
 		{"--all", "--older-than", "soon"}, {"--all", "--older-than", "-3h"}, {"--older-than", "70000d"},
 		{"--since", "03:00"}, {"--since", "1d"},
 		{"--all", "--rate", "0"}, {"--all", "--max-skew", "-1s"}, {"--all", "--state", "x", "--after", "y"}, {"--all", "--state", state}, {"--all", "--reason", ""},

@@ -81,7 +81,7 @@ unknown.`,
 				}
 				key = given.Key
 			}
-			chain, err := follow(c.Context(), s, first, key, who.idPrefix, links, downstream)
+			chain, err := follow(c.Context(), s, first, key, links, downstream)
 			if err != nil {
 				return err
 			}
@@ -98,10 +98,10 @@ unknown.`,
 }
 
 // follow reads the records of a chain, one after the other. seen is the first record, and key is
-// its key, or "" if the key is unknown. idPrefix is the Options.IDPrefix of the guards. names are
-// the values of --downstream. If the key of a record can't be found, the chain ends with a hop that
+// its key, or "" if the key is unknown. names are the values of --downstream. All guards of the chain
+// must have the Options.IDPrefix of the guard that made the first record. If the key of a record can't be found, the chain ends with a hop that
 // says why.
-func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspected, key, idPrefix string, links []link, names []string) ([]hop, error) {
+func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspected, key string, links []link, names []string) ([]hop, error) {
 	chain := []hop{hopOf(ctx, s, hop{ID: seen.Record.ID, Key: key}, seen, names)}
 	for _, l := range links {
 		last := &chain[len(chain)-1]
@@ -111,7 +111,7 @@ func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspecte
 			next.Unread = err.Error()
 			return append(chain, next), nil //nolint:nilerr // the chain ends here, and says why
 		}
-		if seen, err = l.find(ctx, s, next.Key, idPrefix); err != nil {
+		if seen, err = l.find(ctx, s, next.Key, lambdaidem.IDPrefixOf(chain[0].ID)); err != nil {
 			return nil, err
 		}
 		next.ID = seen.Record.ID

@@ -136,15 +136,26 @@ func TestO2_TraceFollowsAChain(t *testing.T) {
 	if len(hops) != 2 || hops[1].Key != "ch_1" || hops[1].Record != nil || hops[1].ID == "" || hops[1].Unread != "" {
 		t.Errorf("by a step it is %+v", hops)
 	}
-	// All guards of a chain must have the same Options.IDPrefix.
+	// All guards of a chain must have the same Options.IDPrefix. If the first record is given by its
+	// id, that id has the prefix. Otherwise an operator would not find the mail, and send it again.
 	acme := d.guard.With(func(o *lambdaidem.Options) { o.IDPrefix = "acme" })
 	for _, operation := range []string{"order", "mail"} {
-		if _, err := lambdaidem.Do(t.Context(), acme, lambdaidem.Call{Operation: operation, Key: "k"}, func(context.Context) (string, error) { return operation, nil }); err != nil {
+		if _, err := lambdaidem.Do(t.Context(), acme, lambdaidem.Call{Operation: operation, Key: "k"}, func(context.Context) (map[string]string, error) {
+			return map[string]string{"mail": "k"}, nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	d.idem("trace", "--id-prefix", "acme", "--namespace", "shop", "--operation", "order", "--key", "k", "--then", "key => shop  mail").
-		want(t, exitDone, "  order  lambdaidem#acme#", "  mail   lambdaidem#acme#")
+	for _, first := range [][]string{
+		{"--id-prefix", "acme", "--namespace", "shop", "--operation", "order", "--key", "k"},
+		{acme.RecordID(lambdaidem.Identity{Operation: "order", Key: "k"})},
+	} {
+		hops = nil
+		d.idem(append(append([]string{"trace", "-o", "json"}, first...), "--then", "answer:/mail => shop  mail")...).want(t, exitDone).into(t, &hops)
+		if want := acme.RecordID(lambdaidem.Identity{Operation: "mail", Key: "k"}); len(hops) != 2 || hops[1].ID != want || hops[1].Record == nil {
+			t.Errorf("%q leads to %+v; want the record %s", first, hops, want)
+		}
+	}
 
 	id := d.view("k").ID
 	for then, says := range map[string]string{
