@@ -98,9 +98,9 @@ unknown.`,
 }
 
 // follow reads the records of a chain, one after the other. seen is the first record, and key is
-// its key, or "" if the key is unknown. names are the values of --downstream. All guards of the chain
-// must have the Options.IDPrefix of the guard that made the first record. If the key of a record can't be found, the chain ends with a hop that
-// says why.
+// its key, or "" if the key is unknown. names are the values of --downstream. All guards of the
+// chain must have the Options.IDPrefix of the guard that made the first record. If the key of a
+// record can't be found, the chain ends with a hop that says why.
 func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspected, key string, links []link, names []string) ([]hop, error) {
 	chain := []hop{hopOf(ctx, s, hop{ID: seen.Record.ID, Key: key}, seen, names)}
 	for _, l := range links {
