@@ -112,16 +112,16 @@ func TestDiagram_EachEventIsARowInTheOrderOfTime(t *testing.T) {
 	same(ctx, t, `document.querySelectorAll("#diagram img, #diagram b").length`, 0)
 }
 
-// A screen reader finds one button for each event, whose name is a sentence, and nothing of the
-// drawing.
+// A screen reader finds one row for each event, whose name is a sentence, and nothing of the
+// drawing. A row that opens is a button.
 func TestDiagram_ReadsWellAloud(t *testing.T) {
 	ctx := open(t, lostReply(), 1280, "light")
 	tree, err := chromedp.Call(ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var buttons []string
-	var list string
+	var rows []string
+	var lists []string
 	roles := map[string]int{}
 	for _, n := range tree.Nodes {
 		if n.Ignored || n.Role == nil {
@@ -129,30 +129,33 @@ func TestDiagram_ReadsWellAloud(t *testing.T) {
 		}
 		role := text(t, n.Role)
 		roles[role]++
-		if role == "list" && n.Name != nil {
-			list += text(t, n.Name)
+		if n.Name == nil {
+			continue
 		}
-		if role == "button" {
-			name := strings.Join(strings.Fields(text(t, n.Name)), " ")
-			buttons = append(buttons, strings.ReplaceAll(name, " ,", ",")) // a pause, with or without a space before
+		name := strings.Join(strings.Fields(text(t, n.Name)), " ")
+		if role == "list" && name != "" {
+			lists = append(lists, name)
+		}
+		if (role == "button" || role == "group") && name != "" {
+			rows = append(rows, role+" "+strings.ReplaceAll(name, " ,", ",")) // a pause, with or without a space before
 		}
 	}
 	want := []string{
-		"0.0 ms, request 1, client to process 1: POST /payments",
-		"1.0 ms, request 1, process 1: starts",
-		"2.0 ms, request 1, process 1 to DynamoDB: PutItem, record alice/k0 is in progress",
-		"4.0 ms, request 1, process 1: pays",
-		"5.0 ms, request 1, process 1 to DynamoDB: UpdateItem, record alice/k0 is completed",
-		"6.0 ms, request 1, DynamoDB replies to process 1: applied, lost",
-		"7.0 ms, request 1, process 1: is killed",
-		"9.0 ms, request 2, client to process 2: POST /payments again",
-		"10.0 ms, request 2, process 2: <img src=x onerror=alert(1)> was paid twice, wrong",
+		"button 0.0 ms, request 1, client to process 1: POST /payments",
+		"group 1.0 ms, request 1, process 1: starts",
+		"button 2.0 ms, request 1, process 1 to DynamoDB: PutItem, record alice/k0 is in progress",
+		"group 4.0 ms, request 1, process 1: pays",
+		"button 5.0 ms, request 1, process 1 to DynamoDB: UpdateItem, record alice/k0 is completed",
+		"group 6.0 ms, request 1, DynamoDB replies to process 1: applied, lost",
+		"group 7.0 ms, request 1, process 1: is killed",
+		"group 9.0 ms, request 2, client to process 2: POST /payments again",
+		"group 10.0 ms, request 2, process 2: <img src=x onerror=alert(1)> was paid twice, wrong",
 	}
-	if diff := cmp.Diff(want, buttons); diff != "" {
-		t.Errorf("the names of the buttons (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Errorf("the names of the rows (-want +got):\n%s", diff)
 	}
-	if want := "Events in the order of time"; list != want {
-		t.Errorf("the list's name is %q, want %q", list, want)
+	if diff := cmp.Diff([]string{"Events in the order of time; the arrow keys go from row to row"}, lists); diff != "" {
+		t.Errorf("the names of the lists (-want +got):\n%s", diff)
 	}
 	same(ctx, t, `[...document.querySelectorAll(".seq-heads, .seq-drawing")].every((e) => e.ariaHidden === "true")`, true)
 	if roles["listitem"] < len(want) || roles["heading"] != 1 || roles["main"] != 1 {
@@ -200,7 +203,7 @@ func TestDiagram_LostMessageEndsBeforeItsTarget(t *testing.T) {
 	const end = `(() => {
 		const row = document.querySelectorAll(".seq-event")[%d];
 		const box = row.querySelector(".seq-line").getBoundingClientRect();
-		const target = document.querySelectorAll(".seq-head")[1].getBoundingClientRect();
+		const target = document.querySelectorAll(".seq-symbol")[1].getBoundingClientRect();
 		return Math.abs(box.left - (target.left + target.width / 2));
 	})()`
 	if distance := eval[float64](ctx, t, fmt.Sprintf(strings.Replace(end, ".seq-event", ".seq-rows .seq-event", 1), 5)); distance < 15 {
@@ -220,12 +223,15 @@ func TestDiagram_Keyboard(t *testing.T) {
 		open      int
 		modifiers []chromedp.Modifier
 	}{
+		{kb.Tab, -1, 0, nil}, // how to read the diagram
 		{kb.Tab, 0, 0, nil},
 		{kb.ArrowUp, 0, 0, nil},
 		{kb.ArrowDown, 1, 0, nil},
 		{kb.ArrowDown, 2, 0, nil},
 		{kb.Enter, 2, 1, nil},
 		{kb.ArrowDown, 3, 1, nil},
+		{kb.Enter, 3, 1, nil}, // has nothing to show
+		{kb.Escape, 3, 1, nil},
 		{kb.ArrowUp, 2, 1, nil},
 		{kb.Escape, 2, 0, nil},
 		{kb.Escape, 2, 0, nil},
@@ -257,16 +263,17 @@ func TestDiagram_Keyboard(t *testing.T) {
 }
 
 func TestDiagram_DetailShowsTheBodyAndWhatChanged(t *testing.T) {
-	ctx := open(t, lostReply(), 1280, "light")
+	d := lostReply()
+	d.Events[2].Detail = "only if attribute_not_exists(id)"
+	ctx := open(t, d, 1280, "light")
 	const row = `document.querySelectorAll(".seq-row")[%d]`
 	for _, c := range []struct {
 		row  int
 		want []string
 	}{
 		{0, []string{`{"amount": "</script><b>5</b>"}`}},
-		{3, []string{"The row says all that is known of this event."}},
-		{4, []string{"alice/k0 after this eventstatusCOMPLETEDwas INPROGRESSattempt1"}},
-		{2, []string{"alice/k0 after this eventstatusINPROGRESSnewattempt1new"}},
+		{4, []string{"alice/k0 after this eventstatusCOMPLETED was INPROGRESSattempt1"}},
+		{2, []string{"alice/k0 after this eventstatusINPROGRESS newattempt1 newonly if attribute_not_exists(id)"}},
 	} {
 		button := fmt.Sprintf(row, c.row)
 		same(ctx, t, button+`.getAttribute("aria-expanded")`, "false")
@@ -293,12 +300,67 @@ func TestDiagram_DetailComparesWithTheRecordBefore(t *testing.T) {
 	ctx := open(t, d, 1280, "light")
 	eval[any](ctx, t, `document.querySelectorAll(".seq-row").forEach((row) => row.click())`)
 	same(ctx, t, texts(".seq-detail tr"), []string{
-		"status1new",
-		"status2was 1", "stepssnew",
-		"status7new",
-		"status3was 2", "stepsremoved, was s",
+		"status1 new",
+		"status2 was 1", "stepss new",
+		"status7 new",
+		"status3 was 2", "stepsremoved, was s",
 		"statusremoved, was 3",
 	})
+}
+
+// A row with nothing to show is no button, and has no chevron. The chevron turns when a row opens.
+func TestDiagram_OnlyRowsWithMoreToShowOpen(t *testing.T) {
+	ctx := open(t, lostReply(), 1280, "light")
+	const chevrons = `[...document.querySelectorAll(".seq-row .seq-text")].map((text) => getComputedStyle(text, "::before")).map((s) => s.content === "none" ? "" : s.rotate)`
+	same(ctx, t, `[...document.querySelectorAll(".seq-row")].map((row) => row.localName)`,
+		[]string{"button", "div", "button", "div", "button", "div", "div", "div", "div"})
+	same(ctx, t, chevrons, []string{"45deg", "", "45deg", "", "45deg", "", "", "", ""})
+	eval[any](ctx, t, `document.querySelectorAll(".seq-row").forEach((row) => row.click())`)
+	same(ctx, t, chevrons, []string{"135deg", "", "135deg", "", "135deg", "", "", "", ""})
+	same(ctx, t, `document.querySelectorAll(".seq-detail").length`, 3)
+	same(ctx, t, `document.querySelectorAll("div[aria-expanded]").length`, 0)
+}
+
+// A click on an arrow is a click on its row.
+func TestDiagram_ArrowOpensItsRow(t *testing.T) {
+	ctx := open(t, lostReply(), 1280, "light")
+	for _, open := range []int{1, 0} {
+		at := eval[[]float64](ctx, t, `(({left, top, width}) => [left + width / 2, top + 1])(document.querySelectorAll(".seq-rows .seq-line")[1].getBoundingClientRect())`)
+		do(ctx, t, chromedp.MouseClickXY(at[0], at[1]))
+		same(ctx, t, `document.querySelectorAll(".seq-rows > :nth-child(3) > .seq-detail").length`, open)
+		same(ctx, t, `document.querySelectorAll(".seq-detail").length`, open)
+	}
+}
+
+// What changed is whole words beside its value, and a value is on the baseline of its name.
+func TestDiagram_ChangesAreReadable(t *testing.T) {
+	d := lostReply()
+	d.Events[2].Record.Fields = append(d.Events[2].Record.Fields, sequence.Field{Name: "in_progress_expiration", Value: strings.Repeat("0123456789", 20)})
+	for _, width := range []int64{1280, 700, 400} {
+		ctx := open(t, d, width, "light")
+		eval[any](ctx, t, `document.querySelectorAll(".seq-row")[2].click()`)
+		same(ctx, t, `[...document.querySelectorAll(".seq-change")].map((change) => {
+			const text = document.createRange();
+			text.selectNodeContents(change);
+			return change.textContent + ", lines: " + text.getClientRects().length;
+		})`, []string{"new, lines: 1", "new, lines: 1", "new, lines: 1"})
+		narrowest := eval[float64](ctx, t, `Math.min(...[...document.querySelectorAll(".seq-detail td")].map((td) => td.getBoundingClientRect().width))`)
+		if narrowest < 150 {
+			t.Errorf("on a screen of %d pixels the values have %v pixels", width, narrowest)
+		}
+		if width < 1280 {
+			continue
+		}
+		same(ctx, t, `[...document.querySelectorAll(".seq-detail tr")].map((tr) => {
+			const [name, value] = [...tr.cells].map((cell) => {
+				const probe = document.createElement("i"); // has no text, so its bottom is on the baseline
+				probe.style.display = "inline-block";
+				cell.prepend(probe);
+				return probe.getBoundingClientRect().bottom;
+			});
+			return Math.abs(name - value) < 1;
+		})`, []bool{true, true, true})
+	}
 }
 
 // The rows of the request that has the focus stand out.
@@ -344,8 +406,118 @@ func TestDiagram_ContrastOfEveryText(t *testing.T) {
 	}
 }
 
+// crowd returns a diagram with a client, n processes and DynamoDB.
+func crowd(n int) sequence.Diagram {
+	d := sequence.Diagram{Parties: []sequence.Party{{ID: "c", Name: "client", Kind: sequence.Client}, {ID: "db", Name: "DynamoDB", Kind: sequence.Database}}}
+	for i := range n {
+		name := fmt.Sprintf("payments, process %d", i+8)
+		d.Parties = append(d.Parties, sequence.Party{ID: name, Name: name, Kind: sequence.Process})
+		d.Events = append(d.Events,
+			sequence.Event{From: "c", To: name, Kind: sequence.Call, Text: "POST /payments"},
+			sequence.Event{From: name, To: "db", Kind: sequence.Call, Text: "claims the record", Record: &sequence.Record{ID: "r", Title: "alice/k0", State: sequence.InProgress}})
+	}
+	return d
+}
+
+// No name of a party overlaps another one or breaks, and each is beside its symbol above its column.
+func TestDiagram_NamesOfPartiesDoNotCollide(t *testing.T) {
+	const collisions = `(() => {
+		const names = [...document.querySelectorAll(".seq-head")].map((head) => head.getBoundingClientRect());
+		return names.filter((a, i) => names.slice(i + 1).some((b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)).length;
+	})()`
+	const astray = `[...document.querySelectorAll(".seq-symbol")].filter((symbol, i) => {
+		const {left, width} = symbol.getBoundingClientRect();
+		const drawing = document.querySelector(".seq-rows .seq-drawing");
+		const mark = drawing.appendChild(document.createElement("i"));
+		mark.className = "seq-bar";
+		mark.style.setProperty("--column", i);
+		const bar = mark.getBoundingClientRect();
+		mark.remove();
+		return Math.abs(left + width / 2 - bar.left - bar.width / 2) > 0.6;
+	}).length`
+	for _, c := range []struct {
+		processes int
+		width     int64
+		names     []string
+		height    float64 // the most that the names may take
+	}{
+		{1, 1280, []string{"client", "payments, process 8", "DynamoDB"}, 80},
+		{3, 1280, []string{"client", "payments, process 8", "9", "10", "DynamoDB"}, 80},
+		{6, 1280, []string{"client", "payments, process 8", "9", "10", "11", "12", "13", "DynamoDB"}, 80},
+		{3, 400, []string{"client", "payments, process 8", "9", "10", "DynamoDB"}, 80},
+		{16, 400, nil, 150},
+	} {
+		t.Run(fmt.Sprintf("%d processes, %d pixels", c.processes, c.width), func(t *testing.T) {
+			ctx := open(t, crowd(c.processes), c.width, "light")
+			same(ctx, t, collisions, 0)
+			same(ctx, t, astray, 0)
+			if c.names != nil {
+				same(ctx, t, texts(".seq-name"), c.names)
+			}
+			if height := eval[float64](ctx, t, `document.querySelector(".seq-heads").getBoundingClientRect().height`); height > c.height {
+				t.Errorf("the names are %v pixels high, want at most %v", height, c.height)
+			}
+		})
+	}
+}
+
+// The names are placed again when the page gets another width.
+func TestDiagram_NamesOfPartiesFollowTheWidth(t *testing.T) {
+	ctx := open(t, lostReply(), 1280, "light")
+	for _, c := range []struct {
+		width int64
+		name  string
+	}{{1280, "process 2"}, {400, "2"}, {1280, "process 2"}} {
+		do(ctx, t, chromedp.EmulateViewport(c.width, 900))
+		if _, err := chromedp.Run(ctx, chromedp.Poll[bool](fmt.Sprintf(`document.querySelectorAll(".seq-name")[2].textContent === %q`, c.name))); err != nil {
+			t.Errorf("on a screen of %d pixels, process 2 is not called %q: %v", c.width, c.name, err)
+		}
+	}
+}
+
+// A row that gets the focus is not under the names of the parties, which stay in sight.
+func TestDiagram_FocusIsNotUnderTheNames(t *testing.T) {
+	ctx := open(t, crowd(16), 1280, "light")
+	eval[any](ctx, t, `document.querySelectorAll(".seq-row")[31].focus()`)
+	for range 31 {
+		do(ctx, t, chromedp.KeyEvent(kb.ArrowUp))
+		same(ctx, t, `document.activeElement.getBoundingClientRect().top >= document.querySelector(".seq-heads").getBoundingClientRect().bottom`, true)
+	}
+}
+
+// On a narrow screen, the texts of a row are beside its arrow, and cover no lifeline.
+func TestDiagram_NarrowRowsAreBesideTheirArrows(t *testing.T) {
+	for _, width := range []int64{400, 700} {
+		ctx := open(t, lostReply(), width, "light")
+		eval[any](ctx, t, `document.querySelectorAll(".seq-row").forEach((row) => row.click())`)
+		same(ctx, t, `[...document.querySelectorAll(".seq-rows .seq-event")].flatMap((item, i) => {
+			const box = (selector) => item.querySelector(selector).getBoundingClientRect();
+			const [drawing, mark, time] = [".seq-drawing", ".seq-mark", ".seq-time"].map(box);
+			const wrong = [];
+			if (Math.abs(drawing.height - item.clientHeight) > 1) wrong.push("lifelines are chopped");
+			if ((mark.top + mark.bottom) / 2 < time.top || (mark.top + mark.bottom) / 2 > time.bottom) wrong.push("the arrow is not beside the time");
+			for (const part of item.querySelectorAll(".seq-time, .seq-request, .seq-text, .seq-record, .seq-detail")) {
+				if (part.getBoundingClientRect().left < drawing.right) wrong.push(part.className + " covers the drawing");
+			}
+			return wrong.map((text) => i + ": " + text);
+		})`, []string{})
+	}
+}
+
+// The legend says what opens, and names the keys.
+func TestLegend_ExplainsRowsThatOpenAndTheKeys(t *testing.T) {
+	ctx := open(t, lostReply(), 1280, "light")
+	same(ctx, t, texts("summary"), []string{"How to read the diagram"})
+	same(ctx, t, texts("#legend li"), []string{"a call", "a reply", "lost on the way", "does or notices something", "an effect that cannot be undone", "a process starts", "a process ends", "a row that opens"})
+	same(ctx, t, `document.querySelectorAll("#legend li:last-child .seq-chevron").length`, 1)
+	same(ctx, t, texts("#legend kbd"), []string{"Enter", "↑", "↓", "Home", "End", "Esc"})
+	same(ctx, t, texts("#legend p"), []string{"Click on a row that opens, or press Enter, to see the record, what has changed in it, and the message. " +
+		"↑ and ↓ go from row to row, Home and End to the first and the last. Esc closes a row. The rows of the same request stand out."})
+}
+
 func TestDiagram_FitsANarrowScreen(t *testing.T) {
 	d := lostReply()
+	d.Parties[0].Name = strings.Repeat("a long name ", 5)
 	for n := range 20 {
 		id := fmt.Sprintf("q%d", n)
 		d.Parties = append(d.Parties, sequence.Party{ID: id, Name: "process " + id, Kind: sequence.Process})
@@ -353,9 +525,8 @@ func TestDiagram_FitsANarrowScreen(t *testing.T) {
 	}
 	ctx := open(t, d, 400, "light")
 	eval[any](ctx, t, `document.querySelectorAll(".seq-row").forEach((row) => row.click())`)
-	if width := eval[int](ctx, t, `document.documentElement.scrollWidth`); width > 400 {
-		t.Errorf("the page is %d pixels wide on a screen of 400", width)
-	}
+	same(ctx, t, `[...document.querySelectorAll("body *")].filter((e) => !e.closest(".seq-spoken") && e.getBoundingClientRect().right > 400).map((e) => e.className)`, []string{})
+	same(ctx, t, `document.documentElement.scrollWidth`, 400)
 }
 
 // In a diagram with many processes, processes share columns: a process takes over the column of one

@@ -44,7 +44,8 @@ const (
 	World    Kind = "world" // what no other party does, such as a hardware failure, or time that passes
 )
 
-// An Event is something that happened. It has a row of the diagram.
+// An Event is something that happened. It has a row of the diagram. A reader can open the row of an
+// event that has a Detail or a Record.
 type Event struct {
 	At      time.Duration `json:"at"`                // since the beginning; in JSON: nanoseconds
 	From    string        `json:"from"`              // a party's ID
@@ -52,7 +53,7 @@ type Event struct {
 	Request string        `json:"request,omitempty"` // ties the events of one client request together: a short label, such as "7"
 	Kind    EventKind     `json:"kind"`
 	Text    string        `json:"text"`             // one line
-	Detail  string        `json:"detail,omitempty"` // shown when the row is opened: a body, an explanation
+	Detail  string        `json:"detail,omitempty"` // shown in the opened row, under the Record: a body, an explanation
 	Lost    bool          `json:"lost,omitempty"`   // a Call or Reply that did not arrive
 	Wrong   bool          `json:"wrong,omitempty"`  // a broken rule, or an error that deserves a mark
 	Record  *Record       `json:"record,omitempty"` // the record after this event, if the event changed the record

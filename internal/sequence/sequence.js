@@ -1,8 +1,8 @@
 // Draws what several parties did to each other as a sequence diagram.
 //
-// A diagram is a list. Each event is a list item with a button, which reads as a sentence and
-// opens the event's detail, and with a drawing, which is hidden from screen readers. Every text
-// becomes a text node, never HTML.
+// A diagram is a list. Each event is a list item with a row and a drawing. The row reads as a
+// sentence; it is a button if there is more to show, such as a record. The drawing is hidden from
+// screen readers. Every text becomes a text node, never HTML.
 const sequence = (() => {
   "use strict";
 
@@ -14,6 +14,9 @@ const sequence = (() => {
 
   // A row that follows the one before by more than this, in nanoseconds, stands apart.
   const pause = 1e9;
+
+  // How many rows have an id.
+  let named = 0;
 
   // make returns a new element. Children are elements or texts; those that are false or
   // undefined are left out.
@@ -38,6 +41,12 @@ const sequence = (() => {
     return nanoseconds < 1e9 ? `${(nanoseconds / 1e6).toFixed(1)} ms` : `${(nanoseconds / 1e9).toFixed(3)} s`;
   }
 
+  // withoutStem returns a name without what comes before its number, if the other name has the same.
+  function withoutStem(name, other) {
+    const stem = name.replace(/\d+$/, "");
+    return stem === other?.replace(/\d+$/, "") ? name.slice(stem.length) : name;
+  }
+
   // drawn returns a part of a drawing, in the column with the given number.
   function drawn(className, column, ...children) {
     const part = make("i", className, ...children);
@@ -60,7 +69,7 @@ const sequence = (() => {
   function diagram(root) {
     const heads = silent(make("div", "seq-heads"));
     const list = make("ol", "seq-rows");
-    list.setAttribute("aria-label", "Events in the order of time");
+    list.setAttribute("aria-label", "Events in the order of time; the arrow keys go from row to row");
     root.classList.add("seq");
     root.replaceChildren(heads, list);
 
@@ -68,6 +77,7 @@ const sequence = (() => {
     let requests = new Map(); // by label: how many requests appeared before this one
     let rows = []; // in the order of time
     let columns = new Map(); // by the ID of the party: the number of its column, from the left
+    let names = []; // of the columns, in full
     let undrawn = Infinity; // the index of the first row whose drawing is out of date
 
     function clear() {
@@ -93,26 +103,33 @@ const sequence = (() => {
       const row = newRow(e);
       list.insertBefore(row.item, rows[index]?.item ?? null);
       rows.splice(index, 0, row);
-      row.button.tabIndex = rows.length === 1 ? 0 : -1;
+      row.line.tabIndex = rows.length === 1 ? 0 : -1;
       drawSoon(index);
     }
 
     // newRow makes the list item of an event.
     function newRow(e) {
       const drawing = silent(make("div", "seq-drawing"));
-      const button = make("button", "seq-row",
+      const opens = Boolean(e.detail || e.record);
+      const line = make(opens ? "button" : "div", "seq-row",
         make("span", "seq-time", time(e.at), spoken(",")), " ",
         e.request && make("span", "seq-request", spoken("request "), e.request, spoken(",")), " ",
         sentence(e), " ",
         e.record && label(e.record));
-      button.type = "button";
-      button.setAttribute("aria-expanded", "false");
-      const item = make("li", `seq-event seq-${e.kind}`, drawing, button);
+      if (opens) {
+        line.type = "button";
+        line.setAttribute("aria-expanded", "false");
+      } else { // the row's own text is its name, which screen readers read when it gets the focus
+        line.id = `seq-row-${++named}`;
+        line.setAttribute("role", "group");
+        line.setAttribute("aria-labelledby", line.id);
+      }
+      const item = make("li", `seq-event seq-${e.kind}`, drawing, line);
       item.classList.toggle("seq-lost", Boolean(e.lost));
       item.classList.toggle("seq-wrong", Boolean(e.wrong));
       // The golden angle keeps the hues of requests that follow one another apart.
       if (e.request) item.style.setProperty("--hue", Math.round(211 + requests.get(e.request) * 137.5) % 360);
-      return {event: e, item, button, drawing, detail: null, alive: new Set()};
+      return {event: e, opens, item, line, drawing, detail: null, alive: new Set()};
     }
 
     // sentence says who did what: "process 1 to DynamoDB: PutItem".
@@ -153,13 +170,42 @@ const sequence = (() => {
       if (same) return false;
       columns = arranged;
       root.style.setProperty("--columns", owners.length);
-      root.classList.toggle("seq-narrow", owners.length > 6);
-      heads.replaceChildren(...owners.map((ps) => {
-        const name = ps.length === 1 ? ps[0].name : "processes";
-        return make("div", "seq-head", make("span", `seq-symbol seq-${ps[0].kind}`), make("span", "seq-name", name));
+      names = owners.map((ps) => (ps.length === 1 ? ps[0].name : "processes"));
+      heads.replaceChildren(...owners.map((ps, i) => {
+        const head = make("div", "seq-head", make("span", `seq-symbol seq-${ps[0].kind}`), make("span", "seq-name"));
+        head.style.setProperty("--column", i);
+        return head;
       }));
+      placeNames();
       return true;
     }
+
+    // placeNames writes the names of the columns. If they don't fit on one line, a name leaves out
+    // what it has in common with the name on its left ("process 1", "2"), and names that would
+    // overlap are on different lines.
+    function placeNames() {
+      if (place(names) > 1) place(names.map((name, i) => withoutStem(name, names[i - 1])));
+    }
+
+    // place writes texts beside the symbols of the columns, and returns the number of lines.
+    function place(texts) {
+      const all = [...heads.children];
+      all.forEach((head, i) => { head.lastChild.textContent = texts[i]; });
+      const boxes = all.map((head) => ({left: head.offsetLeft, right: head.offsetLeft + head.offsetWidth}));
+      const taken = []; // by line, from the lowest: where the last name put there begins
+      for (let i = all.length - 1; i >= 0; i--) {
+        let line = taken.findIndex((left) => boxes[i].right < left);
+        if (line < 0) line = taken.length;
+        taken[line] = boxes[i].left;
+        all[i].style.setProperty("--line-number", line);
+      }
+      root.style.setProperty("--lines", taken.length);
+      return taken.length;
+    }
+
+    // The width of the columns depends on the width of the page. The browser reports an error if
+    // an observer changes the size of what it observes, so the names are placed in the next frame.
+    new ResizeObserver(() => requestAnimationFrame(placeNames)).observe(heads);
 
     // shareColumns returns the parties of each column. A process takes a column over from one
     // that has ended and appears in no later event.
@@ -205,18 +251,15 @@ const sequence = (() => {
 
     function open(row) {
       const e = row.event;
-      row.detail = make("div", "seq-detail",
-        e.detail && make("pre", "", e.detail),
-        e.record && fields(row),
-        !e.detail && !e.record && make("p", "", "The row says all that is known of this event."));
+      row.detail = make("div", "seq-detail", e.record && fields(row), e.detail && make("pre", "", e.detail));
       row.item.append(row.detail);
-      row.button.setAttribute("aria-expanded", "true");
+      row.line.setAttribute("aria-expanded", "true");
     }
 
     function close(row) {
-      row.detail?.remove();
+      row.detail.remove();
       row.detail = null;
-      row.button.setAttribute("aria-expanded", "false");
+      row.line.setAttribute("aria-expanded", "false");
     }
 
     // fields returns a table of the record's fields, which says what the event changed.
@@ -228,7 +271,7 @@ const sequence = (() => {
       const add = (name, value, change) => {
         const head = make("th", "", name);
         head.scope = "row";
-        table.append(make("tr", "", head, make("td", "", value), make("td", "seq-change", change)));
+        table.append(make("tr", "", head, make("td", "", value, value && " ", change && make("span", "seq-change", change))));
       };
       for (const {name, value} of record.fields ?? []) {
         const old = before.get(name);
@@ -247,7 +290,7 @@ const sequence = (() => {
 
     list.addEventListener("click", (click) => {
       const row = rowOf(click);
-      if (!row?.button.contains(click.target)) return;
+      if (!row?.opens || !row.line.contains(click.target)) return;
       if (row.detail) close(row);
       else open(row);
     });
@@ -258,8 +301,8 @@ const sequence = (() => {
       const index = rows.indexOf(row);
       const target = {ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: rows.length - 1, Escape: index}[key.key];
       if (!rows[target]) return;
-      if (key.key === "Escape") close(row);
-      rows[target].button.focus();
+      if (key.key === "Escape" && row.detail) close(row);
+      rows[target].line.focus();
       key.preventDefault();
     });
 
@@ -267,7 +310,7 @@ const sequence = (() => {
     list.addEventListener("focusin", (focus) => {
       const current = rowOf(focus);
       for (const row of rows) {
-        row.button.tabIndex = row === current ? 0 : -1;
+        row.line.tabIndex = row === current ? 0 : -1;
         row.item.classList.toggle("seq-same", Boolean(current.event.request) && row.event.request === current.event.request);
       }
     });
@@ -275,7 +318,7 @@ const sequence = (() => {
     return {party, event, clear};
   }
 
-  // legend explains the drawing in the element.
+  // legend explains in the element how to read the drawing and how to open rows.
   function legend(root) {
     const entries = [
       ["a call", {kind: "call"}, 1],
@@ -283,16 +326,22 @@ const sequence = (() => {
       ["lost on the way", {kind: "call", lost: true}, 1],
       ["does or notices something", {kind: "note"}],
       ["an effect that cannot be undone", {kind: "effect"}],
-      ["a process, from its start", {kind: "begin"}],
-      ["to its end", {kind: "end"}],
+      ["a process starts", {kind: "begin"}],
+      ["a process ends", {kind: "end"}],
     ];
     root.classList.add("seq-legend");
-    root.replaceChildren(make("ul", "", ...entries.map(([text, e, to]) => {
+    const key = (text) => make("kbd", "", text);
+    const list = make("ul", "", ...entries.map(([text, e, to]) => {
       const drawing = silent(make("span", "seq-drawing", ...symbol(e, 0, to)));
       if (e.kind === "begin") drawing.prepend(drawn("seq-bar seq-begins", 0));
       if (e.kind === "end") drawing.prepend(drawn("seq-bar seq-ends", 0));
       return make("li", `seq-event seq-${e.kind} ${e.lost ? "seq-lost" : ""}`, drawing, make("span", "", text));
-    })));
+    }));
+    list.append(make("li", "", silent(make("i", "seq-chevron")), make("span", "", "a row that opens")));
+    root.replaceChildren(list,
+      make("p", "", "Click on a row that opens, or press ", key("Enter"), ", to see the record, what has changed in it, and the message. ",
+        key("\u2191"), " and ", key("\u2193"), " go from row to row, ", key("Home"), " and ", key("End"), " to the first and the last. ",
+        key("Esc"), " closes a row. The rows of the same request stand out."));
   }
 
   return {diagram, legend};

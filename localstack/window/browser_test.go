@@ -40,12 +40,12 @@ func (b tab) click(selector string) {
 func (b tab) holds(condition string) {
 	b.Helper()
 	expression := fmt.Sprintf(`(() => {
-		const rows = [...document.querySelectorAll("#diagram li button")].map((row) => row.textContent).join("\n");
+		const rows = [...document.querySelectorAll("#diagram .seq-row")].map((row) => row.textContent).join("\n");
 		const status = document.querySelector("#status").textContent;
 		return Boolean(%s);
 	})()`, condition)
 	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression)); err != nil {
-		rows, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.querySelector("#status").textContent + "\n" + [...document.querySelectorAll("#diagram li button")].map((row) => row.textContent).join("\n")`))
+		rows, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.querySelector("#status").textContent + "\n" + [...document.querySelectorAll("#diagram .seq-row")].map((row) => row.textContent).join("\n")`))
 		b.Fatalf("%s: %v; the page shows:\n%s", condition, err, rows)
 	}
 }
