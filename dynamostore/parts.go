@@ -344,8 +344,8 @@ func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apar
 	return &lambdaidem.StoreError{Op: opLoad, Reason: lambdaidem.ReasonForeign, NotApplied: true, Err: lost}
 }
 
-// names reports whether the item refers to the answer a. It compares the checksums,
-// which are equal only for an answer of the same attempt, because a checksum includes the
+// names reports whether the item refers to the answer a. It compares the checksum in the item with
+// that of a. They are equal only if both are of the same attempt, because the checksum covers the
 // attempt's token.
 func (it *item) names(a *apart) bool {
 	return it.Parts != nil && bytes.Equal(it.Parts.Checksum, a.Parts.Checksum)

@@ -167,7 +167,8 @@ func Uncertain(err error) error {
 //
 // If the function of a [Do] inside a guarded handler returns a marked error, the mark counts
 // only for the record of that Do, because the guarded handler may have had effects of its
-// own. A guarded handler without effects can mark the error that Do returns again.
+// own. If the guarded handler had none, it can call Retryable on the error that Do returned.
+//
 // Retryable(nil) returns nil.
 func Retryable(err error) error {
 	if err == nil {

@@ -42,7 +42,8 @@ func s3Message(_ events.S3Event, r events.S3EventRecord) message {
 // S3Key returns an idempotency key for an S3 event notification. All copies of a notification
 // have the same key, even if they arrive by different paths, such as two messages of a queue.
 // [Guard.S3] uses the key by default. For notifications that come through SQS or SNS, call S3Key
-// in BatchOptions.Key, because each copy is a message with an id of its own.
+// in BatchOptions.Key. The default key of such a message is its id, which differs between the
+// copies of a notification.
 //
 // The key is made of the event's name, the bucket, the object's key, the version or else the ETag,
 // and the sequencer, which is the same in all copies of a notification. Only events that create or

@@ -128,9 +128,9 @@ type Options struct {
 
 	// Wait is how long a duplicate request waits for the attempt in progress before it
 	// gets 409. The wait always ends early enough to answer before the deadline of the
-	// invocation. The duplicate first reads the record again after 20 to 40 ms. Each further
-	// pause is random too, and up to 1.5 times as long, at most 1 s. So a wait of 200 ms needs
-	// at most 5 reads. Default: 0, a duplicate gets 409 at once.
+	// invocation. Meanwhile the duplicate reads the record after random pauses. The first pause
+	// is 20 to 40 ms. For each further pause, both bounds grow by half, until the upper bound is
+	// 1 s. So a wait of 200 ms needs at most 5 reads. Default: 0, a duplicate gets 409 at once.
 	Wait time.Duration
 	// MinRunTime prevents a handler from starting so late that it can't finish. It applies to
 	// a request that has waited for another attempt (see Wait), and to each message of a

@@ -11,8 +11,8 @@ import (
 )
 
 // pass runs a request unguarded. The request and its response, even a stream, pass through
-// unchanged until the handler enlists a write. From then on the response is buffered,
-// because it must not be sent before the writes have been committed.
+// unchanged until the handler enlists a database write. From then on the response is buffered,
+// because it must not be sent before the enlisted writes have been committed.
 func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
 	if attemptOf(ctx) != nil || h.g.transact == nil { // an outer guard commits the writes, or the store can't

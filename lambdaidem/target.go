@@ -165,9 +165,9 @@ func routeOf(r *http.Request, asked target) (host, template string) {
 	return host, template
 }
 
-// matchesOneRoute reports whether the path of a pattern matches a path segment by segment, as
-// http.ServeMux does. It returns false for a pattern that matches any number of segments: a
-// subtree ("/a/"), a rest ("{rest...}") or the wildcard of another router ("*").
+// matchesOneRoute reports whether template, the path of a pattern, matches path. It compares the two
+// segment by segment, as http.ServeMux does. It returns false for a template that matches any number
+// of segments: a subtree ("/a/"), a rest ("{rest...}") or the wildcard of another router ("*").
 func matchesOneRoute(template, path string) bool {
 	want, got := strings.Split(template, "/"), strings.Split(path, "/")
 	if len(want) != len(got) || strings.Contains(template, "*") {

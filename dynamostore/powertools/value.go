@@ -34,7 +34,7 @@ const (
 
 func (v *value) isContainer() bool { return v.kind == kindArray || v.kind == kindObject }
 
-// isInteger reports whether a number has neither a fraction nor an exponent.
+// isInteger reports whether the number has neither a fraction nor an exponent.
 func (v *value) isInteger() bool { return !strings.ContainsAny(v.text, ".eE") }
 
 // parse decodes one JSON value. It refuses invalid UTF-8, unpaired surrogates and objects in which

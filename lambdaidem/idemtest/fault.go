@@ -38,8 +38,8 @@ const (
 	// Hang blocks the call until its context ends, and then fails it without passing it
 	// on. Give the handler a context with a deadline, such as one of [Invocation].
 	Hang Fault = "it hangs"
-	// KillBefore kills the simulated process instead of passing the call on. The handler must run
-	// inside [Crash], which simulates the process.
+	// KillBefore kills the simulated process just before the call reaches the store. The handler
+	// must run inside [Crash], which simulates the process.
 	KillBefore Fault = "the process dies before it"
 	// KillAfter passes the call on, and kills the simulated process before the call returns. The
 	// handler must run inside [Crash].
