@@ -23,50 +23,72 @@ import (
 
 const payment = `{"sample":"payment","key":"order-1"}`
 
-// Each story shows what its explanation speaks of; the browser tests play the longest one.
+// Each story shows what its explanation speaks of, and sums its key up; the browser tests play
+// the one in which a process dies.
 func TestStories_ShowWhatTheyExplain(t *testing.T) {
 	_, page := running(t)
 	for _, story := range []struct {
 		id    string
 		lines []string
 		look  string
+		sum   string
 	}{
 		{"twice", []string{
 			`^client to payments, process \d+: POST /payments, key twice-\d+$`,
 			`payments, process \d+ to DynamoDB: PutItem: locks the record \(only if there is none\) \[in progress\]$`,
-			`DynamoDB to payments, process \d+: done: this attempt has the lock`,
+			`DynamoDB to payments, process \d+: done: this attempt has the lock$`,
+			`^payments, process \d+: runs the handler$`,
 			`TransactWriteItems: stores the answer \(only if this attempt still has the lock\), with 2 effects of the handler, all or nothing \[completed\]$`,
 			`payments, process \d+ to client: 201 Created \(lost\)$`,
 			`client to payments, process \d+: POST /payments, key twice-\d+$`,
 			`PutItem: locks the record \(only if there is none\)$`,
 			`refused, because there is a record: it is completed`,
 			`to client: 201 Created: the first answer again, the handler did not run$`,
-		}, "paid twice"},
+		}, "paid twice", once},
 		{"lock", []string{
 			`locks the record .* \[in progress\]$`,
 			`DynamoDB to payments, process \d+: the reply does not arrive.*\(lost\)$`,
 			`locks the record \(only if there is none\)$`,
-			`this attempt's own token, so this attempt has the lock`,
+			`this attempt's own token, so this attempt has the lock$`,
+			`^payments, process \d+: runs the handler$`,
 			`stores the answer .* \[completed\]$`,
 			`to client: 201 Created$`,
-		}, "token of this very attempt"},
+		}, "token of this very attempt", once},
+		{"completion", []string{
+			`runs the handler$`,
+			`stores the answer .* all or nothing \[completed\]$`,
+			`the reply does not arrive.*\(lost\)$`,
+			`stores the answer .*; the same request again, with the same ClientRequestToken$`,
+			`done already: DynamoDB recognizes the ClientRequestToken, and writes nothing again$`,
+			`to client: 201 Created$`,
+		}, "the money moves once", once},
+		{"late", []string{
+			`runs the handler$`,
+			`^world: the network holds up the request`,
+			`^world: the request that was held up arrives`,
+			`refused, because another attempt has the record now: nothing is written; but nobody waits for this reply any more.* \(lost\)$`,
+		}, "nor move money", `the handler ran twice, 12.50 EUR were charged once.`},
 		{"fifty", []string{
 			`locks the record .* \[in progress\]$`,
+			`runs the handler$`,
 			`stores the answer .* \[completed\]$`,
 			`^client: 50 requests: 1 got the handler's answer, \d+ the stored answer, \d+ were told to come back later$`,
-		}, "^50 requests: 1 got the handler's answer"},
+		}, "^50 requests: 1 got the handler's answer.* At most 4 processes run at once", once},
 		{"other", []string{
 			`to client: 201 Created$`,
 			`to client: 422 idempotency_payload_mismatch$`,
-		}, "fingerprint"},
+		}, "fingerprint", once},
 	} {
 		t.Run(story.id, func(t *testing.T) {
 			do(t, page, "/story/"+story.id, payment)
 			v := until(t, page, "", idle)
 			lines := v.lines()
 			expect(t, lines, story.lines...)
-			if !regexp.MustCompile(story.look).MatchString(v.state.Look) {
+			if !regexp.MustCompile(story.look).MatchString(v.state.Look) || strings.Contains(v.state.Look, "not go as planned") {
 				t.Errorf("it says to look for %q; want %q in it", v.state.Look, story.look)
+			}
+			if !strings.HasPrefix(v.state.Sum, "Key "+story.id+"-") || !strings.HasSuffix(v.state.Sum, ": "+story.sum) {
+				t.Errorf("it sums up: %q; want %q", v.state.Sum, story.sum)
 			}
 			if n := matching(lines, `\[completed\]$`); n != 1 {
 				t.Errorf("%d rows store an answer:\n%s", n, strings.Join(lines, "\n"))
@@ -78,6 +100,9 @@ func TestStories_ShowWhatTheyExplain(t *testing.T) {
 		})
 	}
 }
+
+// once is how a key is summed up whose payment was made by one run of the handler.
+const once = "the handler ran once, 12.50 EUR were charged once."
 
 // The record is shown decoded.
 func TestRecord_IsDecoded(t *testing.T) {
@@ -156,9 +181,9 @@ func TestFaults_StrikeOnceAndSayWhatToLookFor(t *testing.T) {
 		lines []string
 		look  string
 	}{
-		{"kill", []string{`stores the answer .* \(lost\)$`, `is killed`, `^Lambda to client: 500`}, "locked by a process that is dead"},
+		{"kill", []string{`runs the handler$`, `process \d+: has run the handler, and dies before the write that stores the answer leaves it$`, `is killed`, `^Lambda to client: 500`}, "locked by a process that is dead"},
 		{"lock", []string{`the reply does not arrive.*\(lost\)$`, `own token`, `to client: 201 Created$`}, "own token"},
-		{"completion", []string{`stores the answer .* \[completed\]$`, `the reply does not arrive.*\(lost\)$`, `stores the answer`, `to client: 201 Created$`}, "stored once"},
+		{"completion", []string{`stores the answer .* \[completed\]$`, `the reply does not arrive.*\(lost\)$`, `stores the answer`, `to client: 201 Created$`}, "wrote nothing again"},
 		{"response", []string{`to client: 201 Created \(lost\)$`}, "in the record"},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
@@ -203,14 +228,16 @@ func TestLeases_AreHeldOrTakenOver(t *testing.T) {
 		`^world: the network holds up the request`,
 		`to another client: 503 idempotency_outcome_unknown: retry after`,
 		`key late-1 is over: the next request takes the record over \[dead\]$`,
+		`refused, because there is a record: an earlier attempt left it, and its lease is over$`,
 		`takes the record over .* \[in progress\]$`,
+		`runs the handler again`,
 		`stores the answer .* \[completed\]$`,
 		`to client: 201 Created$`,
 		`^world: the request that was held up arrives`,
 		`stores the answer \(only if this attempt still has the lock\), with 2 effects of the handler, all or nothing$`,
-		`refused, because another attempt has the record now: nothing is written \(lost\)$`,
+		`refused, because another attempt has the record now: nothing is written; but nobody waits for this reply any more.* \(lost\)$`,
 	)
-	if !strings.Contains(v.state.Look, "attempt 2 has the record") {
+	if !strings.Contains(v.state.Look, "attempt 2 had the record") {
 		t.Errorf("it says to look for %q", v.state.Look)
 	}
 	do(t, page, "/send", `{"sample":"transfer","policy":"hold","key":"held-1"}`)
@@ -220,24 +247,41 @@ func TestLeases_AreHeldOrTakenOver(t *testing.T) {
 		`stores the result of a step`,
 		`is killed`,
 		`key held-1 is over: the record waits for an operator, because of policy hold \[held\]$`,
+		`refused, because there is a record: it is held, and waits for an operator$`,
 		`to client: 409 idempotency_attempt_abandoned`)
+	if !strings.Contains(v.state.Look, "policy hold") {
+		t.Errorf("it says to look for %q", v.state.Look)
+	}
 }
 
 // The rest of a person's requests: a refund, a transfer, repeats.
 func TestSamples_RefundTransferAndRepeats(t *testing.T) {
 	_, page := running(t)
 	do(t, page, "/clear", "")
-	steps := []struct{ command, body, want string }{
-		{"/send", `{"sample":"payment","key":"sample-1"}`, `to client: 201 Created$`},
-		{"/repeat", "", `to client: 201 Created: the first answer again`},
-		{"/repeat?times=50", "", `client: 50 requests: 0 got the handler's answer, 50 the stored answer`},
-		{"/repeat?body=other", "", `to client: 422 idempotency_payload_mismatch`},
-		{"/send", `{"sample":"refund","key":"sample-2"}`, `^refunds, process \d+ to client: 201 Created$`},
-		{"/send", `{"sample":"transfer","key":"sample-3"}`, `^transfers, process \d+ to client: 201 Created$`},
+	lockFault := func() { do(t, page, "/fault/lock", "") }
+	steps := []struct {
+		before              func()
+		command, body, want string
+		look                string
+	}{
+		{nil, "/send", `{"sample":"payment","key":"sample-1"}`, `to client: 201 Created$`, "There was no record"},
+		{nil, "/repeat", "", `to client: 201 Created: the first answer again`, "does not run again.$"},
+		{nil, "/repeat?times=50", "", `client: 50 requests: 0 got the handler's answer, 50 the stored answer`, "^50 requests: 0 .* no handler ran"},
+		{nil, "/repeat?body=other", "", `to client: 422 idempotency_payload_mismatch`, "fingerprint"},
+		{lockFault, "/repeat", "", `the reply does not arrive`, "record is completed.*there was nothing left to lock"},
+		{nil, "/send", `{"sample":"payment","key":""}`, `to client: 400 idempotency_key_missing`, "no idempotency key"},
+		{nil, "/send", `{"sample":"refund","key":"sample-2"}`, `^refunds, process \d+ to client: 201 Created$`, "There was no record"},
+		{nil, "/send", `{"sample":"transfer","key":"sample-3"}`, `^transfers, process \d+ to client: 201 Created$`, "There was no record"},
 	}
 	for _, step := range steps {
+		if step.before != nil {
+			step.before()
+		}
 		do(t, page, step.command, step.body)
-		until(t, page, "", func(v *view) bool { return idle(v) && matching(v.lines(), step.want) > 0 })
+		v := until(t, page, "", func(v *view) bool { return idle(v) && matching(v.lines(), step.want) > 0 })
+		if !regexp.MustCompile(step.look).MatchString(v.state.Look) {
+			t.Errorf("%s %s: it says to look for %q; want %q", step.command, step.body, v.state.Look, step.look)
+		}
 	}
 	for body, want := range map[string]string{`{"sample":"x"}`: "there is no sample", `{`: "read the form", `{"route":99}`: "choose a route"} {
 		if status, text := call(t, http.MethodPost, page+"/send", body); status != http.StatusOK || !strings.Contains(text, want) {
