@@ -7,9 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
@@ -100,24 +97,13 @@ func (w *Window) sumUp(ctx context.Context, record string) {
 func (w *Window) charged(ctx context.Context, payments []string) (string, error) {
 	count, total, currency := 0, int64(0), ""
 	for _, id := range payments {
-		got, err := w.stack.Database().Client().GetItem(ctx, &dynamodb.GetItemInput{
-			TableName: aws.String(w.stack.Table("PaymentsTable")), ConsistentRead: aws.Bool(true),
-			Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}},
-		})
+		p, written, err := w.stack.Payment(ctx, id)
 		if err != nil {
-			return "", fmt.Errorf("read payment %s: %w", id, err)
+			return "", err //nolint:wrapcheck // it says what can't be read
 		}
-		var p struct {
-			Amount   int64  `dynamodbav:"amount"`
-			Currency string `dynamodbav:"currency"`
+		if written { // otherwise an attempt tried to write it, and failed
+			count, total, currency = count+1, total+p.Amount, p.Currency
 		}
-		if err := attributevalue.UnmarshalMap(got.Item, &p); err != nil {
-			return "", fmt.Errorf("read payment %s: %w", id, err)
-		}
-		if got.Item == nil { // an attempt tried to write it, and failed
-			continue
-		}
-		count, total, currency = count+1, total+p.Amount, p.Currency
 	}
 	if count == 0 {
 		return "nothing was charged", nil

@@ -90,7 +90,7 @@
     submit.preventDefault();
     watch(actions.send);
   });
-  let newKey = "";
+  let newKey = find("#key").defaultValue; // the server says when it has been used
   find("#new-key").addEventListener("click", () => { find("#key").value = newKey; });
   find("#sample")?.addEventListener("change", (change) => {
     find("#policy-field").hidden = change.target.value !== "transfer";
