@@ -1,6 +1,7 @@
 package window_test
 
 import (
+	"html"
 	"io"
 	"net"
 	"net/http"
@@ -21,7 +22,8 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/window"
 )
 
-const payment = `{"sample":"payment","key":"order-1"}`
+// payment returns the form of a payment under a key.
+func payment(key string) string { return `{"sample":"payment","key":"` + key + `"}` }
 
 // Each story shows what its explanation speaks of, and sums its key up; the browser tests play
 // the one in which a process dies.
@@ -80,7 +82,7 @@ func TestStories_ShowWhatTheyExplain(t *testing.T) {
 		}, "fingerprint", once},
 	} {
 		t.Run(story.id, func(t *testing.T) {
-			do(t, page, "/story/"+story.id, payment)
+			do(t, page, "/story/"+story.id, payment("order-1"))
 			v := until(t, page, "", idle)
 			lines := v.lines()
 			expect(t, lines, story.lines...)
@@ -137,15 +139,7 @@ func TestRecord_IsThatOfTheRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	afterWrite(t, rehearsal.Lock, func(a rehearsal.Access) {
-		_, err := w.stack.Database().Client().UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-			TableName: &a.Table, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: a.Record}},
-			UpdateExpression:          aws.String("SET #token = :token"),
-			ExpressionAttributeNames:  map[string]string{"#token": "token"},
-			ExpressionAttributeValues: map[string]types.AttributeValue{":token": &types.AttributeValueMemberS{Value: "another"}},
-		})
-		if err != nil {
-			t.Error(err)
-		}
+		setToken(t, w.stack, a.Table, a.Record)
 	})
 	do(t, page, "/clear", "")
 	do(t, page, "/send", `{"sample":"payment","key":"changed-1"}`)
@@ -157,7 +151,7 @@ func TestRecord_IsThatOfTheRow(t *testing.T) {
 // placeholders.
 func TestDatabase_IsShownInShort(t *testing.T) {
 	_, page := running(t)
-	do(t, page, "/story/other", payment)
+	do(t, page, "/story/other", payment("order-1"))
 	v := until(t, page, "", idle)
 	for row, want := range map[string]string{
 		`locks the record`:    `^PutItem in \S*IdempotencyTable\S*\nonly if attribute_not_exists\(id\) OR \(attribute_exists\(token\) AND .*\nitem \{attempt: 1, .*, status: "INPROGRESS", token: "`,
@@ -211,9 +205,12 @@ func TestFaults_StrikeOnceAndSayWhatToLookFor(t *testing.T) {
 func TestLeases_AreHeldOrTakenOver(t *testing.T) {
 	api, page := running(t)
 	do(t, page, "/clear", "")
-	do(t, page, "/fault/kill", "")
-	do(t, page, "/send", `{"sample":"transfer","policy":"hold","key":"held-1"}`)
-	until(t, page, "", idle)
+	for _, body := range []string{payment("raced-1"), payment("dead-1"), `{"sample":"transfer","policy":"hold","key":"held-1"}`} {
+		do(t, page, "/fault/kill", "")
+		do(t, page, "/send", body)
+		until(t, page, "", idle)
+	}
+	overtake(t, page, "key raced-1")
 	do(t, page, "/fault/late", "")
 	var other sync.WaitGroup // another client, whose request the page repeats
 	defer other.Wait()
@@ -237,8 +234,13 @@ func TestLeases_AreHeldOrTakenOver(t *testing.T) {
 		`stores the answer \(only if this attempt still has the lock\), with 2 effects of the handler, all or nothing$`,
 		`refused, because another attempt has the record now: nothing is written; but nobody waits for this reply any more.* \(lost\)$`,
 	)
-	if !strings.Contains(v.state.Look, "attempt 2 had the record") {
-		t.Errorf("it says to look for %q", v.state.Look)
+	if !strings.Contains(v.state.Look, "attempt 2 had the record") || v.state.Sum != "Key late-1: the handler ran twice, 0.01 EUR were charged once." {
+		t.Errorf("it says to look for %q, and %q", v.state.Look, v.state.Sum)
+	}
+	do(t, page, "/send", payment("dead-1"))
+	v = until(t, page, "", func(v *view) bool { return idle(v) && strings.Contains(v.state.Look, "takes the record over") })
+	if v.state.Sum != "Key dead-1: the handler ran twice, 12.50 EUR were charged once." {
+		t.Errorf("it sums up: %q", v.state.Sum)
 	}
 	do(t, page, "/send", `{"sample":"transfer","policy":"hold","key":"held-1"}`)
 	v = until(t, page, "", func(v *view) bool { return idle(v) && matching(v.lines(), "to client: 409") == 1 })
@@ -251,6 +253,57 @@ func TestLeases_AreHeldOrTakenOver(t *testing.T) {
 		`to client: 409 idempotency_attempt_abandoned`)
 	if !strings.Contains(v.state.Look, "policy hold") {
 		t.Errorf("it says to look for %q", v.state.Look)
+	}
+	i := slices.IndexFunc(v.events, func(e sequence.Event) bool {
+		return e.Record != nil && e.Record.Title == "key raced-1" && e.Record.State == "dead"
+	})
+	if i < 0 || slices.Contains(v.events[i].Record.Fields, sequence.Field{Name: "token", Value: "another"}) {
+		t.Errorf("the row of the lease's end is %d, and shows the token of the next attempt, or none", i)
+	}
+}
+
+// overtake gives a record another token, like an attempt that takes it over the moment its
+// lease ends.
+func overtake(t *testing.T, page, title string) {
+	t.Helper()
+	v := until(t, page, "", idle)
+	i := slices.IndexFunc(v.events, func(e sequence.Event) bool { return e.Record != nil && e.Record.Title == title })
+	if i < 0 {
+		t.Fatalf("no record of %s", title)
+	}
+	w, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	setToken(t, w.stack, w.stack.Table("IdempotencyTable"), v.events[i].Record.ID)
+}
+
+// setToken has a record say that another attempt has it.
+func setToken(t *testing.T, s *stack.Stack, table, record string) {
+	t.Helper()
+	_, err := s.Database().Client().UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &table, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: record}},
+		UpdateExpression:          aws.String("SET #token = :token"),
+		ExpressionAttributeNames:  map[string]string{"#token": "token"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":token": &types.AttributeValueMemberS{Value: "another"}},
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The page shows a command that another client can send, and says what its words mean.
+func TestPage_ShowsACurlCommandAndMeanings(t *testing.T) {
+	api, page := running(t)
+	_, text := call(t, http.MethodGet, page, "")
+	text = html.UnescapeString(text)
+	for _, want := range []string{
+		"curl -i -X POST '" + api + "/payments'", "-H 'Authorization: Bearer " + stack.Token("alice") + "'", "-H 'Idempotency-Key: curl-1'",
+		`-d '{"amount":1250,"currency":"EUR"}'`, "<dt>lease</dt>", "<dt>token</dt>", "<dt>fingerprint</dt>",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %s", want)
+		}
 	}
 }
 
@@ -288,7 +341,7 @@ func TestSamples_RefundTransferAndRepeats(t *testing.T) {
 			t.Errorf("%s: %d %s; want %q", body, status, text, want)
 		}
 	}
-	if status, text := call(t, http.MethodPost, page+"/story/none", payment); status != http.StatusOK || !strings.Contains(text, "no story") {
+	if status, text := call(t, http.MethodPost, page+"/story/none", payment("order-1")); status != http.StatusOK || !strings.Contains(text, "no story") {
 		t.Errorf("an unknown story: %d %s", status, text)
 	}
 }
@@ -306,6 +359,9 @@ func TestWindow_ShowsWhatOthersSend(t *testing.T) {
 	do(t, page, "/clear", "")
 	call(t, http.MethodGet, api+"/nowhere", "")
 	v := until(t, page, "", func(v *view) bool { return len(v.events) > 1 })
+	if v.events[0].At != 0 {
+		t.Errorf("a new diagram begins at %v", v.events[0].At)
+	}
 	expect(t, v.lines(), `^another client to Lambda: GET /nowhere$`, `^Lambda to another client: 404 Not Found$`)
 }
 
@@ -440,7 +496,7 @@ func TestClose_EndsStoriesAndPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // it is read to its end
-	do(t, page, "/story/fifty", payment)
+	do(t, page, "/story/fifty", payment("order-1"))
 	for range 2 {
 		if err := another.Close(); err != nil {
 			t.Error(err)

@@ -103,7 +103,7 @@ func (w *Window) outcomeOf(s *send) outcome {
 }
 
 // crowdOutcome counts the answers to many requests.
-type crowdOutcome struct{ all, fresh, replayed, early, failed int }
+type crowdOutcome struct{ all, fresh, replayed, early, unguarded, failed int }
 
 // doTimes sends the same request several times at once, and counts the answers.
 func (w *Window) doTimes(ctx context.Context, r request, times int) crowdOutcome {
@@ -122,6 +122,8 @@ func (w *Window) doTimes(ctx context.Context, r request, times int) crowdOutcome
 				c.early++
 			case err == nil && o.stored:
 				c.fresh++
+			case err == nil && o.status < http.StatusBadRequest:
+				c.unguarded++
 			default:
 				c.failed++
 			}
@@ -134,6 +136,9 @@ func (w *Window) doTimes(ctx context.Context, r request, times int) crowdOutcome
 
 func (c crowdOutcome) counts() string {
 	text := fmt.Sprintf("%d requests: %d got the handler's answer, %d the stored answer, %d were told to come back later", c.all, c.fresh, c.replayed, c.early)
+	if c.unguarded > 0 {
+		text += fmt.Sprintf(", %d got an answer that no record keeps", c.unguarded)
+	}
 	if c.failed > 0 {
 		text += fmt.Sprintf(", %d failed or were refused", c.failed)
 	}
@@ -144,6 +149,8 @@ func (c crowdOutcome) counts() string {
 func (c crowdOutcome) caption() string {
 	text := c.counts() + ". "
 	switch {
+	case c.unguarded > 0:
+		return text + "Nothing protects those whose answer no record keeps: the handler may have run for each of them."
 	case c.fresh == 1:
 		return text + "One request locked the record, and every other was refused the lock. Find the one row that says \"runs the handler\"."
 	case c.fresh == 0 && c.replayed > 0:

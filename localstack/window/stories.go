@@ -23,16 +23,20 @@ type story struct {
 // played is what came of a story.
 type played struct {
 	seen    string  // what happened, in numbers; may be empty
-	last    outcome // of the last request, or of the one that the story is about
+	last    outcome // of the request that the story is about; empty: of many
 	planned bool    // it went as the story's Look says
 }
 
 // caption says what to look for after a story.
 func (p played) caption(s *story) string {
-	if p.planned {
-		return strings.TrimSpace(p.seen + " " + s.Look)
+	text := s.Look
+	if !p.planned {
+		text = "This story did not go as planned."
+		if p.last != (outcome{}) {
+			text += " " + p.last.caption()
+		}
 	}
-	return strings.TrimSpace(p.seen + " This story did not go as planned. " + p.last.caption())
+	return strings.TrimSpace(p.seen + " " + text)
 }
 
 var stories = []story{

@@ -70,6 +70,8 @@ func (w *Window) paymentsIn(body []byte) []string {
 // sumUp shows how often the handler ran for a record, and what was charged: the payments are
 // read from their table.
 func (w *Window) sumUp(ctx context.Context, record string) {
+	w.summing.Lock() // so that no earlier sum is shown after a later one
+	defer w.summing.Unlock()
 	w.mu.Lock()
 	i := slices.IndexFunc(w.tallies, func(t *tally) bool { return t.record == record })
 	var t tally

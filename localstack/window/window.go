@@ -45,6 +45,7 @@ type Window struct {
 	server *http.Server
 	client *http.Client // the client that the page's requests come from
 
+	summing sync.Mutex // held while a key is summed up; taken before telling
 	telling sync.Mutex // held while the state of the controls is told; taken before mu
 
 	mu        sync.Mutex
