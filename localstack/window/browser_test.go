@@ -65,13 +65,16 @@ func TestBrowser_StoriesPlayByOneClickAndOutliveAReload(t *testing.T) {
 	b := open(t)
 	b.click(`[data-story="dies"]`)
 	b.holds(`status.startsWith("Playing: Kills the process")`)
-	b.holds(`/Waiting for the lease to end, to repeat the request: \d s/.test(document.querySelector("#countdown").textContent) && !document.querySelector("#countdown").hidden`)
+	b.holds(`/Waiting for the lease to end, and then repeating the request: \d s/.test(document.querySelector("#countdown").textContent) && !document.querySelector("#countdown").hidden`)
 	b.holds(`document.querySelector('[data-story="twice"]').getAttribute("aria-disabled") === "true"`)
 	b.click(`[data-story="twice"]`)
-	b.holds(`document.querySelector("#refusal").textContent.startsWith("a story is being played")`)
+	b.holds(`document.querySelector("#refusal").textContent === "A story is being played: wait for its end."`)
+	b.click("#clear") // refused too
+	b.holds(`document.querySelector("#clear").getAttribute("aria-disabled") === "true"`)
 	b.holds(`status.startsWith("Look: The dead process leaves a locked record behind.")`)
-	b.holds(`/stores the answer.*lost[^]*is killed[^]*Lambda.*500[^]*409 idempotency_in_progress[^]*the lease of key dies-\d+ is over.*dead[^]*takes the record over.*in progress[^]*stores the answer.*completed[^]*201 Created/.test(rows)`)
+	b.holds(`/runs the handler[^]*has run the handler, and dies[^]*is killed[^]*Lambda.*500[^]*409 idempotency_in_progress[^]*the lease of key dies-\d+ is over.*dead[^]*takes the record over.*in progress[^]*stores the answer.*completed[^]*201 Created/.test(rows)`)
 	b.holds(`document.querySelector("#countdown").hidden`)
+	b.holds(`/^Key dies-\d+: the handler ran twice, 12.50 EUR were charged once\.$/.test(document.querySelector("#sum").textContent)`)
 	if err := chromedp.Do(b.ctx, chromedp.Reload()); err != nil {
 		t.Fatal(err)
 	}
@@ -87,24 +90,41 @@ func TestBrowser_EveryControlWorks(t *testing.T) {
 	b := open(t)
 	b.click("#clear")
 	b.holds(`rows === "" && !document.querySelector("#empty").hidden`)
-	b.is(`document.querySelector("#key").value = "browser-9"; ""`)
-	b.click("#new-key")
-	b.holds(`document.querySelector("#key").value === "browser-10"`)
+	b.is(`document.querySelector("#key").value = "order-9"; ""`)
 	b.click(`[data-action="send"]`)
-	b.holds(`/POST \/payments, key browser-10[^]*in progress[^]*completed[^]*201 Created/.test(rows) && document.querySelector("#empty").hidden && status.startsWith("Look: Find the row")`)
+	b.holds(`/key order-9[^]*201 Created/.test(rows) && status !== ""`)
+	if err := chromedp.Do(b.ctx, chromedp.Reload()); err != nil {
+		t.Fatal(err)
+	}
+	b.holds(`document.querySelector("#key").value === "order-10"`) // a reload brings no used key back
+	b.is(`document.querySelector("#key").value = "order-9"; ""`)
+	b.click("#new-key")
+	b.holds(`document.querySelector("#key").value === "order-10"`)
+	b.click("#clear")
+	b.holds(`rows === ""`)
+	b.click(`[data-action="send"]`)
+	b.holds(`/POST \/payments, key order-10[^]*in progress[^]*completed[^]*201 Created/.test(rows) && document.querySelector("#empty").hidden && status.startsWith("Look: There was no record")`)
 	b.click(`[data-action="repeat"]`)
 	b.holds(`/the first answer again/.test(rows) && status.startsWith("Look: The lock is refused")`)
 	b.click(`[data-action="other"]`)
 	b.holds(`/422 idempotency_payload_mismatch/.test(rows) && status.startsWith("Look: The fingerprint")`)
 	b.click(`[data-action="fifty"]`)
-	b.holds(`/50 requests: 0 got the handler's answer, 50 the stored answer/.test(rows) && status.startsWith("Look: Count")`)
+	b.holds(`/50 requests: 0 got the handler's answer, 50 the stored answer/.test(rows) && status.startsWith("Look: 50 requests: 0")`)
+
+	// The first new row is in sight, however long the diagram is.
+	b.is(`scrollTo(0, 0); globalThis.before = document.querySelectorAll("#diagram li").length; ""`)
+	b.click(`[data-action="repeat"]`)
+	b.holds(`(() => {
+		const row = document.querySelectorAll("#diagram li")[globalThis.before];
+		return row && row.getBoundingClientRect().top >= 0 && row.getBoundingClientRect().bottom <= innerHeight && scrollY > 0;
+	})()`)
 
 	// The form is sent by Enter, with the policy of a transfer.
 	b.holds(`document.querySelector("#policy-field").hidden`)
 	b.is(`document.querySelector("#sample").value = "transfer"; document.querySelector("#sample").dispatchEvent(new Event("change")); ""`)
 	b.holds(`!document.querySelector("#policy-field").hidden`)
 	b.is(`document.querySelector("#policy").value = "hold"; document.querySelector("#form").requestSubmit(); ""`)
-	b.holds(`/POST \/transfers, key browser-10/.test(rows) && document.body.dataset.busy === "false"`)
+	b.holds(`/POST \/transfers, key order-10/.test(rows) && document.body.dataset.busy === "false"`)
 	b.is(`document.querySelector("#sample").value = "payment"; ""`)
 
 	for _, fault := range []string{"lock", "completion", "response"} {
@@ -114,9 +134,11 @@ func TestBrowser_EveryControlWorks(t *testing.T) {
 		button := fmt.Sprintf(`[data-fault=%q]`, fault)
 		b.click(button)
 		b.holds(fmt.Sprintf(`document.querySelector('%s').getAttribute("aria-pressed") === "true"`, button))
+		b.holds(fmt.Sprintf(`document.querySelector("#armed").textContent === "On for the next chance: " + document.querySelector('%s').textContent + "."`, button))
 		b.click(`[data-action="send"]`)
 		b.holds(`/201 Created/.test(rows) && /lost/.test(rows) && document.body.dataset.busy === "false"`)
 		b.holds(fmt.Sprintf(`document.querySelector('%s').getAttribute("aria-pressed") === "false"`, button))
+		b.holds(`document.querySelector("#armed").hidden`)
 	}
 	for _, fault := range []string{"kill", "late"} { // played elsewhere
 		for _, pressed := range []string{"true", "false"} {

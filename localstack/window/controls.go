@@ -1,11 +1,13 @@
 package window
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -17,9 +19,11 @@ type controls struct {
 	payment string    // id of the latest payment
 	deaf    bool      // the client hangs up before the next answer
 	busy    int       // requests and stories under way
-	struck  string    // the fault that struck last, since a request was sent
 	story   string    // the story that is being played
 	look    string    // what to look for in the diagram
+	summed  string    // the record of the latest answer that the page got
+	sum     string    // how often the handler ran for a key, and what was charged
+	key     int       // the highest number of a key that begins with keyName
 	waiting string    // what is waited for; empty: nothing
 	until   time.Time // how long
 }
@@ -30,6 +34,8 @@ type State struct {
 	Busy    bool     `json:"busy"`    // something is under way
 	Story   string   `json:"story"`   // the story that is being played; empty: none
 	Look    string   `json:"look"`    // what to look for in the diagram
+	Sum     string   `json:"sum"`     // how often the handler ran for a key, and what was charged
+	Key     string   `json:"key"`     // a key that no request has had
 	Waiting string   `json:"waiting"` // what is waited for; empty: nothing
 	Until   int64    `json:"until"`   // how long, in epoch milliseconds
 	Repeat  bool     `json:"repeat"`  // there is a request to repeat
@@ -46,7 +52,7 @@ func (w *Window) tellState() {
 	if c.deaf {
 		armed = append(armed, faultResponse)
 	}
-	s := State{Armed: armed, Busy: c.busy > 0, Story: c.story, Look: c.look, Waiting: c.waiting, Repeat: c.last.URL != ""}
+	s := State{Armed: armed, Busy: c.busy > 0, Story: c.story, Look: c.look, Sum: c.sum, Key: c.newKey(), Waiting: c.waiting, Repeat: c.last.URL != ""}
 	if c.waiting != "" {
 		s.Until = c.until.UnixMilli()
 	}
@@ -69,15 +75,34 @@ func (c *controls) notice(x *exchange, a *recorder) {
 	}
 }
 
-// begin runs a task for the page. While it runs, the page shows that something is under way.
-func (w *Window) begin(look string, task func(ctx context.Context) error) error {
-	w.update(func(c *controls) { c.busy, c.look, c.struck = c.busy+1, "", "" })
+// keyName begins the keys that the page suggests. A number follows.
+const keyName = "order-"
+
+// newKey returns a key that no request has had.
+func (c *controls) newKey() string { return fmt.Sprint(keyName, c.key+1) }
+
+// noticeKey notes that a request has a key.
+func (c *controls) noticeKey(key string) {
+	rest, ok := strings.CutPrefix(key, keyName)
+	if n, err := strconv.Atoi(rest); ok && err == nil && n < math.MaxInt32 {
+		c.key = max(c.key, n)
+	}
+}
+
+// begin runs a task for the page, which returns what to look for afterwards. While it runs, the
+// page shows that something is under way.
+func (w *Window) begin(task func(ctx context.Context) (look string, err error)) error {
+	w.update(func(c *controls) { c.busy, c.look, c.sum, c.summed = c.busy+1, "", "", "" })
 	err := w.run(func() {
-		err := task(w.ctx)
+		look, err := task(w.ctx)
+		w.mu.Lock()
+		record := w.controls.summed
+		w.mu.Unlock()
+		w.sumUp(w.ctx, record)
 		w.update(func(c *controls) {
 			c.busy--
-			if c.story == "" && look != "" && c.struck != faultLate { // overtake says it in the end
-				c.look = cmp.Or(lookFor(c.struck), look)
+			if c.story == "" && look != "" {
+				c.look = look
 			}
 			if err != nil && w.ctx.Err() == nil {
 				c.look = "It did not work: " + err.Error()
@@ -96,22 +121,26 @@ func (w *Window) sendForm(f form) error {
 	if err != nil {
 		return err
 	}
-	return w.sendOnce(r, lookSend)
+	return w.sendOnce(r)
 }
 
 // sendOnce sends a request, which can be repeated afterwards.
-func (w *Window) sendOnce(r request, look string) error {
+func (w *Window) sendOnce(r request) error {
 	deaf := false
 	w.update(func(c *controls) {
 		c.last, deaf, c.deaf = r, c.deaf, false
 	})
-	if deaf {
-		look = lookFor(faultResponse)
+	return w.begin(func(ctx context.Context) (string, error) { return w.doAndLook(ctx, r, deaf) })
+}
+
+// doAndLook sends a request, and says what to look for. If its answer to DynamoDB is held up,
+// overtake says it in the end.
+func (w *Window) doAndLook(ctx context.Context, r request, deaf bool) (string, error) {
+	o, err := w.do(ctx, r, deaf)
+	if err != nil || o.struck == faultLate {
+		return "", err
 	}
-	return w.begin(look, func(ctx context.Context) error {
-		_, err := w.do(ctx, r, deaf)
-		return err
-	})
+	return o.caption(), nil
 }
 
 // repeat sends the last request again: as often as is said, or with another body.
@@ -123,17 +152,13 @@ func (w *Window) repeat(times int, change bool) error {
 		return errors.New("there is nothing to repeat: send a request first")
 	}
 	if times > 1 {
-		return w.begin(lookMany, func(ctx context.Context) error {
-			w.doTimes(ctx, r, min(times, crowd)) // the sum is in the diagram
-			return nil
+		return w.begin(func(ctx context.Context) (string, error) {
+			return w.doTimes(ctx, r, min(times, crowd)).caption(), nil
 		})
 	}
 	if change {
 		r.Body = otherBody(r.Body)
-		return w.begin(lookOther, func(ctx context.Context) error {
-			_, err := w.do(ctx, r, false)
-			return err
-		})
+		return w.begin(func(ctx context.Context) (string, error) { return w.doAndLook(ctx, r, false) })
 	}
-	return w.sendOnce(r, lookRepeat)
+	return w.sendOnce(r)
 }

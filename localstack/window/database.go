@@ -1,7 +1,6 @@
 package window
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -20,6 +19,8 @@ type query struct {
 	exchange  *exchange
 	process   string // party ID
 	access    rehearsal.Access
+	token     string // the ClientRequestToken of a transaction; empty: none
+	repeats   bool   // an earlier request with the same token was carried out
 	delivered bool
 }
 
@@ -32,7 +33,9 @@ func (w *Window) Trace(r *proxy.Request) {
 	if x == nil || x.process == "" {
 		return
 	}
-	q := &query{w: w, request: r, exchange: x, process: x.process, access: rehearsal.AccessOf(r)}
+	q := &query{w: w, request: r, exchange: x, process: x.process, access: rehearsal.AccessOf(r), token: transactionToken(r.Body)}
+	q.repeats = q.token != "" && x.committed == q.token
+	w.asks(q)
 	r.Trace = &proxy.Trace{Deliver: q.deliver, Answer: q.answer, Cut: q.cut}
 }
 
@@ -46,47 +49,56 @@ func (q *query) deliver(deliver func() (proxy.Reply, error)) (proxy.Reply, error
 		return deliver()
 	}
 	reply, err := deliver()
-	if err == nil && reply.Status == http.StatusOK {
-		q.locked()
+	switch {
+	case err == nil && reply.Status != http.StatusOK:
+		q.refusedBy(reply)
+	case err == nil && !q.repeats:
+		q.carriedOut()
 		call.Record = q.w.readRecord(q.access, q.exchange)
 	}
 	q.w.history.addAt(at, call)
 	return reply, err
 }
 
-// locked remembers the first record that the request's invocation has locked: that of the
-// request. Other records are those of guarded calls inside the handler.
-func (q *query) locked() {
-	q.w.mu.Lock()
-	defer q.w.mu.Unlock()
-	if q.exchange.record == "" && (q.access.Kind == rehearsal.Lock || q.access.Kind == rehearsal.Takeover) {
-		q.exchange.record = q.access.Record
-	}
-}
-
-// answer shows DynamoDB's reply.
+// answer shows DynamoDB's reply, and the handler's run if the reply lets it begin.
 func (q *query) answer(reply proxy.Reply, gone bool) {
 	if !q.delivered { // refused in DynamoDB's place
 		q.w.history.add(q.call())
 	}
+	text := q.outcome(reply)
+	if gone {
+		text += "; but nobody waits for this reply any more: the process has ended, or has given up"
+	}
 	q.w.history.add(sequence.Event{
 		From: database.ID, To: q.process, Request: q.exchange.label, Kind: sequence.Reply, Lost: gone,
-		Text: q.outcome(reply), Detail: replyText(reply.Body),
+		Text: text, Detail: replyText(reply.Body),
 	})
+	if !gone {
+		q.learned(reply)
+	}
 }
 
 // cut shows that the request or its reply is lost.
 func (q *query) cut() {
-	if !q.delivered {
+	q.w.mu.Lock()
+	killed := q.exchange.seen.struck == faultKill
+	q.w.mu.Unlock()
+	switch {
+	case q.delivered:
+		q.w.history.add(sequence.Event{
+			From: database.ID, To: q.process, Request: q.exchange.label, Kind: sequence.Reply, Lost: true,
+			Text: "the reply does not arrive: the process can't know whether its request was carried out",
+		})
+	case killed:
+		q.w.history.add(sequence.Event{
+			From: q.process, Request: q.exchange.label, Kind: sequence.Note,
+			Text: "has run the handler, and dies before the write that stores the answer leaves it",
+		})
+	default:
 		call := q.call()
 		call.Lost = true
 		q.w.history.add(call)
-		return
 	}
-	q.w.history.add(sequence.Event{
-		From: database.ID, To: q.process, Request: q.exchange.label, Kind: sequence.Reply, Lost: true,
-		Text: "the reply does not arrive: the process can't know whether its request was carried out",
-	})
 }
 
 // purposes says what a request does to a record, and under which condition.
@@ -111,73 +123,68 @@ func (q *query) call() sequence.Event {
 	} else {
 		text += "table " + strings.Join(q.w.tableNames(q.access.Tables), ", ")
 	}
-	return sequence.Event{From: q.process, To: database.ID, Request: q.exchange.label, Kind: sequence.Call, Text: text, Detail: requestText(q.request.Operation, q.request.Body)}
+	detail := requestText(q.request.Operation, q.request.Body)
+	if q.repeats {
+		text += "; the same request again, with the same ClientRequestToken"
+		detail = "DynamoDB has carried out a request with this ClientRequestToken, and writes nothing again: " + q.token + "\n\n" + detail
+	}
+	return sequence.Event{From: q.process, To: database.ID, Request: q.exchange.label, Kind: sequence.Call, Text: text, Detail: detail}
 }
 
 // outcome says in words what DynamoDB replied.
 func (q *query) outcome(reply proxy.Reply) string {
 	if reply.Status == http.StatusOK {
+		if q.repeats {
+			return "done already: DynamoDB recognizes the ClientRequestToken, and writes nothing again"
+		}
 		switch q.access.Kind {
 		case rehearsal.Lock, rehearsal.Takeover:
-			return "done: this attempt has the lock, and runs the handler"
+			return "done: this attempt has the lock"
 		case rehearsal.Completion:
 			return "done: the answer is stored"
 		case rehearsal.Other, rehearsal.Read, rehearsal.SaveStep, rehearsal.WritePart, rehearsal.Release, rehearsal.Hold:
 		}
 		return "done"
 	}
-	var failure refusal
-	_ = json.Unmarshal(reply.Body, &failure) // an unreadable one is shown by its status
-	_, kind, _ := strings.Cut(failure.Type, "#")
+	failure := refusalOf(reply)
 	switch {
-	case kind == "ConditionalCheckFailedException", kind == "TransactionCanceledException":
+	case failure.isCondition():
 		return q.refused(failure.record())
-	case kind != "":
-		return fmt.Sprintf("%d %s", reply.Status, kind)
+	case failure.kind() != "":
+		return fmt.Sprintf("%d %s", reply.Status, failure.kind())
 	}
 	return fmt.Sprint(reply.Status)
 }
 
-// refused says why a condition does not hold, given the token and the status of the record
-// that DynamoDB sends along. The token is empty if there is none.
-func (q *query) refused(token, status string) string {
-	own := token != "" && token == q.access.Token
+// refused says why a condition does not hold, given the record that DynamoDB sends along.
+func (q *query) refused(r foundRecord) string {
+	own := q.isOwn(r)
+	locks := q.access.Kind == rehearsal.Lock
 	switch {
-	case own && status == "INPROGRESS" && q.access.Kind == rehearsal.Lock:
-		return "refused, because there is a record: it has this attempt's own token, so this attempt has the lock, and runs the handler"
-	case own && status == "COMPLETED":
+	case own && r.status == inProgress && locks:
+		return "refused, because there is a record: it has this attempt's own token, so this attempt has the lock"
+	case own && r.status == completed:
 		return "refused, because the answer is stored already, by this attempt itself"
-	case q.access.Kind == rehearsal.Lock && status == "COMPLETED":
+	case locks && r.status == completed:
 		return "refused, because there is a record: it is completed, and here is its answer"
-	case q.access.Kind == rehearsal.Lock && status == "INPROGRESS":
+	case locks && r.status == inProgress && time.Now().Before(r.leaseEnd):
 		return "refused, because there is a record: another attempt has the lock"
-	case q.access.Kind == rehearsal.Lock:
+	case locks && r.status == inProgress && r.held:
+		return "refused, because there is a record: it is held, and waits for an operator"
+	case locks && r.status == inProgress:
+		return "refused, because there is a record: an earlier attempt left it, and its lease is over"
+	case locks && r.status == released:
+		return "refused, because there is a record: an earlier attempt released it without an answer"
+	case locks:
 		return "refused, because there is a record"
-	case q.access.Kind == rehearsal.Completion && token != "":
+	case q.access.Kind == rehearsal.Completion && r.token != "":
 		return "refused, because another attempt has the record now: nothing is written"
 	}
 	return "refused: a condition does not hold, and nothing is written"
 }
 
-// refusal is an error of DynamoDB, with the item whose condition does not hold.
-type refusal struct {
-	Type                string `json:"__type"`
-	Item                recordItem
-	CancellationReasons []struct{ Item recordItem }
-}
-
-type recordItem map[string]struct{ S string }
-
-// record returns the token and the status of the record in the error, or "".
-func (r *refusal) record() (token, status string) {
-	item := r.Item
-	for _, reason := range r.CancellationReasons {
-		if item == nil {
-			item = reason.Item
-		}
-	}
-	return item["token"].S, item["status"].S
-}
+// isOwn reports whether a record has the token of the attempt that sent the request.
+func (q *query) isOwn(r foundRecord) bool { return r.token != "" && r.token == q.access.Token }
 
 // tableNames returns the logical IDs of tables, without the word Table, each once.
 func (w *Window) tableNames(tables []string) []string {

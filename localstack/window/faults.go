@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/internal/sequence"
+	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 	"github.com/lambdaidem/toolkit/localstack/rehearsal"
 )
@@ -53,7 +54,11 @@ func (w *Window) arm(name string) error {
 	}
 	strikes := o.Fault
 	o.Fault = func(c *proxy.Call) {
-		w.update(func(c *controls) { c.struck = name })
+		w.mu.Lock()
+		if x := w.exchange(c.TraceID); x != nil {
+			x.seen.struck = name
+		}
+		w.mu.Unlock()
 		strikes(c)
 	}
 	w.faults.Arm(o)
@@ -83,11 +88,12 @@ func (w *Window) delay(c *proxy.Call) {
 	record := rehearsal.AccessOf(&c.Request).Record
 	w.mu.Lock()
 	x := w.exchange(c.TraceID)
-	r := x.request
+	r, settled := x.request, make(chan struct{})
+	x.settled = settled
 	w.mu.Unlock()
 	w.loseTries(c.TraceID)
 	gate := proxy.HoldRequest()
-	if err := w.run(func() { w.overtake(gate, r, x.label, record) }); err != nil {
+	if err := w.run(func() { defer close(settled); w.overtake(gate, x, r, record) }); err != nil {
 		proxy.LoseRequest(c)
 		return
 	}
@@ -113,44 +119,47 @@ func (w *Window) loseTries(traceID string) {
 
 // overtake repeats a request when the lease of its record is over, and then lets the request
 // to DynamoDB go that the first attempt has sent and that a gate holds.
-func (w *Window) overtake(gate *proxy.Gate, r request, label, record string) {
+func (w *Window) overtake(gate *proxy.Gate, x *exchange, r request, record string) {
 	select {
 	case <-gate.Reached():
 	case <-w.ctx.Done():
 		return
 	}
 	w.update(func(c *controls) { c.busy++ })
-	if err := w.outlast(w.ctx, r, record); err == nil {
-		w.history.add(sequence.Event{From: world.ID, Request: label, Kind: sequence.Note, Text: "the request that was held up arrives at DynamoDB"})
+	if _, err := w.outlast(w.ctx, r, record); err == nil {
+		w.history.add(sequence.Event{From: world.ID, Request: x.label, Kind: sequence.Note, Text: "the request that was held up arrives at DynamoDB"})
 	}
 	_, _ = gate.Open() // what comes of it is in the diagram
 	w.faults.Disarm(faultTries)
+	w.sumUp(w.ctx, record)
 	w.update(func(c *controls) {
 		c.busy--
 		if c.story == "" {
-			c.look = lookFor(faultLate)
+			c.look = x.seen.caption()
 		}
 	})
 }
 
 // outlast waits for the end of a record's lease, and repeats a request until no lease is in
 // its way.
-func (w *Window) outlast(ctx context.Context, r request, record string) error {
+func (w *Window) outlast(ctx context.Context, r request, record string) (outcome, error) {
 	if end, ok := w.leaseEnd(record); ok {
-		w.update(func(c *controls) { c.waiting, c.until = "Waiting for the lease to end, to repeat the request", end })
+		w.update(func(c *controls) {
+			c.waiting, c.until = "Waiting for the lease to end, and then repeating the request", end
+		})
 		err := pause(ctx, time.Until(end))
 		w.update(func(c *controls) { c.waiting = "" })
 		if err != nil {
-			return err
+			return outcome{}, err
 		}
 	}
 	for {
-		a, err := w.do(ctx, r, false)
-		if err != nil || a.code != "idempotency_in_progress" {
-			return err
+		o, err := w.do(ctx, r, false)
+		if err != nil || !o.has(lambdaidem.ErrInProgress) {
+			return o, err
 		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
-			return err
+			return o, err
 		}
 	}
 }
@@ -165,4 +174,25 @@ func (w *Window) recordOf(key string) string {
 		}
 	}
 	return ""
+}
+
+// lateOutcome returns what became of the exchange of a key whose answer was held up,
+// when the answer has arrived. It returns an empty outcome if none was held up.
+func (w *Window) lateOutcome(ctx context.Context, key string) (outcome, error) {
+	w.mu.Lock()
+	i := slices.IndexFunc(w.exchanges, func(x *exchange) bool { return x.request.Key == key && x.settled != nil })
+	if i < 0 {
+		w.mu.Unlock()
+		return outcome{}, nil
+	}
+	x := w.exchanges[i]
+	w.mu.Unlock()
+	select {
+	case <-x.settled:
+	case <-ctx.Done():
+		return outcome{}, ctx.Err()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return x.seen, nil
 }

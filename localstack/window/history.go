@@ -35,7 +35,7 @@ type history struct {
 	run string          // the name of this history, so that ids of another run are recognized
 
 	mu       sync.Mutex
-	began    time.Time                 // the time 0 of the diagram
+	began    time.Time                 // the time 0 of the diagram; zero before the first event
 	parties  map[string]sequence.Party // all that events may name
 	messages []message                 // of events, and of each party before its first event
 	last     int                       // the number of the latest message
@@ -55,7 +55,7 @@ type message struct {
 }
 
 func newHistory(ctx context.Context) *history {
-	return &history{ctx: ctx, run: rand.Text()[:8], began: time.Now(), parties: map[string]sequence.Party{}, changed: make(chan struct{})}
+	return &history{ctx: ctx, run: rand.Text()[:8], parties: map[string]sequence.Party{}, changed: make(chan struct{})}
 }
 
 // party makes a party known. It gets a column when an event names it.
@@ -80,6 +80,9 @@ func (h *history) add(e sequence.Event) { h.addAt(time.Now(), e) }
 func (h *history) addAt(at time.Time, e sequence.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.began.IsZero() {
+		h.began = at
+	}
 	e.At = max(0, at.Sub(h.began))
 	e.Text, e.Detail = clip(e.Text), clip(e.Detail)
 	names := []string{e.From}
@@ -133,11 +136,11 @@ func (h *history) shorten() {
 	h.startAfresh()
 }
 
-// clear forgets all events and begins a diagram at time 0.
+// clear forgets all events. The next event begins a diagram at time 0.
 func (h *history) clear() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.messages, h.began = nil, time.Now()
+	h.messages, h.began = nil, time.Time{}
 	h.startAfresh()
 	h.tell()
 }

@@ -43,7 +43,7 @@ func (w *Window) handler(port int) http.Handler {
 	mux.HandleFunc("POST /story/{id}", func(rw http.ResponseWriter, r *http.Request) {
 		withForm(func(f form) error { return w.tell(r.PathValue("id"), f) })(rw, r)
 	})
-	mux.HandleFunc("POST /clear", answered(func(*http.Request) error { w.clear(); return nil }))
+	mux.HandleFunc("POST /clear", answered(func(*http.Request) error { return w.clear() }))
 	return w.tracked(ownHost(port, http.NewCrossOriginProtection().Handler(guarded(mux))))
 }
 
@@ -114,6 +114,7 @@ func withForm(do func(form) error) http.HandlerFunc {
 
 // servePage serves the page, whose form depends on the template.
 func (w *Window) servePage(rw http.ResponseWriter, _ *http.Request) {
+	curl := w.curlExample()
 	w.mu.Lock()
 	data := struct {
 		Samples bool
@@ -122,7 +123,10 @@ func (w *Window) servePage(rw http.ResponseWriter, _ *http.Request) {
 		Stories []story
 		Faults  []fault
 		Actions []action
-	}{w.samples(), w.controls.routes, false, stories, pageFaults, pageActions}
+		Words   []word
+		Key     string // that no request has had
+		Curl    string
+	}{w.samples(), w.controls.routes, false, stories, pageFaults, pageActions, words, w.controls.newKey(), curl}
 	w.mu.Unlock()
 	for _, r := range data.Routes {
 		data.Tokens = data.Tokens || r.header != ""

@@ -1,6 +1,7 @@
 package window_test
 
 import (
+	"html"
 	"io"
 	"net"
 	"net/http"
@@ -21,52 +22,75 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/window"
 )
 
-const payment = `{"sample":"payment","key":"order-1"}`
+// payment returns the form of a payment under a key.
+func payment(key string) string { return `{"sample":"payment","key":"` + key + `"}` }
 
-// Each story shows what its explanation speaks of; the browser tests play the longest one.
+// Each story shows what its explanation speaks of, and sums its key up; the browser tests play
+// the one in which a process dies.
 func TestStories_ShowWhatTheyExplain(t *testing.T) {
 	_, page := running(t)
 	for _, story := range []struct {
 		id    string
 		lines []string
 		look  string
+		sum   string
 	}{
 		{"twice", []string{
 			`^client to payments, process \d+: POST /payments, key twice-\d+$`,
 			`payments, process \d+ to DynamoDB: PutItem: locks the record \(only if there is none\) \[in progress\]$`,
-			`DynamoDB to payments, process \d+: done: this attempt has the lock`,
+			`DynamoDB to payments, process \d+: done: this attempt has the lock$`,
+			`^payments, process \d+: runs the handler$`,
 			`TransactWriteItems: stores the answer \(only if this attempt still has the lock\), with 2 effects of the handler, all or nothing \[completed\]$`,
 			`payments, process \d+ to client: 201 Created \(lost\)$`,
 			`client to payments, process \d+: POST /payments, key twice-\d+$`,
 			`PutItem: locks the record \(only if there is none\)$`,
 			`refused, because there is a record: it is completed`,
 			`to client: 201 Created: the first answer again, the handler did not run$`,
-		}, "paid twice"},
+		}, "paid twice", once},
 		{"lock", []string{
 			`locks the record .* \[in progress\]$`,
 			`DynamoDB to payments, process \d+: the reply does not arrive.*\(lost\)$`,
 			`locks the record \(only if there is none\)$`,
-			`this attempt's own token, so this attempt has the lock`,
+			`this attempt's own token, so this attempt has the lock$`,
+			`^payments, process \d+: runs the handler$`,
 			`stores the answer .* \[completed\]$`,
 			`to client: 201 Created$`,
-		}, "token of this very attempt"},
+		}, "token of this very attempt", once},
+		{"completion", []string{
+			`runs the handler$`,
+			`stores the answer .* all or nothing \[completed\]$`,
+			`the reply does not arrive.*\(lost\)$`,
+			`stores the answer .*; the same request again, with the same ClientRequestToken$`,
+			`done already: DynamoDB recognizes the ClientRequestToken, and writes nothing again$`,
+			`to client: 201 Created$`,
+		}, "the money moves once", once},
+		{"late", []string{
+			`runs the handler$`,
+			`^world: the network holds up the request`,
+			`^world: the request that was held up arrives`,
+			`refused, because another attempt has the record now: nothing is written; but nobody waits for this reply any more.* \(lost\)$`,
+		}, "nor move money", `the handler ran twice, 12.50 EUR were charged once.`},
 		{"fifty", []string{
 			`locks the record .* \[in progress\]$`,
+			`runs the handler$`,
 			`stores the answer .* \[completed\]$`,
 			`^client: 50 requests: 1 got the handler's answer, \d+ the stored answer, \d+ were told to come back later$`,
-		}, "^50 requests: 1 got the handler's answer"},
+		}, "^50 requests: 1 got the handler's answer.* At most 4 processes run at once", once},
 		{"other", []string{
 			`to client: 201 Created$`,
 			`to client: 422 idempotency_payload_mismatch$`,
-		}, "fingerprint"},
+		}, "fingerprint", once},
 	} {
 		t.Run(story.id, func(t *testing.T) {
-			do(t, page, "/story/"+story.id, payment)
+			do(t, page, "/story/"+story.id, payment("order-1"))
 			v := until(t, page, "", idle)
 			lines := v.lines()
 			expect(t, lines, story.lines...)
-			if !regexp.MustCompile(story.look).MatchString(v.state.Look) {
+			if !regexp.MustCompile(story.look).MatchString(v.state.Look) || strings.Contains(v.state.Look, "not go as planned") {
 				t.Errorf("it says to look for %q; want %q in it", v.state.Look, story.look)
+			}
+			if !strings.HasPrefix(v.state.Sum, "Key "+story.id+"-") || !strings.HasSuffix(v.state.Sum, ": "+story.sum) {
+				t.Errorf("it sums up: %q; want %q", v.state.Sum, story.sum)
 			}
 			if n := matching(lines, `\[completed\]$`); n != 1 {
 				t.Errorf("%d rows store an answer:\n%s", n, strings.Join(lines, "\n"))
@@ -78,6 +102,9 @@ func TestStories_ShowWhatTheyExplain(t *testing.T) {
 		})
 	}
 }
+
+// once is how a key is summed up whose payment was made by one run of the handler.
+const once = "the handler ran once, 12.50 EUR were charged once."
 
 // The record is shown decoded.
 func TestRecord_IsDecoded(t *testing.T) {
@@ -112,15 +139,7 @@ func TestRecord_IsThatOfTheRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	afterWrite(t, rehearsal.Lock, func(a rehearsal.Access) {
-		_, err := w.stack.Database().Client().UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-			TableName: &a.Table, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: a.Record}},
-			UpdateExpression:          aws.String("SET #token = :token"),
-			ExpressionAttributeNames:  map[string]string{"#token": "token"},
-			ExpressionAttributeValues: map[string]types.AttributeValue{":token": &types.AttributeValueMemberS{Value: "another"}},
-		})
-		if err != nil {
-			t.Error(err)
-		}
+		setToken(t, w.stack, a.Table, a.Record)
 	})
 	do(t, page, "/clear", "")
 	do(t, page, "/send", `{"sample":"payment","key":"changed-1"}`)
@@ -132,7 +151,7 @@ func TestRecord_IsThatOfTheRow(t *testing.T) {
 // placeholders.
 func TestDatabase_IsShownInShort(t *testing.T) {
 	_, page := running(t)
-	do(t, page, "/story/other", payment)
+	do(t, page, "/story/other", payment("order-1"))
 	v := until(t, page, "", idle)
 	for row, want := range map[string]string{
 		`locks the record`:    `^PutItem in \S*IdempotencyTable\S*\nonly if attribute_not_exists\(id\) OR \(attribute_exists\(token\) AND .*\nitem \{attempt: 1, .*, status: "INPROGRESS", token: "`,
@@ -156,9 +175,9 @@ func TestFaults_StrikeOnceAndSayWhatToLookFor(t *testing.T) {
 		lines []string
 		look  string
 	}{
-		{"kill", []string{`stores the answer .* \(lost\)$`, `is killed`, `^Lambda to client: 500`}, "locked by a process that is dead"},
+		{"kill", []string{`runs the handler$`, `process \d+: has run the handler, and dies before the write that stores the answer leaves it$`, `is killed`, `^Lambda to client: 500`}, "locked by a process that is dead"},
 		{"lock", []string{`the reply does not arrive.*\(lost\)$`, `own token`, `to client: 201 Created$`}, "own token"},
-		{"completion", []string{`stores the answer .* \[completed\]$`, `the reply does not arrive.*\(lost\)$`, `stores the answer`, `to client: 201 Created$`}, "stored once"},
+		{"completion", []string{`stores the answer .* \[completed\]$`, `the reply does not arrive.*\(lost\)$`, `stores the answer`, `to client: 201 Created$`}, "wrote nothing again"},
 		{"response", []string{`to client: 201 Created \(lost\)$`}, "in the record"},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
@@ -186,9 +205,12 @@ func TestFaults_StrikeOnceAndSayWhatToLookFor(t *testing.T) {
 func TestLeases_AreHeldOrTakenOver(t *testing.T) {
 	api, page := running(t)
 	do(t, page, "/clear", "")
-	do(t, page, "/fault/kill", "")
-	do(t, page, "/send", `{"sample":"transfer","policy":"hold","key":"held-1"}`)
-	until(t, page, "", idle)
+	for _, body := range []string{payment("raced-1"), payment("dead-1"), `{"sample":"transfer","policy":"hold","key":"held-1"}`} {
+		do(t, page, "/fault/kill", "")
+		do(t, page, "/send", body)
+		until(t, page, "", idle)
+	}
+	overtake(t, page, "key raced-1")
 	do(t, page, "/fault/late", "")
 	var other sync.WaitGroup // another client, whose request the page repeats
 	defer other.Wait()
@@ -203,15 +225,22 @@ func TestLeases_AreHeldOrTakenOver(t *testing.T) {
 		`^world: the network holds up the request`,
 		`to another client: 503 idempotency_outcome_unknown: retry after`,
 		`key late-1 is over: the next request takes the record over \[dead\]$`,
+		`refused, because there is a record: an earlier attempt left it, and its lease is over$`,
 		`takes the record over .* \[in progress\]$`,
+		`runs the handler again`,
 		`stores the answer .* \[completed\]$`,
 		`to client: 201 Created$`,
 		`^world: the request that was held up arrives`,
 		`stores the answer \(only if this attempt still has the lock\), with 2 effects of the handler, all or nothing$`,
-		`refused, because another attempt has the record now: nothing is written \(lost\)$`,
+		`refused, because another attempt has the record now: nothing is written; but nobody waits for this reply any more.* \(lost\)$`,
 	)
-	if !strings.Contains(v.state.Look, "attempt 2 has the record") {
-		t.Errorf("it says to look for %q", v.state.Look)
+	if !strings.Contains(v.state.Look, "attempt 2 had the record") || v.state.Sum != "Key late-1: the handler ran twice, 0.01 EUR were charged once." {
+		t.Errorf("it says to look for %q, and %q", v.state.Look, v.state.Sum)
+	}
+	do(t, page, "/send", payment("dead-1"))
+	v = until(t, page, "", func(v *view) bool { return idle(v) && strings.Contains(v.state.Look, "takes the record over") })
+	if v.state.Sum != "Key dead-1: the handler ran twice, 12.50 EUR were charged once." {
+		t.Errorf("it sums up: %q", v.state.Sum)
 	}
 	do(t, page, "/send", `{"sample":"transfer","policy":"hold","key":"held-1"}`)
 	v = until(t, page, "", func(v *view) bool { return idle(v) && matching(v.lines(), "to client: 409") == 1 })
@@ -220,31 +249,99 @@ func TestLeases_AreHeldOrTakenOver(t *testing.T) {
 		`stores the result of a step`,
 		`is killed`,
 		`key held-1 is over: the record waits for an operator, because of policy hold \[held\]$`,
+		`refused, because there is a record: it is held, and waits for an operator$`,
 		`to client: 409 idempotency_attempt_abandoned`)
+	if !strings.Contains(v.state.Look, "policy hold") {
+		t.Errorf("it says to look for %q", v.state.Look)
+	}
+	i := slices.IndexFunc(v.events, func(e sequence.Event) bool {
+		return e.Record != nil && e.Record.Title == "key raced-1" && e.Record.State == "dead"
+	})
+	if i < 0 || slices.Contains(v.events[i].Record.Fields, sequence.Field{Name: "token", Value: "another"}) {
+		t.Errorf("the row of the lease's end is %d, and shows the token of the next attempt, or none", i)
+	}
+}
+
+// overtake gives a record another token, like an attempt that takes it over the moment its
+// lease ends.
+func overtake(t *testing.T, page, title string) {
+	t.Helper()
+	v := until(t, page, "", idle)
+	i := slices.IndexFunc(v.events, func(e sequence.Event) bool { return e.Record != nil && e.Record.Title == title })
+	if i < 0 {
+		t.Fatalf("no record of %s", title)
+	}
+	w, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	setToken(t, w.stack, w.stack.Table("IdempotencyTable"), v.events[i].Record.ID)
+}
+
+// setToken has a record say that another attempt has it.
+func setToken(t *testing.T, s *stack.Stack, table, record string) {
+	t.Helper()
+	_, err := s.Database().Client().UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &table, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: record}},
+		UpdateExpression:          aws.String("SET #token = :token"),
+		ExpressionAttributeNames:  map[string]string{"#token": "token"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":token": &types.AttributeValueMemberS{Value: "another"}},
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The page shows a command that another client can send, and says what its words mean.
+func TestPage_ShowsACurlCommandAndMeanings(t *testing.T) {
+	api, page := running(t)
+	_, text := call(t, http.MethodGet, page, "")
+	text = html.UnescapeString(text)
+	for _, want := range []string{
+		"curl -i -X POST '" + api + "/payments'", "-H 'Authorization: Bearer " + stack.Token("alice") + "'", "-H 'Idempotency-Key: curl-1'",
+		`-d '{"amount":1250,"currency":"EUR"}'`, "<dt>lease</dt>", "<dt>token</dt>", "<dt>fingerprint</dt>",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
 }
 
 // The rest of a person's requests: a refund, a transfer, repeats.
 func TestSamples_RefundTransferAndRepeats(t *testing.T) {
 	_, page := running(t)
 	do(t, page, "/clear", "")
-	steps := []struct{ command, body, want string }{
-		{"/send", `{"sample":"payment","key":"sample-1"}`, `to client: 201 Created$`},
-		{"/repeat", "", `to client: 201 Created: the first answer again`},
-		{"/repeat?times=50", "", `client: 50 requests: 0 got the handler's answer, 50 the stored answer`},
-		{"/repeat?body=other", "", `to client: 422 idempotency_payload_mismatch`},
-		{"/send", `{"sample":"refund","key":"sample-2"}`, `^refunds, process \d+ to client: 201 Created$`},
-		{"/send", `{"sample":"transfer","key":"sample-3"}`, `^transfers, process \d+ to client: 201 Created$`},
+	lockFault := func() { do(t, page, "/fault/lock", "") }
+	steps := []struct {
+		before              func()
+		command, body, want string
+		look                string
+	}{
+		{nil, "/send", `{"sample":"payment","key":"sample-1"}`, `to client: 201 Created$`, "There was no record"},
+		{nil, "/repeat", "", `to client: 201 Created: the first answer again`, "does not run again.$"},
+		{nil, "/repeat?times=50", "", `client: 50 requests: 0 got the handler's answer, 50 the stored answer`, "^50 requests: 0 .* no handler ran"},
+		{nil, "/repeat?body=other", "", `to client: 422 idempotency_payload_mismatch`, "fingerprint"},
+		{lockFault, "/repeat", "", `the reply does not arrive`, "record is completed.*there was nothing left to lock"},
+		{nil, "/send", `{"sample":"payment","key":""}`, `to client: 400 idempotency_key_missing`, "no idempotency key"},
+		{nil, "/send", `{"sample":"refund","key":"sample-2"}`, `^refunds, process \d+ to client: 201 Created$`, "There was no record"},
+		{nil, "/send", `{"sample":"transfer","key":"sample-3"}`, `^transfers, process \d+ to client: 201 Created$`, "There was no record"},
 	}
 	for _, step := range steps {
+		if step.before != nil {
+			step.before()
+		}
 		do(t, page, step.command, step.body)
-		until(t, page, "", func(v *view) bool { return idle(v) && matching(v.lines(), step.want) > 0 })
+		v := until(t, page, "", func(v *view) bool { return idle(v) && matching(v.lines(), step.want) > 0 })
+		if !regexp.MustCompile(step.look).MatchString(v.state.Look) {
+			t.Errorf("%s %s: it says to look for %q; want %q", step.command, step.body, v.state.Look, step.look)
+		}
 	}
 	for body, want := range map[string]string{`{"sample":"x"}`: "there is no sample", `{`: "read the form", `{"route":99}`: "choose a route"} {
 		if status, text := call(t, http.MethodPost, page+"/send", body); status != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s; want %q", body, status, text, want)
 		}
 	}
-	if status, text := call(t, http.MethodPost, page+"/story/none", payment); status != http.StatusOK || !strings.Contains(text, "no story") {
+	if status, text := call(t, http.MethodPost, page+"/story/none", payment("order-1")); status != http.StatusOK || !strings.Contains(text, "no story") {
 		t.Errorf("an unknown story: %d %s", status, text)
 	}
 }
@@ -262,6 +359,9 @@ func TestWindow_ShowsWhatOthersSend(t *testing.T) {
 	do(t, page, "/clear", "")
 	call(t, http.MethodGet, api+"/nowhere", "")
 	v := until(t, page, "", func(v *view) bool { return len(v.events) > 1 })
+	if v.events[0].At != 0 {
+		t.Errorf("a new diagram begins at %v", v.events[0].At)
+	}
 	expect(t, v.lines(), `^another client to Lambda: GET /nowhere$`, `^Lambda to another client: 404 Not Found$`)
 }
 
@@ -396,7 +496,7 @@ func TestClose_EndsStoriesAndPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // it is read to its end
-	do(t, page, "/story/fifty", payment)
+	do(t, page, "/story/fifty", payment("order-1"))
 	for range 2 {
 		if err := another.Close(); err != nil {
 			t.Error(err)

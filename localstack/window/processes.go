@@ -89,8 +89,20 @@ func ending(reason string) string {
 	return "ends"
 }
 
-// clear begins a new diagram.
-func (w *Window) clear() {
+// clear begins a new diagram, unless a story is being played: its end would have no beginning.
+func (w *Window) clear() error {
+	w.mu.Lock()
+	playing := w.controls.story != ""
+	w.mu.Unlock()
+	if playing {
+		return errStory
+	}
+	w.startAfresh()
+	return nil
+}
+
+// startAfresh begins a new diagram.
+func (w *Window) startAfresh() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.processes {

@@ -21,6 +21,7 @@ type lease struct {
 	timer *time.Timer
 	title string
 	store *dynamostore.Store
+	seen  dynamostore.Inspected // the record when the lease was noticed
 }
 
 func (l *lease) stop() { l.timer.Stop() }
@@ -90,7 +91,7 @@ func (w *Window) expect(store *dynamostore.Store, seen dynamostore.Inspected, ti
 	if w.closed || seen.Record.State != lambdaidem.InProgress {
 		return
 	}
-	l := &lease{end: seen.Record.LeaseEnd, title: title, store: store}
+	l := &lease{end: seen.Record.LeaseEnd, title: title, store: store, seen: seen}
 	l.timer = time.AfterFunc(time.Until(l.end), func() { _ = w.run(func() { w.leaseOver(id, l) }) })
 	w.leases[id] = l
 }
@@ -107,6 +108,9 @@ func (w *Window) leaseOver(id string, l *lease) {
 		return
 	}
 	seen, err := l.store.Inspect(w.ctx, id)
+	if err == nil && seen.Record.Token != l.seen.Record.Token { // the next attempt was faster than this read
+		seen = l.seen
+	}
 	if err != nil || seen.Record.State != lambdaidem.InProgress {
 		return
 	}

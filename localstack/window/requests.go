@@ -20,16 +20,21 @@ const maxExchanges = 1000
 
 // exchange is an HTTP request to the functions, and what is known of its way.
 type exchange struct {
-	label    string // the request's number, as the diagram shows it
-	traceID  string
-	client   string // the client's party ID
-	send     *send  // nil if another client has sent it
-	request  request
-	headers  http.Header // as received
-	process  string      // the party ID of the process that has it; empty before
-	record   string      // id of the record that its attempt has locked; empty before
-	answered bool        // the process has answered
-	over     bool        // the client has its answer, or has gone
+	label     string // the request's number, as the diagram shows it
+	traceID   string
+	client    string // the client's party ID
+	send      *send  // nil if another client has sent it
+	request   request
+	headers   http.Header   // as received
+	process   string        // the party ID of the process that has it; empty before
+	asked     string        // id of the request's record; empty before it is known
+	record    string        // id of the record that the request's attempt has locked; empty before
+	committed string        // the ClientRequestToken of the latest transaction that was carried out
+	ran       bool          // the handler has run, or runs
+	settled   chan struct{} // closed when an answer that was held up has arrived; nil: none was
+	seen      outcome
+	answered  bool // the process has answered
+	over      bool // the client has its answer, or has gone
 }
 
 // sendHeader marks a request that the page has sent by the id of its [send]. No function
@@ -56,6 +61,8 @@ func (w *Window) watchRequests(next http.Handler) http.Handler {
 		w.reply(x, answer, lost)
 		if x.send != nil {
 			x.send.show()
+		} else { // the page sums its own requests up itself
+			_ = w.run(func() { w.sumUp(w.ctx, w.askedBy(x)) })
 		}
 		if !lost {
 			answer.writeTo(rw)
@@ -78,7 +85,9 @@ func (w *Window) received(r *http.Request, body []byte) *exchange {
 	}
 	if send != nil {
 		x.client, x.request = ours.ID, send.request
+		send.exchange = x
 	}
+	w.controls.noticeKey(x.request.Key)
 	w.exchanges = append(w.exchanges, x)
 	if len(w.exchanges) > maxExchanges {
 		w.exchanges = slices.Delete(w.exchanges, 0, len(w.exchanges)-maxExchanges)
@@ -124,7 +133,16 @@ func (w *Window) reply(x *exchange, answer *recorder, lost bool) {
 	w.history.add(sequence.Event{
 		From: from, To: x.client, Request: x.label, Kind: sequence.Reply, Lost: lost, Text: answer.gist(), Detail: written(answer.header, answer.body.Bytes()),
 	})
+	x.seen.lost, x.seen.status, x.seen.code, x.seen.replayed = lost, answer.status, answer.code(), answer.isReplay()
+	x.seen.died = !lost && !x.answered && x.process != ""
 	w.controls.notice(x, answer)
+}
+
+// askedBy returns the record of an exchange, or "".
+func (w *Window) askedBy(x *exchange) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return x.asked
 }
 
 // recorder is a response that is shown before it is sent.

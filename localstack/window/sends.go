@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/lambdaidem/toolkit/internal/sequence"
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // keyHeader is the header by which clients name their operations, unless a function's guard
@@ -34,29 +35,22 @@ type request struct {
 
 // send is a request that the page has sent and that has no answer yet.
 type send struct {
-	request request
-	deaf    bool // the client hangs up just before the answer arrives
-	hangUp  context.CancelFunc
-	shown   <-chan struct{} // closed when the diagram shows what became of the answer
-	show    func()          // closes shown; package net/http may send a request twice
+	request  request
+	exchange *exchange // nil before the emulator has received the request
+	deaf     bool      // the client hangs up just before the answer arrives
+	hangUp   context.CancelFunc
+	shown    <-chan struct{} // closed when the diagram shows what became of the answer
+	show     func()          // closes shown; package net/http may send a request twice
 }
 
-// answer is what a client got.
-type answer struct {
-	lost   bool // nothing, because the client hung up
-	status int
-	code   string // of a problem document
-	fresh  bool   // not a replay
-}
-
-// do sends a request and waits for its answer. A deaf client hangs up just before the
-// answer arrives.
-func (w *Window) do(ctx context.Context, r request, deaf bool) (answer, error) {
+// do sends a request, waits for its answer, and returns what the window has observed. A deaf
+// client hangs up just before the answer arrives.
+func (w *Window) do(ctx context.Context, r request, deaf bool) (outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, strings.NewReader(r.Body))
 	if err != nil {
-		return answer{}, fmt.Errorf("make the request: %w", err)
+		return outcome{}, fmt.Errorf("make the request: %w", err)
 	}
 	maps.Copy(req.Header, r.Header)
 	req.Header.Del("Content-Length") // of another client's request, which a fault repeats
@@ -81,52 +75,88 @@ func (w *Window) do(ctx context.Context, r request, deaf bool) (answer, error) {
 		case <-s.shown:
 		case <-w.ctx.Done():
 		}
-		return answer{lost: true}, nil
+		return w.outcomeOf(s), nil
 	}
 	if err != nil {
-		return answer{}, fmt.Errorf("send %s %s: %w", r.Method, r.URL, err)
+		return outcome{}, fmt.Errorf("send %s %s: %w", r.Method, r.URL, err)
 	}
-	got := recorder{header: resp.Header, status: resp.StatusCode}
-	_, err = io.Copy(&got.body, resp.Body)
+	_, err = io.Copy(io.Discard, resp.Body)
 	if closing := resp.Body.Close(); err == nil {
 		err = closing
 	}
 	if err != nil {
-		return answer{}, fmt.Errorf("read the answer to %s %s: %w", r.Method, r.URL, err)
+		return outcome{}, fmt.Errorf("read the answer to %s %s: %w", r.Method, r.URL, err)
 	}
-	return answer{status: got.status, code: got.code(), fresh: !got.isReplay()}, nil
+	return w.outcomeOf(s), nil
 }
 
-// doTimes sends the same request several times at once, and returns a sentence that sums the
-// answers up.
-func (w *Window) doTimes(ctx context.Context, r request, times int) string {
+// outcomeOf returns what the window has observed of a request, whose record is the one to sum
+// up next.
+func (w *Window) outcomeOf(s *send) outcome {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.exchange == nil {
+		return outcome{}
+	}
+	w.controls.summed = s.exchange.asked
+	return s.exchange.seen
+}
+
+// crowdOutcome counts the answers to many requests.
+type crowdOutcome struct{ all, fresh, replayed, early, unguarded, failed int }
+
+// doTimes sends the same request several times at once, and counts the answers.
+func (w *Window) doTimes(ctx context.Context, r request, times int) crowdOutcome {
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	fresh, replayed, early, failed := 0, 0, 0, 0
+	c := crowdOutcome{all: times}
 	for range times {
 		all.Go(func() {
-			a, err := w.do(ctx, r, false)
+			o, err := w.do(ctx, r, false)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
-			case err != nil || a.status >= http.StatusInternalServerError:
-				failed++
-			case a.status == http.StatusConflict:
-				early++
-			case a.fresh:
-				fresh++
+			case err == nil && o.replayed:
+				c.replayed++
+			case err == nil && o.has(lambdaidem.ErrInProgress):
+				c.early++
+			case err == nil && o.stored:
+				c.fresh++
+			case err == nil && o.status < http.StatusBadRequest:
+				c.unguarded++
 			default:
-				replayed++
+				c.failed++
 			}
 		})
 	}
 	all.Wait()
-	seen := fmt.Sprintf("%d requests: %d got the handler's answer, %d the stored answer, %d were told to come back later", times, fresh, replayed, early)
-	if failed > 0 {
-		seen += fmt.Sprintf(", %d failed", failed)
+	w.history.add(sequence.Event{From: ours.ID, Kind: sequence.Note, Text: c.counts()})
+	return c
+}
+
+func (c crowdOutcome) counts() string {
+	text := fmt.Sprintf("%d requests: %d got the handler's answer, %d the stored answer, %d were told to come back later", c.all, c.fresh, c.replayed, c.early)
+	if c.unguarded > 0 {
+		text += fmt.Sprintf(", %d got an answer that no record keeps", c.unguarded)
 	}
-	w.history.add(sequence.Event{From: ours.ID, Kind: sequence.Note, Text: seen})
-	return seen + "."
+	if c.failed > 0 {
+		text += fmt.Sprintf(", %d failed or were refused", c.failed)
+	}
+	return text
+}
+
+// caption says what to look for in the rows of the requests.
+func (c crowdOutcome) caption() string {
+	text := c.counts() + ". "
+	switch {
+	case c.unguarded > 0:
+		return text + "Nothing protects those whose answer no record keeps: the handler may have run for each of them."
+	case c.fresh == 1:
+		return text + "One request locked the record, and every other was refused the lock. Find the one row that says \"runs the handler\"."
+	case c.fresh == 0 && c.replayed > 0:
+		return text + "The record was completed before, so no handler ran."
+	}
+	return text + "The lock lets one attempt run at a time: its row says \"runs the handler\"."
 }
 
 // otherBody returns a body that means something else.

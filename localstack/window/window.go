@@ -45,6 +45,7 @@ type Window struct {
 	server *http.Server
 	client *http.Client // the client that the page's requests come from
 
+	summing sync.Mutex // held while a key is summed up; taken before telling
 	telling sync.Mutex // held while the state of the controls is told; taken before mu
 
 	mu        sync.Mutex
@@ -57,6 +58,8 @@ type Window struct {
 	count     int               // how many HTTP requests there have been
 	sends     map[string]*send  // by their ids: those under way
 	leases    map[string]*lease // by record: those whose end is waited for
+	tallies   []*tally          // the latest maxTallies, the oldest first
+	most      int               // the maximum number of processes of a function
 	controls  controls
 }
 
@@ -90,6 +93,9 @@ var (
 // Observe has the window observe the emulator that is started with these options.
 func (w *Window) Observe(o *emulator.Options) {
 	o.Middleware, o.Observe = w.watchRequests, w.watchProcesses
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.most = o.MaxProcesses
 }
 
 // Serve serves the page on a port of 127.0.0.1, where 0 stands for a free one, and returns

@@ -21,7 +21,7 @@
 
   // refuse shows why a command was not carried out, until the next command.
   function refuse(text) {
-    find("#refusal").textContent = text;
+    find("#refusal").textContent = text && text[0].toUpperCase() + text.slice(1) + (/[.?!]$/.test(text) ? "" : ".");
     find("#refusal").hidden = !text;
   }
 
@@ -32,6 +32,13 @@
     if (find("#status").textContent !== `${title}${title && " "}${text}`) find("#status").replaceChildren(...parts, text);
   }
 
+  // write shows a text in an element, or hides the element if there is none.
+  function write(selector, text) {
+    const element = find(selector);
+    element.hidden = !text;
+    if (element.textContent !== (text || "")) element.textContent = text || "";
+  }
+
   // form returns the request that the form describes.
   function form() {
     const fields = Object.fromEntries(new FormData(find("#form")));
@@ -39,12 +46,34 @@
     return fields;
   }
 
-  // watch runs a command, and brings the diagram into sight: on a small screen, it is far from
-  // the controls.
+  const rows = () => document.querySelectorAll("#diagram li").length;
+
+  // The number of rows before the command whose first row is awaited; -1 if none is.
+  let awaited = -1;
+
+  // watch runs a command, and brings its first row into sight, or why it was refused: on a small
+  // screen, the diagram is far from the controls, and a long one has its new rows at the end.
   async function watch(command) {
+    awaited = rows();
     await command();
-    const view = find(".view");
-    if (view.getBoundingClientRect().top > innerHeight / 2) view.scrollIntoView();
+    if (find("#refusal").hidden) return;
+    awaited = -1;
+    bring(find("#refusal"));
+  }
+
+  // reveal brings the first row of the latest command into sight, or all of a new diagram.
+  function reveal() {
+    if (awaited < 0 || rows() <= awaited) return;
+    const row = document.querySelectorAll("#diagram li")[awaited];
+    row.style.scrollMarginTop = `${find("#diagram .seq-heads").offsetHeight + 8}px`; // the names of the parties stay in sight
+    bring(awaited > 0 ? row : find(".view"));
+    awaited = -1;
+  }
+
+  // bring scrolls to an element, unless it is in the upper half of what is in sight.
+  function bring(element) {
+    const {top} = element.getBoundingClientRect();
+    if (top < 0 || top > innerHeight / 2) element.scrollIntoView();
   }
 
   const actions = {
@@ -61,11 +90,8 @@
     submit.preventDefault();
     watch(actions.send);
   });
-  find("#new-key").addEventListener("click", () => {
-    const key = find("#key");
-    const [, name, number] = key.value.match(/^(.*?)(\d*)$/);
-    key.value = name + (Number(number) + 1);
-  });
+  let newKey = find("#key").defaultValue; // the server says when it has been used
+  find("#new-key").addEventListener("click", () => { find("#key").value = newKey; });
   find("#sample")?.addEventListener("change", (change) => {
     find("#policy-field").hidden = change.target.value !== "transfer";
   });
@@ -88,6 +114,11 @@
     for (const button of all("[data-action]")) {
       button.setAttribute("aria-disabled", String(button.dataset.action !== "send" && !state.repeat));
     }
+    find("#clear").setAttribute("aria-disabled", String(state.story !== ""));
+    const names = state.armed.map((name) => find(`[data-fault="${name}"]`)?.textContent).filter(Boolean);
+    write("#armed", names.length && `On for the next chance: ${names.join(", ")}.`);
+    write("#sum", state.sum);
+    newKey = state.key;
     document.body.dataset.busy = String(state.busy);
     until = state.until;
     find("#countdown").dataset.text = state.waiting;
@@ -110,12 +141,15 @@
   const source = new EventSource("/events");
   const draw = (kind) => (message) => {
     diagram[kind](JSON.parse(message.data));
-    if (kind === "event") find("#empty").hidden = true;
+    if (kind !== "event") return;
+    find("#empty").hidden = true;
+    reveal();
   };
   source.addEventListener("party", draw("party"));
   source.addEventListener("event", draw("event"));
   source.addEventListener("clear", () => {
     diagram.clear();
+    awaited = Math.min(awaited, 0);
     find("#empty").hidden = false;
   });
   source.addEventListener("state", (message) => show(JSON.parse(message.data)));

@@ -1,0 +1,110 @@
+package window
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/lambdaidem/toolkit/internal/sequence"
+	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
+	"github.com/lambdaidem/toolkit/localstack/rehearsal"
+)
+
+// asks notes that a process sends a query. The first query for a record tells the record of
+// the HTTP request. The caller has w.mu.
+func (w *Window) asks(q *query) {
+	x := q.exchange
+	if x.asked == "" {
+		x.asked = q.access.Record
+	}
+	if !q.isOuter() || q.access.Kind != rehearsal.Completion {
+		return
+	}
+	if !x.ran { // the handler runs before the lock, if the guard is optimistic
+		x.ran = true
+		w.tally(x).runs++
+	}
+	w.tally(x).tried(w.paymentsIn(q.request.Body))
+}
+
+// isOuter reports whether the query is for the record of the HTTP request, and not for that
+// of a guarded call inside the handler.
+func (q *query) isOuter() bool { return q.access.Record != "" && q.access.Record == q.exchange.asked }
+
+// carriedOut notes that DynamoDB has carried a query out.
+func (q *query) carriedOut() {
+	q.w.mu.Lock()
+	defer q.w.mu.Unlock()
+	x := q.exchange
+	if q.token != "" {
+		x.committed = q.token
+	}
+	if !q.isOuter() {
+		return
+	}
+	switch q.access.Kind {
+	case rehearsal.Lock, rehearsal.Takeover:
+		x.record, x.seen.lockedBy = q.access.Record, q.access.Kind
+	case rehearsal.Completion:
+		x.seen.stored = true
+	case rehearsal.Release:
+		x.seen.released = true
+	case rehearsal.Other, rehearsal.Read, rehearsal.SaveStep, rehearsal.WritePart, rehearsal.Hold:
+	}
+}
+
+// refusedBy notes that DynamoDB has refused a query.
+func (q *query) refusedBy(reply proxy.Reply) {
+	failure := refusalOf(reply)
+	found := failure.record()
+	q.w.mu.Lock()
+	defer q.w.mu.Unlock()
+	if q.isOuter() && q.access.Kind == rehearsal.Completion && failure.isCondition() && found.token != "" && !q.isOwn(found) {
+		q.exchange.seen.overtaken = true
+	}
+}
+
+// learned notes what a process has learned from a reply. A reply that gives an attempt the
+// lock lets the handler run, which the diagram shows.
+func (q *query) learned(reply proxy.Reply) {
+	w, x, kind := q.w, q.exchange, q.access.Kind
+	done, failure := reply.Status == http.StatusOK, refusalOf(reply)
+	found := failure.record()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	locks := kind == rehearsal.Lock || kind == rehearsal.Takeover
+	ownToken := !done && locks && q.isOwn(found) && found.status == inProgress
+	hasLock := done && locks || ownToken
+	if !q.isOuter() {
+		if hasLock {
+			w.history.add(q.note("makes the guarded call inside the handler"))
+		}
+		return
+	}
+	if kind == rehearsal.Completion && done && q.repeats {
+		x.seen.repeated = true
+	}
+	if !hasLock || x.ran {
+		return
+	}
+	x.ran, x.seen.ownToken = true, ownToken
+	text := "runs the handler"
+	if t := w.tally(x); t.runs > 0 {
+		text = "runs the handler again, because no earlier run has stored an answer"
+	}
+	w.tally(x).runs++
+	w.history.add(q.note(text))
+}
+
+func (q *query) note(text string) sequence.Event {
+	return sequence.Event{From: q.process, Request: q.exchange.label, Kind: sequence.Note, Text: text}
+}
+
+// transactionToken returns the ClientRequestToken of a TransactWriteItems, or "". DynamoDB
+// carries requests with the same token out once (API reference, "TransactWriteItems").
+func transactionToken(body []byte) string {
+	var request struct{ ClientRequestToken string }
+	if json.Unmarshal(body, &request) != nil {
+		return ""
+	}
+	return request.ClientRequestToken
+}

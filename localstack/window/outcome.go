@@ -1,0 +1,124 @@
+package window
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/localstack/rehearsal"
+)
+
+// outcome is what the window has observed of one HTTP request. The caption under the controls
+// is derived from it, so that the caption never contradicts the diagram.
+type outcome struct {
+	lost     bool // the answer did not reach the client
+	status   int
+	code     string // of a problem document
+	replayed bool
+	struck   string // the fault that struck; empty: none
+
+	lockedBy  rehearsal.AccessKind // Lock or Takeover: how the attempt got the lock; empty: it has none
+	ownToken  bool                 // a refused lock showed the attempt that it has the lock
+	stored    bool                 // DynamoDB stored the attempt's answer
+	repeated  bool                 // DynamoDB recognized a second write of the answer by its ClientRequestToken
+	overtaken bool                 // DynamoDB refused the answer, because another attempt has the record
+	released  bool                 // the attempt gave the lock back without an answer
+	died      bool                 // the process ended, or was killed at its timeout, without an answer
+}
+
+// has reports whether the response has this code of the guard.
+func (o outcome) has(code lambdaidem.Code) bool { return o.code == string(code) }
+
+// caption says what to look for in the rows of the request.
+func (o outcome) caption() string {
+	var text string
+	switch {
+	case o.died:
+		text = o.deathCaption()
+	case o.replayed:
+		text = "The lock is refused, because the record is completed. The stored answer is returned: the same as before, and the handler does not run again."
+		if o.struck == faultLock {
+			text += " The fault struck, but there was nothing left to lock: DynamoDB's first refusal was lost, so the process asked again."
+		}
+	case o.lockedBy != "":
+		text = o.lockCaption() + " " + o.endCaption()
+	case o.stored, o.overtaken:
+		text = "The handler ran without a lock: the write of the answer is also the lock, and DynamoDB carries it out only if there is no record. " + o.endCaption()
+	default:
+		text = o.refusalCaption()
+	}
+	if o.lost {
+		text += " The client's connection broke, so the client knows nothing of this."
+		if o.stored || o.replayed {
+			text += " But the answer is in the record: repeat the request, and the client gets the stored answer without a second run of the handler."
+		}
+	}
+	return text
+}
+
+func (o outcome) deathCaption() string {
+	switch {
+	case o.stored:
+		return "The process died after its answer was stored. Repeat the request: the client gets the stored answer, and the handler does not run again."
+	case o.lockedBy == "":
+		return "The process died before it had the lock. No record was changed."
+	}
+	return o.lockCaption() + " Then the process dies, so nothing of its answer is stored. The record stays locked by a process that is dead. Repeat the request: " +
+		"until the lease is over, the client is told to come back later. After that, the next attempt takes the record over, or an operator decides if the policy is hold."
+}
+
+// lockCaption says how the attempt got the lock.
+func (o outcome) lockCaption() string {
+	switch {
+	case o.ownToken:
+		return "DynamoDB's reply to the lock was lost, so the process asked again and was refused. The record that DynamoDB sent along has the attempt's own token, " +
+			"so the attempt knows that it has the lock. The handler runs."
+	case o.lockedBy == rehearsal.Takeover:
+		return "The lock is refused, because an earlier attempt has left a record, and its lease is over or was given back. " +
+			"So this attempt takes the record over with a new token, and the handler runs again. The earlier attempt can't write anything any more."
+	}
+	return "There was no record for this key. The request locks one, and the handler runs."
+}
+
+// endCaption says how an attempt that had the lock ended.
+func (o outcome) endCaption() string {
+	switch {
+	case o.repeated:
+		return "DynamoDB stored the answer, and its reply was lost, so the process sent the same write again. " +
+			"DynamoDB recognized the ClientRequestToken of the first write and wrote nothing again: the money moved once."
+	case o.stored && o.struck == faultCompletion:
+		return "DynamoDB stored the answer, and its reply was lost, so the process sent the same write again. The answer is stored once, and the client gets it."
+	case o.stored:
+		return "Find the row in which the answer is stored, together with the handler's effects. Repeat the request: the client gets this answer again."
+	case o.overtaken && o.struck == faultLate:
+		return "The network held the answer up until attempt 2 had the record. The late write has the token of attempt 1, so DynamoDB refuses it with all its effects: " +
+			"a late attempt can't overwrite anything."
+	case o.overtaken:
+		return "But another attempt took the record over in the meantime, so DynamoDB refused this attempt's answer and all its writes."
+	case o.released:
+		return "The handler gave no answer to keep, so the record is released: the next request runs the handler at once."
+	}
+	return "The answer could not be stored, so the client can't be told what happened: it must repeat the request."
+}
+
+// refusalCaption says why the handler did not run, if nothing was locked or replayed.
+func (o outcome) refusalCaption() string {
+	switch {
+	case o.has(lambdaidem.ErrKeyMissing):
+		return "The request has no idempotency key, so the guard refuses it (400). No record is locked, and no handler runs."
+	case o.has(lambdaidem.ErrPayloadMismatch):
+		return "The fingerprint in the record is that of the first body, so the second body is refused (422). No handler runs."
+	case o.has(lambdaidem.ErrInProgress):
+		return "The lock is refused, because another attempt has it. The client is told to come back later, and no handler runs."
+	case o.has(lambdaidem.ErrAttemptAbandoned):
+		return "An earlier attempt died, and its record is held: under policy hold, an operator must find out what the dead attempt did, and decide. " +
+			"Until then nobody runs the handler. The command idem is for operators; docs/operate.md shows it."
+	case o.has(lambdaidem.ErrStoreUnavailable):
+		return "The table of records could not be used, so the guard can't know whether the request was carried out before. It refuses (503), and no handler runs."
+	case o.status >= http.StatusBadRequest && strings.HasPrefix(o.code, "idempotency_"):
+		return "The guard refused the request: " + o.code + ". No record is locked, and no handler runs."
+	case o.status >= http.StatusBadRequest:
+		return "The request was refused before the guard locked a record."
+	}
+	return "No record was locked, so nothing protects this request: its route has no guard, or its guard lets requests pass when the table fails."
+}
