@@ -93,6 +93,7 @@ const sequence = (() => {
       drawSoon(0);
     }
 
+    // event adds an event, and returns its row.
     function event(e) {
       for (const id of [e.from, e.to]) {
         if (id && !parties.has(id)) throw new Error(`sequence: no party ${id}; call party before event`);
@@ -105,6 +106,7 @@ const sequence = (() => {
       rows.splice(index, 0, row);
       row.line.tabIndex = rows.length === 1 ? 0 : -1;
       drawSoon(index);
+      return row.item;
     }
 
     // newRow makes the list item of an event.

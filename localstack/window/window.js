@@ -46,28 +46,45 @@
     return fields;
   }
 
-  const rows = () => document.querySelectorAll("#diagram li").length;
+  // The highest number of a request in the diagram so far.
+  let latest = 0;
 
-  // The number of rows before the command whose first row is awaited; -1 if none is.
+  // The value of latest when the command was sent whose first row is awaited; -1 if none is.
   let awaited = -1;
 
   // watch runs a command, and brings its first row into sight, or why it was refused: on a small
   // screen, the diagram is far from the controls, and a long one has its new rows at the end.
   async function watch(command) {
-    awaited = rows();
+    awaited = latest;
     await command();
     if (find("#refusal").hidden) return;
     awaited = -1;
     bring(find("#refusal"));
   }
 
-  // reveal brings the first row of the latest command into sight, or all of a new diagram.
-  function reveal() {
-    if (awaited < 0 || rows() <= awaited) return;
-    const row = document.querySelectorAll("#diagram li")[awaited];
-    row.style.scrollMarginTop = `${find("#diagram .seq-heads").offsetHeight + 8}px`; // the names of the parties stay in sight
-    bring(awaited > 0 ? row : find(".view"));
-    awaited = -1;
+  // The element to bring into sight, until it is in the upper half of the window; null if there is
+  // none. The end of a long diagram gets there only when more rows follow.
+  let first = null;
+
+  // reveal brings the first row of the latest command into sight, or all of a new diagram. That row
+  // belongs to a request with a higher number than those before: rows of earlier requests may still
+  // arrive. reveal is called for each event and its row.
+  function reveal(event, row) {
+    const request = Number(event.request || 0);
+    latest = Math.max(latest, request);
+    if (awaited >= 0 && request > awaited) {
+      awaited = -1;
+      first = row.previousElementSibling ? row : find(".view");
+    }
+    if (first) requestAnimationFrame(follow); // when the diagram has drawn the row
+  }
+
+  function follow() {
+    if (!first) return;
+    // The names of the parties stay in sight above a row.
+    if (first.matches("li")) first.style.scrollMarginTop = `${find("#diagram .seq-heads").offsetHeight + 8}px`;
+    bring(first);
+    if (first.getBoundingClientRect().top <= innerHeight / 2) first = null;
   }
 
   // bring scrolls to an element, unless it is in the upper half of what is in sight.
@@ -140,16 +157,17 @@
 
   const source = new EventSource("/events");
   const draw = (kind) => (message) => {
-    diagram[kind](JSON.parse(message.data));
+    const data = JSON.parse(message.data);
+    const row = diagram[kind](data);
     if (kind !== "event") return;
     find("#empty").hidden = true;
-    reveal();
+    reveal(data, row);
   };
   source.addEventListener("party", draw("party"));
   source.addEventListener("event", draw("event"));
   source.addEventListener("clear", () => {
     diagram.clear();
-    awaited = Math.min(awaited, 0);
+    first = null;
     find("#empty").hidden = false;
   });
   source.addEventListener("state", (message) => show(JSON.parse(message.data)));
