@@ -38,8 +38,9 @@ func (k AccessKind) Changes() bool {
 	return k != Other && k != Read && k != WritePart
 }
 
-// recordPrefix begins the id of every record. The id of a part of an answer is the record's
-// id, the part's number and a checksum, separated by '#'.
+// recordPrefix begins the id of every record. A hash follows, or the guard's Options.IDPrefix, '#'
+// and a hash. The id of a part of an answer is the record's id, the part's number and a checksum,
+// separated by '#'.
 const recordPrefix = "lambdaidem#"
 
 // action is a request that reads or writes one item, or one action of a transaction.
@@ -134,12 +135,12 @@ func recordID(attributes map[string]value) string {
 	return ""
 }
 
-// cutPart returns the record's id that an id of a part begins with.
+// cutPart returns the id of the record that an id belongs to, and reports whether the id is that of
+// a part. The id of a part has three or four fields after recordPrefix, that of a record one or two.
 func cutPart(id string) (record string, isPart bool) {
-	rest, ok := strings.CutPrefix(id, recordPrefix)
-	if !ok {
-		return "", false
+	fields := strings.Split(id, "#")
+	if len(fields) < 4 { // the first one is in recordPrefix
+		return id, false
 	}
-	hash, _, isPart := strings.Cut(rest, "#")
-	return recordPrefix + hash, isPart
+	return strings.Join(fields[:len(fields)-2], "#"), true
 }

@@ -32,3 +32,20 @@ func TestAccess_KnowsWhatARequestDoesToARecord(t *testing.T) {
 		}
 	}
 }
+
+// Guards with Options.IDPrefix have records of their own. The id of a part begins with that of its
+// record.
+func TestAccess_KnowsTheRecordByItsID(t *testing.T) {
+	for id, want := range map[string]rehearsal.Access{
+		"lambdaidem#hash":              {Kind: rehearsal.Lock, Record: "lambdaidem#hash"},
+		"lambdaidem#hash#1#sum":        {Kind: rehearsal.WritePart, Record: "lambdaidem#hash"},
+		"lambdaidem#tenant#hash":       {Kind: rehearsal.Lock, Record: "lambdaidem#tenant#hash"},
+		"lambdaidem#tenant#hash#1#sum": {Kind: rehearsal.WritePart, Record: "lambdaidem#tenant#hash"},
+	} {
+		body := `{"Item":{"id":{"S":"` + id + `"},"status":{"S":"INPROGRESS"}},"ExpressionAttributeNames":{"#status":"status"}}`
+		got := rehearsal.AccessOf(&proxy.Request{Operation: "PutItem", Body: []byte(body)})
+		if got.Kind != want.Kind || got.Record != want.Record {
+			t.Errorf("%s is %q of %q; want %q of %q", id, got.Kind, got.Record, want.Kind, want.Record)
+		}
+	}
+}
