@@ -149,6 +149,21 @@ func TestX4_ADeclinedSecondTryThatFailedOpenForgetsTheUnknownFirst(t *testing.T)
 	}
 }
 
+// declinedThenCharges is one try of an inner call. The first try is declined. Every other try charges
+// in a step, counts that in charged, and fails afterwards.
+func declinedThenCharges(ctx context.Context, inner *lambdaidem.Guard, try int, charged *int) error {
+	_, err := lambdaidem.Do(ctx, inner, charge, func(ctx context.Context) (int, error) {
+		if try == 1 {
+			return 0, noPayment
+		}
+		if _, err := lambdaidem.Step(ctx, "bank", func(context.Context) (int, error) { *charged++; return 1, nil }); err != nil {
+			return 0, err
+		}
+		return 0, lambdaidem.Retryable(errWire)
+	})
+	return err
+}
+
 // The first try fails open and is declined, and nothing is stored. The second try has a lease,
 // charges in a step, whose result is stored, and fails before the next step.
 func TestX4_AFailureThatFailedOpenIsNoAnswerOfTheRecord(t *testing.T) {
@@ -160,16 +175,7 @@ func TestX4_AFailureThatFailedOpenIsNoAnswerOfTheRecord(t *testing.T) {
 			if try == 1 {
 				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
 			}
-			_, err := lambdaidem.Do(ctx, inner, charge, func(ctx context.Context) (int, error) {
-				if try == 1 {
-					return 0, noPayment
-				}
-				if _, err := lambdaidem.Step(ctx, "bank", func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
-					return 0, err
-				}
-				return 0, lambdaidem.Retryable(errWire)
-			})
-			return err
+			return declinedThenCharges(ctx, inner, try, &charged)
 		})
 	}))
 	wantNo402(t, r)
@@ -339,16 +345,7 @@ func TestX4_AnAnsweredCallHidesNoStepOfALaterOneThatFailedOpen(t *testing.T) {
 				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
 				r.store.fail(release, refused(lambdaidem.ReasonThrottled))
 			}
-			_, err := lambdaidem.Do(ctx, inner, charge, func(ctx context.Context) (int, error) {
-				if try == 1 {
-					return 0, noPayment
-				}
-				if _, err := lambdaidem.Step(ctx, "bank", func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
-					return 0, err
-				}
-				return 0, lambdaidem.Retryable(errWire)
-			})
-			return err
+			return declinedThenCharges(ctx, inner, try, &charged)
 		})
 	}))
 	if out := r.send(t, first()); out.StatusCode == http.StatusPaymentRequired || charged != 1 {

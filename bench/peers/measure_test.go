@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"runtime"
 	"testing"
 	"time"
@@ -18,6 +19,21 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
+// timedToolkit returns this toolkit's driver, ready to be timed, and ends it after the test.
+func timedToolkit(t *testing.T) *timed {
+	t.Helper()
+	toolkit, err := beginTiming(context.WithoutCancel(t.Context()), builtToolkit(t), ddblocal.ForTest(t))
+	t.Cleanup(func() {
+		if err := toolkit.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return toolkit
+}
+
 // The page's figures of this toolkit that don't depend on the machine are those of this code.
 func TestTimings_ToolkitConsumesWhatThePageSays(t *testing.T) {
 	const rounds = 2
@@ -25,15 +41,7 @@ func TestTimings_ToolkitConsumesWhatThePageSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	toolkit, err := beginTiming(t.Context(), builtToolkit(t), ddblocal.ForTest(t))
-	defer func() {
-		if err := toolkit.close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err != nil {
-		t.Fatal(err)
-	}
+	toolkit := timedToolkit(t)
 	for _, op := range operations {
 		if err := timeOperation([]*timed{toolkit}, op, rounds); err != nil {
 			t.Fatal(err)
@@ -60,15 +68,7 @@ func TestTimings_ToolkitConsumesWhatThePageSays(t *testing.T) {
 
 // operate returns an error if a peer treats a request as another operation.
 func TestTimings_OperateRefusesAnotherOperation(t *testing.T) {
-	toolkit, err := beginTiming(t.Context(), builtToolkit(t), ddblocal.ForTest(t))
-	defer func() {
-		if err := toolkit.close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err != nil {
-		t.Fatal(err)
-	}
+	toolkit := timedToolkit(t)
 	const seen, unseen = 1_000_000, 9_000_000 // beginTiming has sent the first key
 	for name, one := range map[string]struct {
 		op      string

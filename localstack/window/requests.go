@@ -100,9 +100,9 @@ func (w *Window) exchange(traceID string) *exchange {
 	if traceID == "" {
 		return nil
 	}
-	for i := len(w.exchanges) - 1; i >= 0; i-- {
-		if w.exchanges[i].traceID == traceID {
-			return w.exchanges[i]
+	for _, x := range slices.Backward(w.exchanges) {
+		if x.traceID == traceID {
+			return x
 		}
 	}
 	return nil
