@@ -134,7 +134,7 @@ func byFields(o *lambdaidem.Options) {
 	}
 }
 
-// V3: an operator finds the record of a message as the page shows.
+// An operator finds the record of a message as the page shows.
 func TestV3_FromAMessageToItsRecord(t *testing.T) {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
 	var got string
@@ -156,7 +156,7 @@ func TestV3_FromAMessageToItsRecord(t *testing.T) {
 	}
 }
 
-// K5: the keys that the page derives, from fields and with JMESPath, are the same for every try of
+// The keys that the page derives, from fields and with JMESPath, are the same for every try of
 // an order, whatever else in the request differs.
 func TestK5_KeysAsThePageDerivesThem(t *testing.T) {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) {

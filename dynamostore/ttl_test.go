@@ -7,7 +7,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// L7: TTL counts as enabled only on the attribute that this store's records have.
+// TTL counts as enabled only on the attribute that this store's records have.
 func TestL7_TTLEnabledReadsTheStoresAttribute(t *testing.T) {
 	client, other := freshTable(t)
 	for name, c := range map[string]struct {
@@ -37,7 +37,7 @@ func TestL7_TTLEnabledReadsTheStoresAttribute(t *testing.T) {
 	}
 }
 
-// L7: DynamoDB takes up to an hour to enable TTL, and DynamoDB Local none.
+// DynamoDB takes up to an hour to enable TTL, and DynamoDB Local none.
 func TestL7_TTLCountsAsEnabledWhileItIsBeingEnabled(t *testing.T) {
 	client, table := freshTable(t)
 	for status, want := range map[string]bool{"ENABLING": true, "ENABLED": true, "DISABLING": false, "DISABLED": false} {

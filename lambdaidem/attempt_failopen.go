@@ -48,9 +48,9 @@ func unstoredEnding(end ending) Outcome {
 	return end.outcome
 }
 
-// mayBeCarriedOut reports whether another attempt may carry out this call, or may have done so. rec
-// is the current record. The result is true if rec is completed or half done, and the payload of
-// rec may be this call's payload.
+// mayBeCarriedOut reports whether another attempt may carry out this call, or may have carried it
+// out. rec is the current record. The result is true if rec is completed, or an attempt for
+// it may have had an effect (see isHalfDone), and if its payload may be that of this call.
 func (a *attempt) mayBeCarriedOut(rec Record) bool {
 	return (rec.State == Completed || isHalfDone(rec)) && a.call.comparePayload(rec.Fingerprint) != anotherPayload
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/lambdaidem/toolkit/propagate"
 )
 
-// V4: Key returns the downstream key of the name, or an error.
+// Key returns the downstream key of the name, or an error.
 func TestV4_KeyOrError(t *testing.T) {
 	if key, err := propagate.Key(t.Context(), "charge"); key != "" || !errors.Is(err, propagate.ErrUnguarded) {
 		t.Errorf("outside of a handler it is %q, %v", key, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/lambdaidem/toolkit/propagate/sqskey"
 )
 
-// V3, V4: a handler sends its messages again in a second attempt. They have new ids, but the
+// A handler sends its messages again in a second attempt. They have new ids, but the
 // consumer's guard finds the same keys and handles each message once.
 func TestV4_TheConsumerFindsTheKey(t *testing.T) {
 	if propagate.Attribute != lambdaidem.MessageKey {

@@ -123,8 +123,8 @@ func mismatchIsDone(ctx context.Context, tx lambdaidem.Tx, _ lambdaidem.Store, c
 	return rec, err
 }
 
-// reasons returns a Mutation.Reply that changes the reasons of a cancelled transaction with a
-// record.
+// reasons returns a Mutation.Reply for canceled transactions that write a record. It replaces their
+// list of CancellationReasons by the result of change.
 func reasons(change func([]json.RawMessage) []json.RawMessage) func(string, []byte, int, []byte) []byte {
 	return func(op string, request []byte, status int, body []byte) []byte {
 		if op != "TransactWriteItems" || status == 200 || cancellation(body) == nil || parseTransaction(request).record == noRecord {

@@ -41,7 +41,7 @@ func newTable(t *testing.T) (*dynamodb.Client, string) {
 	return client, table
 }
 
-// O2: the handler counts what the store finds, with the routes, the metrics and the log of its
+// The handler counts what the store finds, with the routes, the metrics and the log of its
 // options.
 func TestO2_TheHandlerLooksInItsStore(t *testing.T) {
 	client, table := newTable(t)
@@ -83,7 +83,7 @@ func TestO2_TheHandlerLooksInItsStore(t *testing.T) {
 	}
 }
 
-// O2: without a table the handler returns the error and writes no metrics.
+// Without a table the handler returns the error and writes no metrics.
 func TestO2_TheHandlerFailsWithoutATable(t *testing.T) {
 	client, table := newTable(t)
 	var written bytes.Buffer

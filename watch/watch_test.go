@@ -88,7 +88,7 @@ func these(steps ...step) func(context.Context) leases {
 	}
 }
 
-// O2: the metrics have the count and the age of the oldest lease, in total and by route, including
+// The metrics have the count and the age of the oldest lease, in total and by route, including
 // zeros.
 func TestO2_WhatIsFoundIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -237,7 +237,7 @@ func FuzzO1_RoutesAreOfFew(f *testing.F) {
 	})
 }
 
-// O2: every call of look writes the metric of the table's TTL. If DynamoDB does not say whether TTL
+// Every call of look writes the metric of the table's TTL. If DynamoDB does not say whether TTL
 // is on, look writes no such metric, which the alarm treats as a failure, and continues.
 func TestO2_TheTablesTTLIsTold(t *testing.T) {
 	for want, ttl := range map[string]func(context.Context) (bool, error){

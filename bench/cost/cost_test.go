@@ -69,7 +69,7 @@ func TestCost_DynamoDBReportsWhatIsComputed(t *testing.T) {
 	}
 }
 
-// O2: DynamoDB reports the computed units for the index of leases. The table itself consumes the
+// DynamoDB reports the computed units for the index of leases. The table itself consumes the
 // same with and without the index.
 func TestCost_DynamoDBReportsWhatTheIndexOfLeasesConsumes(t *testing.T) {
 	server := ddblocal.ForTest(t)
@@ -112,7 +112,7 @@ func TestCost_DynamoDBReportsWhatTheIndexOfLeasesConsumes(t *testing.T) {
 	}
 }
 
-// O2: a query for dead leases costs half a read unit for each shard, and one for each dead lease.
+// A query for dead leases costs half a read unit for each shard, and one for each dead lease.
 // DynamoDB Local reports nothing for an empty shard. By AWS's rule, a read that finds nothing costs
 // as much as one that finds a small item.
 func TestCost_ALookAtTheIndexOfLeases(t *testing.T) {

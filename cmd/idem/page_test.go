@@ -150,7 +150,7 @@ func (n *night) knownToken(command string) string {
 	return strings.Replace(command, token[1], n.shown[id], 1)
 }
 
-// S1: the page lists, for each command, exactly the DynamoDB actions that the command calls.
+// The page lists, for each command, exactly the DynamoDB actions that the command calls.
 func TestS1_IdemPage_PolicyIsWhatTheCommandsCall(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -46,7 +46,7 @@ func looks(t *testing.T, text string) []found {
 	return all
 }
 
-// O2: DeadLeases writes one document for all routes together and one for each route. It writes
+// DeadLeases writes one document for all routes together and one for each route. It writes
 // zeros too.
 func TestO2_DeadLeasesAreTold(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -115,7 +115,7 @@ func (w *oneAtATime) Write(p []byte) (int, error) {
 	return w.lines.Write(p)
 }
 
-// O2: DeadLeases and Observe may be called concurrently. Every line is written whole.
+// DeadLeases and Observe may be called concurrently. Every line is written whole.
 func TestO2_DeadLeasesShareTheObserver(t *testing.T) {
 	var w oneAtATime
 	o, _ := observed(func(o *emf.Options) { o.Writer = &w })
@@ -137,7 +137,7 @@ func TestO2_DeadLeasesShareTheObserver(t *testing.T) {
 	}
 }
 
-// O2: dead leases, which the next retry takes over, and held records, which wait for an operator,
+// Dead leases, which the next retry takes over, and held records, which wait for an operator,
 // are counted separately. Recent counts only dead leases that ended less than an hour ago.
 func TestO2_HeldRecordsAndDeadLeasesAreCountedApart(t *testing.T) {
 	var d emf.DeadLeases
@@ -157,7 +157,7 @@ func TestO2_HeldRecordsAndDeadLeasesAreCountedApart(t *testing.T) {
 	}
 }
 
-// O2: TTL writes a value whether the table's TTL is enabled or disabled, because a missing value
+// TTL writes a value whether the table's TTL is enabled or disabled, because a missing value
 // means that nobody checks the table.
 func TestO2_TTLIsTold(t *testing.T) {
 	for enabled, want := range map[bool]float64{true: 0, false: 1} {

@@ -54,7 +54,7 @@ func constants(t testing.TB, file, typ string) []string {
 	return all
 }
 
-// O1: every kind of event is counted by its own metric, whose name is that of the kind.
+// Every kind of event is counted by its own metric, whose name is that of the kind.
 func TestO1_EveryKindHasAMetric(t *testing.T) {
 	o, written := observed(func(o *emf.Options) { o.Bypassed = true })
 	kinds := constants(t, "observe.go", "Kind")
@@ -78,7 +78,7 @@ func TestO1_EveryKindHasAMetric(t *testing.T) {
 	}
 }
 
-// O1: an event of a kind that only a later version knows is counted as Other.
+// An event of a kind that only a later version knows is counted as Other.
 func TestO1_AnUnknownKind(t *testing.T) {
 	o, written := observed()
 	o.Observe(t.Context(), lambdaidem.Event{Kind: `later","x":"`})
@@ -87,7 +87,7 @@ func TestO1_AnUnknownKind(t *testing.T) {
 	}
 }
 
-// O1: Metrics lists every metric that can be written, once and with its unit, and no other metric.
+// Metrics lists every metric that can be written, once and with its unit, and no other metric.
 func TestO1_MetricsAreListed(t *testing.T) {
 	listed := map[string]string{}
 	for _, m := range emf.Metrics() {
@@ -145,7 +145,7 @@ func TestO1_NoTimeIsNegative(t *testing.T) {
 	}
 }
 
-// O1: a throttled store call is counted once, by the metric of the limit that throttled it.
+// A throttled store call is counted once, by the metric of the limit that throttled it.
 func TestO1_ThrottlesByLimit(t *testing.T) {
 	named := map[lambdaidem.Throttle]string{
 		lambdaidem.ThrottleKeyRange: "ThrottledKeyRange", lambdaidem.ThrottleAccount: "ThrottledAccount", lambdaidem.ThrottleMaximum: "ThrottledOnDemandMaximum",
@@ -172,7 +172,7 @@ func TestO1_ThrottlesByLimit(t *testing.T) {
 	}
 }
 
-// O1: the document has the reason of the store's failure, which is one of a few fixed words.
+// The document has the reason of the store's failure, which is one of a few fixed words.
 func TestO1_ReasonsAreToldInTheLog(t *testing.T) {
 	for _, reason := range append(constants(t, "store.go", "Reason"), "later") {
 		o, written := observed()
@@ -190,7 +190,7 @@ func TestO1_ReasonsAreToldInTheLog(t *testing.T) {
 	}
 }
 
-// O1: if Records is set, a document also has the record's id and the outcome, in the same words as
+// If Records is set, a document also has the record's id and the outcome, in the same words as
 // a log line. The metrics and their dimensions stay the same.
 func TestO1_RecordsAreToldIfAskedFor(t *testing.T) {
 	said := func(e lambdaidem.Event, records bool) document {
@@ -332,7 +332,7 @@ func TestObserver_Concurrently(t *testing.T) {
 	}
 }
 
-// O1: each call is measured once, whatever happens to it, and all of its documents have been
+// Each call is measured once, whatever happens to it, and all of its documents have been
 // written when the guard returns the response.
 func TestO1_ACallIsMeasuredOnce(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -416,7 +416,7 @@ func TestLimits_ALargeBatch(t *testing.T) {
 	}
 }
 
-// O1: a call that runs unguarded by design, such as a GET, writes a document only if
+// A call that runs unguarded by design, such as a GET, writes a document only if
 // Options.Bypassed is set.
 func TestO1_BypassedIsCountedByOption(t *testing.T) {
 	o, written := observed()
@@ -432,7 +432,7 @@ func TestO1_BypassedIsCountedByOption(t *testing.T) {
 	}
 }
 
-// O1: no value of a dimension is blank, because CloudWatch rejects blank values.
+// No value of a dimension is blank, because CloudWatch rejects blank values.
 func TestO1_NoDimensionIsBlank(t *testing.T) {
 	o, written := observed(func(o *emf.Options) { o.Service, o.Function = " ", "  " })
 	o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventNew, Template: "   "})

@@ -22,7 +22,7 @@ import (
 // mark is part of every text that must not appear in a document.
 const mark = "SeCReT"
 
-// O1: the only texts of an event that a document contains are its template and words from fixed
+// The only texts of an event that a document contains are its template and words from fixed
 // lists. The test sets every string field by reflection, so it also covers fields that are added
 // later.
 func TestO1_NothingElseOfAnEventIsTold(t *testing.T) {
@@ -48,7 +48,7 @@ func TestO1_NothingElseOfAnEventIsTold(t *testing.T) {
 	}
 }
 
-// O1: no document contains a text that a client or a sender chose, whatever happens to the request.
+// No document contains a text that a client or a sender chose, whatever happens to the request.
 func FuzzO1_NoSecretIsTold(f *testing.F) {
 	for _, seed := range []string{"", "a", "\"", "\n", "ü", "\xff", "%", "/a/../b", strings.Repeat("x", 300), " x y "} {
 		f.Add(seed, byte(0))

@@ -14,7 +14,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
 )
 
-// C1: every attempt sends the whole body.
+// Every attempt sends the whole body.
 func TestC1_BodiesAreRewound(t *testing.T) {
 	reader := func(s string) io.Reader { return struct{ io.Reader }{strings.NewReader(s)} } // a reader for which http.NewRequest sets no GetBody
 	for name, c := range map[string]struct {

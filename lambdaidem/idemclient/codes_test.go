@@ -50,7 +50,7 @@ var decided = map[lambdaidem.Code]struct {
 	lambdaidem.ErrLeaseLost: {409, false},
 }
 
-// C1: decided has a decision for every code of the guard, and the client acts as decided.
+// Decided has a decision for every code of the guard, and the client acts as decided.
 func TestC1_EveryCodeIsDecided(t *testing.T) {
 	for _, code := range codesOf(t) {
 		want, ok := decided[code]
@@ -78,7 +78,7 @@ func TestC1_EveryCodeIsDecided(t *testing.T) {
 	}
 }
 
-// C1, G3: a replay is final whatever its status. The client recognizes it by the header that the
+// A replay is final whatever its status. The client recognizes it by the header that the
 // guard adds; the guard's own tests check that header.
 func TestC1_AReplayIsFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -76,7 +76,7 @@ func says(t *testing.T, text string) func(net.Conn, *bufio.Reader) {
 	}
 }
 
-// C1: whatever happens to an attempt before its response arrives, the next attempt gets the
+// Whatever happens to an attempt before its response arrives, the next attempt gets the
 // response.
 func TestC1_AttemptsThatDieOnTheWire(t *testing.T) {
 	once := func(text string) func(net.Conn, *bufio.Reader) {
@@ -145,7 +145,7 @@ func TestC1_ConnectionsAreUsedAgain(t *testing.T) {
 	})
 }
 
-// C1: with Expect: 100-continue, each attempt sends the body once the server asks for it. The body
+// With Expect: 100-continue, each attempt sends the body once the server asks for it. The body
 // is not sent to a server that has already responded with an error.
 func TestC1_ExpectContinue(t *testing.T) {
 	for name, first := range map[string]func(*testing.T) func(net.Conn, *bufio.Reader){
@@ -198,7 +198,7 @@ func TestC1_ExpectContinue(t *testing.T) {
 	}
 }
 
-// C1: a server that never responds delays the caller only until the context ends.
+// A server that never responds delays the caller only until the context ends.
 func TestC1_SilenceEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr, conns := wire(t, func(_ net.Conn, r *bufio.Reader) {

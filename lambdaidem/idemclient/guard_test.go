@@ -60,7 +60,7 @@ func kill(w http.ResponseWriter, wire string) {
 	_ = conn.Close()
 }
 
-// C1, G1: if a response is lost or cut before its body, the client sends the request again and gets
+// If a response is lost or cut before its body, the client sends the request again and gets
 // a replay. The handler has one effect.
 func TestC1_ALostAnswerIsReplayed(t *testing.T) {
 	for name, wire := range map[string]string{
@@ -97,7 +97,7 @@ func TestC1_ALostAnswerIsReplayed(t *testing.T) {
 	}
 }
 
-// C1: if the body of a response is cut, the caller gets an error from reading the body, and the
+// If the body of a response is cut, the caller gets an error from reading the body, and the
 // client does not retry. A request with the same key then gets the whole response.
 func TestC1_ACutBodyIsAReadError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestC1_ACutBodyIsAReadError(t *testing.T) {
 	})
 }
 
-// C1, L8: a duplicate that arrives while the first request is running waits until that has
+// A duplicate that arrives while the first request is running waits until that has
 // finished, and gets its response.
 func TestC1_InProgressIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestC1_InProgressIsWaitedFor(t *testing.T) {
 	})
 }
 
-// C1, X1, X2: if an attempt releases its record, the client's retry runs the handler again. All
+// If an attempt releases its record, the client's retry runs the handler again. All
 // attempts are one operation with one effect.
 func TestC1_AFailingHandlerRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestC1_AFailingHandlerRunsAgain(t *testing.T) {
 	})
 }
 
-// C1, X1, F5, G3: a final response is requested once. A stored failure with a temporary status is
+// A final response is requested once. A stored failure with a temporary status is
 // requested at most twice: the client retries it, and the replay is final.
 func TestC1_WhatTheGuardSaysForGoodStands(t *testing.T) {
 	reject := func(status int, permanent bool) http.HandlerFunc {
@@ -256,7 +256,7 @@ func TestC1_WhatTheGuardSaysForGoodStands(t *testing.T) {
 	}
 }
 
-// C1: a body of unknown length is sent with a Content-Length. Without one, the guard would answer
+// A body of unknown length is sent with a Content-Length. Without one, the guard would answer
 // 411 in a handler that reads the body.
 func TestC1_AKeptBodyHasALength(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestC1_AKeptBodyHasALength(t *testing.T) {
 	})
 }
 
-// C1, G1: many clients share a few keys, the network loses requests and responses, and the handler
+// Many clients share a few keys, the network loses requests and responses, and the handler
 // fails at times. Each key has one effect, and all callers of a key get the same response.
 func TestC1_AStormHasOneEffectPerKey(t *testing.T) {
 	for seed := range uint64(20) {

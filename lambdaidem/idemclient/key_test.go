@@ -15,7 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// C1: each request gets its own random UUID of version 4 and keeps it in all retries, even if
+// Each request gets its own random UUID of version 4 and keeps it in all retries, even if
 // requests run concurrently.
 func TestC1_EachRequestHasOneKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestC1_EachRequestHasOneKey(t *testing.T) {
 	})
 }
 
-// C1: the key in the request's header takes precedence over the context's key, which takes
+// The key in the request's header takes precedence over the context's key, which takes
 // precedence over a new key.
 func TestC1_WhichKey(t *testing.T) {
 	const uuid = "new"
@@ -103,7 +103,7 @@ func TestC1_WhichKey(t *testing.T) {
 	}
 }
 
-// C1: if the key is invalid, or Options.NewKey fails, RoundTrip returns an error and sends nothing.
+// If the key is invalid, or Options.NewKey fails, RoundTrip returns an error and sends nothing.
 // In particular, it does not send the request without a key.
 func TestC1_AnInvalidKeyIsAnError(t *testing.T) {
 	noKey := errors.New("no order")
@@ -160,7 +160,7 @@ type closing struct {
 
 func (c *closing) Close() error { c.closed++; return nil }
 
-// K1: the guard reads every key that the client can send as the original key. The client quotes a
+// The guard reads every key that the client can send as the original key. The client quotes a
 // key that the guard would not accept bare.
 func TestK1_TheGuardReadsTheKeyAsGiven(t *testing.T) {
 	longest := strings.Repeat(`"`, 255)
@@ -189,7 +189,7 @@ func TestK1_TheGuardReadsTheKeyAsGiven(t *testing.T) {
 	}
 }
 
-// C1: Options.KeyHeader renames the header. A key that the caller has set in that header is used.
+// Options.KeyHeader renames the header. A key that the caller has set in that header is used.
 func TestC1_AnotherHeader(t *testing.T) {
 	base := &script{steps: []step{answer(201, "")}}
 	c := client(base, func(o *idemclient.Options) { o.KeyHeader = "x-request-key" })
@@ -247,7 +247,7 @@ func TestC1_TheCallersRequestIsNotChanged(t *testing.T) {
 	})
 }
 
-// K4: an unguarded request reaches base unchanged, and is sent once.
+// An unguarded request reaches base unchanged, and is sent once.
 func TestC1_WhatIsNotGuardedPassesUntouched(t *testing.T) {
 	skip := func(o *idemclient.Options) {
 		o.Skip = func(r *http.Request) bool { return r.URL.Path == "/health" }

@@ -24,7 +24,7 @@ func redirects(answers map[string]string) step {
 	}
 }
 
-// C1: a redirected request keeps its key if it goes to one of the client's hosts. It loses the key
+// A redirected request keeps its key if it goes to one of the client's hosts. It loses the key
 // if it goes to another host or leaves https, whether the caller or the client has set the key.
 func TestC1_RedirectsAndKeys(t *testing.T) {
 	const a, b, evil = "https://a.example/", "https://b.example/", "https://evil.example/"
@@ -154,7 +154,7 @@ func TestC1_AnotherHostsOwnKeysPass(t *testing.T) {
 	}
 }
 
-// C1: all retries and redirects of a request have the same key.
+// All retries and redirects of a request have the same key.
 func TestC1_RetriesOnBothSidesOfARedirect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &script{steps: []step{

@@ -18,7 +18,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemclient"
 )
 
-// C1: exactly the listed statuses are retried.
+// Exactly the listed statuses are retried.
 func TestC1_TheStatusesThatAreRetried(t *testing.T) {
 	retried := map[int]bool{408: true, 425: true, 429: true, 500: true, 502: true, 503: true, 504: true}
 	for status := 200; status < 600; status++ {
@@ -38,7 +38,7 @@ func TestC1_TheStatusesThatAreRetried(t *testing.T) {
 	}
 }
 
-// C1: which problem documents make the client retry a 409, and which make a 5xx final.
+// Which problem documents make the client retry a 409, and which make a 5xx final.
 func TestC1_ProblemDocuments(t *testing.T) {
 	const inProgress, final = `{"code":"idempotency_in_progress"}`, `{"code":"idempotency_permanent_failure"}`
 	long := `{"detail":"` + strings.Repeat("x", 64<<10) + `","code":`
@@ -90,7 +90,7 @@ func TestC1_ProblemDocuments(t *testing.T) {
 	}
 }
 
-// C1: a problem document with a Content-Encoding is not read. It has one only if the caller has
+// A problem document with a Content-Encoding is not read. It has one only if the caller has
 // asked for it.
 func TestC1_AnEncodedProblemIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestC1_AnEncodedProblemIsNotRead(t *testing.T) {
 	})
 }
 
-// C1: a problem document that breaks off decides nothing, so the request is sent again. After the
+// A problem document that breaks off decides nothing, so the request is sent again. After the
 // last attempt, the caller reads the same bytes and the same error.
 func TestC1_ACutProblemDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestC1_ACutProblemDocument(t *testing.T) {
 	})
 }
 
-// C1: an error is retried unless the next attempt would fail with the same error.
+// An error is retried unless the next attempt would fail with the same error.
 func TestC1_WhichErrorsAreRetried(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
@@ -168,7 +168,7 @@ func TestC1_WhichErrorsAreRetried(t *testing.T) {
 	}
 }
 
-// C1: before a retry, the client reads the body of the last response only up to a limit, in bytes
+// Before a retry, the client reads the body of the last response only up to a limit, in bytes
 // and in time, and closes it.
 func TestC1_DroppedAnswersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -202,7 +202,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return copy(p, bytes.Repeat([]byte("x"), len(p))), nil
 }
 
-// C1: Options.Observe is called for each attempt.
+// Options.Observe is called for each attempt.
 func TestC1_TheObserverIsToldEachAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(r *http.Request) (*http.Response, error) {

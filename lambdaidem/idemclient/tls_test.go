@@ -31,7 +31,7 @@ func once(t *testing.T, base *http.Transport, url string) (*http.Response, int, 
 	return resp, n, err
 }
 
-// C1: if the server can't be authenticated, the client does not retry, and no request reaches the
+// If the server can't be authenticated, the client does not retry, and no request reaches the
 // server's handler.
 func TestC1_TLSFailuresAreFinal(t *testing.T) {
 	served := 0
@@ -74,7 +74,7 @@ func closeAnswer(resp *http.Response) {
 	}
 }
 
-// C1: over HTTP/2, all attempts have the same key and body, and use one connection.
+// Over HTTP/2, all attempts have the same key and body, and use one connection.
 func TestC1_HTTP2(t *testing.T) {
 	var keys, bodies []string
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -78,7 +78,7 @@ func TestC1_TheLongestRetryAfterIsNoShortWait(t *testing.T) {
 	}
 }
 
-// C1: each wait is twice as long as the one before, up to MaxWait, with up to half of it added or
+// Each wait is twice as long as the one before, up to MaxWait, with up to half of it added or
 // subtracted at random.
 func TestC1_BackoffIsExponentialWithJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestC1_BackoffIsExponentialWithJitter(t *testing.T) {
 	})
 }
 
-// C1: six attempts with the default options take about 6 s, as documented.
+// Six attempts with the default options take about 6 s, as documented.
 func TestC1_DefaultsOfTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &script{steps: []step{answer(503, "")}}
@@ -125,7 +125,7 @@ func TestC1_DefaultsOfTheBackoff(t *testing.T) {
 	})
 }
 
-// C1: the next attempt begins after the Retry-After of the response, plus a wait with jitter.
+// The next attempt begins after the Retry-After of the response, plus a wait with jitter.
 func TestC1_RetryAfter(t *testing.T) {
 	for name, c := range map[string]struct {
 		header   []string
@@ -171,7 +171,7 @@ func TestC1_RetryAfter(t *testing.T) {
 	}
 }
 
-// C1: if a wait would end after the deadline, the caller gets the last response or error at once.
+// If a wait would end after the deadline, the caller gets the last response or error at once.
 func TestC1_TheDeadlineIsNotSleptThrough(t *testing.T) {
 	for name, c := range map[string]struct {
 		step     step
@@ -205,7 +205,7 @@ func TestC1_TheDeadlineIsNotSleptThrough(t *testing.T) {
 	}
 }
 
-// C1: if the context is canceled during a wait after an error, the returned error contains that
+// If the context is canceled during a wait after an error, the returned error contains that
 // error.
 func TestC1_CancelledAfterAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestC1_CancelledAfterAnError(t *testing.T) {
 	})
 }
 
-// C1: if a request is canceled during a wait, RoundTrip returns at once, with an error that
+// If a request is canceled during a wait, RoundTrip returns at once, with an error that
 // contains the status of the last response.
 func TestC1_CancelledWhileWaiting(t *testing.T) {
 	why := errors.New("the user left")
@@ -253,7 +253,7 @@ func TestC1_CancelledWhileWaiting(t *testing.T) {
 	}
 }
 
-// C1: an attempt that fails because the context has ended is not retried. RoundTrip returns its
+// An attempt that fails because the context has ended is not retried. RoundTrip returns its
 // error.
 func TestC1_AnEndedContextIsFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestC1_AnEndedContextIsFinal(t *testing.T) {
 	})
 }
 
-// C1: http.Client.Timeout limits the time of all attempts together.
+// http.Client.Timeout limits the time of all attempts together.
 func TestC1_TheClientsTimeoutSpansAllAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &script{steps: []step{answer(503, "")}}

@@ -15,7 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// V1: Twice counts the handlers that each of its two calls runs. The first call may run several,
+// Twice counts the handlers that each of its two calls runs. The first call may run several,
 // because a batch runs one for each message and a guarded handler may make guarded calls itself.
 // The second call must run none.
 func TestTwice_CountsEachSendingByItself(t *testing.T) {
@@ -67,7 +67,7 @@ type (
 	several = map[string][]string
 )
 
-// R1: Twice ignores a difference that the gateway of the event ignores, and reports every other
+// Twice ignores a difference that the gateway of the event ignores, and reports every other
 // one.
 func TestR1_AnswersCompareByWhatTheirGatewayTakes(t *testing.T) {
 	v2 := func(h one, m several, cookies ...string) response {
@@ -165,7 +165,7 @@ func TestTwiceHTTP_ServesAClientsRequest(t *testing.T) {
 	}
 }
 
-// R1: TwiceHTTP compares trailers too.
+// TwiceHTTP compares trailers too.
 func TestTwiceHTTP_ComparesTrailers(t *testing.T) {
 	sums := []string{"1", "1", "1", "2"}
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

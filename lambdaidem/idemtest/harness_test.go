@@ -15,7 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 )
 
-// X7: TestMain checks that no goroutine outlives a test, not even one of a killed attempt.
+// TestMain checks that no goroutine outlives a test, not even one of a killed attempt.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type (

@@ -35,7 +35,7 @@ func killed(r **rig, kill bool) handler {
 	}
 }
 
-// L6: wherever an attempt is killed, it leaves the record as a real process would, and the next
+// Wherever an attempt is killed, it leaves the record as a real process would, and the next
 // requests get the answers that the contract specifies.
 func TestL6_WhateverKillsAnAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -78,7 +78,7 @@ func TestL6_WhateverKillsAnAttempt(t *testing.T) {
 	}
 }
 
-// L8: killing a duplicate while it waits has no effect on the record, which the first attempt
+// Killing a duplicate while it waits has no effect on the record, which the first attempt
 // completes.
 func TestL8_KilledWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -237,7 +237,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// X5: a handler that runs without a record, because the guard failed open, can be killed too.
+// A handler that runs without a record, because the guard failed open, can be killed too.
 func TestX5_KilledAfterItFailedOpen(t *testing.T) {
 	var r *rig
 	r = newRig(func(ctx context.Context, _ request) (response, error) {
@@ -251,7 +251,7 @@ func TestX5_KilledAfterItFailedOpen(t *testing.T) {
 	}
 }
 
-// L3: killing an attempt does not affect a later attempt with the same key.
+// Killing an attempt does not affect a later attempt with the same key.
 func TestL3_KillEndsOneAttempt(t *testing.T) {
 	var r *rig
 	r = newRig(killed(&r, true))

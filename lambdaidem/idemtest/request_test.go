@@ -102,7 +102,7 @@ func (discarded) Header() http.Header         { return http.Header{} }
 func (discarded) Write(p []byte) (int, error) { return len(p), nil }
 func (discarded) WriteHeader(int)             {}
 
-// F1, F2: the identity that a Request returns gives the id of the record that the guard uses, for
+// The identity that a Request returns gives the id of the record that the guard uses, for
 // each form of event and each caller.
 func TestF1_IdentityLeadsToTheRecordOfEveryBuilderAndCaller(t *testing.T) {
 	requests := []idemtest.Request{
@@ -141,7 +141,7 @@ func TestF1_IdentityLeadsToTheRecordOfEveryBuilderAndCaller(t *testing.T) {
 	}
 }
 
-// F1: a catch-all route is replaced by the path in the identity.
+// A catch-all route is replaced by the path in the identity.
 func TestF1_IdentityOfCatchAllRoutesIsThePath(t *testing.T) {
 	for event, route := range map[string]string{"APIGateway": "/{proxy+}", "APIGatewayV2": "$default", "HTTP": "/{rest...}"} {
 		r, g, ran := idemtest.Request{Path: "/payments/7", Route: route, Key: "k"}, newGuard(), false

@@ -19,7 +19,7 @@ func TestStore(t *testing.T) {
 	storetest.Test(t, func(*testing.T) lambdaidem.Store { return idemtest.NewStore(nil) })
 }
 
-// R3: an answer that the inner store keeps outside the record can be replayed through the wrapper.
+// An answer that the inner store keeps outside the record can be replayed through the wrapper.
 func TestR3_AnAnswerApartIsReplayedThroughTheWrapper(t *testing.T) {
 	guard := lambdaidem.New(idemtest.NewStore(apart{memstore.New()}))
 	for range 2 {
@@ -48,7 +48,7 @@ func (a apart) Load(_ context.Context, rec lambdaidem.Record) (lambdaidem.Result
 	return rec.Result, nil
 }
 
-// X8: the error of each fault says correctly whether the call may have been applied.
+// The error of each fault says correctly whether the call may have been applied.
 func TestX8_FaultsAreWhatTheySay(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault      idemtest.Fault
@@ -118,7 +118,7 @@ func TestStore_PanicsAtWhatItDoesNotKnow(t *testing.T) {
 	panics(t, func() { s.Kill(t.Context()) })
 }
 
-// L4: if the reply to a completion is lost, the guard completes again and finds the record
+// If the reply to a completion is lost, the guard completes again and finds the record
 // completed.
 func TestL4_ALostCompletionReplyIsNoLoss(t *testing.T) {
 	r := newRig(nil)
@@ -135,7 +135,7 @@ func TestL4_ALostCompletionReplyIsNoLoss(t *testing.T) {
 	}
 }
 
-// X5, X4: a call of the store that hangs ends with the invocation, here in virtual time.
+// A call of the store that hangs ends with the invocation, here in virtual time.
 func TestX5_AHangingStoreEndsWithTheInvocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(nil, func(o *lambdaidem.Options) { o.Clock = nil })
@@ -154,7 +154,7 @@ func TestX5_AHangingStoreEndsWithTheInvocation(t *testing.T) {
 	})
 }
 
-// E5: SaveSteps can be made to fail like any other call, and can kill the process.
+// SaveSteps can be made to fail like any other call, and can kill the process.
 func TestE5_TheSavingOfAStepCanFail(t *testing.T) {
 	charges := 0
 	r := newRig(func(ctx context.Context, _ request) (response, error) {
@@ -176,7 +176,7 @@ func TestE5_TheSavingOfAStepCanFail(t *testing.T) {
 	}
 }
 
-// E5: SaveSteps returns an error if the inner store is not a StepStore.
+// SaveSteps returns an error if the inner store is not a StepStore.
 func TestE5_StepsNeedAStoreInsideThatKeepsThem(t *testing.T) {
 	s := idemtest.NewStore(struct{ lambdaidem.Store }{memstore.New()})
 	_, err := s.SaveSteps(t.Context(), lambdaidem.Lease{ID: "id", Token: "a"}, lambdaidem.Steps{"charge": nil}, time.Now())
@@ -186,7 +186,7 @@ func TestE5_StepsNeedAStoreInsideThatKeepsThem(t *testing.T) {
 	}
 }
 
-// S1: Prepare calls Prepare of the inner store, if that has one, and returns its error.
+// Prepare calls Prepare of the inner store, if that has one, and returns its error.
 func TestS1_TheStoreInsideIsPrepared(t *testing.T) {
 	inside := &prepared{Store: memstore.New(), err: errors.New("no key")}
 	if err := idemtest.NewStore(inside).Prepare(t.Context()); !errors.Is(err, inside.err) {

@@ -79,7 +79,7 @@ func TestInvocation_EndsWithItsTest(t *testing.T) {
 	}
 }
 
-// O1: a Recorder keeps the events that the guard reports, until Forget is called.
+// A Recorder keeps the events that the guard reports, until Forget is called.
 func TestO1_RecorderRemembers(t *testing.T) {
 	r := newRig(nil)
 	if got := failures(t, func(f *fake) { r.seen.Last(f) }); !strings.Contains(got, "nothing") {

@@ -147,7 +147,7 @@ func TestK5_AmbiguousJSONHasNoKey(t *testing.T) {
 	}
 }
 
-// S2: the default limits are those of the guard.
+// The default limits are those of the guard.
 func TestS2_DefaultBounds(t *testing.T) {
 	deep := func(n int) string {
 		return `{"id":1,"a":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + `}`

@@ -123,7 +123,7 @@ func TestO1_MetricsOfAStoreThatFails(t *testing.T) {
 	})
 }
 
-// O1: every kind of event is counted under its own name. The kinds are read from the source, so
+// Every kind of event is counted under its own name. The kinds are read from the source, so
 // that no new kind can be forgotten. A kind that only a later version knows is counted as other.
 func TestO1_EveryKindIsCounted(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../observe.go", nil, parser.SkipObjectResolution)
@@ -159,7 +159,7 @@ func TestO1_EveryKindIsCounted(t *testing.T) {
 	wantPoints(t, collect(), want)
 }
 
-// O1: each outcome is added to the current span as an event, with attributes from fixed lists.
+// Each outcome is added to the current span as an event, with attributes from fixed lists.
 func TestO1_SpanEvents(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
@@ -186,7 +186,7 @@ func TestO1_SpanEvents(t *testing.T) {
 	}
 }
 
-// O1: the event of a guarded call is added to the span in which the call was made.
+// The event of a guarded call is added to the span in which the call was made.
 func TestO1_SpanOfTheCall(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
@@ -205,7 +205,7 @@ func TestO1_SpanOfTheCall(t *testing.T) {
 
 const mark = "SeCReT"
 
-// O1: no other field of an event appears in metrics or on the span.
+// No other field of an event appears in metrics or on the span.
 func TestO1_NothingElseOfAnEventIsTold(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
@@ -230,7 +230,7 @@ func TestO1_NothingElseOfAnEventIsTold(t *testing.T) {
 	}
 }
 
-// O1: the metrics of a guard's events contain neither keys nor paths nor callers.
+// The metrics of a guard's events contain neither keys nor paths nor callers.
 func TestO1_NoSecretIsTold(t *testing.T) {
 	o, collect := observed(t)
 	g := lambdaidem.New(memstore.New(), func(opts *lambdaidem.Options) {

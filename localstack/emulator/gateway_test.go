@@ -348,7 +348,7 @@ func TestF2_ClaimsComeFromTheBearersToken(t *testing.T) {
 	if rest["sub"] != "ann" || rest["groups"] != "a,b" {
 		t.Errorf("REST claims %v", rest)
 	}
-	// F2: without an authorizer nothing that a client sends is a principal.
+	// Without an authorizer nothing that a client sends is a principal.
 	_, body = send(t, "GET", e.URL()+"/payments/1", "", "Authorization: Bearer "+token(claims))
 	if got := event[events.APIGatewayV2HTTPRequest](t, body).RequestContext.Authorizer; got != nil {
 		t.Errorf("a route without an authorizer has %+v", got)

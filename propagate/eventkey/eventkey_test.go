@@ -17,7 +17,7 @@ import (
 	"github.com/lambdaidem/toolkit/propagate/eventkey"
 )
 
-// V4, E6: Entry adds the downstream key of the name to the detail.
+// Entry adds the downstream key of the name to the detail.
 func TestV4_TheDetailHasTheDownstreamKey(t *testing.T) {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
 	_, err := lambdaidem.Do(t.Context(), guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (int, error) {
@@ -39,7 +39,7 @@ func TestV4_TheDetailHasTheDownstreamKey(t *testing.T) {
 	}
 }
 
-// V4: the rest of the detail is unchanged byte for byte, and another key is never replaced.
+// The rest of the detail is unchanged byte for byte, and another key is never replaced.
 func TestV4_Details(t *testing.T) {
 	const member = `"x-idempotency-key":"k"`
 	for detail, want := range map[string]string{
@@ -95,7 +95,7 @@ func TestV4_Details(t *testing.T) {
 	}
 }
 
-// V4: for every detail and key, the result is valid JSON with that key, and contains the rest of
+// For every detail and key, the result is valid JSON with that key, and contains the rest of
 // the detail byte for byte. A second call changes nothing.
 func FuzzEntryWithKey(f *testing.F) {
 	for _, detail := range []string{`{}`, `{"a":1}`, ` { "x-idempotency-key":"k" } `, `{"X-Idempotency-Key":"k"}`, `{"X-IDEMPOTENCY-KEY":"j","a":1}`, `{"x-idempotency-key":null}`, `[]`, `{"a":{"b":"{"}}`, `{"a":"\ud800"}`, "{\"\xff\":0}"} {

@@ -15,7 +15,7 @@ import (
 	"github.com/lambdaidem/toolkit/propagate/httpkey"
 )
 
-// V4, E6: Request adds the downstream key of the name to the header, even if the request has
+// Request adds the downstream key of the name to the header, even if the request has
 // another context.
 func TestV4_TheHeaderHasTheDownstreamKey(t *testing.T) {
 	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Observer = lambdaidem.Discard })
@@ -38,7 +38,7 @@ func TestV4_TheHeaderHasTheDownstreamKey(t *testing.T) {
 	}
 }
 
-// V4, K1: another key is never replaced, and the caller's header map is not changed.
+// Another key is never replaced, and the caller's header map is not changed.
 func TestV4_Headers(t *testing.T) {
 	for name, c := range map[string]struct {
 		have      http.Header

@@ -56,7 +56,7 @@ func same(t *testing.T, what string, got, want any) {
 	}
 }
 
-// V4, E6: the key is the downstream key of the name, the same in every attempt. It is in the
+// The key is the downstream key of the name, the same in every attempt. It is in the
 // attribute that consumers read (V3).
 func TestV4_TheKeyIsTheSameInEveryAttempt(t *testing.T) {
 	var sent []message
@@ -80,7 +80,7 @@ func TestV4_TheKeyIsTheSameInEveryAttempt(t *testing.T) {
 	same(t, "second attempt", sent[1], sent[0])
 }
 
-// V4: no message is left without a key unnoticed: outside a guarded handler, the functions return
+// No message is left without a key unnoticed: outside a guarded handler, the functions return
 // an error.
 func TestV4_OutsideOfAGuardedHandlerIsAnError(t *testing.T) {
 	m, e, b := message{}, entry{}, batch{Entries: []entry{{Id: aws.String("1")}}}
@@ -109,7 +109,7 @@ func keysOf(attributes map[string]value) (keys []string) {
 	return keys
 }
 
-// V4: if a message can't have the key, the function returns an error and leaves the message
+// If a message can't have the key, the function returns an error and leaves the message
 // unchanged.
 func TestV4_WhatCantHaveTheKey(t *testing.T) {
 	text := func(kind, s string) value { return value{DataType: aws.String(kind), StringValue: aws.String(s)} }
@@ -163,7 +163,7 @@ func TestV4_WhatCantHaveTheKey(t *testing.T) {
 	}
 }
 
-// V4: the functions never write to the caller's map, which several messages may share.
+// The functions never write to the caller's map, which several messages may share.
 func TestV4_TheCallersMapIsNotWrittenTo(t *testing.T) {
 	shared := map[string]value{"kind": {DataType: aws.String("String"), StringValue: aws.String("receipt")}}
 	for _, key := range []string{"one", "two"} {
@@ -177,7 +177,7 @@ func TestV4_TheCallersMapIsNotWrittenTo(t *testing.T) {
 	}
 }
 
-// V4: each entry of a batch has its own key, derived from its Id, which is the same in every
+// Each entry of a batch has its own key, derived from its Id, which is the same in every
 // attempt.
 func TestV4_EachEntryOfABatchHasItsOwnKey(t *testing.T) {
 	seen := make(map[string]int)
@@ -203,7 +203,7 @@ func TestV4_EachEntryOfABatchHasItsOwnKey(t *testing.T) {
 	}
 }
 
-// V4: if one entry can't have its key, the whole batch is unchanged.
+// If one entry can't have its key, the whole batch is unchanged.
 func TestV4_ABatchIsAllOrNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		second entry

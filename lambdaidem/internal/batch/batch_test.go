@@ -52,7 +52,7 @@ func (l *log) end(i int) {
 	delete(l.running, i)
 }
 
-// V2: in every batch, the order of groups is kept, duplicates are skipped, and each item gets a
+// In every batch, the order of groups is kept, duplicates are skipped, and each item gets a
 // result.
 func TestV2_EveryBatch(t *testing.T) {
 	defer goleak.VerifyNone(t)
@@ -125,7 +125,7 @@ func TestV2_EveryBatch(t *testing.T) {
 	})
 }
 
-// V2: an item that may run does not wait for items of another group.
+// An item that may run does not wait for items of another group.
 func TestV2_AGroupDoesNotBlockItsNeighbours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		items := make([]batch.Item, 11)
@@ -145,7 +145,7 @@ func TestV2_AGroupDoesNotBlockItsNeighbours(t *testing.T) {
 	})
 }
 
-// V2: Run uses the whole Options.Concurrency.
+// Run uses the whole Options.Concurrency.
 func TestV2_AsManyAtATimeAsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -159,7 +159,7 @@ func TestV2_AsManyAtATimeAsAsked(t *testing.T) {
 	})
 }
 
-// V2: after Options.May has returned an error, no further item begins, and all remaining items fail
+// After Options.May has returned an error, no further item begins, and all remaining items fail
 // with that error.
 func TestV2_NoTime(t *testing.T) {
 	errLate := errors.New("late")

@@ -38,7 +38,7 @@ func (d *desk) encrypting() string {
 	return keyFile(d.t, "# the functions' keys\n\nk1 "+base64.StdEncoding.EncodeToString(secret)+"\n")
 }
 
-// S1, O2: show decrypts answers and steps if it has the functions' keys, and otherwise says what it
+// Show decrypts answers and steps if it has the functions' keys, and otherwise says what it
 // can't show. The answer of settle is encrypted too.
 func TestS1_TheCommandDecryptsWhereItIsAllowedTo(t *testing.T) {
 	d := openDesk(t)

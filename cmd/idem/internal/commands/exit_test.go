@@ -10,7 +10,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// X8: an exit code says that nothing was changed only if that is certain.
+// An exit code says that nothing was changed only if that is certain.
 func TestX8_ExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		err  error

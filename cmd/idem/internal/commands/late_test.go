@@ -94,7 +94,7 @@ func (d *lateDesk) run(in io.Reader, asks bool, args ...string) (int, string) {
 
 var errCardNetwork = errors.New("the card network timed out")
 
-// O2: show prints the token of an attempt, and the attempt then releases its record, because its
+// Show prints the token of an attempt, and the attempt then releases its record, because its
 // handler had no effect. The token stays the same, so settle with this --token must refuse the
 // released record unless --released is given.
 func TestO2_SettleOfARecordThatWasReleasedSince(t *testing.T) {
@@ -128,7 +128,7 @@ func TestO2_SettleOfARecordThatWasReleasedSince(t *testing.T) {
 	}
 }
 
-// O2: if the machine sleeps while the operator is asked, settle must still use the current time,
+// If the machine sleeps while the operator is asked, settle must still use the current time,
 // which it reads from the database.
 func TestO2_SettleAfterSleepAtThePrompt(t *testing.T) {
 	d := openLateDesk(t)
@@ -148,7 +148,7 @@ func TestO2_SettleAfterSleepAtThePrompt(t *testing.T) {
 	}
 }
 
-// O2: settle refuses a record that someone else has changed while the operator was asked.
+// Settle refuses a record that someone else has changed while the operator was asked.
 func TestO2_WhatChangesAtThePromptIsNotSettled(t *testing.T) {
 	d := openLateDesk(t)
 	g := d.guard(lambdaidem.Hold)
@@ -204,7 +204,7 @@ func TestO2_PurgeReckonsAgesByTheClockOfTheDatabase(t *testing.T) {
 	}
 }
 
-// L7: no command of an operator makes a record expire earlier than it would have.
+// No command of an operator makes a record expire earlier than it would have.
 func TestL7_OperatorsShortenNoRecord(t *testing.T) {
 	const month = 30 * 24 * time.Hour
 	for name, does := range map[string][]string{

@@ -76,7 +76,7 @@ func TestO2_WatchSaysWhatChanged(t *testing.T) {
 	d.idem("watch", "--scan", "--interval", "1ms").want(t, exitUsage)
 }
 
-// O2: with an index, leases scans nothing. release and settle remove a record from the index even
+// With an index, leases scans nothing. release and settle remove a record from the index even
 // if they are not told of the index.
 func TestO2_LeasesByIndex(t *testing.T) {
 	d := openDesk(t)

@@ -46,7 +46,7 @@ func TestO2_ShowsWhatIsUnfinished(t *testing.T) {
 	d.idem("show", v.ID, "--downstream", "charge").want(t, exitDone, "held: ", `reserve: "r-9"`, "lease ends", "charge: "+passedOn)
 }
 
-// F1: every kind of record is found by the values from which its guard makes the id.
+// Every kind of record is found by the values from which its guard makes the id.
 func TestF1_KeysLeadToRecordsAsInTheGuard(t *testing.T) {
 	d := openDesk(t)
 	ctx := t.Context()

@@ -19,7 +19,7 @@ func invoked(ctx context.Context, id string) context.Context {
 	return lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{AwsRequestID: id})
 }
 
-// L9: show prints the request id of the invocation that last acquired the record, and the last
+// Show prints the request id of the invocation that last acquired the record, and the last
 // failure. It does not claim that a released record means that nothing happened.
 func TestL9_ShowNamesTheInvocationAndTheLastFailure(t *testing.T) {
 	d := openDesk(t)
@@ -46,7 +46,7 @@ func TestL9_ShowNamesTheInvocationAndTheLastFailure(t *testing.T) {
 	}
 }
 
-// L9: leases prints the request ids of the invocations that died.
+// Leases prints the request ids of the invocations that died.
 func TestL9_LeasesNameTheInvocations(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.held(), "k", died)
@@ -69,7 +69,7 @@ func TestL9_LeasesNameTheInvocations(t *testing.T) {
 	}
 }
 
-// O2: trace follows a payment to the record of its stream, to that of its message, and to that of
+// Trace follows a payment to the record of its stream, to that of its message, and to that of
 // the call to which the message's handler passed a downstream key.
 func TestO2_TraceFollowsAChain(t *testing.T) {
 	d := openDesk(t)
@@ -177,7 +177,7 @@ func TestO2_TraceFollowsAChain(t *testing.T) {
 	d.idem("trace", "lambdaidem#none").want(t, exitNone)
 }
 
-// O2: a key is the exact string or number in the JSON, without any conversion.
+// A key is the exact string or number in the JSON, without any conversion.
 func TestO2_TraceReadsMembersExactly(t *testing.T) {
 	for _, c := range []struct{ text, pointer, want string }{
 		{`{"id":"a"}`, "/id", "a"}, {`{"id":12345678901234567890}`, "/id", "12345678901234567890"}, {`"k"`, "", "k"}, {`[1,"b"]`, "/1", "b"},
