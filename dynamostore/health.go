@@ -120,8 +120,9 @@ func (h Health) Err() error {
 // a few bytes and there is no existing one. An action on an enlisted table costs more if a
 // large item has the key EnlistedTable.Key.
 //
-// The check of Options.Encryption calls Current and Find at most once per Encryption.KeyFor
-// while they succeed, because the results are cached.
+// The check of Options.Encryption calls its functions Current and Find. The store caches their
+// results for the duration Encryption.KeyFor, so as long as the functions succeed, most checks
+// call neither.
 //
 // A call that fails or is throttled is repeated in each check until it succeeds. There is one
 // exception: if dynamodb:DescribeTable or dynamodb:DescribeTimeToLive is not allowed, the

@@ -57,15 +57,15 @@ func (l *layout) writes(table string) writes {
 // table's name, the condition, the attribute names, and which item DynamoDB should return. This
 // text is the same for all records, so it is encoded only once.
 //
-// The parameter returns is the request's ReturnValues. For an action, it is "", because an
+// returnValues is the member ReturnValues of a request. It must be "" for an action, because an
 // action that succeeds can't return an item.
-func (w *write) headFor(table string, returns types.ReturnValue) string {
+func (w *write) headFor(table string, returnValues types.ReturnValue) string {
 	var b []byte
 	b = lowlevel.AppendString(append(b, `{"TableName":`...), table)
 	b = lowlevel.AppendString(append(b, `,"ConditionExpression":`...), w.condition)
 	b = lowlevel.AppendNames(append(b, `,"ExpressionAttributeNames":`...), w.names)
-	if returns != "" && w.sets != 0 {
-		b = lowlevel.AppendString(append(b, `,"ReturnValues":`...), string(returns))
+	if returnValues != "" && w.sets != 0 {
+		b = lowlevel.AppendString(append(b, `,"ReturnValues":`...), string(returnValues))
 	}
 	return string(append(b, `,"ReturnValuesOnConditionCheckFailure":"ALL_OLD"`...))
 }

@@ -11,7 +11,8 @@ import (
 type FunctionURLHandler = func(context.Context, events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error)
 
 // FunctionURL guards a handler of Lambda function URL events. A function URL has no route
-// templates, so a record belongs to the path of the request.
+// templates, so the path of the request is the route: the same key on two paths, such as
+// /payments/1 and /payments/2, has two records.
 func (g *Guard) FunctionURL(h FunctionURLHandler) FunctionURLHandler {
 	return guardHTTP(g, functionURL{}, h)
 }

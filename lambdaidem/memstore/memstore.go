@@ -26,7 +26,8 @@ import (
 //
 //   - A call whose lease is lost returns [lambdaidem.ErrLeaseLost].
 //   - SaveSteps returns a StoreError with ReasonInvalid and NotApplied if the steps to save
-//     are out of date: the record has at least as many steps, and they are not the same ones.
+//     are out of date. They are, if the record already has as many steps or more, and its
+//     steps differ from them.
 type Store struct {
 	mu      sync.Mutex
 	records map[string]lambdaidem.Record

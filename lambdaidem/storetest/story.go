@@ -62,8 +62,8 @@ func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 	}
 }
 
-// takeover returns a claim that takes over a record. seen is that record, as an earlier call
-// returned it. The claim is like one that s.claim returns, but has seen as its Over.
+// takeover returns a claim that takes over the record seen, which an earlier call returned.
+// Except for the field Over, the claim is the one that s.claim returns for token and after.
 func (s *story) takeover(token string, after time.Duration, seen lambdaidem.Record) lambdaidem.Claim {
 	c := s.claim(token, after)
 	c.Over = &seen

@@ -68,10 +68,10 @@ func (s *scanner) name() (member, bool) {
 		s.flush()
 		spelt = s.out[start:]
 	}
-	// appendFolded folds an escape such as \n like any other text. That never
-	// makes two different names equal: different escapes stay different, and an escape still
-	// differs from text without an escape. A combining dot (U+0307) after an escape is kept,
-	// because appendFolded drops it only after an i, and no escape ends in an i.
+	// spelt may have escapes such as \n, which appendFolded folds like any other text. That
+	// makes no names equal that differ without folding: two different escapes stay different,
+	// and an escape stays different from text. appendFolded also drops a combining dot (U+0307)
+	// that follows an i, but never one that follows an escape, because no escape ends in an i.
 	s.names = appendFolded(s.names, spelt[1:len(spelt)-1])
 	return member{
 		prefix:   prefix(s.names, name),
