@@ -350,6 +350,7 @@ func strangeToken(op string, request []byte, status int, body []byte) []byte {
 // searches begin at seed 0.
 var searchFrom = map[string]uint64{
 	"TTL below the minimum":                              7568,
+	"unconditional purge":                                4165,
 	"transaction under any token":                        2732,
 	"takeover by token only":                             951,
 	"takeover by lease end only":                         951,
