@@ -55,11 +55,11 @@ func diagrams(t *testing.T) []diagram {
 func stateNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, m := range regexp.MustCompile(`(?m)^\t(\w+) +State = "`).FindAllStringSubmatch(read(t, "lambdaidem/store.go"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\t(\w+) +State = "`).FindAllStringSubmatch(read(t, "lambdaidem/record.go"), -1) {
 		names = append(names, m[1])
 	}
 	if len(names) == 0 {
-		t.Fatal("lambdaidem/store.go has no constants of State")
+		t.Fatal("lambdaidem/record.go has no constants of State")
 	}
 	return names
 }

@@ -282,9 +282,9 @@ func TestLog_NamesEveryOutcome(t *testing.T) {
 	if !found {
 		t.Fatal("docs/log.md has no table of the fields")
 	}
-	kinds := regexp.MustCompile(`(?m)^\tEvent\w+ +Kind = "(\w+)"`).FindAllStringSubmatch(read(t, "lambdaidem/observe.go"), -1)
+	kinds := regexp.MustCompile(`(?m)^\tEvent\w+ +Kind = "(\w+)"`).FindAllStringSubmatch(read(t, "lambdaidem/eventkind.go"), -1)
 	if len(kinds) == 0 {
-		t.Fatal("lambdaidem/observe.go has no kinds")
+		t.Fatal("lambdaidem/eventkind.go has no kinds")
 	}
 	for _, kind := range kinds {
 		if !strings.Contains(row, "`"+kind[1]+"`") {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
 // This file completes records by a transaction. An attempt needs a transaction in three
@@ -145,97 +143,4 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, seen
 		return a.inProgress(ctx), rec, false
 	}
 	return decision{}, rec, true
-}
-
-// checkRecord reads the record of an optimistic attempt after the handler has ended without
-// an answer to store. An optimistic attempt runs its handler without a lease. While the
-// handler ran, another attempt may therefore have stored an answer or taken the lease. If
-// the record is not free for this call, decided is true, and d is what the caller receives
-// instead of this attempt's result. If the record can't be read, err is not nil, and d
-// refuses the call.
-func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, err error) {
-	ctx, cancel := a.finishContext(ctx)
-	defer cancel()
-	var rec Record
-	for try := 1; ; try++ {
-		asked := time.Now()
-		rec, err = a.g.store.Get(ctx, a.id, a.g.opts.Clock())
-		a.spent(asked)
-		if err == nil {
-			break
-		}
-		if readFailsAgain(err) || !a.backOff(ctx, try) {
-			a.report(ctx, EventStoreError, err)
-			return a.unknown(err), false, err
-		}
-	}
-	rec = a.withdrawClaimOn(ctx, rec)
-	means := a.meaningOf(rec)
-	if means == isBusy {
-		rec, means = a.wait(ctx, rec)
-	}
-	switch means { //nolint:exhaustive // the record decides the call in all other cases
-	case isFree:
-		a.bound = boundOver(rec)
-		a.steps.stored = rec.Steps
-		return decision{}, false, nil
-	case isBusy, isAcquired:
-		return a.inProgress(ctx), true, nil
-	}
-	return a.fromRecordAfterRun(ctx, means, rec), true, nil
-}
-
-// fromRecordAfterRun returns what the caller receives according to the record of another
-// attempt, like fromRecord, after this attempt's handler has run. If this attempt is
-// optimistic, the transaction with the handler's writes was not committed, so the run had no
-// effects. Package idemtest must not count such a run, so fromRecordAfterRun subtracts the
-// run from the number of runs.
-func (a *attempt) fromRecordAfterRun(ctx context.Context, means meaning, rec Record) decision {
-	if a.g.opts.Optimistic {
-		runcount.Undo(ctx)
-	}
-	return a.fromRecord(ctx, means, rec)
-}
-
-// finishOptimistic ends an optimistic attempt, which has run its handler without a lease,
-// if the outcome is released or uncertain. The handler's answer is not stored then. Another
-// attempt may have taken or completed the record meanwhile. If so, the caller receives what
-// that record implies, for example a replay of its answer.
-func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
-	d, decided, err := a.checkRecord(ctx)
-	if decided || err != nil {
-		return d
-	}
-	if end.outcome == OutcomeReleased && !a.txMayCommit {
-		a.innerEnding = a.releasedEnding()
-		a.report(ctx, EventReleased, end.err)
-		return decision{}
-	}
-	a.report(ctx, EventUncertain, end.err)
-	return decision{refusal: outcomeUnknown(shownOnly{end.err}, a.g.opts.RetryAfter)}
-}
-
-// handlerDiedOptimistic ends an optimistic attempt whose handler panicked with the value v,
-// or called runtime.Goexit, in which case v is nil. Another attempt may have stored an
-// answer meanwhile, or taken the lease. If so, handlerDiedOptimistic returns what the
-// caller receives instead of the panic. Otherwise it panics with v again. After
-// runtime.Goexit, the goroutine exits anyway, and nobody receives the decision.
-func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
-	a.inner.setHandler(handlerFailed)
-	a.innerEnding = a.innerOutcome()
-	d, decided, unread := a.checkRecord(ctx)
-	switch {
-	case decided:
-		return d
-	case a.txMayCommit || unread != nil:
-		a.innerEnding = OutcomeUncertain
-		a.report(ctx, EventUncertain, errEndingDied)
-	default:
-		a.innerEnding = a.releasedEnding()
-		a.report(ctx, EventReleased, errHandlerDied)
-	}
-	if v != nil {
-		panic(v)
-	}
-	return decision{}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
-// This file runs the handler of an attempt and finishes its record. The file attempt.go
-// has the part before that, which acquires the record.
+// This file runs the handler of an attempt and finishes its record. The file
+// attempt_acquire.go has the part before that, which acquires the record.
 
 // run calls the handler and finishes the record. Its result is what the caller receives.
 func (a *attempt) run(ctx context.Context, w work) (d decision) {
@@ -62,31 +62,6 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	d = a.conclude(ctx, w)
 	settled = true
 	return d
-}
-
-// Errors that Options.Observer receives in the event of a call that panicked. They do not contain the value of the
-// panic, because calling one of its methods could panic too.
-var (
-	errHandlerDied  = errors.New("the handler panicked or called runtime.Goexit")
-	errObserverDied = errors.New("Options.Observer panicked or called runtime.Goexit before the handler started")
-	errEndingDied   = errors.New("the handler returned; then Options.Outcome, the encoding of its result or the store panicked or called runtime.Goexit")
-)
-
-// handlerDied finishes the record after the handler has panicked or called
-// runtime.Goexit. It releases the record, unless the handler may have had effects that a
-// retry would repeat.
-func (a *attempt) handlerDied(ctx context.Context) {
-	outcome := OutcomeReleased
-	if a.leavesStep() || a.g.opts.Policy == Hold {
-		outcome = OutcomeUncertain
-	}
-	if outcome, _ = a.settle(outcome, mayRepeat); outcome == OutcomeUncertain {
-		a.innerEnding = OutcomeUncertain
-		a.report(ctx, EventUncertain, errHandlerDied)
-		return
-	}
-	a.innerEnding = a.releasedEnding()
-	a.release(ctx, errHandlerDied)
 }
 
 // finish ends the attempt as end.outcome says. It completes the record with the handler's
@@ -215,104 +190,4 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	}
 	a.report(ctx, EventUncertain, err)
 	return a.unknown(err)
-}
-
-// lost returns what the caller receives if this attempt's answer was not stored, because
-// another attempt has taken over or completed the record. rec is the current record. The
-// parameter end describes how this attempt's handler ended.
-func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
-	means := a.meaningOf(rec)
-	if a.failedOpen {
-		a.innerEnding = unstoredEnding(end)
-		// With FailOpen, the caller receives the handler's answer, with two exceptions. If
-		// the record has an answer, the caller receives that answer. If the handler's answer
-		// is final, such as a 402, and another attempt may carry out the call, or may have
-		// done so, the caller is refused. After a final answer, the client would not repeat
-		// the request, and would not learn what became of the other attempt.
-		if means != isFinished && (!end.final || !a.mayBeCarriedOut(rec)) {
-			return decision{}
-		}
-	}
-	a.report(ctx, EventLeaseLost, nil)
-	if means == isFinished || means == isMismatch {
-		return a.fromRecord(ctx, means, rec)
-	}
-	return a.inProgress(ctx)
-}
-
-// failedLate returns what the caller receives if the handler failed after another attempt
-// had taken over the record. If the other attempt has finished, the caller receives the
-// other attempt's answer. If the record has another payload, the caller receives
-// ErrPayloadMismatch.
-//
-// Otherwise the call may still succeed in another attempt. The caller receives the failure
-// of this handler, unless that failure is final, such as a 402. After a final failure, the
-// client would not repeat the request, and would not learn of a later success. The caller
-// therefore receives ErrInProgress instead of a final failure.
-func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
-	means := a.meaningOf(rec)
-	switch {
-	case means == isFinished, means == isMismatch:
-		return a.fromRecord(ctx, means, rec)
-	case end.final:
-		return a.inProgress(ctx)
-	}
-	return decision{}
-}
-
-// release releases the record of an attempt that had no effects, so that a retry runs the
-// handler again. The parameter why is the error to report; nil if there is none. If another
-// attempt has taken over the record, release changes nothing, and takenOver is the current
-// record.
-//
-// For an attempt that runs without a lease because of Options.FailOpen, takenOver is set only
-// if another attempt may carry out this call, or may have done so.
-func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver *Record) {
-	switch rec, err := a.sendRelease(ctx, why); {
-	case err == nil:
-		a.report(ctx, EventReleased, why)
-	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // an earlier request of this attempt has committed
-		return a.replay(ctx, rec, EventNew), nil
-	case a.failedOpen: // with FailOpen there may be no record to release
-		if a.mayHoldLease {
-			a.rememberClaim(ctx, why, rec, err)
-		}
-		// An outer guarded call must treat this call as not settled. Another attempt may carry
-		// it out, or may have done so, and steps that have run in this attempt are not stored.
-		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased)
-		if a.txMayCommit {
-			a.report(ctx, EventUncertain, why)
-			return a.unknown(shownOnly{why}), nil
-		}
-		a.report(ctx, EventReleased, why)
-		if errors.Is(err, ErrLeaseLost) && a.mayBeCarriedOut(rec) {
-			return decision{}, &rec
-		}
-	case errors.Is(err, ErrLeaseLost):
-		a.report(ctx, EventLeaseLost, why)
-		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // an outer guarded call must treat this call as not settled: the other attempt may carry it out
-		return decision{}, &rec
-	default:
-		defer a.rememberClaim(ctx, why, rec, err) // deferred, because Options.Observer may panic
-		a.report(ctx, EventStoreError, err)
-		if a.txMayCommit { // the record is unchanged, so the transaction may still commit
-			return a.unknown(err), nil
-		}
-	}
-	return decision{}, nil
-}
-
-// withdraw releases the record if this attempt may hold the lease because the reply to a
-// claim was lost. If the release fails, or the claim may still reach the database, a later
-// call of this process tries the release again; see unreleased.go.
-func (a *attempt) withdraw(ctx context.Context) {
-	if !a.mayHoldLease {
-		return
-	}
-	a.mayHoldLease = false
-	rec, err := a.sendRelease(ctx, nil)
-	defer a.rememberClaim(ctx, nil, rec, err) // deferred, because Options.Observer may panic
-	if err != nil && !errors.Is(err, ErrLeaseLost) {
-		a.report(ctx, EventStoreError, err)
-	}
 }

@@ -3,7 +3,6 @@ package lambdaidem
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -92,28 +91,6 @@ func boundOver(rec Record) string {
 // later, in whole seconds.
 func (a *attempt) expires(now time.Time) time.Time {
 	return ceil(now.Add(a.g.opts.TTL), time.Second)
-}
-
-// load returns the complete result of a finished record.
-func (a *attempt) load(ctx context.Context, rec Record) (Result, error) {
-	if rec.Result.Apart == nil {
-		return rec.Result, nil
-	}
-	loader, ok := a.g.store.(Loader)
-	if !ok {
-		return Result{}, unloadable(fmt.Errorf("the store keeps the answer apart, and %T is no Loader: it may wrap one and not pass Load on", a.g.store))
-	}
-	asked := time.Now()
-	result, err := loader.Load(ctx, rec)
-	a.spent(asked)
-	if err == nil && result.Apart != nil {
-		err = unloadable(fmt.Errorf("the Load of %T left the answer where it was", a.g.store))
-	}
-	return result, err
-}
-
-func unloadable(err error) error {
-	return &StoreError{Op: "load", Reason: ReasonForeign, NotApplied: true, Err: err}
 }
 
 // result returns the result to store. The result has the handler's encoded answer if

@@ -135,25 +135,3 @@ func settleBatch[M any](optFns []func(*BatchOptions[M])) BatchOptions[M] {
 	o.FingerprintAttributes = slices.Clone(o.FingerprintAttributes)
 	return o
 }
-
-// BatchError is the error of a whole event, which makes Lambda retry all of its messages. A
-// handler returns a BatchError if messages have failed and one of the following holds:
-//
-//   - BatchOptions.WholeBatch is set.
-//   - A failed message has no id to report.
-//   - The event has several messages, and its source takes no list of failures. That is so for
-//     asynchronous events and for the events of Amazon MQ and Amazon DocumentDB.
-//
-// errors.Is and errors.As examine the errors of all messages.
-type BatchError struct {
-	Messages int     // the number of messages in the batch
-	Errs     []error // the errors of the messages that failed, in the order of the batch
-}
-
-// Error returns the number of failures and the text of the first one.
-func (e *BatchError) Error() string {
-	return fmt.Sprintf("%d of %d messages failed; the first: %v", len(e.Errs), e.Messages, e.Errs[0])
-}
-
-// Unwrap returns Errs.
-func (e *BatchError) Unwrap() []error { return e.Errs }

@@ -2,7 +2,6 @@ package lambdaidem
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -236,18 +235,4 @@ func (w *doWork[T]) handlerResult() done[T] {
 		w.outcome = w.g.outcomeOfError(w.err, OutcomeFailed)
 	}
 	return done[T]{value: w.result, err: w.err, outcome: w.outcome}
-}
-
-// streams reports whether T is an io.Reader, such as the streaming responses of API Gateway
-// and Function URLs. A stream can't be stored and replayed.
-func streams[T any]() bool {
-	t := reflect.TypeFor[T]()
-	reader := reflect.TypeFor[io.Reader]()
-	return t.Implements(reader) || t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(reader)
-}
-
-func streamRefused(what string) *Error {
-	return &Error{Code: ErrStreaming, Status: http.StatusInternalServerError,
-		Detail: "A streaming response can't be stored and replayed.",
-		Err:    errors.New(what + " is a stream; return the whole response, or leave this handler unguarded")}
 }

@@ -82,3 +82,22 @@ func (g *Guard) answerOf(err error, outcome Outcome) *Response {
 	}
 	return nil
 }
+
+// ownRefusal returns the *Error in err with which the guard may refuse the request, or nil if
+// there is none. err comes from a function of the application that finds the key or the caller
+// of the request, such as Options.Key.
+//
+// The function may have made a guarded call, and err may be the guard's refusal of that call.
+// The client must not receive such a refusal: after a 422 about the payload of that call, for
+// example, the client would send its own request with a new key.
+func ownRefusal(err error) *Error {
+	e := withStatus(err)
+	if e == nil || !e.byGuard() {
+		return e
+	}
+	switch e.Code { //nolint:exhaustive // all other codes are about another call
+	case ErrKeyMissing, ErrKeyInvalid, ErrRequestInvalid, ErrPrincipalUnknown:
+		return e
+	}
+	return nil
+}

@@ -1,6 +1,10 @@
 package lambdaidem
 
-import "github.com/aws/aws-lambda-go/lambda/messages"
+import (
+	"reflect"
+
+	"github.com/aws/aws-lambda-go/lambda/messages"
+)
 
 // aws-lambda-go reports the name of an error's Go type as its errorType. The only other way
 // to choose the errorType is a messages.InvokeResponse_Error, but that wraps no error, so
@@ -133,4 +137,17 @@ func (e *Error) withoutCause() *Error {
 // invokeError returns an error that Lambda reports with the errorType and the message of f.
 func invokeError(f *Failure) error {
 	return messages.InvokeResponse_Error{Type: f.Type, Message: f.Message}
+}
+
+// typeName returns the name that Lambda reports as the errorType of v, which is an error
+// or the value of a panic: the name of its Go type, without package.
+func typeName(v any) string {
+	t := reflect.TypeOf(v)
+	if t == nil {
+		return "nil"
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Name()
 }

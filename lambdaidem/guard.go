@@ -3,11 +3,8 @@ package lambdaidem
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"os"
 	"reflect"
 	"slices"
-	"strconv"
 )
 
 // Guard makes handlers safe to retry. Make one with New. It is safe for concurrent use.
@@ -60,28 +57,6 @@ func (g *Guard) With(optFns ...func(*Options)) *Guard {
 		cache = newCache(o.Cache)
 	}
 	return &Guard{store: g.store, storeKey: g.storeKey, transact: g.transact, opts: o, off: g.off, cache: cache, fingerprints: o.fingerprintOptions(), unreleased: g.unreleased}
-}
-
-// SwitchOff is the name of an environment variable that switches off every guard of a
-// process, for local runs. If its value is true (or 1, or another value that
-// strconv.ParseBool understands as true), all calls run unguarded. New then logs a
-// warning on slog.Default(), and each call sends an [EventSwitchedOff]. New panics if
-// the value is not a boolean. Default: not set.
-const SwitchOff = "LAMBDAIDEM_OFF"
-
-func switchedOff() bool {
-	value := os.Getenv(SwitchOff)
-	if value == "" {
-		return false
-	}
-	off, err := strconv.ParseBool(value)
-	if err != nil {
-		panic(fmt.Sprintf("lambdaidem: New: the environment's %s is %q; it must be true or false, or not be set", SwitchOff, value))
-	}
-	if off {
-		slog.Default().Warn("idempotency is off: every call runs unguarded, and a retry runs again", "by", SwitchOff+"="+value)
-	}
-	return off
 }
 
 // call identifies one guarded call, for any kind of event: by the identity of its record and

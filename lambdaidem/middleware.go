@@ -3,8 +3,6 @@ package lambdaidem
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -155,37 +153,6 @@ func (h *guarded) readRequest(r *http.Request) *Request {
 		req.malformed = refusal
 	}
 	return req
-}
-
-// readBody reads the body, but at most one byte more than Options.MaxBody. It returns an error
-// if the body is longer, can't be read, or may be incomplete. The guard must not compare an
-// incomplete body, because a part of one body can equal another body.
-func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
-	var body []byte
-	if r.Body != nil {
-		var err error
-		body, err = io.ReadAll(io.LimitReader(r.Body, int64(h.g.opts.MaxBody)+1))
-		switch bound := (*http.MaxBytesError)(nil); {
-		case errors.As(err, &bound):
-			return body, bodyTooLarge(bound.Limit)
-		case err != nil:
-			return body, requestInvalid("The body could not be read to its end.", err)
-		case len(body) > h.g.opts.MaxBody:
-			return body, bodyTooLarge(int64(h.g.opts.MaxBody))
-		}
-	}
-	switch sent := bodyLength(r, isFirst(r, asked, h)); {
-	case sent == int64(len(body)), sent == unread:
-		return body, nil
-	case sent < 0:
-		return body, bodyUnknown(http.StatusLengthRequired, "The request has no Content-Length, so it can't be told here whether its body is whole.",
-			errors.New("the body's length is unknown, and handlers outside of the guard may have read some of it: "+
-				"put lambdaidem.Outermost around the outermost handler"))
-	default:
-		return body, bodyUnknown(http.StatusInternalServerError, "The body was read before the guard could compare it.",
-			fmt.Errorf("an outer handler read or replaced the body, of which %d bytes are left: put the guard outside of that handler, "+
-				"or have it give the body back with r.ContentLength to match", len(body)))
-	}
 }
 
 // inner returns the request for the handler: a copy of r with the given context and with

@@ -37,23 +37,6 @@ func (g *Guard) readable(i *Identity) string {
 	return scopePart(i.Host + of)
 }
 
-// template returns Event.Template, which metrics use as a label. It is the method and the route
-// template of an HTTP request, without the host, or the operation of another call. A label must
-// not have an unlimited number of values. In two cases template therefore returns "": if a
-// request has no route template, because clients choose the paths, and for the operation of an
-// EventBridge event, because its sender chooses the operation. route is Event.Route.
-func (i *Identity) template(route string) string {
-	switch {
-	case i.kind() == "path", i.Message && strings.HasPrefix(i.Operation, busOperation+":"):
-		return ""
-	case i.Host == "":
-		return route
-	case i.Method == "":
-		return scopePart(i.resource())
-	}
-	return scopePart(i.Method) + " " + scopePart(i.resource())
-}
-
 // maxScopePart is the maximum length of each part of a scope in bytes, before escaping.
 // Callers and paths may be long, and every record and every event contains the scope.
 const maxScopePart = 256

@@ -2,88 +2,39 @@ package lambdaidem
 
 import (
 	"context"
-	"errors"
+	"slices"
 )
 
-// This file runs handlers unguarded, that is, without a record. Such a handler can enlist
-// writes too, and they must not be lost. The guard commits them in a transaction of their
-// own, before the answer is sent.
-
-// unguarded returns an attempt for a handler that runs without a record. The handler's context
-// carries the attempt, because TxOf needs it for the writes that the handler enlists. The
-// attempt has no record id. Functions that need a record, such as RecordID and Step, therefore
-// work as they do without a guard; see attemptOf.
-func (g *Guard) unguarded(ctx context.Context) *attempt {
-	outer := runOf(ctx)
-	return &attempt{g: g, outer: outer, budget: newBudget(ctx, outer, &g.opts)}
+// bypasses reports whether a request runs unguarded, for example because Options.Skip says so. For
+// such a request, it also sends an event: EventSwitchedOff if the guard is switched off, and
+// otherwise EventBypassed.
+func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
+	identified := false
+	defer recordUnidentified(ctx, &identified)
+	bypassed := g.passes(r.Method, r) || g.opts.Skip != nil && g.opts.Skip(r) || g.keyless(ctx, r)
+	identified = true
+	if bypassed {
+		g.bypassed(ctx)
+	}
+	return bypassed
 }
 
-// bypass runs the handler of w without a record, and commits the writes that the handler
-// enlists. The zero decision means that the caller receives the handler's answer.
-func (g *Guard) bypass(ctx context.Context, w work) decision {
-	return g.unguarded(ctx).runAlone(ctx, w)
+// passes reports whether a request runs unguarded for a reason that is known without its body: the
+// guard is switched off, the method is not guarded, or the key is optional and the request lacks
+// the header that would contain it. Middleware can then leave the body unread. Other reasons need
+// the whole request; see bypasses. method must be in upper case.
+func (g *Guard) passes(method string, header interface{ Values(name string) []string }) bool {
+	return g.off || !slices.Contains(g.opts.Methods, method) ||
+		g.opts.KeyOptional && g.opts.Key == nil && len(header.Values(g.opts.KeyHeader)) == 0
 }
 
-// runAlone does what bypass does, but with an existing attempt: it runs the handler of w
-// without a record, and commits the writes that the handler enlists. The attempt must come from
-// Guard.unguarded.
-func (a *attempt) runAlone(ctx context.Context, w work) decision {
-	a.setReserved()
-	defer a.enlist.end(errRunEnded)
-	w.run(a.inContext(ctx))
-	return a.commitAlone(ctx, w)
-}
-
-// commitAlone commits the writes that an unguarded handler enlisted. If the store fails, the
-// caller gets a 503. If the database rejects a write, the caller gets the error of the
-// rejection.
-//
-// commitAlone tries for at most Options.CleanupTimeout, even if the call has more time left.
-// During a longer delay, the client might stop waiting and send the request again. There is no
-// record that would prevent the retry from running at the same time.
-func (a *attempt) commitAlone(ctx context.Context, w work) decision {
-	if a.enlist.end(errRunEnded) == nil {
-		return decision{} // nothing was enlisted
+// keyless reports whether a request runs unguarded because Options.Key returns no key for
+// it. If the request exceeds a limit, keyless returns false without calling Options.Key. The
+// guard then refuses the request, because nobody knows whether it has a key.
+func (g *Guard) keyless(ctx context.Context, r *Request) bool {
+	if g.opts.Key == nil || !g.opts.KeyOptional || g.outOfBounds(r) != nil {
+		return false
 	}
-	end := w.ending()
-	tx, dropped := a.enlist.seal(end.outcome)
-	if dropped > 0 && end.success {
-		a.rejectAlone(ctx, w, successWithoutWrites(end.outcome, dropped))
-	}
-	if tx == nil {
-		return decision{}
-	}
-	ctx, cancel := a.cleanupContext(ctx)
-	defer cancel()
-	c := &Completion{Alone: true}
-	var err error
-	for try := 1; ; try++ {
-		if _, err = a.save(ctx, tx, c); err == nil {
-			return decision{}
-		}
-		if rejected := (*Rejected)(nil); errors.As(err, &rejected) && !rejected.Unsettled {
-			a.rejectAlone(ctx, w, rejected.verdict())
-			return decision{}
-		}
-		if commitFailsAgain(err) || !a.backOff(ctx, try) {
-			break
-		}
-	}
-	a.report(ctx, EventStoreError, err)
-	a.report(ctx, EventUncertain, err)
-	if _, rejected := errors.AsType[*Rejected](err); rejected {
-		// An earlier request with this transaction may still be applied, so the outcome
-		// is unknown. But the error that the handler specified for the failed condition
-		// says that nothing was written. So hide that error from errors.Is and
-		// errors.As, and keep only its text for logs.
-		err = shownOnly{err}
-	}
-	return a.unknown(err)
-}
-
-// rejectAlone replaces the answer of an unguarded handler by the error err, because none of
-// the handler's enlisted writes were made.
-func (a *attempt) rejectAlone(ctx context.Context, w work, err error) {
-	a.report(ctx, EventReleased, err)
-	w.rejected(err)
+	d := g.derive(ctx, r)
+	return d.err == nil && d.key == ""
 }

@@ -57,7 +57,7 @@ func constants(t testing.TB, file, typ string) []string {
 // Every kind of event is counted by its own metric, whose name is that of the kind.
 func TestO1_EveryKindHasAMetric(t *testing.T) {
 	o, written := observed(func(o *emf.Options) { o.Bypassed = true })
-	kinds := constants(t, "observe.go", "Kind")
+	kinds := constants(t, "eventkind.go", "Kind")
 	for _, kind := range kinds {
 		o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.Kind(kind)})
 	}
@@ -97,8 +97,8 @@ func TestO1_MetricsAreListed(t *testing.T) {
 		listed[m.Name] = string(m.Unit)
 	}
 	o, written := observed(func(o *emf.Options) { o.Bypassed = true })
-	for _, kind := range append(constants(t, "observe.go", "Kind"), "later") {
-		for _, limit := range append(constants(t, "store.go", "Throttle"), "later") {
+	for _, kind := range append(constants(t, "eventkind.go", "Kind"), "later") {
+		for _, limit := range append(constants(t, "storeerror.go", "Throttle"), "later") {
 			o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.Kind(kind), Duration: 1e6, Handler: 1e6, Store: 1e6, Attempt: 1,
 				Reason: lambdaidem.ReasonThrottled, Throttle: lambdaidem.Throttle(limit)})
 		}
@@ -151,7 +151,7 @@ func TestO1_ThrottlesByLimit(t *testing.T) {
 		lambdaidem.ThrottleKeyRange: "ThrottledKeyRange", lambdaidem.ThrottleAccount: "ThrottledAccount", lambdaidem.ThrottleMaximum: "ThrottledOnDemandMaximum",
 		lambdaidem.ThrottleProvisioned: "ThrottledProvisioned", lambdaidem.ThrottleUnknown: "ThrottledUnknown", "later": "ThrottledOther",
 	}
-	for _, limit := range constants(t, "store.go", "Throttle") {
+	for _, limit := range constants(t, "storeerror.go", "Throttle") {
 		if named[lambdaidem.Throttle(limit)] == "" {
 			t.Errorf("the limit %s has no metric", limit)
 		}
@@ -174,7 +174,7 @@ func TestO1_ThrottlesByLimit(t *testing.T) {
 
 // The document has the reason of the store's failure, which is one of a few fixed words.
 func TestO1_ReasonsAreToldInTheLog(t *testing.T) {
-	for _, reason := range append(constants(t, "store.go", "Reason"), "later") {
+	for _, reason := range append(constants(t, "storeerror.go", "Reason"), "later") {
 		o, written := observed()
 		o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.EventStoreError, Reason: lambdaidem.Reason(reason)})
 		want := reason
@@ -198,7 +198,7 @@ func TestO1_RecordsAreToldIfAskedFor(t *testing.T) {
 		o.Observe(t.Context(), e)
 		return written.documents(t)[0]
 	}
-	for _, kind := range append(constants(t, "observe.go", "Kind"), "later") {
+	for _, kind := range append(constants(t, "eventkind.go", "Kind"), "later") {
 		e := lambdaidem.Event{Kind: lambdaidem.Kind(kind), RecordID: "lambdaidem#aB-_9", Duration: time.Millisecond}
 		without, with := said(e, false), said(e, true)
 		want := map[string]string{"outcome": kind, "record": "lambdaidem#aB-_9"}
@@ -298,7 +298,7 @@ func TestLimits_TheLongestDocument(t *testing.T) {
 	o, written := observed(func(o *emf.Options) {
 		o.Namespace, o.Service, o.Function, o.Records = long[:255], long, long, true
 	})
-	for _, kind := range constants(t, "observe.go", "Kind") {
+	for _, kind := range constants(t, "eventkind.go", "Kind") {
 		o.Observe(t.Context(), lambdaidem.Event{Kind: lambdaidem.Kind(kind), RecordID: long, Template: long, Attempt: math.MaxInt, Duration: math.MaxInt64, Handler: math.MaxInt64, Store: math.MaxInt64,
 			Reason: lambdaidem.ReasonThrottled, Throttle: lambdaidem.ThrottleMaximum})
 	}

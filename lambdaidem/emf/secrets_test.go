@@ -35,7 +35,7 @@ func TestO1_NothingElseOfAnEventIsTold(t *testing.T) {
 	}
 	o, written := observed()
 	o.Observe(t.Context(), e)
-	for _, kind := range constants(t, "observe.go", "Kind") {
+	for _, kind := range constants(t, "eventkind.go", "Kind") {
 		e.Kind = lambdaidem.Kind(kind)
 		for _, reason := range []lambdaidem.Reason{mark, lambdaidem.ReasonThrottled} {
 			e.Reason = reason

@@ -126,7 +126,7 @@ func TestO1_MetricsOfAStoreThatFails(t *testing.T) {
 // Every kind of event is counted under its own name. The kinds are read from the source, so
 // that no new kind can be forgotten. A kind that only a later version knows is counted as other.
 func TestO1_EveryKindIsCounted(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "../observe.go", nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), "../eventkind.go", nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,12 +37,3 @@ func snsMessage(_ events.SNSEvent, e events.SNSEventRecord) message {
 	}
 	return m
 }
-
-// jsonText returns the JSON of v, or the text of the error if v can't be encoded.
-func jsonText(v any) string {
-	text, err := toJSON(v)
-	if err != nil {
-		return err.Error()
-	}
-	return string(text)
-}

@@ -2,44 +2,10 @@ package lambdaidem
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 
 	"github.com/aws/aws-lambda-go/events"
 )
-
-// ActiveMQ guards a handler of the messages of a queue of an Amazon MQ broker for ActiveMQ. Lambda
-// takes no list of failures for this source: if a message fails, the function returns an error,
-// which is a *[BatchError] for several messages, and Lambda delivers the whole batch again, until
-// it succeeds or the messages expire (AWS Lambda, "Using Lambda with Amazon MQ"). The handler does
-// not run again for messages that it has already handled.
-//
-// After a message has failed, later messages of the batch begin. To keep the order of the queue,
-// set BatchOptions.StopBatch. If another invocation is still handling a message, the batch waits
-// for it, as for [Guard.Kinesis].
-//
-// The default key is the message's property [MessageKey], else the message's JMSMessageID. The
-// default BatchOptions.Operation is "activemq:BROKER|QUEUE", where BROKER is the ARN of the broker.
-// BatchOptions.FingerprintAttributes names properties.
-func (g *Guard) ActiveMQ(h func(context.Context, events.ActiveMQMessage) error, optFns ...func(*BatchOptions[events.ActiveMQMessage])) func(context.Context, events.ActiveMQEvent) error {
-	return wholeEvent(guardMessages(g, source[events.ActiveMQEvent, events.ActiveMQMessage]{
-		list:           func(e events.ActiveMQEvent) []events.ActiveMQMessage { return e.Messages },
-		read:           activeMQMessage,
-		limitedRetries: true,
-	}, h, optFns))
-}
-
-func activeMQMessage(e events.ActiveMQEvent, r events.ActiveMQMessage) message {
-	m := message{name: r.MessageID, id: r.MessageID}
-	if e.EventSourceARN != "" && r.Destination.PhysicalName != "" {
-		m.source = PrincipalOf("activemq", e.EventSourceARN, r.Destination.PhysicalName)
-	}
-	m.setData(r.Data)
-	for name, value := range r.Properties {
-		m.attribute(name, "String", value)
-	}
-	return m
-}
 
 // RabbitMQ guards a handler of the messages of a queue of an Amazon MQ broker for RabbitMQ.
 // Failures, retries, order and waiting are as for [Guard.ActiveMQ].
@@ -102,13 +68,4 @@ func rabbitMQText(header any) (text string, ok bool) {
 		return "", false
 	}
 	return string(decoded.Bytes), true
-}
-
-// setData decodes the data of a message, which is base64, and sets the message's body to the
-// result. If the data is not base64, the body is nil, and the fingerprint covers the data as text.
-func (m *message) setData(data string) {
-	var err error
-	if m.body, err = base64.StdEncoding.DecodeString(data); err != nil { // Lambda sends no such data
-		m.body, m.parts = nil, append(m.parts, data)
-	}
 }

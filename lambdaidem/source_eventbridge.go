@@ -1,13 +1,8 @@
 package lambdaidem
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"iter"
 	"strconv"
-	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
 )
@@ -41,51 +36,4 @@ const busOperation = "events"
 // busParts returns what the fingerprint of an event covers besides its detail.
 func busParts(source, detailType, account, region string, resources []string) []string {
 	return append([]string{source, detailType, account, region, strconv.Itoa(len(resources))}, resources...)
-}
-
-// keyInJSON returns the idempotency key that the sender put into a JSON object, such as the
-// detail of an event, as the member MessageKey. A null means that there is no key. If the object
-// has the member twice, in any capitalization, the key is invalid, because JSON readers disagree
-// about which of the two counts.
-func keyInJSON(object json.RawMessage) key {
-	var k key
-	found := false
-	for name, value := range members(object) {
-		if !strings.EqualFold(name, MessageKey) {
-			continue
-		}
-		if found {
-			return key{given: true, err: fmt.Errorf("the member %s is there twice", MessageKey)}
-		}
-		found = true
-		var text *string
-		switch err := json.Unmarshal(value, &text); {
-		case err != nil:
-			k = key{given: true, err: fmt.Errorf("the member %s is not a string", name)}
-		case text != nil:
-			k = key{given: true, text: *text}
-		}
-	}
-	return k
-}
-
-// members iterates over the members of a JSON object, in their order. It yields a repeated
-// member each time that it occurs, and ends early if the JSON is invalid.
-func members(object []byte) iter.Seq2[string, json.RawMessage] {
-	return func(yield func(string, json.RawMessage) bool) {
-		d := json.NewDecoder(bytes.NewReader(object))
-		if open, err := d.Token(); err != nil || open != json.Delim('{') {
-			return
-		}
-		for d.More() {
-			name, err := d.Token()
-			var value json.RawMessage
-			if err != nil || d.Decode(&value) != nil {
-				return
-			}
-			if text, _ := name.(string); !yield(text, value) {
-				return
-			}
-		}
-	}
 }

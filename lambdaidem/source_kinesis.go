@@ -2,7 +2,6 @@ package lambdaidem
 
 import (
 	"context"
-	"errors"
 
 	"github.com/aws/aws-lambda-go/events"
 )
@@ -37,27 +36,6 @@ func (g *Guard) Kinesis(h func(context.Context, events.KinesisEventRecord) error
 		})}
 	}))
 }
-
-// unwindowed wraps h and returns an error for every event of a tumbling window, because a guard
-// can't maintain the window's state. Lambda expects the state in the response to such an event.
-// The state would lack the records that an earlier invocation has handled, because the handler
-// does not run for them again.
-//
-// A response without the state would not help. Lambda treats it as a failed invocation, and
-// would block the shard without a reason in the log.
-func unwindowed[E, R any](window func(E) events.TimeWindowProperties, h func(context.Context, E) (R, error)) func(context.Context, E) (R, error) {
-	return func(ctx context.Context, e E) (R, error) {
-		if w := window(e); w.State != nil || w.ShardID != "" || w.IsFinalInvokeForWindow || w.IsWindowTerminatedEarly || !w.Window.End.IsZero() {
-			var none R
-			return none, errWindow
-		}
-		return h(ctx, e)
-	}
-}
-
-var errWindow = errors.New("lambdaidem: the event source mapping has a tumbling window, which can't be guarded: " +
-	"a record that is done runs no second time, so a window that Lambda rebuilds would miss it; " +
-	"remove TumblingWindowInSeconds, or leave this handler unguarded")
 
 func kinesisMessage(_ events.KinesisTimeWindowEvent, e events.KinesisEventRecord) message {
 	r := e.Kinesis

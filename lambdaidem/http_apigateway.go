@@ -68,21 +68,3 @@ func (restAPI) event(_ *events.APIGatewayProxyRequest, r *Response) events.APIGa
 	}
 	return events.APIGatewayProxyResponse{StatusCode: r.Status, Headers: single, MultiValueHeaders: multi, Body: r.Body, IsBase64Encoded: r.Base64}
 }
-
-// hasName reports whether headers has the name, ignoring case.
-func hasName(headers map[string][]string, name string) bool {
-	for have := range headers {
-		if strings.EqualFold(have, name) {
-			return true
-		}
-	}
-	return false
-}
-
-func with[V any](m map[string]V, name string, v V) map[string]V {
-	if m == nil {
-		m = make(map[string]V)
-	}
-	m[name] = v
-	return m
-}

@@ -17,6 +17,24 @@ import (
 // out. The text contains all entries of maps, all elements of lists, raw JSON, and what
 // MarshalJSON methods write.
 
+// typedPayload returns the payload of a call for the Go value v. The fingerprint is made from
+// this payload. If a part of v is missing from the JSON of v, typedPayload returns an error,
+// because two values that differ only in that part would have the same fingerprint; see unseen.
+func typedPayload(v any) (payload, error) {
+	text, err := json.Marshal(v)
+	if err == nil {
+		err = unseen(text, v, "the payload", true)
+	}
+	if err != nil {
+		return payload{}, err
+	}
+	counted, err := newTypedJSON(v)
+	if err != nil {
+		return payload{}, err
+	}
+	return payload{body: counted.text, json: true, form: string(counted.form)}, nil
+}
+
 // typedJSON describes a Go value: it has the text from which the value's fingerprint is made,
 // and a digest of the value's type.
 type typedJSON struct {

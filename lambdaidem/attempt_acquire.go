@@ -1,0 +1,122 @@
+package lambdaidem
+
+import "context"
+
+// acquire acquires the lease on the record. If mayRun is true, the handler may run.
+// Otherwise d is what the caller receives instead, such as a replay or a refusal. If
+// Options.Observer panics, the handler will not start, so acquire releases the lease if the
+// attempt may hold it.
+func (a *attempt) acquire(request context.Context) (d decision, mayRun bool) {
+	returned := false
+	defer func() {
+		if !returned {
+			a.withdraw(request)
+		}
+	}()
+	d, mayRun = a.tryToAcquire(request)
+	returned = true
+	return d, mayRun
+}
+
+func (a *attempt) tryToAcquire(request context.Context) (d decision, mayRun bool) {
+	a.setReserved()
+	ctx, cancel := withDeadline(request, a.acquireEnd())
+	defer cancel()
+	if ctx.Err() != nil {
+		return a.outOfTime(ctx, ctx.Err()), false
+	}
+	a.withdrawUnreleased(ctx)
+	var over Record // the record to take over; zero to create one
+	for {
+		seen, rec, means, err := a.claimRepeatedly(ctx, over)
+		if err != nil {
+			return a.notAcquired(request, seen, err)
+		}
+		waited := means == isBusy
+		if waited {
+			rec, means = a.wait(ctx, rec)
+			if means == isFree && a.left()-a.reserve >= a.g.opts.MinRunTime {
+				over = rec
+				continue
+			}
+		}
+		switch means {
+		case isAcquired:
+			if waited && len(rec.Steps) > 0 { // rec is from Store.Get, which may leave out the results of the steps
+				a.withdraw(ctx)
+				return a.inProgress(ctx), false
+			}
+			a.acquired(ctx, seen, rec)
+			return decision{}, true
+		case isBusy, isFree: // isFree here means that waiting has left too little time to run the handler
+			a.withdraw(ctx)
+			return a.inProgress(ctx), false
+		default:
+			return a.fromRecord(ctx, means, rec), false
+		}
+	}
+}
+
+// claimRepeatedly sends claims of the record until a claim succeeds or the record is not
+// free. over is the record that the first claim takes over, or the zero Record to create
+// one. A claim fails if the record is not as the claim expects, for example because another
+// attempt has just changed it. If the changed record is free too, the next claim takes over
+// the changed record.
+//
+// rec is the record after the last claim. seen is the record that the last claim was to
+// take over; after maxClaims failed claims, seen is equal to rec. means is what rec means
+// to the call, but never isFree. In two cases, means is isBusy whatever rec is: maxClaims
+// claims have failed, or a transaction of another attempt is writing the record.
+func (a *attempt) claimRepeatedly(ctx context.Context, over Record) (seen, rec Record, means meaning, err error) {
+	for range maxClaims {
+		rec, err = a.claim(ctx, over)
+		if reasonOf(err) == ReasonConflict {
+			return over, rec, isBusy, nil // a transaction of another attempt is writing the record
+		}
+		if err != nil {
+			return over, rec, isBusy, err
+		}
+		rec = a.withdrawClaimOn(ctx, rec)
+		if means = a.meaningOf(rec); means != isFree {
+			return over, rec, means, nil
+		}
+		over = rec
+	}
+	return over, rec, isBusy, nil
+}
+
+// maxClaims is the maximum number of times that one call claims its record. If other
+// attempts take the record each time, the call is refused with ErrInProgress.
+const maxClaims = 8
+
+// acquired records that this attempt holds the lease on rec. The parameter over is the old
+// record, which the claim has replaced. If the old record was in progress, acquired reports
+// a takeover. If Options.Observer panics during the report, acquired releases the lease,
+// because the handler will not start.
+func (a *attempt) acquired(ctx context.Context, over, rec Record) {
+	a.mayHoldLease = false
+	a.number, a.fingerprint, a.steps.stored = rec.Attempt, rec.Fingerprint, rec.Steps
+	a.holdTo(rec.LeaseEnd)
+	if over.State == InProgress {
+		noted := false
+		defer func() {
+			if !noted {
+				a.release(ctx, errObserverDied)
+			}
+		}()
+		a.report(ctx, EventTakenOver, nil)
+		noted = true
+	}
+}
+
+// inProgress refuses a call because another attempt is running.
+func (a *attempt) inProgress(ctx context.Context) decision {
+	a.report(ctx, EventInProgress, nil)
+	return decision{refusal: inProgress(a.g.opts.RetryAfter)}
+}
+
+// outOfTime refuses a call that has no time left to run.
+func (a *attempt) outOfTime(ctx context.Context, why error) decision {
+	a.report(ctx, EventOutOfTime, why)
+	return decision{refusal: outOfTime(why, a.g.opts.RetryAfter)}
+}

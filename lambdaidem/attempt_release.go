@@ -1,0 +1,63 @@
+package lambdaidem
+
+import (
+	"context"
+	"errors"
+)
+
+// release releases the record of an attempt that had no effects, so that a retry runs the
+// handler again. The parameter why is the error to report; nil if there is none. If another
+// attempt has taken over the record, release changes nothing, and takenOver is the current
+// record.
+//
+// For an attempt that runs without a lease because of Options.FailOpen, takenOver is set only
+// if another attempt may carry out this call, or may have done so.
+func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver *Record) {
+	switch rec, err := a.sendRelease(ctx, why); {
+	case err == nil:
+		a.report(ctx, EventReleased, why)
+	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // an earlier request of this attempt has committed
+		return a.replay(ctx, rec, EventNew), nil
+	case a.failedOpen: // with FailOpen there may be no record to release
+		if a.mayHoldLease {
+			a.rememberClaim(ctx, why, rec, err)
+		}
+		// An outer guarded call must treat this call as not settled. Another attempt may carry
+		// it out, or may have done so, and steps that have run in this attempt are not stored.
+		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased)
+		if a.txMayCommit {
+			a.report(ctx, EventUncertain, why)
+			return a.unknown(shownOnly{why}), nil
+		}
+		a.report(ctx, EventReleased, why)
+		if errors.Is(err, ErrLeaseLost) && a.mayBeCarriedOut(rec) {
+			return decision{}, &rec
+		}
+	case errors.Is(err, ErrLeaseLost):
+		a.report(ctx, EventLeaseLost, why)
+		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // an outer guarded call must treat this call as not settled: the other attempt may carry it out
+		return decision{}, &rec
+	default:
+		defer a.rememberClaim(ctx, why, rec, err) // deferred, because Options.Observer may panic
+		a.report(ctx, EventStoreError, err)
+		if a.txMayCommit { // the record is unchanged, so the transaction may still commit
+			return a.unknown(err), nil
+		}
+	}
+	return decision{}, nil
+}
+
+// withdraw releases the record if this attempt may hold the lease because the reply to a
+// claim was lost. If the release fails, or the claim may still reach the database, a later
+// call of this process tries the release again; see unreleased.go.
+func (a *attempt) withdraw(ctx context.Context) {
+	if !a.mayHoldLease {
+		return
+	}
+	a.mayHoldLease = false
+	rec, err := a.sendRelease(ctx, nil)
+	defer a.rememberClaim(ctx, nil, rec, err) // deferred, because Options.Observer may panic
+	if err != nil && !errors.Is(err, ErrLeaseLost) {
+		a.report(ctx, EventStoreError, err)
+	}
+}

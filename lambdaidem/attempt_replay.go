@@ -1,0 +1,53 @@
+package lambdaidem
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// replay returns the decision to send the answer of a finished record, or to refuse the call
+// if the answer can't be loaded or decoded. The parameter as is the kind of event to report
+// for a sent answer: EventReplayed, or EventNew if this attempt has stored the answer.
+func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
+	switch result, err := a.load(ctx, rec); {
+	case err == nil:
+		rec.Result = result
+		a.remember(rec)
+		d := decision{replays: true, value: result.Value, failure: result.Failure, outcome: result.Outcome, from: a.memory}
+		if err := a.work.replay(d); err != nil {
+			a.report(ctx, EventUnreadable, err)
+			return decision{refusal: answerUnreadable(err, result.Outcome), unreturned: true}
+		}
+		a.report(ctx, as, nil)
+		return d
+	case reasonOf(err) == ReasonForeign: // another read would fail too
+		a.report(ctx, EventUnreadable, err)
+		return decision{refusal: answerGone(err, rec.Result.Outcome), unreturned: true}
+	default:
+		a.report(ctx, EventStoreError, err)
+		return decision{refusal: answerUnread(err, rec.Result.Outcome, a.g.opts.RetryAfter), unreturned: true}
+	}
+}
+
+// load returns the complete result of a finished record.
+func (a *attempt) load(ctx context.Context, rec Record) (Result, error) {
+	if rec.Result.Apart == nil {
+		return rec.Result, nil
+	}
+	loader, ok := a.g.store.(Loader)
+	if !ok {
+		return Result{}, unloadable(fmt.Errorf("the store keeps the answer apart, and %T is no Loader: it may wrap one and not pass Load on", a.g.store))
+	}
+	asked := time.Now()
+	result, err := loader.Load(ctx, rec)
+	a.spent(asked)
+	if err == nil && result.Apart != nil {
+		err = unloadable(fmt.Errorf("the Load of %T left the answer where it was", a.g.store))
+	}
+	return result, err
+}
+
+func unloadable(err error) error {
+	return &StoreError{Op: "load", Reason: ReasonForeign, NotApplied: true, Err: err}
+}

@@ -1,0 +1,39 @@
+package lambdaidem
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+)
+
+// discards reports whether to acknowledge a message that the guard has refused because of
+// its key or payload. An acknowledged message is not delivered again. BatchOptions.Discard
+// decides. discards does not call Discard, and returns false, in three cases:
+//
+//   - An earlier attempt may have begun the message and not finished it.
+//   - The handler has run for the message and may have had an effect: without a lease, because of
+//     Options.FailOpen, with a lease that another attempt took over, or with Options.Optimistic if
+//     the handler made a guarded call.
+//   - The user's code panicked before the message could run.
+func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (discard bool) {
+	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished || t.end.ran || t.panicked {
+		return false
+	}
+	switch t.end.refusal.Code {
+	case ErrKeyMissing, ErrKeyInvalid, ErrPayloadMismatch:
+	default:
+		return false
+	}
+	why := t.end.err
+	defer func() {
+		if v := recover(); v != nil {
+			discard, t.end.err = false, errors.Join(why, safeError(&panicError{v, debug.Stack()}))
+		}
+	}()
+	if !b.opts.Discard(ctx, t.raw, why) {
+		return false
+	}
+	slog.Default().WarnContext(ctx, "a message was discarded: it is acknowledged, and this time it did not run", "source", t.source, "id", t.name, "error", why)
+	return true
+}

@@ -1,0 +1,125 @@
+package lambdaidem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// failures returns the names of the messages that failed, without duplicates. It returns an
+// error instead if Lambda must retry the whole batch: with BatchOptions.WholeBatch, or if a
+// failed message has no name to report.
+func (b *messageGuard[E, M]) failures(ctx context.Context, all []*batchMessage[M]) ([]string, error) {
+	var names []string
+	nameless, known := false, map[string]bool{}
+	for _, t := range all {
+		if t.end.err == nil {
+			continue
+		}
+		nameless = nameless || t.name == ""
+		if !known[t.name] {
+			known[t.name] = true
+			names = append(names, t.name)
+		}
+	}
+	if len(names) > 0 && (b.opts.WholeBatch || nameless) {
+		return nil, &BatchError{Messages: len(all), Errs: errorsOf(ctx, all)}
+	}
+	return names, nil
+}
+
+// reported returns a Lambda handler for events whose response lists the failed messages,
+// such as an SQSEvent. The function answer makes the response from the names of the failed
+// messages.
+func reported[E, M, R any](b *messageGuard[E, M], answer func(names []string) R) func(context.Context, E) (R, error) {
+	return func(ctx context.Context, event E) (R, error) {
+		names, err := b.failures(ctx, b.runBatch(ctx, event))
+		if err != nil {
+			var none R
+			return none, err
+		}
+		return answer(names), nil
+	}
+}
+
+// failuresOf returns the list of batch item failures for a response.
+func failuresOf[F any](names []string, failure func(name string) F) []F {
+	all := make([]F, len(names)) // not nil, so that its JSON is an empty list and not null
+	for i, name := range names {
+		all[i] = failure(name)
+	}
+	return all
+}
+
+// wholeEvent returns a Lambda handler for events whose response Lambda ignores: asynchronous
+// events, and batches of sources without partial batch responses. Lambda retries the whole event
+// if the handler returns an error. If the event has a single message, that error is the message's
+// error, and otherwise a BatchError.
+func wholeEvent[E, M any](b *messageGuard[E, M]) func(context.Context, E) error {
+	return func(ctx context.Context, event E) error {
+		all := b.runBatch(ctx, event)
+		switch errs := errorsOf(ctx, all); {
+		case len(errs) == 0:
+			return nil
+		case len(all) == 1:
+			return errs[0]
+		default:
+			return &BatchError{Messages: len(all), Errs: errs}
+		}
+	}
+}
+
+// errorsOf returns the errors of the messages that failed. lambdaError makes each error, so
+// that Lambda reports the right errorType and message.
+//
+// The errors have another form if a guarded handler has called the handler of this batch.
+// errorsOf then wraps each error in a passedOn, which hides marks such as Retryable: they
+// describe the message, and must not decide about the record of the guarded handler. Two
+// kinds of errors are not wrapped. The error of an unguarded message keeps its marks,
+// because such a message has no record and runs as a part of the guarded handler. A
+// replayed failure has no marks.
+func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
+	inside := attemptOf(ctx) != nil
+	var errs []error
+	for _, t := range all {
+		switch {
+		case t.end.err == nil:
+		case inside:
+			errs = append(errs, t.end.returned(ctx))
+		default:
+			errs = append(errs, t.lambdaError())
+		}
+	}
+	return errs
+}
+
+// lambdaError returns the message's error in the form that gives Lambda the right errorType
+// and message.
+func (t *batchMessage[M]) lambdaError() error {
+	if p := (*panicError)(nil); errors.As(t.end.err, &p) {
+		return p.reported()
+	}
+	return t.end.lambdaError()
+}
+
+// BatchError is the error of a whole event, which makes Lambda retry all of its messages. A
+// handler returns a BatchError if messages have failed and one of the following holds:
+//
+//   - BatchOptions.WholeBatch is set.
+//   - A failed message has no id to report.
+//   - The event has several messages, and its source takes no list of failures. That is so for
+//     asynchronous events and for the events of Amazon MQ and Amazon DocumentDB.
+//
+// errors.Is and errors.As examine the errors of all messages.
+type BatchError struct {
+	Messages int     // the number of messages in the batch
+	Errs     []error // the errors of the messages that failed, in the order of the batch
+}
+
+// Error returns the number of failures and the text of the first one.
+func (e *BatchError) Error() string {
+	return fmt.Sprintf("%d of %d messages failed; the first: %v", len(e.Errs), e.Messages, e.Errs[0])
+}
+
+// Unwrap returns Errs.
+func (e *BatchError) Unwrap() []error { return e.Errs }

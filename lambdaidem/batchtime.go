@@ -1,0 +1,43 @@
+package lambdaidem
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+)
+
+// timeToBegin returns a function that returns an error if too little time is left to begin
+// another message. An invocation that times out can't report which messages failed, and
+// Lambda then retries the whole batch.
+//
+// A message may begin if at least Options.MinRunTime plus Options.Reserve is left. If that
+// sum exceeds nine tenths of the invocation's time, hardly any message would ever begin,
+// and the messages would end in the dead-letter queue. In this case, messages may begin in
+// the first half of the invocation's time. The invocation's time is the time that is left
+// when timeToBegin is called.
+func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
+	deadline, limited := ctx.Deadline()
+	if !limited {
+		return ctx.Err
+	}
+	left := time.Until(deadline)
+	need := b.g.opts.MinRunTime + b.g.opts.reserveOf(left)
+	if need > left-left/10 {
+		need = left / 2
+		if b.g.opts.MinRunTime > defaultMinRunTime || b.g.opts.Reserve > 0 {
+			b.shortOnce.Do(func() {
+				slog.Default().WarnContext(ctx, "no invocation has Options.MinRunTime and Reserve left, so messages begin in the first half of its time; "+
+					"raise the function's timeout above their sum, or lower them", "min_run_time", b.g.opts.MinRunTime, "reserve", b.g.opts.Reserve, "left", left)
+			})
+		}
+	}
+	return func() error {
+		if time.Until(deadline) < need {
+			return errLate
+		}
+		return ctx.Err()
+	}
+}
+
+var errLate = errors.New("too little time is left of the invocation")

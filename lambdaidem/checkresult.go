@@ -1,0 +1,129 @@
+package lambdaidem
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// CheckResult returns an error if the guard could not replay r from a record with the given
+// scope. An operator's program should call CheckResult before it completes a record by hand.
+// Otherwise every replay might fail with [ErrAnswerUnreadable], or the client might receive a
+// broken response. The scope says whether the record is of an HTTP request, a value or a
+// message, and this decides what r must be:
+//
+//   - For a [RecordHTTP], r.Value must be a response that a server can send, as [EncodeAnswer]
+//     encodes it. Its status must be 200 to 599. Its headers and cookies must be valid in
+//     HTTP, without Transfer-Encoding. Its body must have at most 6 MB, and must be empty if
+//     the status does not allow a body (204, 205, 304). If the response has a Content-Length
+//     or a Content-Encoding, the body must match it. If the Content-Type is JSON and there is
+//     no Content-Encoding, the body must be valid JSON.
+//   - For a [RecordValue], r.Value must be JSON of at most 6 MB, without white space between
+//     its tokens and without repeated members. A failure is valid instead of a value: r.Outcome
+//     must then be [OutcomeFailed], and r.Failure must have a code, a message, and a status of
+//     400 to 599 or 0 for no status.
+//   - For a [RecordMessage], r.Value must be {}.
+//
+// r.Outcome must be [OutcomeSucceeded] or [OutcomeFailed]. A failure made by [NoAnswer] is
+// valid for every kind, with either outcome.
+//
+// CheckResult does not know which type the handler of a RecordValue returns. A replay
+// decodes the JSON into that type and encodes the value again. The replay fails if the new
+// JSON differs. For example, a float64 turns 1.50 into 1.5, and a struct drops a member for
+// which it has no field. The order of the members does not matter.
+func CheckResult(scope string, r Result) error {
+	s, err := ParseScope(scope)
+	if err != nil {
+		return err
+	}
+	if r.Outcome != OutcomeSucceeded && r.Outcome != OutcomeFailed {
+		return fmt.Errorf("lambdaidem: CheckResult: the outcome is %q; a record keeps %q or %q", r.Outcome, OutcomeSucceeded, OutcomeFailed)
+	}
+	switch {
+	case r.Failure != nil && r.Value != nil:
+		err = errors.New("it has both a value and a failure")
+	case r.Failure != nil && r.Failure.Code == ErrAnswerUnavailable:
+	case r.Failure != nil:
+		err = checkFailure(s.Kind(), r)
+	case s.Kind() == RecordHTTP:
+		err = checkAnswer(r.Value)
+	case s.Kind() == RecordMessage:
+		if string(r.Value) != "{}" {
+			err = errors.New("a message's is {}")
+		}
+	default:
+		err = checkValue(r.Value)
+	}
+	if err != nil {
+		return fmt.Errorf("lambdaidem: CheckResult: the answer of a record of kind %s: %w", s.Kind(), err)
+	}
+	return nil
+}
+
+func checkFailure(kind RecordKind, r Result) error {
+	switch f := r.Failure; {
+	case kind != RecordValue:
+		return errors.New("a failure is none, but for one without an answer")
+	case r.Outcome != OutcomeFailed:
+		return fmt.Errorf("it is a failure, and the outcome is %q", r.Outcome)
+	case f.Code == "" || f.Message == "":
+		return errors.New("a failure has a code and a message")
+	case f.Status != 0 && (f.Status < 400 || f.Status > 599):
+		return fmt.Errorf("the failure's status is %d; it must be 400 to 599, or none", f.Status)
+	}
+	return nil
+}
+
+func checkValue(value []byte) error {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, value); err != nil {
+		return fmt.Errorf("it is no JSON: %w", err)
+	}
+	if !bytes.Equal(compact.Bytes(), value) {
+		return errors.New("its JSON has white space between its tokens; a handler's has none")
+	}
+	if again, err := normalized(value); err != nil || countTokens(again) != countTokens(value) {
+		return errors.New("its JSON has a member twice; readers disagree about which one counts")
+	}
+	if len(value) > maxLambdaResponse {
+		return fmt.Errorf("its JSON has %d bytes; Lambda returns at most 6 MB", len(value))
+	}
+	return nil
+}
+
+// checkAnswer returns an error if value does not have the exact form in which a guard stores
+// a response, or if a server can't send that response.
+func checkAnswer(value []byte) error {
+	r, err := decodeAnswer(value)
+	if err != nil {
+		return err
+	}
+	if string(encodeAnswer(r)) != string(value) {
+		return errors.New("it has members, or white space, that no stored answer has")
+	}
+	return checkSendable(r)
+}
+
+// normalized decodes a JSON text and encodes it again. A member that is repeated in the text
+// appears only once in the result. So the text has repeated members if and only if the result
+// has fewer tokens.
+func normalized(text []byte) ([]byte, error) {
+	v, err := fromJSON[any](text, true)
+	if err != nil {
+		return nil, err
+	}
+	return toJSON(v)
+}
+
+// countTokens returns the number of tokens in a JSON text.
+func countTokens(text []byte) (n int) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	for {
+		if _, err := dec.Token(); err != nil {
+			return n
+		}
+		n++
+	}
+}

@@ -1,0 +1,141 @@
+package lambdaidem
+
+import "sync"
+
+// innerCalls is the state of the guarded calls that one handler makes. A handler may make
+// several calls at the same time.
+type innerCalls struct {
+	mu        sync.Mutex
+	handler   handlerState
+	running   int                           // number of calls that have not returned, including calls inside calls
+	effect    bool                          // a call, or a call inside it, may have had an effect
+	unsettled map[innerRecord]unsettledCall // the calls that are not settled
+	answered  map[innerRecord]bool          // the records that have an answer; another call for one of them changes nothing if it was refused
+}
+
+// unsettledCall is a guarded call that is not settled.
+type unsettledCall struct {
+	left   Outcome // OutcomeReleased if the call was refused, OutcomeUncertain if its outcome is unknown
+	effect bool    // the call may have had an effect
+}
+
+// handlerState says whether a handler may still make guarded calls.
+type handlerState int
+
+const (
+	handlerRunning   handlerState = iota
+	handlerSucceeded              // the handler has succeeded; goroutines that it started may still make guarded calls
+	handlerFailed                 // the handler has ended without success; no further guarded call may begin
+)
+
+// innerRecord identifies the record of an inner call. Calls that were refused before their
+// records were known all have the zero innerRecord.
+type innerRecord struct {
+	store any    // Guard.storeKey
+	id    string // Record.ID
+}
+
+// begin counts one more inner call as running and returns true. The caller must call end when the
+// inner call has returned. If the handler has ended without success, begin returns false, and the
+// inner call must not run.
+func (i *innerCalls) begin() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.handler == handlerFailed {
+		return false
+	}
+	i.running++
+	return true
+}
+
+// end undoes one call of begin that returned true.
+func (i *innerCalls) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.running--
+}
+
+// record notes how an inner call ended. attempt.settle later uses these notes to decide the
+// outcome of the handler that made the call. The result is the state of that handler.
+//
+// rec identifies the call's record. ran reports whether the call's own handler ran. effect reports
+// whether the call may have had an effect. The parameter left says how the call ended:
+//
+//   - OutcomeSucceeded or OutcomeFailed: the call's record has an answer.
+//   - OutcomeReleased: the call, or a call inside it, was refused, and a retry may succeed. If the
+//     handler that made the call then fails, that failure is not stored.
+//   - OutcomeUncertain: the outcome of the call is unknown.
+//   - "": the call does not affect the outcome of the handler that made it. Either the call's own
+//     handler ran and the call's record was released, or every retry would be refused too.
+func (i *innerCalls) record(rec innerRecord, left Outcome, ran, effect bool) handlerState {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.effect = i.effect || effect
+	earlier := i.unsettled[rec]
+	switch {
+	case earlier.left == OutcomeUncertain && (left == "" || left == OutcomeReleased): // the earlier call may have had an effect
+	case left == "" && (!ran || earlier.effect): // refused for good, which says nothing of an earlier call; or the earlier call had an effect without a record
+	case left == "": // the call was released; an earlier call for this record was only refused
+		delete(i.unsettled, rec)
+	case left == OutcomeSucceeded, left == OutcomeFailed: // now settled, even if an earlier call for this record was not
+		delete(i.unsettled, rec)
+		if i.answered == nil {
+			i.answered = make(map[innerRecord]bool)
+		}
+		i.answered[rec] = true
+	case left == OutcomeReleased && i.answered[rec] && !effect: // one of several calls at once got the answer, and this one was refused before
+	default:
+		if i.unsettled == nil {
+			i.unsettled = make(map[innerRecord]unsettledCall)
+		}
+		i.unsettled[rec] = unsettledCall{left, effect || earlier.effect}
+	}
+	return i.handler
+}
+
+// setEffect records that an inner call may have had an effect.
+func (i *innerCalls) setEffect() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.effect = true
+}
+
+// anyEffect reports whether an inner call may have had an effect, or is still running.
+func (i *innerCalls) anyEffect() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.effect || i.running > 0
+}
+
+// handlerHasFailed reports whether the handler has ended without success.
+func (i *innerCalls) handlerHasFailed() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.handler == handlerFailed
+}
+
+func (i *innerCalls) setHandler(s handlerState) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.handler = s
+}
+
+// outcome summarizes the inner calls in one Outcome, by which attempt.settle may change the
+// outcome of the handler. left is the first of these that applies:
+//
+//   - OutcomeUncertain: a call is still running, or the outcome of a call is unknown.
+//   - OutcomeReleased: a call was refused and may succeed later.
+//   - "": the inner calls do not affect the handler's outcome.
+//
+// running reports whether a call is still running.
+func (i *innerCalls) outcome() (left Outcome, running bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.running > 0 {
+		return OutcomeUncertain, true
+	}
+	for _, one := range i.unsettled {
+		left = outcomeOfBoth(left, one.left)
+	}
+	return left, false
+}

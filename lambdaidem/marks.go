@@ -1,0 +1,102 @@
+package lambdaidem
+
+import "errors"
+
+// Permanent marks an error with which every retry would fail too. The error is stored,
+// and a retry receives the stored error without running the handler.
+//
+// Over HTTP, the first response and every replay are the same problem document. From a
+// typed handler, they have the same Lambda errorType and message. From [Do], a replay is an
+// *[Error] with the same code and message, which does not wrap err.
+//
+// The error is not stored if the outcome of a guarded call that the handler made is
+// unknown, or if such a call was refused and may succeed later; see docs/effects.md,
+// "Guarded calls inside a handler". Permanent(nil) returns nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err}
+}
+
+// Uncertain marks an error after which nobody knows whether the handler had its effect,
+// such as a timeout of the card network. The attempt keeps its lease, so that no
+// other attempt runs until the lease ends. Then Options.Policy decides: under [Rerun]
+// the next request runs the handler again; under [Hold] no request runs it until an
+// operator has decided. Uncertain(nil) returns nil.
+func Uncertain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &uncertainError{err}
+}
+
+// Retryable marks an error after which the handler certainly had no effect. The record is
+// released, whether the policy is [Rerun] or [Hold], and a retry runs the handler again.
+// Use Retryable under policy Hold in particular. There, an error that no function of this
+// package has marked is uncertain, because most errors of a call to another service don't
+// say whether the call took effect.
+//
+// Over HTTP, the response is the problem document of an *[Error] in err, such as one from
+// [Reject], or else a 503 with Retry-After.
+//
+// If the handler made a guarded call whose outcome is unknown, the mark does not count, and
+// the record is not released. The outcome of the handler is then uncertain, as after
+// [Uncertain].
+//
+// If the function of a [Do] inside a guarded handler returns a marked error, the mark counts
+// only for the record of that Do, because the guarded handler may have had effects of its
+// own. If the guarded handler had none, it can call Retryable on the error that Do returned.
+//
+// Retryable(nil) returns nil.
+func Retryable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &retryableError{err}
+}
+
+type permanentError struct{ err error }
+
+func (e *permanentError) Error() string { return e.err.Error() }
+
+func (e *permanentError) Unwrap() []error {
+	if own := (*Error)(nil); errors.As(e.err, &own) {
+		return []error{e.err} // err has a code already, which is stored and replayed
+	}
+	return []error{e.err, ErrPermanent}
+}
+
+type uncertainError struct{ err error }
+
+func (e *uncertainError) Error() string { return e.err.Error() }
+func (e *uncertainError) Unwrap() error { return e.err }
+
+type retryableError struct{ err error }
+
+func (e *retryableError) Error() string { return e.err.Error() }
+
+func (e *retryableError) Unwrap() []error {
+	if own := (*Error)(nil); errors.As(e.err, &own) {
+		return []error{e.err} // err has a code already
+	}
+	return []error{e.err, ErrRetryable}
+}
+
+// withoutMarks returns the error whose type Lambda reports as the errorType. If err has a
+// mark, this is the error that was passed to Permanent, Uncertain or Retryable. Otherwise it
+// is err. If this error has more marks, or is a passedOn, the wrapper of an inner call's
+// error, withoutMarks removes these too.
+func withoutMarks(err error) error {
+	for {
+		if p := (*permanentError)(nil); errors.As(err, &p) {
+			err = p.err
+		} else if u := (*uncertainError)(nil); errors.As(err, &u) {
+			err = u.err
+		} else if r := (*retryableError)(nil); errors.As(err, &r) {
+			err = r.err
+		} else {
+			return withoutPassedOn(err)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package lambdaidem
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+)
+
+// messageWork implements the interface "work" for one message: it runs the message's
+// handler.
+type messageWork struct {
+	g       *Guard
+	attempt *attempt // the attempt that runs the handler; nil if it runs unguarded
+	fn      func(context.Context) error
+	ran     bool // the handler has been called
+	err     error
+}
+
+// run calls the handler. A panic fails this message, but not the others of its batch.
+func (w *messageWork) run(ctx context.Context) {
+	w.attempt, w.ran = attemptOf(ctx), true
+	returned := false
+	defer func() {
+		if v := recover(); !returned {
+			w.err = safeError(&panicError{v, debug.Stack()})
+		}
+		w.answered()
+	}()
+	err := w.fn(ctx)
+	returned = true
+	w.err = safeError(err)
+}
+
+// answered sets w.err to nil if the handler made that error with the function Answer. Such an
+// error stands for a success that returns another value. The handler of a message returns no
+// value, so the success is all that counts.
+func (w *messageWork) answered() {
+	if _, ok := w.err.(*answerError); ok { //nolint:errorlint // an error that wraps an Answer is an ordinary error
+		w.err = nil
+	}
+}
+
+func (*messageWork) replay(decision) error { return nil }
+
+func (w *messageWork) rejected(err error) ending {
+	w.err = safeError(err)
+	w.answered()
+	return w.ending()
+}
+
+// ending returns how the handler has ended. The outcome is never OutcomeFailed, so the guard
+// never stores an error as the answer, not even an error that the handler marked as Permanent.
+// A message that is redriven from a dead-letter queue, after the cause of the error has been
+// fixed, must run again.
+func (w *messageWork) ending() ending {
+	if w.err == nil {
+		o, _ := w.attempt.settle(OutcomeSucceeded, success)
+		return ending{outcome: o, success: true, encoded: true}
+	}
+	outcome := OutcomeReleased
+	if p := (*panicError)(nil); errors.As(w.err, &p) { // ignore Permanent and other marks on the value of a panic
+		if w.g.opts.Policy == Hold {
+			outcome = OutcomeUncertain
+		}
+	} else if o := w.g.outcomeOfError(w.err, ""); o != OutcomeSucceeded && o != OutcomeFailed {
+		outcome = o
+	}
+	outcome, changed := w.attempt.settle(outcome, mayRepeat)
+	return ending{outcome: outcome, err: w.err, changed: changed}
+}
+
+func (*messageWork) encode() ([]byte, error) { return []byte("{}"), nil }
+
+// takeMessage runs the handler of a message under the guard, as Do does for a function.
+func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context) error) done[struct{}] {
+	w := &messageWork{g: g, fn: fn}
+	d := g.handleCall(ctx, c, w)
+	switch {
+	case d.refusal != nil:
+		refused := refusedDo[struct{}](d.refusal)
+		// The writes of an optimistic attempt were dropped, but guarded calls inside its handler were not.
+		refused.ran = w.ran && (!g.opts.Optimistic || w.attempt.inner.anyEffect())
+		return refused
+	case d.replays && d.failure != nil && d.outcome == OutcomeFailed: // an operator has completed the record as failed, so the message may not have been handled
+		return refusedDo[struct{}](answerUnavailable(d.failure, d.outcome))
+	case d.replays: // an earlier attempt has handled the message
+		return done[struct{}]{}
+	}
+	return done[struct{}]{err: w.err, outcome: OutcomeReleased}
+}
+
+// passMessage runs the handler of a message unguarded.
+func (g *Guard) passMessage(ctx context.Context, fn func(context.Context) error) done[struct{}] {
+	w := &messageWork{g: g, fn: fn}
+	merged := attemptOf(ctx) != nil
+	if merged { // made inside a guarded handler, whose guard commits the enlisted writes
+		w.run(ctx)
+	} else if d := g.bypass(ctx, w); d.refusal != nil {
+		return refusedDo[struct{}](d.refusal)
+	}
+	return done[struct{}]{err: w.err, outcome: OutcomeReleased, merged: merged}
+}

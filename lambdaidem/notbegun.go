@@ -1,0 +1,78 @@
+package lambdaidem
+
+import (
+	"context"
+	"log/slog"
+)
+
+// conclude sets the error of each message that did not begin, or whose handler called
+// runtime.Goexit. Near the deadline there is no time to log each message that did not
+// begin, so conclude logs one line for all of them, unless BatchOptions.OnFailure is set.
+// It also sends one event for all those that did not begin because too little time was
+// left.
+func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M], errs []error) {
+	var idle, late []*batchMessage[M] // idle: all messages that did not begin; late: those that did not begin because too little time was left
+	var why error                     // the error to log: that of the first message in late; if there is none, that of the first message in idle
+	for i, err := range errs {
+		t := all[i]
+		if err == nil || t.end.err != nil {
+			continue // the message succeeded, or runMessage has set its error
+		}
+		if t.begun {
+			t.end = done[struct{}]{err: err, outcome: OutcomeReleased} // the handler called runtime.Goexit
+			b.failed(ctx, t)
+			continue
+		}
+		t.end = refusedDo[struct{}](notBegun(err))
+		b.notBegunInside(ctx, t)
+		isLate := err == errLate || err == ctx.Err() //nolint:errorlint // timeToBegin returns these errors unwrapped
+		if why == nil || isLate && len(late) == 0 {
+			why = err
+		}
+		if idle = append(idle, t); isLate {
+			late = append(late, t)
+		}
+		b.failed(ctx, t)
+	}
+	if len(late) > 0 {
+		b.cutShort(ctx, late, late[0].end.refusal)
+	}
+	if len(idle) > 0 && b.opts.OnFailure == nil {
+		slog.Default().WarnContext(ctx, "messages were not begun", "source", idle[0].source, "count", len(idle), "ids", firstNames(idle), "why", why)
+	}
+}
+
+// notBegunInside matters only if a guarded handler, the outer handler, has called the
+// handler of this batch. Otherwise it does nothing. notBegunInside tells the attempt of the
+// outer handler that the message t did not begin and may succeed later. If the outer handler
+// then fails, its failure is not stored, so that a retry can run the message.
+func (b *messageGuard[E, M]) notBegunInside(ctx context.Context, t *batchMessage[M]) {
+	outer := attemptOf(ctx)
+	if outer == nil {
+		return
+	}
+	var rec innerRecord
+	if t.refusal == nil && !t.unguarded {
+		rec = innerRecord{b.g.storeKey, t.call.id}
+	}
+	outer.recordInner(rec, nil, decision{refusal: t.end.refusal})
+}
+
+// cutShort sends one EventOutOfTime for all messages that did not begin because too little
+// time was left.
+func (b *messageGuard[E, M]) cutShort(ctx context.Context, late []*batchMessage[M], why error) {
+	who := late[0].call.who
+	who.Key, who.OwnID = "", false
+	e := b.g.event(EventOutOfTime, &who, why)
+	e.Scope, e.Messages = who.scope(b.g.readable(&who)), len(late)
+	b.g.opts.Observer.Observe(ctx, e)
+}
+
+// firstNames returns the names of the first ten messages, for a log line.
+func firstNames[M any](all []*batchMessage[M]) []string {
+	var names []string
+	for _, t := range all[:min(len(all), 10)] {
+		names = append(names, t.name)
+	}
+	return names
+}

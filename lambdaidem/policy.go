@@ -1,0 +1,23 @@
+package lambdaidem
+
+// Policy decides what the guard does with a record after a run of its handler has died or
+// has ended with [OutcomeUncertain]. Nobody then knows which effects that run had. The guard
+// applies the Policy to the next request that arrives after the run's lease has ended.
+type Policy string
+
+// The policies.
+const (
+	// Rerun lets the next request run the handler again after a run whose effects are
+	// unknown. The new run has a higher attempt number. Effects happen at least once,
+	// except enlisted writes (see [Tx]), which happen exactly once. Rerun is the default.
+	Rerun Policy = "rerun"
+	// Hold lets no later request run the handler after a run whose effects are unknown.
+	// Every such request gets 409 [ErrAttemptAbandoned] until an operator decides about
+	// the record. Effects happen at most once.
+	//
+	// Under Hold, the default outcome of a 5xx, a panic, and an error that was neither
+	// marked nor made by [Reject] is [OutcomeUncertain]. [Retryable] marks an error after
+	// which nothing has happened. A record that was acquired under Hold also waits for an
+	// operator if the next request reaches a guard with policy Rerun.
+	Hold Policy = "hold"
+)

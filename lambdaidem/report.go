@@ -1,0 +1,80 @@
+package lambdaidem
+
+import (
+	"context"
+	"strings"
+
+	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
+)
+
+// report sends an event about this call to the observer. err is the error that caused the
+// outcome, or nil.
+func (a *attempt) report(ctx context.Context, kind Kind, err error) {
+	if a.g.unobserved(kind, err) {
+		return
+	}
+	if a.scope == "" {
+		a.scope = a.call.who.scope(a.g.readable(&a.call.who))
+	}
+	e := a.g.event(kind, &a.call.who, err)
+	e.RecordID, e.Scope, e.Attempt, e.Handler, e.Store, e.Cached = a.id, a.scope, a.number, a.inHandler, a.inStore, a.cached
+	e.Invocation = a.invocation
+	if kind == EventNeverStarted {
+		e.TokenHash = TokenHash(a.token)
+	}
+	e.Duration, e.Reason, e.Throttle = a.g.opts.Clock().Sub(a.began), reasonOf(err), throttleOf(err)
+	a.g.opts.Observer.Observe(ctx, e)
+}
+
+// refused sends the event of a call that is refused before its record is looked up. If a
+// guarded handler made the call, refused also records the refusal in that handler's attempt,
+// because the refusal can prevent the handler's own answer from being stored. See
+// attempt.recordInner.
+func (g *Guard) refused(ctx context.Context, who Identity, kind Kind, refusal *Error) {
+	if outer := attemptOf(ctx); outer != nil {
+		outer.recordInner(innerRecord{}, nil, decision{refusal: refusal})
+	}
+	e := g.event(kind, &who, refusal)
+	e.Scope = who.scope(g.readable(&who))
+	g.opts.Observer.Observe(ctx, e)
+}
+
+// bypassed sends the event of a call that runs unguarded.
+func (g *Guard) bypassed(ctx context.Context) {
+	runcount.Add(ctx)
+	kind := EventBypassed
+	if g.off {
+		kind = EventSwitchedOff
+	}
+	g.opts.Observer.Observe(ctx, Event{Kind: kind})
+}
+
+// event returns an event with the fields that follow from the identity of a call.
+func (g *Guard) event(kind Kind, who *Identity, err error) Event {
+	e := Event{Kind: kind, Route: g.readable(who), Caller: scopePart(who.Principal), Key: g.keyLabel(who.Key), Err: err}
+	if who.Method != "" {
+		e.Route = scopePart(who.Method) + " " + e.Route
+	}
+	e.Template = who.template(e.Route)
+	if who.Tenant != "" {
+		e.Caller += " " + scopePart(who.Tenant)
+	}
+	return e
+}
+
+// template returns Event.Template, which metrics use as a label. It is the method and the route
+// template of an HTTP request, without the host, or the operation of another call. A label must
+// not have an unlimited number of values. In two cases template therefore returns "": if a
+// request has no route template, because clients choose the paths, and for the operation of an
+// EventBridge event, because its sender chooses the operation. route is Event.Route.
+func (i *Identity) template(route string) string {
+	switch {
+	case i.kind() == "path", i.Message && strings.HasPrefix(i.Operation, busOperation+":"):
+		return ""
+	case i.Host == "":
+		return route
+	case i.Method == "":
+		return scopePart(i.resource())
+	}
+	return scopePart(i.Method) + " " + scopePart(i.resource())
+}

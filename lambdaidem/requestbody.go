@@ -1,0 +1,97 @@
+package lambdaidem
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+)
+
+// readBody reads the body, but at most one byte more than Options.MaxBody. It returns an error
+// if the body is longer, can't be read, or may be incomplete. The guard must not compare an
+// incomplete body, because a part of one body can equal another body.
+func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		body, err = io.ReadAll(io.LimitReader(r.Body, int64(h.g.opts.MaxBody)+1))
+		switch bound := (*http.MaxBytesError)(nil); {
+		case errors.As(err, &bound):
+			return body, bodyTooLarge(bound.Limit)
+		case err != nil:
+			return body, requestInvalid("The body could not be read to its end.", err)
+		case len(body) > h.g.opts.MaxBody:
+			return body, bodyTooLarge(int64(h.g.opts.MaxBody))
+		}
+	}
+	switch sent := bodyLength(r, isFirst(r, asked, h)); {
+	case sent == int64(len(body)), sent == unread:
+		return body, nil
+	case sent < 0:
+		return body, bodyUnknown(http.StatusLengthRequired, "The request has no Content-Length, so it can't be told here whether its body is whole.",
+			errors.New("the body's length is unknown, and handlers outside of the guard may have read some of it: "+
+				"put lambdaidem.Outermost around the outermost handler"))
+	default:
+		return body, bodyUnknown(http.StatusInternalServerError, "The body was read before the guard could compare it.",
+			fmt.Errorf("an outer handler read or replaced the body, of which %d bytes are left: put the guard outside of that handler, "+
+				"or have it give the body back with r.ContentLength to match", len(body)))
+	}
+}
+
+// bodyLength returns the number of bytes in the body that the client sent. readBody compares
+// this number with the bytes that it has read itself, to detect that an outer handler has read
+// a part of the body. first is the result of isFirst.
+//
+// The number is r.ContentLength, or else the number of bytes that Outermost has counted. The
+// count is complete only after the body was read to its end, so call bodyLength after that. An
+// outer handler that replaces the body must set r.ContentLength to the length of the new body.
+//
+// If there is neither a Content-Length nor a count, the result is not a length. It then says
+// whether outer handlers have read from the body: unread, someRead, or -1 if this is not known.
+func bodyLength(r *http.Request, first bool) int64 {
+	o := originalOf(r)
+	counted := o != nil && o.uri == r.RequestURI
+	switch {
+	case r.ContentLength > 0, r.ContentLength == 0 && (!counted || o.length >= 0):
+		return r.ContentLength
+	case counted:
+		return o.read
+	case r.PostForm != nil, r.MultipartForm != nil:
+		return someRead
+	case first:
+		return unread
+	default:
+		return -1
+	}
+}
+
+// Results of bodyLength for a body of unknown length. unread means that no outer handler has
+// read any of the body, so readBody accepts whatever it has read itself. someRead means that an
+// outer handler has read a part of the body. The number someRead is larger than any body, so
+// that readBody finds that bytes are missing and refuses the request.
+const (
+	unread   = -2
+	someRead = math.MaxInt64
+)
+
+// isFirst reports whether the server calls h directly, or through an http.ServeMux only. No
+// other handler can then have read the body.
+func isFirst(r *http.Request, asked target, h *guarded) bool {
+	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
+	if server == nil || r.URL.EscapedPath() != asked.path || r.Form != nil || r.PostForm != nil || r.MultipartForm != nil {
+		return false
+	}
+	root := server.Handler
+	if root == nil {
+		root = http.DefaultServeMux
+	}
+	if mux, ok := root.(*http.ServeMux); ok {
+		var pattern string
+		if root, pattern = mux.Handler(r); pattern != r.Pattern {
+			return false
+		}
+	}
+	first, ok := root.(*guarded)
+	return ok && first == h
+}

@@ -1,0 +1,72 @@
+package lambdaidem
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// headers has the headers of a request, in the form in which they arrived.
+type headers struct {
+	sent http.Header // headers of a net/http request; nil for an event
+
+	// multi has every value of each header of an event.
+	multi map[string][]string
+	// single has one value of each header of an event. appendTo uses single only for names that
+	// multi does not have. In an event that has only single, the value of a repeated header
+	// depends on the gateway. A load balancer keeps only the last value. Every other gateway joins
+	// the values with commas.
+	single map[string]string
+
+	// cookies has the cookies of an event in payload format 2.0, which has no Cookie header
+	// (API Gateway, "Create AWS Lambda proxy integrations for HTTP APIs").
+	cookies []string
+}
+
+// appendTo appends the values of the named header to values. Case does not matter. If the
+// event has the name in several capitalizations, appendTo visits them in sorted order. The
+// order of a map is random, but equal events must yield equal values.
+func (h *headers) appendTo(values []string, name string) []string {
+	if h.sent != nil {
+		return append(values, h.sent.Values(name)...)
+	}
+	none := len(values)
+	one, several := spellings(h.multi, name)
+	values = append(values, h.multi[one]...)
+	for _, have := range several {
+		values = append(values, h.multi[have]...)
+	}
+	if len(values) > none {
+		return values
+	}
+	one, several = spellings(h.single, name)
+	if v, ok := h.single[one]; ok {
+		values = append(values, v)
+	}
+	for _, have := range several {
+		values = append(values, h.single[have])
+	}
+	if len(h.cookies) > 0 && strings.EqualFold(name, "Cookie") {
+		values = append(values, strings.Join(h.cookies, "; "))
+	}
+	return values
+}
+
+// spellings returns the keys of a map that equal name except for case, in sorted order: the
+// first key, and the others, if there are any. If the map has no such key, first is name.
+func spellings[V any](of map[string]V, name string) (first string, others []string) {
+	first, found := name, false
+	for have := range of {
+		switch {
+		case !strings.EqualFold(have, name):
+			continue
+		case found:
+			others = append(others, max(first, have))
+			first = min(first, have)
+		default:
+			first, found = have, true
+		}
+	}
+	slices.Sort(others)
+	return first, others
+}

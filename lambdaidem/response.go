@@ -1,0 +1,91 @@
+package lambdaidem
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Response is an HTTP response, regardless of the kind of event or server that it is for.
+type Response struct {
+	Status int
+	// Header maps the name of each header, in the case that the handler used, to its
+	// values in order.
+	Header  map[string][]string
+	Cookies []string // Set-Cookie values of an event that has a separate field for them; else they are in Header
+	Body    string   // base64 text if Base64 is true, else the bytes of the body
+	Base64  bool
+
+	reason string // status description that a handler of ALB events wrote, such as "200 OK"
+	policy Policy // the guard's policy, set for Options.Outcome so that DefaultOutcome knows it; else empty
+	// beside is for responses of REST API events, which have two maps of headers. If a handler
+	// sets the same header in both maps, ignoring case, beside has the value from the map Headers,
+	// and Header has the values from MultiValueHeaders. Both are stored, because the gateway
+	// decides how to combine them.
+	beside map[string]string
+	// added and removed are for net/http responses. All handlers of a request, such as middleware
+	// and the guarded handler inside it, share one header map. A replay does not run the guarded
+	// handler, so it must repeat that handler's changes to the map. added has the names of the
+	// headers to which a replay appends values. removed has the names of the headers that a replay
+	// deletes. For all other headers in the field Header, a replay replaces the values in the map.
+	added, removed []string
+	// trailer has the trailers of a net/http response, the headers that are sent after the body.
+	trailer map[string][]string
+}
+
+// Set replaces all values of a header by one value. Case does not matter in name.
+func (r *Response) Set(name, value string) {
+	r.Del(name)
+	if r.Header == nil {
+		r.Header = make(map[string][]string)
+	}
+	r.Header[name] = []string{value}
+}
+
+// Del removes all values of a header. Case does not matter in name.
+func (r *Response) Del(name string) {
+	for have := range r.Header {
+		if strings.EqualFold(have, name) {
+			delete(r.Header, have)
+		}
+	}
+	for have := range r.beside {
+		if strings.EqualFold(have, name) {
+			delete(r.beside, have)
+		}
+	}
+	r.added = slices.DeleteFunc(r.added, func(have string) bool { return strings.EqualFold(have, name) })
+}
+
+// clone returns a copy of r with its own headers, cookies and trailers. Hooks and outer
+// handlers may change those of the copy.
+func (r *Response) clone() *Response {
+	own := *r
+	own.Header, own.trailer = cloneHeaders(r.Header), cloneHeaders(r.trailer)
+	own.Cookies, own.beside = slices.Clone(r.Cookies), maps.Clone(r.beside)
+	own.added = slices.Clone(r.added)
+	return &own
+}
+
+// cloneHeaders returns a deep copy of from. All copied values share one backing array,
+// which saves allocations.
+func cloneHeaders(from map[string][]string) map[string][]string {
+	if from == nil {
+		return nil
+	}
+	all := 0
+	for _, values := range from {
+		all += len(values)
+	}
+	out, room := make(map[string][]string, len(from)), make([]string, 0, all)
+	for name, values := range from {
+		if values == nil { // keep nil: its JSON is null, not []
+			out[name] = nil
+			continue
+		}
+		begin := len(room)
+		room = append(room, values...)
+		out[name] = room[begin:len(room):len(room)]
+	}
+	return out
+}

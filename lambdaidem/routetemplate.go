@@ -1,0 +1,118 @@
+package lambdaidem
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode"
+)
+
+// settle clears Path or Route, so that only the other one identifies the record. It clears
+// Path if Route is the template of a single route. It clears Route if that is missing or is a
+// catch-all, such as "/{proxy+}": a catch-all matches many paths, and each path needs its own
+// records.
+func (i *Identity) settle() {
+	if isCatchAll(i.Route) {
+		i.Route = ""
+	} else {
+		i.Path = ""
+	}
+}
+
+// isCatchAll reports whether a route template is missing or does not name a single route:
+// it is "$default", has a greedy parameter ({proxy+} in API Gateway, {rest...} in
+// net/http), or ends in a slash.
+func isCatchAll(template string) bool {
+	return template == "" || template == "$default" || strings.Contains(template, "+}") || strings.HasSuffix(template, "...}") || strings.HasSuffix(template, "/")
+}
+
+// routeOf returns two parts of the http.ServeMux pattern that matched a request: the host, in
+// lower case, and the path. The caller uses the path as the route template.
+//
+// Both results are empty in the following cases, and the concrete path then identifies the
+// record:
+//
+//   - The pattern does not match what the client requested: the method, the host and the
+//     complete path. For example, the mux may be behind http.StripPrefix.
+//   - The pattern can match paths with different numbers of segments.
+//   - The pattern has a syntax that only other routers know.
+func routeOf(r *http.Request, asked target) (host, template string) {
+	if r.URL.EscapedPath() != asked.path {
+		return "", ""
+	}
+	pattern := r.Pattern
+	if i := strings.IndexAny(pattern, " \t"); i >= 0 {
+		if method := pattern[:i]; method != r.Method {
+			return "", ""
+		}
+		pattern = strings.TrimLeft(pattern[i+1:], " \t")
+	}
+	slash := strings.IndexByte(pattern, '/')
+	if slash < 0 {
+		return "", ""
+	}
+	host, template = strings.ToLower(pattern[:slash]), pattern[slash:]
+	if host != "" && host != asked.host || !matchesOneRoute(template, asked.path) {
+		return "", ""
+	}
+	return host, template
+}
+
+// matchesOneRoute reports whether template, the path of a pattern, matches path. It compares the two
+// segment by segment, as http.ServeMux does. It returns false for a template that matches any number
+// of segments: a subtree ("/a/"), a rest ("{rest...}") or the wildcard of another router ("*").
+func matchesOneRoute(template, path string) bool {
+	want, got := strings.Split(template, "/"), strings.Split(path, "/")
+	if len(want) != len(got) || strings.Contains(template, "*") {
+		return false
+	}
+	for i, w := range want {
+		g, err := url.PathUnescape(got[i])
+		last := i == len(want)-1
+		switch {
+		case err != nil:
+			return false
+		case w == "{$}":
+			if !last || g != "" {
+				return false
+			}
+		case last && w == "", strings.HasSuffix(w, "...}"):
+			return false
+		case strings.HasPrefix(w, "{") && strings.HasSuffix(w, "}"):
+			if g == "" || strings.ContainsAny(w, ":") { // a colon: the syntax of another router
+				return false
+			}
+		case w != g:
+			return false
+		}
+	}
+	return true
+}
+
+// resourceInID returns the resource in the form that the record's id is made from. In this
+// form, the parameters of a route template have no names: "/payments/{id}" becomes
+// "/payments/{}". Renaming a parameter therefore does not change the id. That is safe, because
+// templates that differ only in these names match the same paths.
+func (i *Identity) resourceInID() string {
+	if i.kind() != "http" || !strings.Contains(i.Route, "{") {
+		return i.resource()
+	}
+	segments := strings.Split(i.Route, "/")
+	for n, s := range segments {
+		if isParameter(s) {
+			segments[n] = "{}" // no template has this segment
+		}
+	}
+	return strings.Join(segments, "/")
+}
+
+// isParameter reports whether a segment of a route template is a parameter such as "{id}".
+// It returns false for "{$}", which marks the end of a path in net/http. It also returns
+// false for a parameter with a pattern for its value, such as "{id:[0-9]+}" in other routers.
+func isParameter(segment string) bool {
+	name, opened := strings.CutPrefix(segment, "{")
+	name, closed := strings.CutSuffix(name, "}")
+	return opened && closed && name != "" && !strings.ContainsFunc(name, func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("_-.", c)
+	})
+}

@@ -1,0 +1,80 @@
+package lambdaidem
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// storedAnswer is the JSON form in which a record stores an HTTP response. It has the shape
+// of API Gateway's proxy response, so that an operator can read it in the table.
+type storedAnswer struct {
+	StatusCode        *int                `json:"statusCode"` // nil after decoding JSON that is not an HTTP response
+	StatusDescription string              `json:"statusDescription,omitempty"`
+	Headers           map[string]string   `json:"headers,omitempty"`
+	MultiValueHeaders map[string][]string `json:"multiValueHeaders,omitempty"`
+	Cookies           []string            `json:"cookies,omitempty"`
+	Body              string              `json:"body"`
+	IsBase64Encoded   bool                `json:"isBase64Encoded,omitempty"`
+	// Beside is set only for responses of REST API events, if the handler set the same
+	// header in both maps, ignoring case. Beside then has the value that the handler put
+	// into Headers. The values that the handler put into MultiValueHeaders are stored like
+	// those of any other header. A replay sends both maps as the handler set them, because
+	// the gateway decides how to combine their values.
+	Beside map[string]string `json:"beside,omitempty"`
+	// Added is set only for net/http responses, whose headers may come from outer handlers
+	// too, such as middleware. It names the headers to which the guarded handler appended
+	// values. A replay appends these values to those of the outer handlers.
+	Added []string `json:"added,omitempty"`
+	// Removed is set only for net/http responses. It names the headers that an outer
+	// handler had set and that the guarded handler then deleted. A replay deletes these
+	// headers too.
+	Removed []string `json:"removed,omitempty"`
+	// Trailers is set only for net/http responses. It has the header fields that follow the
+	// body.
+	Trailers map[string][]string `json:"trailers,omitempty"`
+	// Bytes reports whether the strings of this answer are stored in base64, that is, the
+	// body, the status description, the cookies, and the values of headers and trailers.
+	// Names are never in base64. Bytes is set if at least one of these strings is not valid
+	// UTF-8, because JSON can't represent such a string.
+	Bytes bool `json:"bytes,omitempty"`
+}
+
+func encodeAnswer(r *Response) []byte {
+	quotes := strings.Count(r.Body, `"`) // a JSON body has many quotes, and each is escaped
+	return r.appendTo(make([]byte, 0, len(r.Body)+quotes+256))
+}
+
+func decodeAnswer(data []byte) (*Response, error) {
+	if r, ok := readAnswer(string(data)); ok {
+		return r, nil
+	}
+	return unmarshalAnswer(data)
+}
+
+// unmarshalAnswer decodes a stored response of any form, by encoding/json. decodeAnswer
+// uses it for what the faster readAnswer does not accept.
+func unmarshalAnswer(data []byte) (*Response, error) {
+	var s storedAnswer
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("decode the stored answer: %w", err)
+	}
+	if s.StatusCode == nil {
+		return nil, errors.New("decode the stored answer: it is no HTTP answer")
+	}
+	if s.Bytes {
+		var failed error
+		s.mapTexts(func(text string) (string, error) {
+			b, err := base64.StdEncoding.DecodeString(text)
+			return string(b), err
+		}, &failed)
+		if failed != nil {
+			return nil, fmt.Errorf("decode the stored answer: %w", failed)
+		}
+	}
+	return &Response{Status: *s.StatusCode, reason: s.StatusDescription, Header: joinHeaders(s.Headers, s.MultiValueHeaders),
+		Cookies: s.Cookies, Body: s.Body, Base64: s.IsBase64Encoded,
+		beside: s.Beside, added: s.Added, removed: s.Removed, trailer: s.Trailers}, nil
+}
