@@ -1,0 +1,43 @@
+package emf
+
+import (
+	"strings"
+
+	"github.com/lambdaidem/toolkit/lambdaidem/internal/measure"
+)
+
+// appendDimension appends the value of a dimension. It replaces a blank value by "(none)",
+// because CloudWatch rejects blank values.
+func appendDimension(b []byte, text string) []byte {
+	if strings.TrimSpace(text) == "" {
+		text = measure.None
+	}
+	return appendText(b, text, maxDimension)
+}
+
+// appendText appends a text to a JSON string. most is the maximum number of bytes to
+// append; appendText cuts a longer text. CloudWatch accepts only printable ASCII in the
+// value of a dimension, so every other byte is written as %XX. Quotation marks and
+// backslashes, which would need an escape in JSON, are written as %XX too.
+func appendText(b []byte, text string, most int) []byte {
+	const digits = "0123456789ABCDEF"
+	end := len(b) + most
+	for _, c := range []byte(text) {
+		plain := ' ' <= c && c < 0x7f && c != '"' && c != '\\'
+		switch {
+		case plain && len(b) < end:
+			b = append(b, c)
+		case !plain && len(b)+2 < end:
+			b = append(b, '%', digits[c>>4], digits[c&15])
+		default:
+			return b
+		}
+	}
+	return b
+}
+
+// The maximum lengths of texts in a document, in bytes. Longer texts are cut.
+const (
+	maxDimension = 1024 // CloudWatch's limit for the value of a dimension
+	maxRecord    = 128  // for a record's id, which is always shorter
+)
