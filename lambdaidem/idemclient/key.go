@@ -74,35 +74,6 @@ func (t *Transport) newValue(req *http.Request) (string, error) {
 	return value, nil
 }
 
-// lastRedirect goes back through the redirects that led to req, and returns the most recent
-// redirected request for which match returns true. It returns nil if there is none.
-func lastRedirect(req *http.Request, match func(*http.Request) bool) *http.Request {
-	for resp := req.Response; resp != nil && resp.Request != nil; resp = resp.Request.Response {
-		if match(resp.Request) {
-			return resp.Request
-		}
-	}
-	return nil
-}
-
-// withoutKey returns the request to send for an unguarded request. If a host that was passed to
-// New has redirected the request to any other host, withoutKey removes the key, because the
-// other host must not see it. Without this, net/http would send the key there: after a redirect,
-// net/http copies the header of the first request, including a key that the caller has set.
-func (t *Transport) withoutKey(req *http.Request) *http.Request {
-	if len(t.keysIn(req.Header)) == 0 || t.hasListedHost(req) || lastRedirect(req, t.hasListedHost) == nil {
-		return req
-	}
-	out := req.WithContext(req.Context())
-	out.Header = req.Header.Clone()
-	for name := range req.Header {
-		if strings.EqualFold(name, t.opts.KeyHeader) {
-			delete(out.Header, name)
-		}
-	}
-	return out
-}
-
 // keysIn returns the values of the header KeyHeader. It ignores the case of the name, because
 // a caller may have set the header without canonicalizing it.
 func (t *Transport) keysIn(h http.Header) []string {

@@ -2,7 +2,6 @@ package idemclient
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -112,15 +111,6 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// nameRequest sets the response's Request to the request that was sent. http.Transport sets
-// it too, but another RoundTripper may not. After a redirect, lastRedirect follows this field
-// back to the requests that were redirected.
-func nameRequest(resp *http.Response, req *http.Request) {
-	if resp != nil {
-		resp.Request = req
-	}
-}
-
 // CloseIdleConnections closes the idle connections of the base RoundTripper, if that has a
 // method CloseIdleConnections. [http.Client.CloseIdleConnections] calls it.
 func (t *Transport) CloseIdleConnections() {
@@ -150,23 +140,4 @@ func resultText(resp *http.Response, err error) string {
 		return err.Error()
 	}
 	return strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode)
-}
-
-// Limits for reading the body of a response that is followed by a retry. Its connection can
-// be reused only if the body has been read to the end.
-const (
-	discardBytes = 64 << 10
-	discardTime  = time.Second
-)
-
-// discard closes a response that is followed by a retry. It first reads the body, within the
-// limits, so that the connection can be reused.
-func discard(resp *http.Response) {
-	if resp == nil || resp.Body == nil {
-		return
-	}
-	timer := time.AfterFunc(discardTime, func() { _ = resp.Body.Close() }) // ends a read that hangs
-	defer timer.Stop()
-	_, _ = io.CopyN(io.Discard, resp.Body, discardBytes)
-	_ = resp.Body.Close()
 }

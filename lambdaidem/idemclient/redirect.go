@@ -1,0 +1,44 @@
+package idemclient
+
+import (
+	"net/http"
+	"strings"
+)
+
+// lastRedirect goes back through the redirects that led to req, and returns the most recent
+// redirected request for which match returns true. It returns nil if there is none.
+func lastRedirect(req *http.Request, match func(*http.Request) bool) *http.Request {
+	for resp := req.Response; resp != nil && resp.Request != nil; resp = resp.Request.Response {
+		if match(resp.Request) {
+			return resp.Request
+		}
+	}
+	return nil
+}
+
+// nameRequest sets the response's Request to the request that was sent. http.Transport sets
+// it too, but another RoundTripper may not. After a redirect, lastRedirect follows this field
+// back to the requests that were redirected.
+func nameRequest(resp *http.Response, req *http.Request) {
+	if resp != nil {
+		resp.Request = req
+	}
+}
+
+// withoutKey returns the request to send for an unguarded request. If a host that was passed to
+// New has redirected the request to any other host, withoutKey removes the key, because the
+// other host must not see it. Without this, net/http would send the key there: after a redirect,
+// net/http copies the header of the first request, including a key that the caller has set.
+func (t *Transport) withoutKey(req *http.Request) *http.Request {
+	if len(t.keysIn(req.Header)) == 0 || t.hasListedHost(req) || lastRedirect(req, t.hasListedHost) == nil {
+		return req
+	}
+	out := req.WithContext(req.Context())
+	out.Header = req.Header.Clone()
+	for name := range req.Header {
+		if strings.EqualFold(name, t.opts.KeyHeader) {
+			delete(out.Header, name)
+		}
+	}
+	return out
+}
