@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
-	"unicode"
-	"unicode/utf8"
 	"unsafe"
 )
 
@@ -219,94 +217,4 @@ func (s *scanner) retained() int {
 		cap(s.open)*int(unsafe.Sizeof(member{})) +
 		cap(s.moved)*int(unsafe.Sizeof(object{})) +
 		cap(s.sorted)*int(unsafe.Sizeof(position{}))
-}
-
-// appendFolded appends the folded form of name, which is UTF-8 in canonical spelling. Two
-// names have the same folded form if any of the following JSON readers treats them as the
-// same:
-//
-//   - encoding/json ignores case as strings.EqualFold does;
-//   - encoding/json/v2 with MatchCaseInsensitiveNames also ignores underscores and dashes.
-//     Protobuf too reads user_id and userId as one field. A name of only underscores and
-//     dashes is the empty name;
-//   - json-iterator, like strings.ToLower, reads İ as i. Jackson in the Turkish locale reads
-//     ı as I;
-//   - Jackson in other locales reads İ as two characters, an i and a combining dot above
-//     (U+0307). An i with this dot must therefore have the same folded form as İ, and so as a
-//     plain i. For this reason, appendFolded ignores the dot after any i.
-//
-// Two names also have the same folded form if only a combination of these rules makes them
-// equal. All other names have different folded forms.
-//
-// appendFolded does not apply full case folding, which replaces ß by ss. Readers convert
-// names to lower case, which turns no letter except İ into several characters. We know of no
-// reader that does otherwise.
-func appendFolded(dst, name []byte) []byte {
-	start, i, n := len(dst), 0, 0
-	dst = slices.Grow(dst, len(name)+prefixSize)
-	for room := dst[start : start+len(name)]; i < len(name); i++ {
-		c := name[i]
-		if c >= utf8.RuneSelf {
-			break
-		}
-		folded := foldedASCII[c]
-		room[n] = folded
-		if folded != 0 {
-			n++
-		}
-	}
-	dst = dst[:start+n]
-	for i < len(name) {
-		c := name[i]
-		if c < utf8.RuneSelf {
-			if c = foldedASCII[c]; c != 0 {
-				dst = append(dst, c)
-			}
-			i++
-			continue
-		}
-		r, size := utf8.DecodeRune(name[i:])
-		i += size
-		if r == dotAbove && len(dst) > start && dst[len(dst)-1] == 'I' {
-			continue
-		}
-		dst = utf8.AppendRune(dst, fold(r))
-	}
-	return dst
-}
-
-const dotAbove = '\u0307'
-
-// foldedASCII maps each ASCII byte to its folded form. The value 0 means that the byte is
-// dropped. No name contains a byte 0 itself, because the canonical form escapes control
-// characters.
-var foldedASCII = func() (folded [utf8.RuneSelf]byte) {
-	for i := range folded {
-		switch c := byte(i); {
-		case c == '_' || c == '-':
-		case 'a' <= c && c <= 'z':
-			folded[i] = c - ('a' - 'A')
-		default:
-			folded[i] = c
-		}
-	}
-	return folded
-}()
-
-// fold returns the same rune for all runes that are equal under simple case folding: the
-// smallest of them, such as I for i. Under simple case folding, the Turkish letters İ and ı
-// do not equal i. Some JSON readers treat them as an i, so fold returns I for them too.
-func fold(r rune) rune {
-	if r == 'İ' || r == 'ı' {
-		return 'I'
-	}
-	for {
-		// SimpleFold returns the next larger rune that equals r under simple case folding.
-		// If r is the largest of these runes, it returns the smallest.
-		next := unicode.SimpleFold(r)
-		if next <= r {
-			return next
-		}
-		r = next
-	}
 }

@@ -1,0 +1,91 @@
+package canon
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Pointers is a set of JSON Pointers (RFC 6901), which name parts of JSON texts. It is safe
+// for concurrent use. A nil *Pointers is the empty set.
+type Pointers struct{ root node }
+
+// ParsePointers parses JSON Pointers (RFC 6901). It returns an error if a pointer is
+// invalid. It also returns an error for the empty pointer, which names the whole text.
+func ParsePointers(pointers []string) (*Pointers, error) {
+	p := &Pointers{}
+	for _, pointer := range pointers {
+		if err := p.add(pointer); err != nil {
+			return nil, fmt.Errorf("%q %w", pointer, err)
+		}
+	}
+	return p, nil
+}
+
+// node is a node in the tree of all pointers. Each step from the root to a node is one token
+// of a pointer, so a node stands for a whole pointer or for its first tokens.
+type node struct {
+	named bool // a pointer ends here
+	// members has the child node for each token below this node. The token is the name of
+	// an object's member, in canonical spelling.
+	members map[string]*node
+	// elements has the child nodes whose token is a number such as "0", which can also be an
+	// array index. The map's key is that index.
+	elements map[int]*node
+}
+
+func (p *Pointers) add(pointer string) error {
+	switch {
+	case pointer == "":
+		return errors.New("names the whole text")
+	case pointer[0] != '/':
+		return errors.New(`does not begin with "/" (RFC 6901, section 3)`)
+	case !utf8.ValidString(pointer):
+		return errors.New("is not UTF-8")
+	}
+	at := &p.root
+	for _, token := range strings.Split(pointer[1:], "/") {
+		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		if strings.Count(token, "~") != strings.Count(token, "~0")+strings.Count(token, "~1") {
+			return errors.New(`has a "~" that is neither ~0 nor ~1 (RFC 6901, section 3)`)
+		}
+		at = at.child(name)
+	}
+	at.named = true
+	return nil
+}
+
+// child returns the child node for name, which is one token of a pointer after its escapes are
+// decoded. If the node has no such child, child adds it.
+func (at *node) child(name string) *node {
+	spelled := spell(name)
+	next := at.members[spelled]
+	if next != nil {
+		return next
+	}
+	next = &node{}
+	if at.members == nil {
+		at.members = make(map[string]*node)
+	}
+	at.members[spelled] = next
+	// An array index has neither leading zeros (RFC 6901, section 4) nor a sign.
+	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i <= math.MaxInt32 && strconv.Itoa(i) == name {
+		if at.elements == nil {
+			at.elements = make(map[int]*node)
+		}
+		at.elements[i] = next
+	}
+	return next
+}
+
+// spell returns name as the canonical form writes it, without the quotes.
+func spell(name string) string {
+	var out []byte
+	for _, r := range name {
+		out = appendEscaped(out, r)
+	}
+	return string(out)
+}
