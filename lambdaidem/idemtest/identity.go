@@ -1,0 +1,74 @@
+package idemtest
+
+import (
+	"strings"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// Identity returns the identity of the record that a guard keeps for the request, if the
+// request arrives as an event of [Request.APIGateway] or [Request.APIGatewayV2]. Pass it to
+// Guard.RecordID to get the record's id:
+//
+//	id := guard.RecordID(r.Identity())
+//
+// If the guard has Options.Principal, first set the field Principal of the identity to the
+// value that Options.Principal returns. For requests of other sources, use
+// [Request.IdentityFunctionURL], [Request.IdentityALB] or [Request.IdentityHTTP]. Their
+// identities differ: those of function URLs and load balancers have no route template, and
+// those of net/http requests contain the host.
+func (r Request) Identity() lambdaidem.Identity {
+	r = r.withDefaults()
+	who := r.identity()
+	who.Principal = r.Caller.Principal()
+	if namesRoute(r.Route) {
+		who.Route = r.Route
+	} else {
+		who.Path = r.Path
+	}
+	return who
+}
+
+// IdentityFunctionURL returns the identity of the record, like [Request.Identity], for an
+// event of [Request.FunctionURL].
+func (r Request) IdentityFunctionURL() lambdaidem.Identity {
+	r = r.withDefaults()
+	who := r.identity()
+	who.Principal, who.Path = r.Caller.Principal(), r.Path
+	return who
+}
+
+// IdentityALB returns the identity of the record, like [Request.Identity], for an event of
+// [Request.ALB] or [Request.ALBMultiValue].
+func (r Request) IdentityALB() lambdaidem.Identity {
+	r = r.withDefaults()
+	who := r.identity()
+	who.Path = r.Path
+	return who
+}
+
+// IdentityHTTP returns the identity of the record, like [Request.Identity], for a request of
+// [Request.HTTP] that an http.ServeMux routes by a pattern ending in Route, such as
+// "POST /payments/{id}".
+//
+// A guard that does not know the route identifies the record by the path. This happens if the
+// guard's middleware wraps the mux, or if the router is not an http.ServeMux and does not set
+// http.Request.Pattern. In these cases, set Route of the result to "" and Path to the request's
+// path.
+func (r Request) IdentityHTTP() lambdaidem.Identity {
+	who := r.Identity()
+	who.Principal, who.Host = "", host
+	return who
+}
+
+// identity returns the parts of the identity that are the same for every source.
+func (r Request) identity() lambdaidem.Identity {
+	return lambdaidem.Identity{Method: strings.ToUpper(r.Method), Key: r.Key}
+}
+
+// namesRoute reports whether a template names a route. A catch-all does not: $default,
+// {proxy+}, or a pattern of http.ServeMux that ends in "/" or "{name...}". A guard then uses
+// the request's path.
+func namesRoute(template string) bool {
+	return template != "$default" && !strings.Contains(template, "+}") && !strings.HasSuffix(template, "/") && !strings.HasSuffix(template, "...}")
+}
