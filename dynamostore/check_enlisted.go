@@ -3,7 +3,6 @@ package dynamostore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -41,17 +40,6 @@ func (s *Store) checkEnlisted(ctx context.Context, table string) TableProblems {
 		p.Warning = p.Code == NoPermission && len(problems) < tried
 	}
 	return problems
-}
-
-// checkTransactions returns a problem if the table has multi-Region strong consistency,
-// because DynamoDB does not support transactions on such a table.
-func checkTransactions(table string, d *types.TableDescription) TableProblems {
-	if d.MultiRegionConsistency != types.MultiRegionConsistencyStrong {
-		return nil
-	}
-	return TableProblems{{Code: NoTransactions, Detail: fmt.Sprintf(
-		"table %q has multi-Region strong consistency, and so no transactions: no write can be enlisted with it; "+
-			"use a table of one Region, or one with eventual consistency", table)}}
 }
 
 // probe checks whether the credentials allow an action. It sends a transaction with only this

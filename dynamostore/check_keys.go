@@ -10,10 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// UnreadableTexts is the code of a problem that [Store.CheckKeys] finds: the keys of
-// Options.Encryption don't decrypt an answer or a step in the table.
-const UnreadableTexts TableCode = "unreadable_texts"
-
 // keySample is the number of items that CheckKeys reads.
 const keySample = 100
 

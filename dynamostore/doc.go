@@ -160,7 +160,7 @@
 // results of steps before it sends them. The encodings are then "sealed", "sealed gzip" and
 // "sealed steps", and versions that don't know them refuse the record. The attribute data (of
 // a record or a part) and the result of each step are then binary values, in the format that
-// the file encryption.go describes. As soon as the lease is taken, the attribute encrypts
+// the file sealedtext.go describes. As soon as the lease is taken, the attribute encrypts
 // says that the answer will be encrypted.
 //
 // # One Region

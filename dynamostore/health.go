@@ -1,12 +1,11 @@
 package dynamostore
 
 import (
-	"context"
-	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
+
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
@@ -56,16 +55,6 @@ func (c *Check) Error() string { return c.Detail }
 
 // Unwrap returns c.Err.
 func (c *Check) Unwrap() error { return c.Err }
-
-// Kinds of problems that a [HealthCheck] can find, besides those that are listed for
-// [Store.CheckTable]. CheckTable and [Store.CheckKeys] can find TimedOut and Unreachable too.
-// CheckKeys can also find NoKey.
-const (
-	Throttled   TableCode = "throttled"   // DynamoDB refused the request for lack of capacity
-	TimedOut    TableCode = "timeout"     // DynamoDB did not reply in time
-	Unreachable TableCode = "unreachable" // no connection to DynamoDB could be made
-	NoKey       TableCode = "no_key"      // Options.Encryption does not return a needed key, or Find returns another key than Current
-)
 
 // HealthError is the error for an unhealthy store. It lists the checks that failed. Use
 // errors.As to get it, or each *[Check] in it, from an error.
@@ -150,48 +139,6 @@ type HealthCheck struct {
 	logged   HealthStatus // the status that was logged last; HealthPass at first
 }
 
-// HealthOptions are the options of [NewHealthCheck]. The zero value of each field selects
-// its default.
-type HealthOptions struct {
-	// Cache is how long every caller gets the same result before the store is checked
-	// again. Each process has its own cache. Minimum: 1 s. Default: 5 s.
-	Cache time.Duration
-
-	// Timeout is the maximum duration of one check of the store, including all its requests
-	// and their retries. Within this time, Options.Attempts and Options.AttemptTimeout of the
-	// store limit each request. Minimum: 1 ms. Default: 3 s. If a connection is dead, the
-	// first attempt uses up the AttemptTimeout, 2 s by default, and 1 s is left for a second
-	// attempt over a new connection.
-	Timeout time.Duration
-
-	// WritesEvery is how long a successful test of a write permission is cached. The
-	// permission is tested again when this time has passed. Minimum: 1 s. Default: 1 minute.
-	WritesEvery time.Duration
-
-	// SettingsEvery is how long the result of the check of the table's settings is cached, if
-	// it is pass or warn. The settings are read again when this time has passed. Minimum: 1 s.
-	// Default: 10 minutes.
-	SettingsEvery time.Duration
-
-	// Enlisted lists the other tables that handlers enlist writes to. Default: none.
-	Enlisted []EnlistedTable
-
-	// Details adds the single checks to the HTTP response of [HealthCheck.ServeHTTP].
-	// They contain names of tables, and messages of DynamoDB that name the AWS account
-	// and the IAM role. So set Details only if everyone who can send the request may know
-	// this. Default: false; the response has only the status.
-	Details bool
-
-	// Log receives a line with the status and the problems each time the status changes.
-	// The level is error for fail, warning for warn, and info for pass. If the first status
-	// is pass, it is not logged. Default: slog.Default().
-	Log *slog.Logger
-}
-
-// leastInterval is the minimum of the intervals in HealthOptions. It keeps the costs low
-// however often the HealthCheck is called.
-const leastInterval = time.Second
-
 // NewHealthCheck returns a HealthCheck for the store. It caches its results, so make one
 // HealthCheck for the life of the process. NewHealthCheck panics if store is nil or an
 // option is invalid.
@@ -217,98 +164,11 @@ func NewHealthCheck(store *Store, optFns ...func(*HealthOptions)) *HealthCheck {
 	return c
 }
 
-func (o *HealthOptions) problem() string {
-	for _, interval := range []struct {
-		field string
-		is    time.Duration
-	}{{"Cache", o.Cache}, {"WritesEvery", o.WritesEvery}, {"SettingsEvery", o.SettingsEvery}} {
-		if interval.is < leastInterval {
-			return fmt.Sprintf("%s is %v; it must be at least %v", interval.field, interval.is, leastInterval)
-		}
+// detailsOf returns the details of the checks, one per line.
+func detailsOf(checks []*Check) string {
+	lines := make([]string, len(checks))
+	for i, check := range checks {
+		lines[i] = check.Detail
 	}
-	if o.Timeout < time.Millisecond {
-		return fmt.Sprintf("Timeout is %v; it must be at least 1ms", o.Timeout)
-	}
-	for i := range o.Enlisted {
-		if problem := o.Enlisted[i].problem(); problem != "" {
-			return fmt.Sprintf("Enlisted[%d].%s", i, problem)
-		}
-	}
-	return ""
-}
-
-// Check returns the health of the store. If the last result is younger than
-// HealthOptions.Cache, Check returns that result; otherwise it checks the store. If ctx
-// ends first, Check returns a Health with the status [HealthFail], which is not cached;
-// the next caller checks the store again.
-func (c *HealthCheck) Check(ctx context.Context) Health {
-	if h, ok := c.cached(); ok {
-		return h
-	}
-	select {
-	case c.checking <- struct{}{}:
-		defer func() { <-c.checking }()
-	case <-ctx.Done():
-		return contextEnded(ctx)
-	}
-	if h, ok := c.cached(); ok { // another caller checked the store while this one waited
-		return h
-	}
-	h, ok := c.checkStore(ctx)
-	if !ok {
-		return contextEnded(ctx)
-	}
-	c.last.Store(&Health{Status: h.Status, Checks: slices.Clone(h.Checks), Until: h.Until})
-	c.logChange(ctx, h)
-	return h
-}
-
-// cached returns the last result. It reports false if there is none, or if it has expired.
-func (c *HealthCheck) cached() (Health, bool) {
-	h := c.last.Load()
-	if h == nil {
-		return Health{}, false
-	}
-	mine := *h
-	mine.Checks = slices.Clone(h.Checks) // the caller may change them
-	now := wall()
-	return mine, now.Before(h.Until) && !now.Before(h.Until.Add(-c.opts.Cache))
-}
-
-// wall returns the current time without a monotonic clock reading. The monotonic clock may
-// stop while the process is frozen, so it can't tell how old a result is.
-func wall() time.Time { return time.Now().Round(0) }
-
-// contextEnded returns the result for a caller whose context ended before the store was
-// checked.
-func contextEnded(ctx context.Context) Health {
-	cause := context.Cause(ctx)
-	return Health{Status: HealthFail, Checks: []Check{{
-		Name: "context", Status: HealthFail, Time: wall(), Err: cause,
-		Detail: fmt.Sprintf("the caller's context ended before the health check did (%v); give it more time than HealthOptions.Timeout", cause),
-	}}}
-}
-
-// logChange logs the status and the problems if the status differs from the last one
-// logged.
-func (c *HealthCheck) logChange(ctx context.Context, h Health) {
-	if h.Status == c.logged {
-		return
-	}
-	c.logged = h.Status
-	level := slog.LevelInfo
-	switch h.Status {
-	case HealthFail:
-		level = slog.LevelError
-	case HealthWarn:
-		level = slog.LevelWarn
-	case HealthPass, HealthUnknown:
-	}
-	var wrong []*Check
-	for i := range h.Checks {
-		if s := h.Checks[i].Status; s == HealthFail || s == HealthWarn {
-			wrong = append(wrong, &h.Checks[i])
-		}
-	}
-	c.opts.Log.Log(ctx, level, "the health of the idempotency store has changed", "health", string(h.Status), "detail", detailsOf(wrong))
+	return strings.Join(lines, "\n")
 }

@@ -3,7 +3,6 @@ package dynamostore
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -11,15 +10,6 @@ import (
 
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
-
-// deniedCacheFor is the minimum time before a HealthCheck reads the table's settings again
-// after it was not allowed to. Each denied call adds an AccessDenied to the account's
-// CloudTrail.
-const deniedCacheFor = time.Hour
-
-// settingsCheck is the Check.Name of the check that reads the table's settings. This check makes
-// several calls, so it is not named after one IAM action.
-const settingsCheck = "settings"
 
 // probe makes one check of a HealthCheck, and caches the result.
 type probe struct {
@@ -110,25 +100,6 @@ func (c *HealthCheck) checkStore(ctx context.Context) (Health, bool) {
 	return h, true
 }
 
-// keep stores the result of a check of p. The kind of result decides how long p caches it:
-//
-//   - If the status is pass, or is warn for a reason other than throttling, the result is
-//     cached for p.cacheFor.
-//   - If the credentials don't allow reading the table's settings, the result is cached for
-//     p.cacheFor or deniedCacheFor, whichever is longer.
-//   - Any other result is not cached, so that the next check of the store repeats this check.
-func (p *probe) keep(check Check, began time.Time) {
-	now := wall()
-	check.Name, check.Table, check.Time, check.Latency = p.name, p.table, now, now.Sub(began)
-	p.last, p.expires = check, now
-	switch {
-	case check.Status == HealthUnknown && check.Code == NoPermission:
-		p.expires = now.Add(max(p.cacheFor, deniedCacheFor))
-	case check.Status == HealthPass, check.Status == HealthWarn && check.Code != Throttled:
-		p.expires = now.Add(p.cacheFor)
-	}
-}
-
 // skip sets p.last to a result with the status HealthUnknown: the check of p was not made,
 // because the earlier probe down failed in a way in which p would fail too.
 func (p *probe) skip(now time.Time, down *probe) {
@@ -147,28 +118,4 @@ func (p *probe) skip(now time.Time, down *probe) {
 func (p *probe) failsAll(first bool) bool {
 	code := p.last.Code
 	return code == TimedOut || code == Unreachable || first && (code == NoTable || code == WrongKey)
-}
-
-// checkEncryption checks that Options.Encryption returns a key to encrypt answers with,
-// and finds the same key by its id. The results are cached: while the calls of Current and
-// Find succeed, checkEncryption calls each of them at most once per Encryption.KeyFor.
-func (c *HealthCheck) checkEncryption(ctx context.Context) Check {
-	if err := c.store.Prepare(ctx); err != nil {
-		return Check{Status: HealthFail, Code: NoKey, Err: err,
-			Detail: fmt.Sprintf("encryption of table %q has no key, and every request is refused; look at what Options.Encryption.Current asks, and at its permissions (cause: %v)", c.store.table, err)}
-	}
-	if err := c.store.keys.prove(ctx); err != nil {
-		return Check{Status: HealthFail, Code: NoKey, Err: err,
-			Detail: fmt.Sprintf("encryption of table %q does not find the key that it encrypts with, and no other process can replay its answers; look at what Options.Encryption.Find asks, and at its permissions (cause: %v)", c.store.table, err)}
-	}
-	return Check{Status: HealthPass}
-}
-
-// detailsOf returns the details of the checks, one per line.
-func detailsOf(checks []*Check) string {
-	lines := make([]string, len(checks))
-	for i, check := range checks {
-		lines[i] = check.Detail
-	}
-	return strings.Join(lines, "\n")
 }

@@ -2,8 +2,6 @@ package dynamostore
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -12,7 +10,6 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
-	"github.com/lambdaidem/toolkit/internal/elapsed"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -38,25 +35,6 @@ type Inspected struct {
 	Now time.Time
 
 	read time.Time // the time of the read, by this machine's monotonic clock
-}
-
-// At returns the current time by the database's clock: Now plus the time that has passed
-// since the read. It does not depend on the wall clock of this machine. At may be behind
-// the database's clock by up to a second, because Now is rounded down, and by the time
-// that the reply took to arrive.
-func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.read)) }
-
-// latest is like At, but is not behind if this machine slept after the read. While a machine
-// sleeps, its monotonic clock may stand still, so At misses that time. latest therefore also
-// uses the wall clock. If the wall clock was set forward, latest returns a time that is too
-// late.
-//
-// A new expiry is computed from latest, so that it is not in the past when it is written. The
-// end of a lease is compared with At, because a time that is too late could make a live lease
-// look as if it had ended.
-func (i Inspected) latest() time.Time {
-	since, _ := elapsed.Since(i.read)
-	return i.Now.Add(since)
 }
 
 // Inspect reads a complete record by one consistent GetItem. If the answer is compressed,
@@ -109,33 +87,6 @@ func (s *Store) inspected(ctx context.Context, attrs attributes, meta middleware
 	return seen, nil
 }
 
-// hidesExpiry returns an error if the item seems to come from a store with another
-// Options.ExpirationAttribute. The item then has no attribute with this store's name for the
-// expiration, but another attribute whose value looks like an expiration.
-//
-// The error protects operators from a mistake. Under policy Hold, a record without an expiration
-// waits for an operator's decision. An operator would take this item for such a record, and would
-// set an expiration that the Lambda functions don't read.
-func hidesExpiry(it *item, attrs attributes) error {
-	if it.Expiration.there {
-		return nil
-	}
-	leaseEnd := fromMillis(it.LeaseEnd)
-	for name, v := range attrs {
-		var seconds integer
-		if takeValue(&seconds, v) != "" {
-			continue
-		}
-		// Accept only times in the hundred years after the end of the lease. This excludes
-		// the record's times in epoch milliseconds: read as seconds, they are thousands of
-		// years in the future.
-		if at := expiryOf(seconds); at.After(leaseEnd) && at.Before(leaseEnd.AddDate(100, 0, 0)) {
-			return foreign(fmt.Sprintf("it has no %s, but %q may be the expiration under another name", attrExpiration, name), attrs)
-		}
-	}
-	return nil
-}
-
 // inspect sets the fields of seen from the item.
 func (s *Store) inspect(ctx context.Context, seen *Inspected, it *item) {
 	seen.Record, seen.Operations, seen.Encrypted = it.record(), it.Operations, it.Encrypts != ""
@@ -146,11 +97,3 @@ func (s *Store) inspect(ctx context.Context, seen *Inspected, it *item) {
 		}
 	}
 }
-
-// inspectedAt returns an Inspected without a record, for a reply that DynamoDB has just sent.
-// date is the Date header of the reply. [Inspected.At] counts the time from this moment.
-func inspectedAt(date time.Time) Inspected { return Inspected{Now: date.UTC(), read: time.Now()} }
-
-// errNoDate means that a reply has no Date header. DynamoDB sends this header with each
-// reply (RFC 9110, section 6.6.1), so a proxy replied instead or removed the header.
-var errNoDate = errors.New("the answer has no Date header, so the database's clock is not known")

@@ -1,14 +1,8 @@
 package dynamostore
 
 import (
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -107,88 +101,6 @@ func (it *item) heldBy(token string) bool {
 	return it != nil && it.Status == lambdaidem.InProgress && it.Token == token
 }
 
-// strange returns the reason why the item is not a valid record, or "" if it is valid.
-func (it *item) strange() string {
-	switch {
-	case it.ID == "":
-		return "it has no " + attrID
-	case it.SortKey != "" && it.SortKey != it.ID:
-		return "its sort key is not its " + attrID
-	case it.Token == "":
-		return "it has no " + attrToken
-	case it.Attempt.n < 1:
-		return "its " + attrAttempt + " is not 1 or more"
-	case !it.LeaseEnd.there:
-		return "it has no " + attrLeaseEnd
-	case it.marksSteps() && it.Parts == nil:
-	case it.Encoding.there, it.Parts != nil:
-		if why := it.strangeEncoding(); why != "" {
-			return why
-		}
-	}
-	switch it.Status {
-	case lambdaidem.InProgress:
-		return it.strangeSteps()
-	case lambdaidem.Released:
-		if !it.Expiration.there {
-			return "it is released and has no " + attrExpiration
-		}
-		return it.strangeSteps()
-	case lambdaidem.Completed:
-		return it.strangeCompletion()
-	default:
-		return fmt.Sprintf("its %s %q is none of ours", attrStatus, it.Status)
-	}
-}
-
-// strangeCompletion returns the reason why the item, whose status is completed, is not a
-// valid record, or "" if it is valid. A valid completed record has an answer, a failure or
-// parts of an answer. It also has an expiration, unless a purge completed the record while it
-// was waiting for an operator.
-//
-// If one of these attributes is missing, the store that wrote the item probably uses other
-// attribute names (see Options.DataAttribute and Options.ExpirationAttribute). This store must
-// refuse such an item. Otherwise a purge would leave the answer in the table and report it as
-// erased, and an operator would set an expiration that no function reads.
-func (it *item) strangeCompletion() string {
-	switch o := lambdaidem.Outcome(it.Outcome); {
-	case o != lambdaidem.OutcomeSucceeded && o != lambdaidem.OutcomeFailed:
-		return fmt.Sprintf("it is completed with %s %q, which is none of ours", attrOutcome, it.Outcome)
-	case it.Data != nil && it.Failure != nil:
-		return "it has both " + attrData + " and " + attrFailure
-	case it.Data == nil && it.Failure == nil && it.Parts == nil:
-		return "it is completed and has none of " + attrData + ", " + attrFailure + " and " + attrParts
-	case !it.Expiration.there && !it.isErased():
-		return "it is completed and has no " + attrExpiration
-	}
-	return ""
-}
-
-// strangeEncoding returns the reason why the item's encoded answer can't be read, or "" if
-// it can.
-func (it *item) strangeEncoding() string {
-	switch p := it.Parts; {
-	case it.Encoding.there && !slices.Contains(encodings[:], it.Encoding.s):
-		return fmt.Sprintf("its %s %q is unknown to this version", attrEncoding, it.Encoding.s)
-	case it.Encoding.there && it.Status != lambdaidem.Completed:
-		return fmt.Sprintf("it has %s %q and is not completed", attrEncoding, it.Encoding.s)
-	case !it.Encoding.there || p == nil:
-		return "it has one of " + attrEncoding + " and " + attrParts
-	case it.Failure != nil:
-		return "it has both " + attrParts + " and " + attrFailure
-	case (p.Count == 0) != (it.Data != nil):
-		return fmt.Sprintf("its %s are %d, and it has %s or none otherwise", attrParts, p.Count, attrData)
-	}
-	return ""
-}
-
-func attributeNames(attrs map[string]types.AttributeValue) string {
-	if len(attrs) == 0 {
-		return "no attributes"
-	}
-	return "the attributes " + strings.Join(slices.Sorted(maps.Keys(attrs)), ", ")
-}
-
 // record returns the item as a [lambdaidem.Record]. If the answer is compressed,
 // encrypted or stored in parts, Record.Result has no Value and no Failure. Result.Apart then
 // describes how the answer is stored, and [Store.Load] returns the answer. If the steps are
@@ -225,27 +137,6 @@ func (it *item) record() lambdaidem.Record {
 	return r
 }
 
-// foreign returns a foreignItemError, which says why the item is not a valid record and which
-// attributes it has.
-func foreign(why string, attrs attributes) error {
-	return &foreignItemError{why: why + "; it has " + attributeNames(attrs)}
-}
-
-// foreignItemError is the error for an item that is damaged, or that another tool or a
-// store with other attribute names wrote.
-type foreignItemError struct{ why string }
-
-func (e *foreignItemError) Error() string {
-	return "the item under this id is not a record of this toolkit, or is damaged: " + e.why +
-		"; if the table's attributes are renamed, give this store the names that its functions have" +
-		"; otherwise don't touch it, because a retry of its request may run a second time, and see docs/operate.md, \"An answer is lost\""
-}
-
-func isForeign(err error) bool {
-	_, ok := errors.AsType[*foreignItemError](err)
-	return ok
-}
-
 // epochMillis returns t as the value of an attribute, in epoch milliseconds. For a zero time,
 // the attribute is absent.
 func epochMillis(t time.Time) integer {
@@ -255,31 +146,10 @@ func epochMillis(t time.Time) integer {
 	return integer{t.UnixMilli(), true}
 }
 
-// deletionOf returns the value of the TTL attribute, in epoch seconds, for a record that
-// expires at the given time. It is lambdaidem.KeptAfterExpiry (one hour) later than that
-// time. DynamoDB may delete an item as soon as its TTL has passed, but a delayed request that
-// was made before the record expired must still find the item. For a zero time, which means
-// that the record never expires, the attribute is absent.
-func deletionOf(expires time.Time) integer {
-	if expires.IsZero() {
-		return integer{}
-	}
-	return integer{expires.Add(lambdaidem.KeptAfterExpiry).Unix(), true}
-}
-
 // fromMillis is the inverse of epochMillis.
 func fromMillis(ms integer) time.Time {
 	if !ms.there {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms.n).UTC()
-}
-
-// expiryOf returns the time at which a record with this TTL attribute expires. It is the
-// inverse of deletionOf.
-func expiryOf(deletion integer) time.Time {
-	if !deletion.there {
-		return time.Time{}
-	}
-	return time.Unix(deletion.n, 0).Add(-lambdaidem.KeptAfterExpiry).UTC()
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/lambdaidem/toolkit/internal/elapsed"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -160,130 +159,6 @@ func (r *keyring) prove(ctx context.Context) error {
 	defer r.mu.Unlock()
 	r.proved, r.provedID = time.Now(), k.ID
 	return nil
-}
-
-// keySlot is the cache entry for one key: the current key, or the decryption key with a certain
-// id. It also lets only one caller at a time fetch the key.
-type keySlot struct {
-	mu        sync.Mutex
-	key       Key       // the cached key; the zero Key if none is cached
-	fetchedAt time.Time // the start of the call of Current or Find that returned key or gone
-	gone      error     // a call's error that wraps ErrKeyGone, kept until a later call succeeds; nil if there is none
-	mayBeGone bool      // whether ErrKeyGone removes a cached key; false for the current key
-	until     time.Time // set by a failed refresh: a usable key is not refreshed again before this time, by the wall clock
-	fetching  *fetch    // the call in progress, for which other callers can wait; nil if there is none
-}
-
-// fetch is one call of Current or Find that is in progress. Concurrent callers that need the same
-// key wait for its result.
-type fetch struct {
-	done      chan struct{} // closed when the other fields have the result
-	key       Key
-	err       error
-	abandoned bool // the call has no result, because it panicked or its caller's context ended; waiters must fetch the key again
-}
-
-// last returns the cached key, however old it is.
-func (s *keySlot) last() Key {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.key
-}
-
-// get returns the key. If no key is cached, or the cached key is older than keyFor, get calls ask
-// to fetch it. If ask fails, the cached key is used until it is twice as old as keyFor.
-//
-// Of several concurrent callers, only one calls ask. The others return the cached key, or wait
-// for the result of ask if the cached key can't be used.
-func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(context.Context) (Key, error)) (Key, error) {
-	for {
-		s.mu.Lock()
-		usable, due := s.usable(keyFor), s.due(keyFor)
-		switch f := s.fetching; {
-		case !due && s.gone != nil:
-			err := s.gone
-			s.mu.Unlock()
-			return Key{}, err
-		case !due, usable && f != nil:
-			k := s.key
-			s.mu.Unlock()
-			return k, nil
-		case f != nil:
-			s.mu.Unlock()
-			select {
-			case <-f.done:
-			case <-ctx.Done():
-				return Key{}, fmt.Errorf("waiting for it: %w", context.Cause(ctx))
-			}
-			if f.abandoned {
-				continue
-			}
-			return f.key, f.err
-		}
-		f := &fetch{done: make(chan struct{}), abandoned: true}
-		s.fetching = f
-		s.mu.Unlock()
-		return s.fetch(ctx, f, keyFor, usable, ask)
-	}
-}
-
-// fetch calls ask, caches the result, and passes it to the callers that wait for f. If ask fails
-// although the cached key can still be used, fetch returns the cached key.
-func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usable bool, ask func(context.Context) (Key, error)) (Key, error) {
-	timeout := firstTimeout
-	if usable {
-		timeout = refreshTimeout
-	}
-	limited, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	fetchedAt := time.Now()
-	defer func() { // deferred because ask calls the application's function, which may panic
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.fetching = nil
-		close(f.done)
-	}()
-	k, err := ask(limited)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case err == nil:
-		s.key, s.fetchedAt, s.gone = k, fetchedAt, nil
-	case s.mayBeGone && errors.Is(err, ErrKeyGone):
-		s.key, s.fetchedAt, s.gone = Key{}, fetchedAt, err
-	case s.usable(keyFor):
-		if ctx.Err() == nil { // if the caller's context has ended, the key service may be fine: don't pause
-			s.until = time.Now().Round(0).Add(keyFor / refreshPause)
-		}
-		k, err = s.key, nil
-	}
-	f.key, f.err, f.abandoned = k, err, err != nil && ctx.Err() != nil
-	return k, err
-}
-
-// due reports whether the key should be fetched now, by these rules:
-//   - If the last call reported that the key is gone (ErrKeyGone), the key should be fetched
-//     again after a pause of keyFor/refreshPause.
-//   - Otherwise, if no key is cached, the key should be fetched at once.
-//   - A cached key should be fetched again once it is older than keyFor. If that fails and
-//     the cached key is still usable, the next try should wait for the same pause.
-func (s *keySlot) due(keyFor time.Duration) bool {
-	age, known := elapsed.Since(s.fetchedAt)
-	switch {
-	case s.gone != nil:
-		return !known || age >= keyFor/refreshPause
-	case s.key.ID == "":
-		return true
-	}
-	paused := time.Now().Round(0).Before(s.until)
-	return (!known || age >= keyFor) && (!paused || !s.usable(keyFor))
-}
-
-// usable reports whether the cached key may be used if it can't be fetched again. That is so
-// until the key is twice as old as keyFor.
-func (s *keySlot) usable(keyFor time.Duration) bool {
-	age, known := elapsed.Since(s.fetchedAt)
-	return s.key.ID != "" && (!known || age < 2*keyFor)
 }
 
 // keyError is the error for a key that could not be fetched.

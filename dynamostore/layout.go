@@ -1,103 +1,93 @@
 package dynamostore
 
 import (
-	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
+	"strings"
 )
 
-// This file converts items between three forms: the struct item, the SDK's map of
-// attribute values, and DynamoDB's JSON.
+// layout has the names of the attributes in one table, in the order of itemAttributes.
+type layout [len(itemAttributes)]column
 
-// attributes returns the item as a map for the SDK, with the attribute names of this table.
-func (l *layout) attributes(it *item) attributes {
-	const most = 14 // most items have no more attributes; for a larger map, Go allocates twice the memory
-	attrs := make(attributes, most)
-	for i := range l {
-		if l[i].name == "" {
-			continue
-		}
-		if v := valueOf(itemAttributes[i].field(it)); v != nil {
-			attrs[l[i].name] = v
-		}
-	}
-	return attrs
+type column struct {
+	name   string // the attribute's name in the table; "" if this store neither reads nor writes the attribute
+	value  string // the placeholder of the attribute's new value, such as ":status"
+	assign string // the clause of an UpdateExpression, such as "#status = :status"
 }
 
-// size returns the item's size in bytes, counted as DynamoDB counts it; see sizeOf.
-func (l *layout) size(it *item) int {
-	n := 0
-	for i := range l {
-		if l[i].name == "" {
-			continue
-		}
-		if f := itemAttributes[i].field(it); f.present() {
-			n += len(l[i].name) + f.size()
-		}
-	}
-	return n
+// renaming refers to the field of Options that renames an attribute.
+type renaming struct {
+	field string                 // the field's name, for errors
+	name  func(*Options) *string // returns a pointer to the field
 }
 
-// parse decodes an item. It returns a foreignItemError if the item is not a record of this
-// package or is damaged. Such an item must not be replayed, completed or taken over.
-func (l *layout) parse(attrs attributes) (*item, error) {
-	it := &item{}
-	for i := range l {
-		v := attrs[l[i].name]
-		if v == nil {
-			continue
+// layout returns the names that the attributes of records have in a table with these options.
+func (o *Options) layout() *layout {
+	l := &layout{}
+	for i := range itemAttributes {
+		a := &itemAttributes[i]
+		if a.standard == attrLeaseShard && o.LeaseIndex == "" {
+			continue // without the index, records don't have this attribute
 		}
-		if want := takeValue(itemAttributes[i].field(it), v); want != "" {
-			return nil, foreign("its "+l[i].name+" is not "+want, attrs)
+		value := ":" + a.placeholder[1:]
+		l[i] = column{name: a.standard, value: value, assign: a.placeholder + " = " + value}
+		if a.option != nil {
+			l[i].name = *a.option.name(o)
 		}
 	}
-	why := it.strange()
-	if why != "" && attrs[attrPart] != nil {
-		why = "it is a part of an answer"
-	}
-	if why != "" {
-		return nil, foreign(why, attrs)
-	}
-	return it, nil
+	return l
 }
 
-// A taker is a function that decodes one attribute of an item. It reads the attribute's value
-// from r, and reports whether the value was valid.
-type taker = func(r *lowlevel.Reader, name string) bool
+// id returns the name of the partition key in this table.
+func (l *layout) id() string { return l[0].name }
 
-// read decodes the item in a response. It returns the item, or nil if the response
-// has none. Its result ok is false if the response can't be read.
-//
-// The parameter scan is a function that reads the response and passes each attribute of the item
-// to a taker. Its first result is true if the response has an item. Its second result is false
-// if the response can't be read or the taker has returned false.
-//
-// This fast way of decoding can't say what is wrong with an item that is not a valid record. For
-// such an item, the method calls scan again to get the attributes as a map, and calls parse with
-// the map. It returns the error of parse as foreign.
-func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, foreign error) {
-	it := &item{}
-	var seen uint32
-	here, ok := scan(func(r *lowlevel.Reader, name string) bool {
-		i := l.column(name)
-		if i < 0 {
-			_, ok := r.Value()
-			return ok
+// sortKey returns the name of the sort key in this table, or "" if the table has none.
+func (l *layout) sortKey() string { return l[1].name }
+
+// nameOf returns the name that the attribute with the given standard name has in this table.
+func (l *layout) nameOf(standard string) string {
+	for i := range itemAttributes {
+		if itemAttributes[i].standard == standard {
+			return l[i].name
 		}
-		twice := seen&(1<<i) != 0
-		seen |= 1 << i
-		return !twice && itemAttributes[i].field(it).take(r) == ""
-	})
-	switch {
-	case ok && !here:
-		return nil, true, nil
-	case ok && it.strange() == "":
-		return it, true, nil
 	}
-	attrs := attributes{}
-	if _, ok = scan(lowlevel.Into(attrs)); !ok || len(attrs) == 0 {
-		return nil, ok, nil
+	panic("no attribute is called " + standard)
+}
+
+// names returns the ExpressionAttributeNames of a request with the given updates and the
+// given condition. It includes only the placeholders that the UpdateExpression and the
+// condition use, because DynamoDB refuses a request with unused ones.
+func (l *layout) names(sets updates, condition string) map[string]string {
+	names := map[string]string{}
+	for i := range itemAttributes {
+		if a := &itemAttributes[i]; l[i].name != "" && (a.setBy&sets != 0 || mentions(condition, a.placeholder)) {
+			names[a.placeholder] = l[i].name
+		}
 	}
-	it, foreign = l.parse(attrs)
-	return it, true, foreign
+	return names
+}
+
+// mentions reports whether the condition uses the placeholder. A longer placeholder with
+// the same beginning does not count: "#started_at" does not mention "#start".
+func mentions(condition, placeholder string) bool {
+	for rest := condition; ; {
+		_, after, found := strings.Cut(rest, placeholder)
+		if !found {
+			return false
+		}
+		if after == "" || strings.IndexByte(" (),", after[0]) >= 0 {
+			return true
+		}
+		rest = after
+	}
+}
+
+// key returns the primary key of the item with this id, as a map for the SDK. The item may be
+// a record or a part of an answer.
+func (l *layout) key(id string) attributes {
+	key := attributes{l.id(): str(id)}
+	if l.sortKey() != "" {
+		key[l.sortKey()] = str(id)
+	}
+	return key
 }
 
 // column returns the index, in l and in itemAttributes, of the attribute that is called name in
@@ -109,43 +99,4 @@ func (l *layout) column(name string) int {
 		}
 	}
 	return -1
-}
-
-// appendItem appends the item in DynamoDB's JSON.
-func (l *layout) appendItem(b []byte, it *item) []byte {
-	b = append(b, '{')
-	for i := range l {
-		if l[i].name == "" {
-			continue
-		}
-		if f := itemAttributes[i].field(it); f.present() {
-			if i > 0 { // attribute 0 is the id, which every item has
-				b = append(b, ',')
-			}
-			b = append(lowlevel.AppendString(b, l[i].name), ':')
-			b = f.appendTo(b)
-		}
-	}
-	return append(b, '}')
-}
-
-// appendKey appends the primary key of the item with this id, in DynamoDB's JSON.
-func (l *layout) appendKey(b []byte, id string) []byte {
-	b = append(lowlevel.AppendString(append(b, '{'), l.id()), `:{"S":`...)
-	b = append(lowlevel.AppendString(b, id), '}')
-	if sortKey := l.sortKey(); sortKey != "" {
-		b = append(lowlevel.AppendString(append(b, ','), sortKey), `:{"S":`...)
-		b = append(lowlevel.AppendString(b, id), '}')
-	}
-	return append(b, '}')
-}
-
-// key returns the primary key of the item with this id, as a map for the SDK. The item may be
-// a record or a part of an answer.
-func (l *layout) key(id string) attributes {
-	key := attributes{l.id(): str(id)}
-	if l.sortKey() != "" {
-		key[l.sortKey()] = str(id)
-	}
-	return key
 }

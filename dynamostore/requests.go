@@ -5,9 +5,6 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/lambdaidem/toolkit/dynamostore/internal/lowlevel"
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
@@ -146,124 +143,6 @@ func encoded(encode func([]byte) []byte) []byte {
 	return body
 }
 
-// partRequest is a request that reads or writes one part of a large answer.
-type partRequest struct {
-	wire.Request
-
-	attrs attributes // set by a read: the attributes of the part; empty if there is no such part
-}
-
-func (s *Store) partRequest(op wire.Operation, body []byte) *partRequest {
-	r := &partRequest{Request: wire.Request{Operation: op, Tables: s.tables, Body: body}}
-	r.Answer = r
-	return r
-}
-
-// puttingPart returns the PutItem that writes a part. It has no condition, because the
-// part's id contains a checksum of the answer: a second write can only write the same data.
-func (s *Store) puttingPart(attrs attributes) *partRequest {
-	return s.partRequest(wire.PutItem, encoded(func(b []byte) []byte {
-		b = lowlevel.AppendString(append(b, `{"TableName":`...), s.table)
-		b, ok := lowlevel.AppendAttributes(append(b, `,"Item":`...), attrs)
-		if !ok {
-			panic("dynamostore: a part has a value that DynamoDB does not know")
-		}
-		return append(b, '}')
-	}))
-}
-
-// gettingPart returns the consistent GetItem of a part.
-func (s *Store) gettingPart(id string) *partRequest {
-	return s.partRequest(wire.GetItem, s.getBody(id))
-}
-
-// Success implements [wire.Answer]. It decodes the part that was read.
-func (r *partRequest) Success(body string) bool {
-	if r.Operation == wire.PutItem {
-		return isObject(body)
-	}
-	if r.decode(body) {
-		return true
-	}
-	plain, ok := lowlevel.Plain(body, "Item")
-	return ok && r.decode(plain)
-}
-
-func (r *partRequest) decode(body string) bool {
-	r.attrs = attributes{}
-	_, ok := lowlevel.Item(body, "Item", lowlevel.Into(r.attrs))
-	return ok
-}
-
-// Refusal implements [wire.Answer]. It reports that no condition failed, because requests for
-// parts have none.
-func (*partRequest) Refusal(string) bool { return false }
-
-// transactRequest is a TransactWriteItems request, with the reasons if DynamoDB cancelled it.
-type transactRequest struct {
-	wire.Request
-
-	record    bool                                // the first action writes the record
-	actions   int                                 // the number of actions, including the record's
-	cancelled *types.TransactionCanceledException // DynamoDB's error if the record's condition failed, set by Refusal; otherwise nil
-}
-
-// transacting returns a TransactWriteItems with the given ClientRequestToken. The parameter
-// record is the JSON of the action that writes the record, or nil if the transaction does not
-// write a record. The error is a WriteError.
-//
-// The request is encoded only once, so that every try sends the same bytes: DynamoDB may
-// refuse a request that has the token of an earlier one but other bytes.
-func (s *Store) transacting(token string, record []byte, writes []*Write) (*transactRequest, error) {
-	r := &transactRequest{record: record != nil, actions: len(writes)}
-	r.Operation, r.Answer = wire.TransactWriteItems, r
-	if r.record {
-		r.actions++
-		r.Tables = append(r.Tables, s.table)
-	}
-	var err error
-	r.Body = encoded(func(b []byte) []byte {
-		b = lowlevel.AppendString(append(b, `{"ClientRequestToken":`...), token)
-		b = append(append(b, `,"TransactItems":[`...), record...)
-		for i, w := range writes {
-			if i > 0 || r.record {
-				b = append(b, ',')
-			}
-			var ok bool
-			action := w.action()
-			if b, ok = lowlevel.AppendAction(b, &action); !ok {
-				err = &WriteError{Write: w.name, Err: errUnwritable}
-				return b
-			}
-			r.Tables = append(r.Tables, tableOf(&action))
-		}
-		return append(b, "]}"...)
-	})
-	return r, err
-}
-
-var errUnwritable = errors.New("it has no table, item or key, or an attribute whose value is nil")
-
-// putAction returns the JSON of a Put, one of the actions in a transaction. The Put writes a
-// whole record, on the condition of w.
-func (s *Store) putAction(w *write, it *item, g given) []byte {
-	return encoded(func(b []byte) []byte {
-		b = append(append(b, `{"Put":`...), w.action...)
-		b = s.layout.appendItem(append(b, `,"Item":`...), it)
-		b = g.appendTo(append(b, `,"ExpressionAttributeValues":{`...))
-		return append(b, "}}}"...)
-	})
-}
-
-// updateAction returns the JSON of an Update, one of the actions in a transaction. The Update
-// changes a record, on the condition of w.
-func (s *Store) updateAction(w *write, it *item, g given) []byte {
-	return encoded(func(b []byte) []byte {
-		b = append(append(b, `{"Update":`...), w.action...)
-		return append(s.appendUpdate(b, w, it, g), '}')
-	})
-}
-
 // appendUpdate appends the second half of an update's JSON: the key, the UpdateExpression and
 // the values. The caller has already written the first half: w.head for an UpdateItem request,
 // or w.action for an Update in a transaction.
@@ -274,40 +153,4 @@ func (s *Store) appendUpdate(b []byte, w *write, it *item, g given) []byte {
 	b = g.appendTo(append(b, `","ExpressionAttributeValues":{`...))
 	b = s.layout.appendValues(b, w.sets, it)
 	return append(b, "}}"...)
-}
-
-// Success implements [wire.Answer].
-func (*transactRequest) Success(body string) bool { return isObject(body) }
-
-// Refusal implements [wire.Answer]. It reports whether the condition of the action on the
-// record failed. If it did, the reasons of the other actions don't matter. Refusal returns
-// false for all other cancellations, so that the caller gets the SDK's error.
-func (r *transactRequest) Refusal(body string) bool {
-	cancelled, ok := lowlevel.Cancellation(body)
-	if !ok {
-		if plain, is := lowlevel.Plain(body, "__type", "message", "Message", "CancellationReasons"); is {
-			cancelled, ok = lowlevel.Cancellation(plain)
-		}
-	}
-	if !ok || !r.record || len(cancelled.CancellationReasons) != r.actions ||
-		aws.ToString(cancelled.CancellationReasons[0].Code) != cancelCondition {
-		return false
-	}
-	r.cancelled = cancelled
-	return true
-}
-
-// tableOf returns the name or ARN of the action's table, or "" if the action names none.
-func tableOf(item *types.TransactWriteItem) string {
-	switch {
-	case item.Put != nil:
-		return aws.ToString(item.Put.TableName)
-	case item.Update != nil:
-		return aws.ToString(item.Update.TableName)
-	case item.Delete != nil:
-		return aws.ToString(item.Delete.TableName)
-	case item.ConditionCheck != nil:
-		return aws.ToString(item.ConditionCheck.TableName)
-	}
-	return ""
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // This file encrypts and decrypts the answers in records; see [Encryption]. A text that is
-// encrypted in the form of encryption.go is called sealed.
+// encrypted in the form of sealedtext.go is called sealed.
 
 var _ lambdaidem.Preparer = (*Store)(nil)
 

@@ -79,3 +79,17 @@ func sizeOfNumber(s string) int {
 	}
 	return n
 }
+
+// size returns the item's size in bytes, counted as DynamoDB counts it; see sizeOf.
+func (l *layout) size(it *item) int {
+	n := 0
+	for i := range l {
+		if l[i].name == "" {
+			continue
+		}
+		if f := itemAttributes[i].field(it); f.present() {
+			n += len(l[i].name) + f.size()
+		}
+	}
+	return n
+}

@@ -7,7 +7,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"time"
+
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // opTTLEnabled is the value of StoreError.Op in errors from TTLEnabled.
@@ -33,4 +36,25 @@ func (s *Store) TTLEnabled(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabled || ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabling, nil
+}
+
+// deletionOf returns the value of the TTL attribute, in epoch seconds, for a record that
+// expires at the given time. It is lambdaidem.KeptAfterExpiry (one hour) later than that
+// time. DynamoDB may delete an item as soon as its TTL has passed, but a delayed request that
+// was made before the record expired must still find the item. For a zero time, which means
+// that the record never expires, the attribute is absent.
+func deletionOf(expires time.Time) integer {
+	if expires.IsZero() {
+		return integer{}
+	}
+	return integer{expires.Add(lambdaidem.KeptAfterExpiry).Unix(), true}
+}
+
+// expiryOf returns the time at which a record with this TTL attribute expires. It is the
+// inverse of deletionOf.
+func expiryOf(deletion integer) time.Time {
+	if !deletion.there {
+		return time.Time{}
+	}
+	return time.Unix(deletion.n, 0).Add(-lambdaidem.KeptAfterExpiry).UTC()
 }

@@ -3,13 +3,11 @@ package dynamostore
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
-	"github.com/lambdaidem/toolkit/internal/elapsed"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -182,31 +180,6 @@ func (s *Store) completionAction(c *lambdaidem.Completion, answer lambdaidem.Res
 	}
 	given.seen, given.token = c.Claim.Over, "" // the update already defines :token, because it sets the token
 	return s.updateAction(&s.writes.claimOver, ours, given), nil
-}
-
-// tokenLife is how long a transaction that writes no record may be retried. Such a
-// transaction has the enlisted writes of a handler that runs unguarded. DynamoDB recognizes
-// a repeated transaction by its ClientRequestToken for only 10 minutes (AWS, "Amazon
-// DynamoDB Transactions: How it works"). After that, DynamoDB would apply the transaction a
-// second time.
-//
-// A transaction that writes a record can be retried at any time. The transaction has a
-// condition on the record, which no longer holds once the transaction has been applied.
-const tokenLife = 9 * time.Minute
-
-var errTokenTooOld = errors.New("the transaction was first sent longer ago than DynamoDB surely remembers it: sent again, it might happen twice")
-
-// mayBeSent returns an error if DynamoDB might apply the transaction a second time when the
-// request is sent now. The first call sets p.first to the current time. Every try of the
-// request calls mayBeSent, because Lambda can freeze the process between two tries.
-func (p *prepared) mayBeSent() error {
-	if p.first.IsZero() {
-		p.first = time.Now()
-	}
-	if age, _ := elapsed.Since(p.first); p.records() == 0 && age >= tokenLife {
-		return errTokenTooOld
-	}
-	return nil
 }
 
 // notSent returns a StoreError for a Commit that stopped before it sent a request. err is

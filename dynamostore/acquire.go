@@ -1,0 +1,109 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// Acquire takes the lease by one conditional PutItem or, if claim.Over is not nil, by
+// one conditional UpdateItem. If the condition fails, DynamoDB's reply has the existing
+// record, so Acquire needs no second request to return that record. With
+// Options.Encryption, one more UpdateItem encrypts the steps of a record that was taken
+// over, unless they are encrypted under the current key.
+func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
+	it := s.locked(claim)
+	if size := s.layout.size(it); size > maxItemSize {
+		return lambdaidem.Record{}, tooLarge(opAcquire, size)
+	}
+	if s.keys != nil {
+		if err := s.fetchKey(ctx, opAcquire); err != nil {
+			return s.withoutKey(ctx, claim, err)
+		}
+	}
+	var old *item
+	var err error
+	if claim.Over == nil {
+		old, err = s.lock(ctx, it, claim.Now)
+	} else {
+		old, err = s.takeOver(ctx, it, claim.Now, claim.Over)
+	}
+	switch {
+	case err == nil:
+		return s.acquired(ctx, it, claim.Now)
+	case !errors.Is(err, wire.ErrRefused):
+		return lambdaidem.Record{}, err
+	case old.heldBy(claim.Token): // an earlier try of this request was applied
+		return s.acquired(ctx, old, claim.Now)
+	}
+	if seen := s.shown(old); !seen.GoneAt(claim.Now) {
+		return seen, nil
+	}
+	return lambdaidem.Record{}, nil
+}
+
+// acquired returns the record whose lease Acquire has just taken, with its steps decrypted.
+// With Options.Encryption, acquired also stores the steps again if they are not encrypted
+// under the current key.
+func (s *Store) acquired(ctx context.Context, it *item, now time.Time) (lambdaidem.Record, error) {
+	r, err := s.decrypted(ctx, opAcquire, it)
+	if err == nil && s.needsResealing(it) {
+		s.resealSteps(ctx, it, r.Steps, now)
+	}
+	return r, err
+}
+
+// locked returns the item to write in order to take the lease.
+func (s *Store) locked(claim lambdaidem.Claim) *item {
+	it := claimed(claim)
+	it.LeaseShard = s.opts.leaseShard(claim.ID)
+	if s.keys != nil {
+		it.Encrypts = cipherName // an Operator without a key then refuses to settle the record with an unencrypted answer
+	}
+	return it
+}
+
+// withoutKey returns the result of Acquire when the encryption key can't be fetched. Acquire
+// does not take the lease then, because the attempt could not encrypt its answer. err is the
+// error of fetching the key.
+//
+// If claim.Over is nil and the table already has a record, withoutKey returns that record,
+// because the guard may be able to replay its answer or refuse the call. If the existing item
+// is damaged or not a record, withoutKey returns the error of reading it. Otherwise it
+// returns err.
+func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err error) (lambdaidem.Record, error) {
+	if claim.Over == nil {
+		switch seen, unread := s.Get(ctx, claim.ID, claim.Now); {
+		case isForeign(unread):
+			return lambdaidem.Record{}, unread
+		case unread == nil && seen.State != lambdaidem.Absent:
+			return seen, nil
+		}
+	}
+	return lambdaidem.Record{}, err
+}
+
+// lock takes the lease by a conditional PutItem. If the condition fails, lock returns
+// wire.ErrRefused and the existing item, or nil if there is none any more. Any other error
+// is a StoreError.
+func (s *Store) lock(ctx context.Context, it *item, now time.Time) (*item, error) {
+	r := s.locking(it, given{now: now})
+	fate, err := s.wire.Do(ctx, &r.Request)
+	return r.refused(opAcquire, fate, err)
+}
+
+// takeOver sends a conditional UpdateItem that takes over a record and keeps the record's
+// steps. seen is the record as it was read. After a success, takeOver copies the steps from
+// the response into the given item, because the old attempt may have stored more steps after
+// seen was read. If the condition fails, takeOver returns the existing item and
+// wire.ErrRefused. Any other error is a StoreError.
+func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lambdaidem.Record) (*item, error) {
+	old, err := s.update(ctx, &s.writes.takeover, it, given{now: now, seen: seen})
+	if err == nil {
+		it.Steps, it.Encoding = old.Steps, old.Encoding
+	}
+	return old, err
+}

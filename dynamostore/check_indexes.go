@@ -1,0 +1,56 @@
+package dynamostore
+
+import (
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// checkIndexes returns the problems with the table's secondary indexes. If a record
+// has an attribute that is a key of an index, the attribute's value must be of the key's type
+// and not empty. Otherwise DynamoDB refuses to write the record, with a ValidationException.
+// checkIndexes returns a problem for each key that records don't fit. An index on attributes
+// that records don't have is no problem, because it does not include records. checkIndexes
+// skips Options.LeaseIndex, which checkLeaseIndex checks.
+func checkIndexes(table string, d *types.TableDescription, o *Options) TableProblems {
+	var problems TableProblems
+	columns := o.layout()
+	check := func(index *string, key []types.KeySchemaElement, remedy string) {
+		for _, k := range key {
+			name := aws.ToString(k.AttributeName)
+			is := attributeType(d, name)
+			if writes, conflict := columns.conflict(name, is); conflict {
+				problems = append(problems, &TableProblem{Code: IndexConflict, Detail: fmt.Sprintf(
+					"index %q of table %q has the %s key %q of type %s, and records have an attribute of that name with values of type %s: "+
+						"DynamoDB refuses to write them; %s", aws.ToString(index), table, k.KeyType, name, is, writes, remedy)})
+			}
+		}
+	}
+	for _, index := range d.GlobalSecondaryIndexes {
+		if o.LeaseIndex == "" || aws.ToString(index.IndexName) != o.LeaseIndex {
+			check(index.IndexName, index.KeySchema, "delete the index, or key it on an attribute that no record has")
+		}
+	}
+	for _, index := range d.LocalSecondaryIndexes {
+		check(index.IndexName, index.KeySchema, "a local index can't be deleted, so rename the attribute by an option, or make another table")
+	}
+	return problems
+}
+
+// conflict reports whether an index on the named attribute, with a key of type key, would make
+// DynamoDB refuse the store's writes. That is so if the store writes values to the attribute
+// that are of another type or may be empty. writes describes the values that the store writes
+// to the attribute. It is "" if the store does not write the attribute.
+func (l *layout) conflict(name string, key types.ScalarAttributeType) (writes kinds, conflict bool) {
+	if name == attrPart { // the store's items for the parts of a large answer have a map in this attribute
+		return kindMap, true
+	}
+	for i := range itemAttributes {
+		if l[i].name == name {
+			writes = itemAttributes[i].kinds
+			return writes, writes != kinds(key)
+		}
+	}
+	return "", false
+}

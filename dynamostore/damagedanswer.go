@@ -1,0 +1,62 @@
+package dynamostore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// loadError returns the StoreError for an answer that could not be loaded because of err.
+//
+// A part may be missing because the record has changed since it was read: the record was
+// purged, or it has expired and another attempt has acquired it. Therefore loadError reads
+// the record again before it reports a damaged answer. If the record has changed, the
+// error has no reason, and the client may retry. Otherwise the reason is ReasonForeign,
+// and the answer is unavailable for good.
+func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apart, err error) error {
+	lost := (*damagedAnswerError)(nil)
+	if !errors.As(err, &lost) {
+		if _, ok := errors.AsType[*keyError](err); ok {
+			return keyUnavailable(opLoad, err)
+		}
+		return err // a StoreError
+	}
+	if a.Parts.Count > 0 {
+		now, unread := s.read(ctx, opLoad, record.ID)
+		if unread != nil && !isForeign(unread) {
+			return unread
+		}
+		if unread == nil && (now == nil || !now.names(a)) {
+			return &lambdaidem.StoreError{Op: opLoad, NotApplied: true, Err: fmt.Errorf("the record changed while its answer was read: %w", lost)}
+		}
+	}
+	return &lambdaidem.StoreError{Op: opLoad, Reason: lambdaidem.ReasonForeign, NotApplied: true, Err: lost}
+}
+
+// names reports whether the item refers to the answer a. It compares the checksum in the item with
+// that of a. They are equal only if both are of the same attempt, because the checksum covers the
+// attempt's token.
+func (it *item) names(a *apart) bool {
+	return it.Parts != nil && bytes.Equal(it.Parts.Checksum, a.Parts.Checksum)
+}
+
+// damagedAnswerError is the error for a stored answer, or the stored result of a step,
+// that this store can never read: it is missing, it was changed, its key no longer
+// exists, or Options.Encryption does not allow it. Trying again does not help.
+type damagedAnswerError struct{ why error }
+
+func (e *damagedAnswerError) Error() string {
+	return "what is stored is not what was written: " + e.why.Error()
+}
+func (e *damagedAnswerError) Unwrap() error { return e.why }
+
+// damaged returns err as a damagedAnswerError, or nil if err is nil.
+func damaged(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &damagedAnswerError{err}
+}

@@ -1,0 +1,61 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// Complete stores the result by one conditional UpdateItem. If the answer is larger than
+// Options.MaxInline, Complete first writes it to separate items. If the answer is larger
+// than Options.MaxAnswer, Complete sends nothing and returns an error.
+func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Record, error) {
+	kept, err := s.prepare(ctx, lease, result)
+	if err != nil {
+		return lambdaidem.Record{}, err
+	}
+	return s.end(ctx, &s.writes.completion, lease, result.At, func(it *item) { it.finish(kept) })
+}
+
+// Release releases the record by one conditional UpdateItem.
+func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
+	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.release(lease.Expires, lease.LastFailure, lease.Bound) })
+}
+
+// end completes or releases a record, and returns the new record. The update w changes the
+// item in the table, and the function change makes the same change to an item in memory.
+// DynamoDB returns the old item, so end gets the new record by applying change to that item,
+// without another read.
+//
+// If another attempt holds the lease, or the record has ended otherwise, end returns
+// [lambdaidem.ErrLeaseLost] with the current record, or with a zero Record if the record is
+// absent or has expired. Any other error is a StoreError.
+func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, change func(*item)) (lambdaidem.Record, error) {
+	ours := &item{ID: lease.ID, Token: lease.Token}
+	change(ours)
+	// The variable ours has only the attributes that this update sets. The whole item is
+	// larger, because it also has attributes such as the fingerprint. If only these make
+	// the item too large, DynamoDB itself refuses the update.
+	if size := s.layout.size(ours); size > maxItemSize {
+		return lambdaidem.Record{}, tooLarge(w.op, size)
+	}
+	it, err := s.update(ctx, w, ours, given{now: now, token: lease.Token})
+	if err == nil {
+		change(it)
+		return s.shown(it), nil
+	}
+	if !errors.Is(err, wire.ErrRefused) {
+		return lambdaidem.Record{}, err
+	}
+	seen := s.shown(it)
+	switch {
+	case seen.Token == lease.Token && seen.State == ours.Status: // an earlier try of this request was applied
+		return seen, nil
+	case seen.GoneAt(now):
+		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
+	}
+	return seen, lambdaidem.ErrLeaseLost
+}

@@ -1,0 +1,30 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// Hold removes the expiry of a record that is in progress, by one conditional UpdateItem.
+func (s *Store) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
+	held := seen
+	held.Expires, held.LeaseEnd = time.Time{}, lambdaidem.HeldUntil(seen)
+	it := &item{ID: seen.ID, LeaseEnd: integer{held.LeaseEnd.UnixMilli(), true}}
+	r := s.updating(&s.writes.holding, it, given{now: now, seen: &seen})
+	fate, err := s.wire.Do(ctx, &r.Request)
+	if err == nil {
+		return held, nil
+	}
+	existing, err := r.refused(opHold, fate, err)
+	if !errors.Is(err, wire.ErrRefused) {
+		return lambdaidem.Record{}, err
+	}
+	if current := s.shown(existing); !current.GoneAt(now) { // another attempt's record, or held by an earlier try
+		return current, nil
+	}
+	return lambdaidem.Record{}, nil
+}

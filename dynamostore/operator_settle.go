@@ -1,0 +1,105 @@
+package dynamostore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// Settle completes a record with an answer from the operator. Every retry then gets this
+// answer, and none runs the handler. The record may be in progress or released. If
+// OperatorOptions.Again is set, it may also have been settled before. The record keeps its
+// fingerprint and lasts for at least OperatorOptions.TTL.
+//
+// Settle uses the Outcome and the Value or Failure of result. They must fit the kind of the
+// record; see [lambdaidem.CheckResult].
+//
+// The write is conditional: the record must still have the token and the state that it has in
+// seen. The write also replaces the token, so an attempt that is still running can no longer
+// complete the record.
+//
+// If Settle succeeds, it returns the record as it is now. The error is one of these:
+//   - [ErrRecordChanged], with the record as it is now
+//   - [ErrRecordCompleted] or [ErrRecordGone]
+//   - [ErrRecordSettled], unless OperatorOptions.Again is set
+//   - [ErrNotEncrypted], if the answer must be encrypted and the store has no key
+//   - [*LeaseLiveError], unless OperatorOptions.Force is set
+//   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been
+//     settled; inspect it again.
+//   - another error, after which the record is unchanged, if the given result does not fit
+//     the record, if seen was not read from the store, or if OperatorOptions.Random failed
+func (o *Operator) Settle(ctx context.Context, seen Inspected, result lambdaidem.Result) (Inspected, error) {
+	write := &operatorWrite{op: opOperatorSettle, sets: completion, condition: isStillWhatWasSeen}
+	var forced bool
+	var err error
+	if seen.settled() {
+		write.condition = isStillWhatWasSettled
+		err = o.maySettleAgain(seen)
+	} else {
+		forced, err = o.mayChange(seen)
+	}
+	if err != nil {
+		return seen, err
+	}
+	if err := o.mayStore(seen, result); err != nil {
+		return seen, err
+	}
+	it, err := o.nextItem(seen, OperationSettled, forced)
+	if err != nil {
+		return seen, err
+	}
+	result.At, result.Expires = seen.At().Truncate(time.Millisecond), o.expires(seen)
+	kept, err := o.s.prepare(ctx, lambdaidem.Lease{ID: it.ID, Token: it.Token, Scope: seen.Record.Scope}, result)
+	if err != nil {
+		return seen, err
+	}
+	it.finish(kept)
+	return o.write(ctx, seen, write, it)
+}
+
+// settled reports whether the record has an answer that an operator gave.
+func (i Inspected) settled() bool {
+	return isSettled(i.Record.State, i.Record.Token, i.Operations)
+}
+
+// isSettled reports whether a record has an answer that an operator gave. The parameters are the
+// record's state, token and operations.
+//
+// Settle completes the record, gives it a new token, and adds an OperationSettled with that
+// token. A later change, such as a purge, adds another operation or replaces the token. So a
+// completed record still has the operator's answer if its latest operation is an
+// OperationSettled with the record's token.
+func isSettled(state lambdaidem.State, token string, did []Operation) bool {
+	n := len(did)
+	return state == lambdaidem.Completed && n > 0 && did[n-1].What == OperationSettled && did[n-1].Token == token
+}
+
+// maySettleAgain returns an error unless this operator may replace the answer of a record
+// that an operator has settled.
+func (o *Operator) maySettleAgain(seen Inspected) error {
+	switch {
+	case seen.read.IsZero():
+		return errNotInspected
+	case seen.Record.GoneAt(seen.At()):
+		return ErrRecordGone
+	case !o.opts.Again:
+		return ErrRecordSettled
+	}
+	return nil
+}
+
+// mayStore returns an error unless the result may be stored in the record. The result must
+// fit the record's kind. If the record's functions encrypt answers, the store needs a key,
+// except for a result without an answer (lambdaidem.NoAnswer).
+func (o *Operator) mayStore(seen Inspected, result lambdaidem.Result) error {
+	if err := lambdaidem.CheckResult(seen.Record.Scope, result); err != nil {
+		return fmt.Errorf("dynamostore: Settle: %w", err)
+	}
+	noAnswer := result.Failure != nil && result.Failure.Code == lambdaidem.ErrAnswerUnavailable
+	if seen.Encrypted && o.s.keys == nil && !noAnswer {
+		return ErrNotEncrypted
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package dynamostore
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// operatorWrite describes the conditional write of Release or Settle.
+type operatorWrite struct {
+	op        string  // StoreError.Op in its errors
+	sets      updates // the attributes to set or remove, in addition to token and operations
+	condition string  // its ConditionExpression
+}
+
+// write sends the conditional UpdateItem of Release or Settle. The parameter how
+// describes the request, and the item has the new values. The parameter seen is the record as
+// the operator read it. The condition fails if the record has changed since that read.
+//
+// If the update succeeds, the method returns the record as it is now. The error is
+// ErrRecordChanged, also with the record as it is now, or a StoreError.
+func (o *Operator) write(ctx context.Context, seen Inspected, how *operatorWrite, it *item) (Inspected, error) {
+	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
+	if how.condition == isStillWhatWasSettled {
+		did := operations(seen.Operations)
+		values[":seen_operations"] = did.write()
+		delete(values, ":seen_state") // DynamoDB refuses values that no expression uses
+		delete(values, ":seen_end")
+	}
+	out, fate, err := o.s.updateAttributes(ctx, &attributeUpdate{sets: how.sets, also: []string{attrToken, attrOperations}, condition: how.condition,
+		returns: types.ReturnValueAllNew}, it, values)
+	if err == nil {
+		now, err := o.s.inspected(ctx, out.Attributes, out.ResultMetadata)
+		if err != nil { // the write was applied, but the reply can't be read
+			return Inspected{}, failed(how.op, wire.Unknown, err)
+		}
+		return now, nil
+	}
+	refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
+	if !ok {
+		return seen, failed(how.op, fate, err)
+	}
+	now := Inspected{Now: seen.Now, read: seen.read}
+	if len(refused.Item) > 0 {
+		current, err := o.s.layout.parse(refused.Item)
+		if err != nil {
+			return seen, failed(how.op, fate, err)
+		}
+		o.s.inspect(ctx, &now, current)
+	}
+	if slices.ContainsFunc(now.Operations, func(did Operation) bool { return did.Token == it.Token }) {
+		return now, nil // an earlier try of this write was applied, and its reply was lost
+	}
+	if fate == wire.Unknown && !isSameAttempt(now.Record, seen.Record) {
+		return now, failed(how.op, fate, errChangedOrApplied)
+	}
+	return now, ErrRecordChanged
+}
+
+// isSameAttempt reports whether the record still belongs to the same attempt as when it was
+// seen. If so, the record's list of operations has every operation since then, so an operation
+// that is not in the list was not applied.
+//
+// If the record belongs to a later attempt, the list proves nothing: when a record has expired,
+// the next attempt creates the record anew, with an empty list.
+func isSameAttempt(now, seen lambdaidem.Record) bool {
+	return now.State != lambdaidem.Absent && now.Attempt == seen.Attempt && now.StartedAt.Equal(seen.StartedAt)
+}
+
+// nextItem returns an item for the record with a new token, and with one more operation.
+// The caller sets the other attributes that are to be written.
+func (o *Operator) nextItem(seen Inspected, what OperationKind, forced bool) (*item, error) {
+	own, err := o.newToken()
+	if err != nil {
+		return nil, err
+	}
+	rec := seen.Record
+	done := Operation{What: what, By: o.name, Reason: o.reason, At: seen.At().Truncate(time.Millisecond), Attempt: rec.Attempt, Token: own, Forced: forced}
+	return &item{ID: rec.ID, Token: own, Operations: withOperation(seen.Operations, done)}, nil
+}
+
+func (o *Operator) newToken() (string, error) {
+	var token [16]byte
+	if _, err := io.ReadFull(o.opts.Random, token[:]); err != nil {
+		return "", fmt.Errorf("dynamostore: OperatorOptions.Random: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(token[:]), nil
+}

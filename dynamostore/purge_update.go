@@ -1,0 +1,58 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// update sends a conditional update. It reports true if the update was applied, by the last try
+// or by an earlier one whose reply was lost. It also reports true if the record no longer
+// exists, because nothing is left to purge.
+func (p *purge) update(ctx context.Context, c *attributeUpdate, next *item, values attributes) (bool, error) {
+	out, fate, err := p.o.s.updateAttributes(ctx, c, next, values)
+	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		// The error doesn't say how many units the refused write consumed, which depends
+		// on the item's size. Count the minimum.
+		return len(refused.Item) == 0 || p.o.s.wasApplied(refused.Item, next), p.spend(ctx, 1)
+	}
+	if err != nil {
+		return false, failed(opPurge, fate, err)
+	}
+	return true, p.spend(ctx, unitsOf(out.ConsumedCapacity))
+}
+
+// updateAsSeen changes the listed attributes of a record to the values that the item next has. If
+// next has no value for an attribute, updateAsSeen removes the attribute. The condition is that
+// the record still has the token and the state of the item seen. If the record has another token
+// or state, updateAsSeen reports false.
+func (p *purge) updateAsSeen(ctx context.Context, next, seen *item, attrs ...string) (bool, error) {
+	return p.update(ctx, &attributeUpdate{also: attrs, condition: isAsSeen}, next, seen.asSeen())
+}
+
+// isAsSeen is a condition that holds if the record has the same token and state as when it
+// was read. It fails if an attempt has taken the record over since, because the record then
+// has another token.
+const isAsSeen = "#token = :seen_token AND #status = :seen_state"
+
+func (it *item) asSeen() attributes {
+	return attributes{":seen_token": str(it.Token), ":seen_state": str(it.Status)}
+}
+
+// wasApplied reports whether an earlier try of a refused write was applied, although its reply
+// was lost. The parameter next has the values that the write stores, and current is the item in
+// the table.
+//
+// wasApplied looks for the operation that the write adds to the record, which is the last one in
+// next. The earlier try was applied if current has this operation. For a write that adds no
+// operation, wasApplied returns false.
+func (s *Store) wasApplied(current attributes, next *item) bool {
+	it, err := s.layout.parse(current)
+	n := len(next.Operations)
+	return err == nil && n > 0 && slices.ContainsFunc(it.Operations, func(did Operation) bool {
+		last := next.Operations[n-1]
+		return did.What == last.What && did.Token == last.Token && did.At.Equal(last.At)
+	})
+}

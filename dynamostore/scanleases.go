@@ -1,0 +1,76 @@
+package dynamostore
+
+import (
+	"context"
+	"iter"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// ScanLeases scans the whole table and yields each record that is in progress, with the
+// database's time. The lease of the record may be live or dead; see
+// [lambdaidem.Record.LeaseLiveAt]. A record that was written shortly before may be missing,
+// because the reads are eventually consistent.
+//
+// ScanLeases reads every item, at half a read unit for each 4 KB. On a large table that is
+// slow and expensive. Use [Store.DeadLeases] if the table has the index Options.LeaseIndex.
+//
+// If an item can't be read as a record, ScanLeases yields its id with a
+// *[lambdaidem.StoreError] whose Reason is [lambdaidem.ReasonForeign], and continues. The
+// item may belong to another tool. It may also be a record of functions whose Options
+// rename an attribute, while the Options of this store don't. Such a record may have a dead
+// lease.
+//
+// Any other error ends the scan, and ScanLeases yields it without an id. The error is a
+// *[lambdaidem.StoreError] or an error of ScanOptions.Pace.
+func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) iter.Seq2[Inspected, error] {
+	var o ScanOptions
+	for _, fn := range optFns {
+		fn(&o)
+	}
+	o.resolve()
+	return func(yield func(Inspected, error) bool) {
+		for after := ""; ; {
+			p, err := s.scanLeases(ctx, after, o.PageSize)
+			if err == nil {
+				err = o.Pace(ctx, p.units)
+			}
+			if err != nil {
+				yield(Inspected{}, err)
+				return
+			}
+			for _, unread := range p.foreign {
+				found := p.clock
+				found.Record.ID = unread.id
+				if !yield(found, failed(opScan, wire.NotApplied, unread.why)) {
+					return
+				}
+			}
+			for _, it := range p.items {
+				if !yield(Inspected{Record: it.record(), Operations: it.Operations, Now: p.clock.Now, read: p.clock.read}, nil) {
+					return
+				}
+			}
+			if after = p.next; after == "" {
+				return
+			}
+		}
+	}
+}
+
+// scanLeases reads a page of the table without the parts of answers and without the records
+// that are completed or released. It keeps items without a known state: they may be records in
+// progress whose functions rename the attribute of the state. The read is eventually
+// consistent, which costs half as much as a consistent one.
+func (s *Store) scanLeases(ctx context.Context, after string, limit int32) (page, error) {
+	return s.scan(ctx, after, &dynamodb.ScanInput{
+		Limit:                     aws.Int32(limit),
+		FilterExpression:          aws.String("attribute_not_exists(#part) AND NOT #status IN (:completed, :released)"),
+		ExpressionAttributeNames:  map[string]string{"#part": attrPart, "#status": s.layout.nameOf(attrStatus)},
+		ExpressionAttributeValues: attributes{":completed": str(lambdaidem.Completed), ":released": str(lambdaidem.Released)},
+	})
+}

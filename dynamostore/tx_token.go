@@ -1,0 +1,33 @@
+package dynamostore
+
+import (
+	"errors"
+	"time"
+
+	"github.com/lambdaidem/toolkit/internal/elapsed"
+)
+
+// mayBeSent returns an error if DynamoDB might apply the transaction a second time when the
+// request is sent now. The first call sets p.first to the current time. Every try of the
+// request calls mayBeSent, because Lambda can freeze the process between two tries.
+func (p *prepared) mayBeSent() error {
+	if p.first.IsZero() {
+		p.first = time.Now()
+	}
+	if age, _ := elapsed.Since(p.first); p.records() == 0 && age >= tokenLife {
+		return errTokenTooOld
+	}
+	return nil
+}
+
+// tokenLife is how long a transaction that writes no record may be retried. Such a
+// transaction has the enlisted writes of a handler that runs unguarded. DynamoDB recognizes
+// a repeated transaction by its ClientRequestToken for only 10 minutes (AWS, "Amazon
+// DynamoDB Transactions: How it works"). After that, DynamoDB would apply the transaction a
+// second time.
+//
+// A transaction that writes a record can be retried at any time. The transaction has a
+// condition on the record, which no longer holds once the transaction has been applied.
+const tokenLife = 9 * time.Minute
+
+var errTokenTooOld = errors.New("the transaction was first sent longer ago than DynamoDB surely remembers it: sent again, it might happen twice")
