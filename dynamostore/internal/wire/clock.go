@@ -1,0 +1,35 @@
+package wire
+
+import (
+	"net/http"
+	"time"
+
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// clockSeen is the difference between DynamoDB's clock and the local one, as of a response.
+type clockSeen struct {
+	date string        // the Date of the response
+	skew time.Duration // how far DynamoDB's clock was ahead of the local one
+}
+
+// observeClock estimates DynamoDB's clock from the Date of a response. Like the SDK, it
+// ignores responses from a cache, which have the header field Age.
+func (h *HTTP) observeClock(header http.Header) {
+	date := first(header, "Date")
+	if last := h.clock.Load(); date == "" || last != nil && last.date == date || first(header, "Age") != "" {
+		return
+	}
+	if at, err := smithyhttp.ParseTime(date); err == nil {
+		h.clock.Store(&clockSeen{date, time.Until(at)})
+	}
+}
+
+// Now returns the time with which to date a request: the time by DynamoDB's clock, or by
+// the local clock if no response was received yet or the correction of clocks is disabled.
+func (h *HTTP) Now() time.Time {
+	if seen := h.clock.Load(); seen != nil {
+		return time.Now().Add(seen.skew)
+	}
+	return time.Now()
+}

@@ -1,0 +1,70 @@
+package wire
+
+import (
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+// retryer returns the SDK's standard retryer with the attempts and the backoff of o.
+func (o *Options) retryer(quota retry.RateLimiter) aws.Retryer {
+	return retry.NewStandard(func(so *retry.StandardOptions) {
+		so.RateLimiter = quota
+		so.MaxAttempts = o.Attempts
+		so.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
+			return o.backoff(attempt), nil
+		})
+		so.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(retryable)}, so.Retryables...)
+	})
+}
+
+// retryable reports whether an error is worth another attempt. For errors about which this
+// package has no rule, it returns aws.UnknownTernary, and the SDK's rules decide.
+func retryable(err error) aws.Ternary {
+	// Most errors are failed conditions, so check for them first. The SDK's rules would
+	// not retry them either, but take longer to find out.
+	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
+		return aws.FalseTernary
+	}
+	if IsConflict(Code(err)) {
+		return aws.FalseTernary
+	}
+	// If a response was incomplete or damaged, it is unknown whether the attempt was
+	// applied. Another attempt can find out, and does no harm: each request is conditional,
+	// or has the same effect if it is applied twice.
+	if garbled := (*smithy.DeserializationError)(nil); errors.As(err, &garbled) {
+		return aws.TrueTernary
+	}
+	return aws.UnknownTernary
+}
+
+// backoff returns the random time to wait after an attempt. The first attempt has the
+// number 1.
+func (o *Options) backoff(attempt int) time.Duration {
+	bound := o.BackoffBase
+	for range attempt - 1 {
+		bound = min(2*bound, o.BackoffMax)
+	}
+	return time.Duration(o.Random() * float64(bound))
+}
+
+// mayRetry counts the attempts of the call, and returns an error if the next attempt must not be
+// made. The middleware attemptLimit calls mayRetry before each attempt. For every attempt except
+// the first, mayRetry calls Request.MayRetry and returns its error.
+//
+// A [First] may have made the first attempt without the SDK. The SDK's client then receives the
+// outcome as that of its own first attempt, so mayRetry counts that attempt too.
+func mayRetry(c *call) error {
+	if c == nil {
+		return nil
+	}
+	c.attempts++
+	if c.attempts == 1 || c.request == nil || c.request.MayRetry == nil {
+		return nil
+	}
+	return c.request.MayRetry()
+}
