@@ -172,29 +172,6 @@ func headOf(h http.Header, operation wire.Operation) head {
 	return of
 }
 
-// rehearsalCredentials provides fixed, invented credentials for the test request of rehearse,
-// because getting the user's credentials may take a network request. The field users is the
-// provider of the user's credentials. Only ProviderSources uses this field.
-type rehearsalCredentials struct{ users aws.CredentialsProvider }
-
-// rehearsalSecret is the secret access key of rehearsalCredentials. It is as long as those of
-// AWS, because Go's FIPS 140-only mode panics for keys of less than 112 bits.
-const rehearsalSecret = "REHEARSAL-REHEARSAL-REHEARSAL-REHEARSAL-"
-
-func (rehearsalCredentials) Retrieve(context.Context) (aws.Credentials, error) {
-	return aws.Credentials{AccessKeyID: "REHEARSAL", SecretAccessKey: rehearsalSecret, SessionToken: "REHEARSAL", AccountID: "123456789012"}, nil
-}
-
-// ProviderSources returns the sources of the user's credentials, such as the environment. The
-// SDK names these sources in the User-Agent. rehearse copies the User-Agent of the test request
-// for all later requests, so the test request must name the user's sources.
-func (r rehearsalCredentials) ProviderSources() []aws.CredentialSource {
-	if of, ok := r.users.(aws.CredentialProviderSource); ok {
-		return of.ProviderSources()
-	}
-	return nil
-}
-
 type doFunc func(*http.Request) (*http.Response, error)
 
 func (f doFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }
