@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -14,9 +13,7 @@ import (
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/functions/internal/caller"
-	"github.com/lambdaidem/toolkit/functions/internal/jsonbody"
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
-	"github.com/lambdaidem/toolkit/functions/internal/order"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -38,12 +35,6 @@ func newHandler(guard *lambdaidem.Guard, transfers ledger.Transfers, accounts le
 		transfers: transfers, accounts: accounts, clearing: house,
 		at: func(context.Context, events.APIGatewayV2HTTPRequest, point) {},
 	}
-}
-
-type request struct {
-	order.Order
-
-	To string `json:"to"` // the recipient: the claim sub of the recipient's token
 }
 
 // create moves money from the caller's account to another account, with the approval of the
@@ -161,35 +152,6 @@ func principal(owner string) string {
 func peer(owner, subject string) string {
 	issuer, _, _ := strings.Cut(owner, " ")
 	return issuer + " " + subject
-}
-
-// maxRecipient is the maximum length of a recipient in bytes, which is OpenID Connect's limit
-// for the claim sub.
-const maxRecipient = 255
-
-// parse decodes and checks the body. The text of an error begins with the field's name and is
-// sent to the client.
-func parse(e events.APIGatewayV2HTTPRequest, owner string) (request, error) {
-	var in struct {
-		order.Fields
-
-		To *string `json:"to"`
-	}
-	if err := jsonbody.DecodeEvent(e, &in); err != nil {
-		return request{}, err
-	}
-	asked, err := in.Order()
-	switch {
-	case err != nil:
-		return request{}, err
-	case in.To == nil:
-		return request{}, errors.New("to: is missing")
-	case *in.To == "" || len(*in.To) > maxRecipient:
-		return request{}, fmt.Errorf("to: must have 1 to %d bytes", maxRecipient)
-	case peer(owner, *in.To) == owner:
-		return request{}, errors.New("to: must be somebody else")
-	}
-	return request{asked, *in.To}, nil
 }
 
 type answer = events.APIGatewayV2HTTPResponse
