@@ -13,6 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/spf13/pflag"
 
+	"iter"
+	"maps"
+
 	"github.com/lambdaidem/toolkit/dynamostore"
 )
 
@@ -118,3 +121,5 @@ func (c *connection) store(ctx context.Context) (s *dynamostore.Store, client *d
 	})
 	return s, client, nil
 }
+
+func keysOf[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }

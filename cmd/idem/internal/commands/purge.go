@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -30,18 +26,6 @@ type purgeCommand struct {
 	after         string // the key of the item to continue after; "" to begin at the start
 	operatorFlags
 	confirmation
-}
-
-// filter selects records by their scope and age. It has the values of the flags.
-type filter struct {
-	Namespace string `json:"namespace,omitempty"`
-	Route     string `json:"route,omitempty"` // the method, a space and the route; or an operation
-	Caller    string `json:"caller,omitempty"`
-	Tenant    string `json:"tenant,omitempty"`
-	IDPrefix  string `json:"idPrefix,omitempty"`
-	Older     string `json:"olderThan,omitempty"`
-	Since     string `json:"since,omitempty"`
-	All       bool   `json:"all,omitempty"`
 }
 
 func (p *purgeCommand) flags(f *pflag.FlagSet) {
@@ -184,12 +168,6 @@ func (p *purgeCommand) journal(ctx context.Context, a *app, client *dynamodb.Cli
 	return j, usage(err)
 }
 
-// ages limits the ages of the records to purge. A zero field sets no limit.
-type ages struct {
-	least time.Duration // --older-than: the minimum age
-	since time.Time     // --since: the earliest time
-}
-
 // check returns an error if the flags are invalid, and otherwise the parsed values of
 // --older-than and --since.
 func (p *purgeCommand) check() (a ages, err error) {
@@ -231,42 +209,6 @@ func (p *purgeCommand) confirm(ctx context.Context, a *app) error {
 	return p.ask(ctx, a, "forget", "This forgets the records %s.", p.says())
 }
 
-// says describes the selected records for a prompt.
-func (f filter) says() string {
-	if f.All && f.Older+f.Since == "" {
-		return "of the whole table"
-	}
-	var parts []string
-	for _, one := range []struct{ name, is string }{
-		{"namespace", f.Namespace}, {"route", f.Route}, {"caller", f.Caller}, {"tenant", f.Tenant}, {"ID prefix", f.IDPrefix}, {"older than", f.Older}, {"since", f.Since},
-	} {
-		if one.is != "" {
-			parts = append(parts, one.name+" "+one.is)
-		}
-	}
-	return "of " + strings.Join(parts, ", ")
-}
-
-// parseAge parses a duration as time.ParseDuration does, or a number of days such as "30d".
-// It returns 0 for an empty string.
-func parseAge(s string) (time.Duration, error) {
-	if s == "" {
-		return 0, nil
-	}
-	age, err := time.ParseDuration(s)
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		var n uint16
-		var wide uint64
-		wide, err = strconv.ParseUint(days, 10, 16)
-		n = uint16(wide)
-		age = time.Duration(n) * 24 * time.Hour
-	}
-	if err != nil || age <= 0 {
-		return 0, fmt.Errorf("--older-than is %q; it must be a duration: 36h, 30d", s)
-	}
-	return age, nil
-}
-
 // bar returns a progress bar, or nil if the output is not a terminal. The length of the bar
 // is the number of items in the table, which DynamoDB updates about every six hours
 // ("DescribeTable").
@@ -279,121 +221,4 @@ func (a *app) bar(ctx context.Context, client *dynamodb.Client, table string) *p
 		items = *out.Table.ItemCount
 	}
 	return newBar(a.Err, items)
-}
-
-// stopped prints how to resume a purge that ended with err, and returns the error of the
-// command. It doesn't matter whether the last write was applied, because a resumed purge
-// repeats the last page.
-func (p *purgeCommand) stopped(ctx context.Context, a *app, j *journal, sum dynamostore.PurgeProgress, err error) error {
-	if a.Draws {
-		say(a.Err, "\n")
-	}
-	say(a.Err, "Stopped after %s, %d purged. ", counted(sum.Looked, "item", "items"), sum.Purged)
-	switch {
-	case j.file != "":
-		say(a.Err, "The same command continues where it was: --state %s\n", j.file)
-	case sum.After != "":
-		say(a.Err, "To continue, add: --after %s\n", shellQuote(sum.After))
-	default:
-		say(a.Err, "\n")
-	}
-	code := exitFailed
-	switch {
-	case ctx.Err() != nil:
-		code = exitStopped
-	case exitOf(err) == exitUnknown:
-		code = exitUnknown
-	}
-	return codedError{fmt.Errorf("purge: %w", err), code}
-}
-
-// purgeView is the report of a complete purge, as --output json prints it. The counts are
-// those of dynamostore.PurgeProgress.
-type purgeView struct {
-	DryRun     bool    `json:"dryRun"`
-	Forgotten  bool    `json:"forgotten"` // --forget: the records lost their answers and expire in 15 minutes
-	Looked     int     `json:"looked"`
-	Matched    int     `json:"matched"`
-	Purged     int     `json:"purged"`
-	Before     int     `json:"erasedBefore"`
-	Changed    int     `json:"changedMeanwhile"`
-	InProgress int     `json:"inProgress"`
-	Parts      int     `json:"parts"`
-	Orphans    int     `json:"orphanedParts"` // deleted parts of attempts that never completed; in a dry run, those that would be deleted
-	KeptParts  int     `json:"keptParts"`
-	KeptSteps  int     `json:"keptSteps"`  // records that keep the results of their steps
-	Undecided  int     `json:"undecided"`  // matched records whose attempt died after a step
-	InnerCalls int     `json:"innerCalls"` // released records whose retry needs the answer of a guarded call
-	Foreign    int     `json:"foreign"`
-	Units      float64 `json:"capacityUnits"`
-	Seconds    float64 `json:"seconds"`
-	After      string  `json:"after,omitempty"` // the value of --after; the report excludes the items before it
-
-	Compared []comparedView `json:"compared,omitempty"` // how many records match each flag, if no record matches all
-
-	// What a purge by caller left although it may hold data of the same person.
-	CallersAlike  []string `json:"callersAlike,omitempty"`        // similar callers; absent if no record matched
-	WithoutCaller int      `json:"withoutCaller"`                 // records without a caller that match every other flag
-	RoutesWithout []string `json:"routesWithoutCaller,omitempty"` // the routes of the records without a caller
-}
-
-func (p *purgeCommand) report(a *app, sum dynamostore.PurgeProgress, match *matcher) error {
-	v := purgeView{
-		DryRun: p.dryRun, Forgotten: p.forget,
-		Looked: sum.Looked, Matched: sum.Matched, Purged: sum.Purged, Before: sum.Before, Changed: sum.Changed, InProgress: sum.InProgress,
-		Parts: sum.Parts, Orphans: sum.Orphans, KeptParts: sum.KeptParts, KeptSteps: sum.KeptSteps, Undecided: sum.Undecided, InnerCalls: sum.InnerCalls, Foreign: sum.Foreign,
-		Units: sum.Units, Seconds: sum.Elapsed.Round(time.Millisecond).Seconds(),
-		CallersAlike:  match.callersAlike(),
-		WithoutCaller: match.Unnamed, RoutesWithout: slices.Sorted(maps.Keys(match.Routes)),
-	}
-	if v.After = p.after; v.After == "" { // with --after, records before that key may have matched
-		v.Compared = match.compared()
-	}
-	if a.output == outputJSON {
-		return printJSON(a.Out, v, true)
-	}
-	v.text(a.Out)
-	match.text(a.Out, v.Compared)
-	return nil
-}
-
-// text prints the report as sentences.
-func (v purgeView) text(to printer) {
-	does, would := "erased", "would be erased"
-	if v.Forgotten {
-		does, would = "forgotten, as of 15 minutes from now", "would be forgotten"
-	}
-	if v.DryRun {
-		say(to, "%s %s.\n", counted(v.Matched-v.Before, "record", "records"), would)
-	} else {
-		say(to, "%s %s.\n", counted(v.Purged, "record", "records"), does)
-	}
-	if v.Parts > 0 {
-		say(to, "%s deleted.\n", counted(v.Parts, "part of an answer", "parts of answers"))
-	}
-	const stepsErased = " (--steps erases those of released records and dead attempts)"
-	const proofErased = " (the steps may be the only proof of a payment: decide such a record before you erase them, see docs/operate.md)"
-	const innerErased = " (if that was erased, nothing can complete the request: see docs/idem.md)"
-	for _, line := range []struct {
-		n         int
-		one, many string
-	}{
-		{v.Orphans, "part belonged to an attempt that never completed", "parts belonged to attempts that never completed"},
-		{v.KeptParts, "part was left: an answer that is being stored may need it", "parts were left: an answer that is being stored may need them"},
-		{v.KeptSteps, "record keeps the results of its steps" + stepsErased, "records keep the results of their steps" + stepsErased},
-		{v.Undecided, "of them belongs to an attempt that died after a step" + proofErased, "of them belong to attempts that died after a step" + proofErased},
-		{v.InnerCalls, "record is released, and a retry needs the answer of a guarded call that its handler made" + innerErased, "records are released, and retries need the answers of guarded calls that their handlers made" + innerErased},
-		{v.Before, "was erased before", "were erased before"},
-		{v.InProgress, "is in progress, and was left", "are in progress, and were left"},
-		{v.Changed, "changed meanwhile, and was left", "changed meanwhile, and were left"},
-		{v.Foreign, "item is no record, or has renamed attributes (--attribute), and was left", "items are no records, or have renamed attributes (--attribute), and were left"},
-	} {
-		if line.n > 0 {
-			say(to, "%s.\n", counted(line.n, line.one, line.many))
-		}
-	}
-	say(to, "Looked at %s. Capacity units: %g.\n", counted(v.Looked, "item", "items"), v.Units)
-	if v.After != "" {
-		say(to, "This report covers only the items after --after. (With --state, a report covers the whole purge.)\n")
-	}
 }

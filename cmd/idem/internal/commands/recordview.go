@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -85,26 +84,6 @@ func viewOf(seen dynamostore.Inspected) recordView {
 		v.Operations = append(v.Operations, operationView(o))
 	}
 	return v
-}
-
-// stateOf returns the state of a record at now, as idem prints it.
-func stateOf(rec lambdaidem.Record, now time.Time) string {
-	switch {
-	case rec.GoneAt(now):
-		return "expired"
-	case rec.State == lambdaidem.Completed && rec.Result.Outcome == lambdaidem.OutcomeFailed:
-		return "failed"
-	case rec.State == lambdaidem.Completed:
-		return "completed"
-	case rec.State == lambdaidem.Released:
-		return "released"
-	case rec.LeaseLiveAt(now):
-		return "in progress"
-	case rec.Held():
-		return "held"
-	default:
-		return "dead"
-	}
 }
 
 // withAnswer returns the view with the answer of a completed record, which it loads.
@@ -198,67 +177,11 @@ func (v recordView) text(to printer) error {
 	return w.flush()
 }
 
-// says returns the state and its meaning. A released record was released by an operator, or by its
-// attempt after the handler failed; says distinguishes the two. The second case does not mean that
-// the handler had no effect: under policy Rerun, every error releases the record.
-func (v recordView) says() string {
-	if n := len(v.Operations); v.State == "released" && n > 0 && v.Operations[n-1].Token == v.Token && v.Operations[n-1].What == dynamostore.OperationReleased {
-		return v.State + ": an operator decided that the next retry runs"
-	}
-	means := map[string]string{
-		"in progress": "an attempt holds the lease",
-		"dead":        "its attempt died; the next retry takes it over (policy rerun)",
-		"held":        "its attempt died or ended unsure; retries are refused (idempotency_attempt_abandoned) until an operator decides",
-		"completed":   "retries get its answer",
-		"failed":      "retries get its answer, a failure",
-		"released":    "its last attempt failed, and no answer is stored; the next retry runs",
-		"expired":     "it counts as absent; the next retry runs as the first",
-	}[v.State]
-	return v.State + ": " + means
-}
-
-// boundTo describes a record's Bound.
-func boundTo(bound string) string {
-	why := map[string]string{
-		lambdaidem.BoundByDownstreamKey: "another service may have got a downstream key",
-		lambdaidem.BoundByDeadAttempt:   "an attempt died or ran a step without a lease",
-		lambdaidem.BoundByInnerCall:     "a guarded call that the handler made may have had an effect",
-	}[bound]
-	if why == "" { // a later version of the toolkit wrote it
-		return clip(bound)
-	}
-	return bound + ": only the same payload runs again, because " + why
-}
-
 func orNobody(caller string) string {
 	if caller == "" {
 		return "(none)"
 	}
 	return caller
-}
-
-// relative returns a duration as "in 2h5m" or, if it is negative, as "2h5m ago".
-func relative(d time.Duration) string {
-	if d < 0 {
-		return span(-d) + " ago"
-	}
-	return "in " + span(d)
-}
-
-// span returns a duration in its two largest units.
-func span(d time.Duration) string {
-	const day = 24 * time.Hour
-	d = d.Round(time.Second)
-	switch {
-	case d >= day:
-		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
-	case d >= time.Hour:
-		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
-	case d >= time.Minute:
-		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
-	default:
-		return fmt.Sprintf("%ds", d/time.Second)
-	}
 }
 
 // printRecord prints a record in the format of --output.

@@ -3,8 +3,6 @@ package commands
 import (
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -12,16 +10,6 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
-
-// unescaped returns a part of a scope, such as a caller, as the flags take it: without the
-// escapes of [lambdaidem.ScopePart]. A part that was cut, because it is long, is returned as it
-// is: the record of such a caller is found by its id alone.
-func unescaped(part string) string {
-	if text := strings.NewReplacer("%20", " ", "%25", "%").Replace(part); lambdaidem.ScopePart(text) == part {
-		return text
-	}
-	return part
-}
 
 // identity has the values of the flags that identify a record other than by its id. A guard
 // makes the id of a record from the same values.
@@ -124,5 +112,3 @@ func countNonEmpty(texts ...string) int {
 	}
 	return n
 }
-
-func keysOf[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }

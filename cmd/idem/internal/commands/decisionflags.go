@@ -3,8 +3,6 @@ package commands
 import (
 	"errors"
 	"fmt"
-	"os"
-	"os/user"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,28 +29,6 @@ type decisionFlags struct {
 	check func(dynamostore.Inspected) error
 }
 
-// operatorFlags has the values of --by and --reason: who changes the record, and why.
-type operatorFlags struct{ by, reason string }
-
-// operatorVariable is the environment variable for the default of --by.
-const operatorVariable = "IDEM_OPERATOR"
-
-func (s *operatorFlags) flags(f *pflag.FlagSet) {
-	f.StringVar(&s.by, "by", operatorName(), "your name, which the record keeps; default: $"+operatorVariable+", or the user's name")
-	f.StringVar(&s.reason, "reason", "", "why you do it, such as a ticket; the record keeps it (required)")
-	f.Lookup("by").DefValue = ""
-}
-
-func operatorName() string {
-	if name := os.Getenv(operatorVariable); name != "" {
-		return name
-	}
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return ""
-}
-
 func (d *decisionFlags) flags(f *pflag.FlagSet) {
 	d.who.flags(f)
 	d.operatorFlags.flags(f)
@@ -61,14 +37,6 @@ func (d *decisionFlags) flags(f *pflag.FlagSet) {
 	ttlFlag(f, &d.ttl)
 	maxSkewFlag(f, &d.maxSkew)
 	f.BoolVar(&d.force, "force", false, "also change a record whose lease is live: its attempt may still be running, and have its effects after those of a retry")
-}
-
-func (s *operatorFlags) operator(store *dynamostore.Store, optFns ...func(*dynamostore.OperatorOptions)) (*dynamostore.Operator, error) {
-	if s.reason == "" {
-		return nil, usage(errors.New("why? Use --reason; the record keeps it"))
-	}
-	o, err := store.Operator(s.by, s.reason, optFns...)
-	return o, usage(err)
 }
 
 // ttlFlag defines the flag --ttl of a command that ends attempts.
@@ -163,99 +131,4 @@ func printChanged(a *app, now dynamostore.Inspected, err error) error {
 		}
 	}
 	return err
-}
-
-func newRelease(a *app) *cobra.Command {
-	var d decisionFlags
-	c := &cobra.Command{
-		Use:   "release [ID]",
-		Short: "Release a record whose attempt died or is held, so that the next retry runs",
-		Long: `Release a record that an attempt left in progress, so that the next retry runs the
-handler again. Do it if you know that nothing happened, or that repeating the operation
-does no harm.
-
-The record is changed only if it still has the token that show printed, and gets a new
-one. So an attempt that completes later is refused, and of two operators only one
-succeeds. A record whose lease is live, by DynamoDB's clock and --max-skew, is refused.`,
-		Args: arguments(cobra.MaximumNArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			o, _, seen, err := d.prepare(a, c, args, "Release the record, so that the next retry runs the handler again?")
-			if err != nil {
-				return err
-			}
-			now, err := o.Release(c.Context(), seen)
-			if err != nil {
-				return printChanged(a, now, err)
-			}
-			return a.printRecord(viewOf(now))
-		},
-	}
-	d.flags(c.Flags())
-	return c
-}
-
-func newSettle(a *app) *cobra.Command {
-	var (
-		d      decisionFlags
-		answer givenAnswer
-	)
-	c := &cobra.Command{
-		Use:   "settle [ID]",
-		Short: "Complete a record whose attempt died or is held, with an answer that every retry gets",
-		Long: `Settle a record with an answer that you give. Every retry gets this answer, and none
-runs the handler. Do it if you know what happened. The answer must fit the record's kind:
-
-  http     --status, --header, and --body or --body-file; or --answer-file, a file with
-           the response in the form in which records store it
-  value    --value or --value-file: the JSON of the result, as the handler's type
-           encodes it, with its members in any order; or --fail-code and --fail-message
-           for a permanent failure. A retry of a typed handler gets the code as
-           errorType. --fail-type gives another errorType, such as the name of the Go
-           type of the error that the handler would have returned
-  message  no flag: a message has no other answer than that it is done
-  any      --no-answer: the operation is done, and retries get "answer unavailable"
-
-An answer that can't be sent is refused, for example if Content-Length is not the length
-of the body, if a response with status 204 has a body, or if a header has a line break.
-
-The record is changed under the same conditions as by release. It keeps its fingerprint,
-and its TTL starts now. --again settles a record again that an operator has settled;
-callers may have received the first answer.`,
-		Example: `  idem settle ID --token T --reason 'TICKET-1: the bank has it' \
-    --status 201 --header 'Content-Type: application/json' --body '{"id":"p-1"}'`,
-		Args: arguments(cobra.MaximumNArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			var result lambdaidem.Result
-			d.check = func(seen dynamostore.Inspected) (err error) {
-				if seen.Record.State == lambdaidem.Released && d.yes && !d.released {
-					return printChanged(a, seen, fmt.Errorf("%w? It is released: its handler or an operator says that nothing happened, and the next retry runs. "+
-						"If none must run, add --released", dynamostore.ErrRecordChanged))
-				}
-				if result, err = answer.result(c.Context(), a, viewOf(seen).Kind); err != nil {
-					return usage(err)
-				}
-				if err := a.keys.checkFor(a, seen, result); err != nil {
-					return err
-				}
-				return usage(lambdaidem.CheckResult(seen.Record.Scope, result))
-			}
-			o, s, seen, err := d.prepare(a, c, args, "Settle the record, so that every retry gets your answer?")
-			if err != nil {
-				return err
-			}
-			now, err := o.Settle(c.Context(), seen, result)
-			if errors.Is(err, dynamostore.ErrRecordSettled) {
-				err = fmt.Errorf("%w; --again settles it again", err)
-			}
-			if err != nil {
-				return printChanged(a, now, err)
-			}
-			return a.printRecord(viewOf(now).withAnswer(c.Context(), s, now.Record))
-		},
-	}
-	d.flags(c.Flags())
-	c.Flags().BoolVar(&d.released, "released", false, "with --yes: also settle a released record")
-	c.Flags().BoolVar(&d.again, "again", false, "settle a record again that an operator has settled; callers may have received the first answer")
-	answer.flags(c.Flags())
-	return c
 }
