@@ -20,8 +20,8 @@
 //
 // Some plans add more:
 //
-//   - In half of the plans the handler enlists a transfer (effects.go): with a lock,
-//     optimistically, unguarded, or after failing open.
+//   - In half of the plans the handler enlists a transfer (effects.go, enlist.go, accounts.go): with
+//     a lock, optimistically, unguarded, or after failing open.
 //   - The handler calls other services in steps (steps.go), or makes guarded calls (inner.go).
 //   - Answers are compressed, or stored in parts (parts.go).
 //   - Operators release, settle and purge records (operators.go, operators_journal.go).
@@ -50,16 +50,17 @@
 //
 // The journal (journal.go) records everything that happens: which attempt ran when, which effect
 // it had, and what every client was told. journal_record.go has what each write did to a record.
-// transactions.go has what became of each TransactWriteItems, and names the paths that the
-// transactions of a simulation must have taken. timeline.go has everything in the order of time,
-// and prints it. diagram.go and diagram_record.go draw it for a browser.
+// journal_transaction.go has what became of each TransactWriteItems, and paths.go names the paths
+// that the transactions of a simulation must have taken. timeline.go has everything in the order of
+// time, and prints it. diagram.go and diagram_record.go draw it for a browser.
 //
 // # How it is checked
 //
 // checks.go names every check, with the rule that it tests. checks_write.go checks each write,
 // checks_answer.go what clients were told, checks_run.go the runs of the handler, and
-// checks_effect.go the enlisted writes. steps.go, inner.go, downstream.go, parts.go, leaseindex.go,
-// outages.go and operators_journal.go check what they are about. linearizable.go passes what
-// clients saw to porcupine, with a model of the contract. A run that breaks a rule prints its
-// timeline. Mutations (mutation.go) are deliberate mistakes, which the checks must find.
+// checks_effect.go the enlisted writes. checks_steps.go, checks_inner.go, checks_downstream.go,
+// checks_parts.go, checks_leaseshard.go, checks_outages.go and checks_operators.go check what their
+// names say. checks_linearizable.go passes what clients saw to porcupine, with a model of the
+// contract. A run that breaks a rule prints its timeline. Mutations (mutation.go) are deliberate
+// mistakes, which the checks must find.
 package simulator

@@ -1,30 +1,8 @@
 package simulator
 
 import (
-	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/lambdaidem/toolkit/dynamostore"
-	"github.com/lambdaidem/toolkit/internal/memdynamo"
-)
-
-// This file has what handlers enlist: a transfer from an account to the shop's account, on the
-// condition that the balance suffices, and an item that records the payment. Accounts and payments
-// are in one table.
-
-const (
-	accounts = "accounts"
-	shop     = "account#shop"
-	rich     = "account#rich"
-	poor     = "account#poor"
-	price    = 10 // cents, of every transfer
-	wealth   = 1_000_000
-	payment  = "payment#" // the prefix of the IDs of payments
 )
 
 // effects has a plan's parameters for enlisted writes. The zero value means that handlers enlist
@@ -88,82 +66,4 @@ func newEffects(seed uint64, p *plan) {
 		p.policyHold, p.mixed, p.failOpen = false, false, false
 	}
 	p.effects = e
-}
-
-// account returns the account from which an order is paid.
-func (e *effects) account(o order) string {
-	if e.poor[o.Key] {
-		return poor
-	}
-	return rich
-}
-
-// openAccounts creates the table of the accounts, and the accounts. Each Region has its own table
-// and its own money.
-func (w *world) openAccounts() {
-	w.mustServe("CreateTable", createTable(accounts))
-	open := func(id string, cents int) {
-		w.journal.funds += int64(cents * len(w.dbs))
-		w.mustServe("PutItem", fmt.Sprintf(`{"TableName":%q,"Item":{"id":{"S":%q},"cents":{"N":"%d"}}}`, accounts, id, cents))
-	}
-	open(rich, wealth)
-	open(poor, w.plan.effects.cents)
-	open(shop, 0)
-}
-
-// deposit pays money into the poor account.
-func (w *world) deposit(cents int) {
-	w.journal.note(nil, "%d cents are deposited in %s", cents, poor)
-	w.journal.funds += int64(cents * len(w.dbs))
-	w.mustServe("UpdateItem", fmt.Sprintf(`{"TableName":%q,"Key":{"id":{"S":%q}},"UpdateExpression":"SET cents = cents + :more","ExpressionAttributeValues":{":more":{"N":"%d"}}}`, accounts, poor, cents))
-}
-
-// deposits pays money into the poor account at random times.
-func (w *world) deposits() {
-	w.afterFunc(w.plan.paced(w.randomMillis(8_000)), func() {
-		if !w.isHealed() {
-			w.deposit(price)
-			w.deposits()
-		}
-	})
-}
-
-// enlist enlists the run's transfer. An idle run enlists nothing.
-func (a *actor) enlist(ctx context.Context, r *run) {
-	e := &a.w.plan.effects
-	idle, whenFailed := a.rng.Float64() < e.idle, a.rng.Float64() < e.whenFailed
-	verdict := e.verdicts[a.rng.IntN(len(e.verdicts))]
-	if idle {
-		return
-	}
-	a.w.journal.enlisted(r, whenFailed, verdict)
-	tx := dynamostore.Enlist(ctx)
-	if whenFailed {
-		tx.AlsoWhenFailed()
-	}
-	cents := map[string]types.AttributeValue{":price": &types.AttributeValueMemberN{Value: fmt.Sprint(price)}}
-	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-	key := func(id string) map[string]types.AttributeValue {
-		return map[string]types.AttributeValue{"id": text(id)}
-	}
-	tx.Update("debit", types.Update{TableName: aws.String(accounts), Key: key(e.account(a.order)), ExpressionAttributeValues: cents,
-		UpdateExpression: aws.String("SET cents = cents - :price"), ConditionExpression: aws.String("cents >= :price")}).
-		ElseFunc(func(*dynamostore.ConditionFailed) error { return a.w.journal.conditionFailed(r) })
-	tx.Update("credit", types.Update{TableName: aws.String(accounts), Key: key(shop), ExpressionAttributeValues: cents,
-		UpdateExpression: aws.String("SET cents = cents + :price")})
-	tx.Put("payment", types.Put{TableName: aws.String(accounts), Item: map[string]types.AttributeValue{
-		"id": text(fmt.Sprintf("%s%d", payment, a.id)), "record": text(r.record),
-	}})
-}
-
-// balances returns the sum of all balances, and the lowest balance or 0 if none is negative.
-func (w *world) balances() (sum, least int64) {
-	for _, db := range w.dbs {
-		for _, id := range []string{rich, poor, shop} {
-			item, _ := db.Item(accounts, memdynamo.Item{"id": memdynamo.String(id)})
-			cents := number(item["cents"])
-			sum, least = sum+cents, min(least, cents)
-		}
-	}
-	return sum, least
 }
