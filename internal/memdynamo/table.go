@@ -2,9 +2,7 @@ package memdynamo
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -134,55 +132,9 @@ func (k keyAttribute) checkEmpty(v Value) error {
 	return invalidf("One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", kind, k.name)
 }
 
-// expired reports whether TTL may delete the item: its TTL attribute must be a number of epoch
-// seconds in the past, at most five years ago ("How it works: DynamoDB Time to Live (TTL)").
-func (t *table) expired(item Item, now time.Time) bool {
-	v, ok := item[t.ttl]
-	if t.ttl == "" || !ok || v.Type != TypeNumber {
-		return false
-	}
-	at := mustNumber(v.Text)
-	return at.cmp(epoch(now)) < 0 && at.cmp(epoch(now.AddDate(-5, 0, 0))) >= 0
-}
-
-// epoch returns the time in seconds since 1970, to the nanosecond.
-func epoch(t time.Time) number {
-	seconds, fraction := integer(int(t.Unix())), mustNumber(fmt.Sprintf("0.%09d", t.Nanosecond()))
-	n, err := seconds.add(fraction)
-	if err != nil {
-		panic(err) // can't happen: the sum has less than 38 digits
-	}
-	return n
-}
-
-var tableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`) })
-
-func checkTableName(name string) error {
-	switch {
-	case name == "":
-		return invalidf("1 validation error detected: Value null at 'tableName' failed to satisfy constraint: Member must not be null")
-	case !tableName().MatchString(name):
-		return invalidf("Invalid table/index name.  Table/index names must be between 3 and 255 characters long, and may contain only the characters a-z, A-Z, 0-9, '_', '-', and '.'")
-	}
-	return nil
-}
-
 type tableRequest struct {
 	TableName string
 }
-
-type createTableRequest struct {
-	TableName             string
-	KeySchema             []keySchemaElement
-	AttributeDefinitions  []attributeDefinition
-	BillingMode           string
-	ProvisionedThroughput *struct{ ReadCapacityUnits, WriteCapacityUnits int64 }
-	Tags                  []struct{ Key, Value string }
-}
-
-type keySchemaElement struct{ AttributeName, KeyType string }
-
-type attributeDefinition struct{ AttributeName, AttributeType string }
 
 type tableDescription struct {
 	TableName            string
@@ -197,62 +149,6 @@ type tableDescription struct {
 
 	MultiRegionConsistency Consistency `json:",omitempty"`
 	Replicas               []replica   `json:",omitempty"`
-}
-
-// createTable creates a table that is active at once. At AWS, a new table is CREATING for some
-// seconds.
-func (db *DB) createTable(in createTableRequest) (any, error) {
-	if err := checkTableName(in.TableName); err != nil {
-		return nil, err
-	}
-	if in.BillingMode == "" {
-		in.BillingMode = "PROVISIONED"
-	}
-	switch {
-	case in.BillingMode != "PROVISIONED" && in.BillingMode != "PAY_PER_REQUEST":
-		return nil, invalidf("1 validation error detected: Value '%s' at 'billingMode' failed to satisfy constraint: Member must satisfy enum value set: [PROVISIONED, PAY_PER_REQUEST]", in.BillingMode)
-	case in.BillingMode == "PROVISIONED" && in.ProvisionedThroughput == nil:
-		return nil, invalidf("No provisioned throughput specified for the table")
-	}
-	keys, err := keyAttributes(in)
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := db.tables[in.TableName]; ok {
-		return nil, failf(ResourceInUse, "Table already exists: %s", in.TableName)
-	}
-	t := &table{name: in.TableName, keys: keys, items: map[string]Item{}, billing: in.BillingMode, created: db.clock()}
-	db.tables[t.name] = t
-	return struct{ TableDescription tableDescription }{t.describe()}, nil
-}
-
-// keyAttributes returns the key schema of a CreateTable request.
-func keyAttributes(in createTableRequest) ([]keyAttribute, error) {
-	types := map[string]string{}
-	for _, d := range in.AttributeDefinitions {
-		if d.AttributeType != TypeString && d.AttributeType != TypeNumber && d.AttributeType != TypeBinary {
-			return nil, invalidf("Member must satisfy enum value set: [B, N, S]")
-		}
-		types[d.AttributeName] = d.AttributeType
-	}
-	if len(in.KeySchema) < 1 || len(in.KeySchema) > 2 {
-		return nil, invalidf("Invalid KeySchema: a table has one or two key attributes, this has %d", len(in.KeySchema))
-	}
-	var keys []keyAttribute
-	for i, k := range in.KeySchema {
-		if role := []string{"HASH", "RANGE"}[i]; k.KeyType != role {
-			return nil, invalidf("Invalid KeySchema: The %s key is not specified as key number %d", role, i+1)
-		}
-		typ, ok := types[k.AttributeName]
-		if !ok {
-			return nil, invalidf("One or more parameter values were invalid: Some index key attributes are not defined in AttributeDefinitions. Keys: [%s]", k.AttributeName)
-		}
-		keys = append(keys, keyAttribute{name: k.AttributeName, typ: typ, role: k.KeyType})
-	}
-	if len(types) != len(keys) {
-		return nil, invalidf("One or more parameter values were invalid: Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions")
-	}
-	return keys, nil
 }
 
 func (t *table) describe() tableDescription {
@@ -291,58 +187,4 @@ func (db *DB) describeTable(in tableRequest) (any, error) {
 		return nil, err
 	}
 	return struct{ Table tableDescription }{t.describe()}, nil
-}
-
-type timeToLiveSpecification struct {
-	AttributeName string
-	Enabled       bool
-}
-
-type updateTimeToLiveRequest struct {
-	TableName               string
-	TimeToLiveSpecification timeToLiveSpecification
-}
-
-// updateTimeToLive switches TTL on or off at once. At AWS this takes up to an hour, during which
-// another change is refused.
-func (db *DB) updateTimeToLive(in updateTimeToLiveRequest) (any, error) {
-	t, err := db.described(in.TableName)
-	if err != nil {
-		return nil, err
-	}
-	spec := in.TimeToLiveSpecification
-	switch {
-	case t.consistency == Strong:
-		return nil, invalidf("TimeToLive is not supported for a table with multi-Region strong consistency")
-	case spec.AttributeName == "":
-		return nil, invalidf("1 validation error detected: Value null at 'timeToLiveSpecification.attributeName' failed to satisfy constraint: Member must not be null")
-	case !spec.Enabled && t.ttl == "":
-		return nil, invalidf("TimeToLive is already disabled")
-	case t.ttl != "" && t.ttl != spec.AttributeName:
-		return nil, invalidf("TimeToLive is active on a different AttributeName: current AttributeName is %s", t.ttl)
-	case spec.Enabled && t.ttl != "":
-		return nil, invalidf("TimeToLive is already enabled")
-	}
-	t.ttl = ""
-	if spec.Enabled {
-		t.ttl = spec.AttributeName
-	}
-	return struct{ TimeToLiveSpecification timeToLiveSpecification }{spec}, nil
-}
-
-type timeToLiveDescription struct {
-	TimeToLiveStatus string
-	AttributeName    string `json:",omitempty"`
-}
-
-func (db *DB) describeTimeToLive(in tableRequest) (any, error) {
-	t, err := db.described(in.TableName)
-	if err != nil {
-		return nil, err
-	}
-	d := timeToLiveDescription{TimeToLiveStatus: "DISABLED", AttributeName: t.ttl}
-	if t.ttl != "" {
-		d.TimeToLiveStatus = "ENABLED"
-	}
-	return struct{ TimeToLiveDescription timeToLiveDescription }{d}, nil
 }

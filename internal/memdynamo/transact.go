@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -96,37 +95,6 @@ func (i transactItem) part() (*part, error) {
 		return parts[0], nil
 	}
 	return nil, invalidf("TransactItems can only contain one of Check, Put, Update or Delete")
-}
-
-// violations describes the members of a request that break a constraint of the API's model. AWS
-// reports all of them together, before it checks anything else.
-type violations []string
-
-func (v *violations) add(member, value, constraint string, args ...any) {
-	*v = append(*v, fmt.Sprintf("Value%s at '%s' failed to satisfy constraint: ", value, member)+fmt.Sprintf(constraint, args...))
-}
-
-func (v *violations) choice(member, value string, words ...string) {
-	if value != "" && !slices.Contains(words, value) {
-		v.add(member, " '"+value+"'", "Member must satisfy enum value set: [%s]", strings.Join(words, ", "))
-	}
-}
-
-func (v *violations) required(member string, absent bool) {
-	if absent {
-		v.add(member, " null", "Member must not be null")
-	}
-}
-
-func (v *violations) err() error {
-	if len(*v) == 0 {
-		return nil
-	}
-	noun := "errors"
-	if len(*v) == 1 {
-		noun = "error"
-	}
-	return invalidf("%d validation %s detected: %s", len(*v), noun, strings.Join(*v, "; "))
 }
 
 // parts returns the actions of the request, after all checks that need only the request. An error
@@ -422,56 +390,3 @@ func (db *DB) apply(parts []*part) {
 type transactResult struct {
 	ConsumedCapacity []capacity `json:",omitempty"`
 }
-
-// tableUnits has the capacity units that a transaction consumed, by table, in the order of the
-// request.
-type tableUnits []tableUnit
-
-type tableUnit struct {
-	table *table
-	units float64
-}
-
-// consumedBy returns the write units that the transaction consumes, and the read units that its
-// repetition would consume. Each item counts twice what a single request would consume. A
-// condition check counts like a write. In a repetition, each item counts like a consistent read
-// ("Capacity management for transactions").
-func consumedBy(parts []*part) (written, read tableUnits) {
-	for _, p := range parts {
-		size := max(p.before.Size(), p.after.Size())
-		written.add(p.table, 2*writeUnits(p.before, p.after))
-		read.add(p.table, 2*readUnits(size, true))
-	}
-	return written, read
-}
-
-func (u *tableUnits) add(t *table, units float64) {
-	for i := range *u {
-		if (*u)[i].table == t {
-			(*u)[i].units += units
-			return
-		}
-	}
-	*u = append(*u, tableUnit{t, units})
-}
-
-// report returns the units in the form that the request asked for. Unlike for a single write, it
-// also says whether they are read or write units.
-func (u *tableUnits) report(choice string, kind func(units float64) splitUnits) []capacity {
-	var out []capacity
-	for _, t := range *u {
-		c := consumed(t.table, choice, t.units)
-		if c == nil {
-			return nil
-		}
-		c.splitUnits = kind(t.units)
-		if c.Table != nil {
-			c.Table.splitUnits = c.splitUnits
-		}
-		out = append(out, *c)
-	}
-	return out
-}
-
-func asWritten(units float64) splitUnits { return splitUnits{WriteCapacityUnits: units} }
-func asRead(units float64) splitUnits    { return splitUnits{ReadCapacityUnits: units} }
