@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -188,31 +187,4 @@ func (m *meter) writeUnits(ctx context.Context, table *string, item map[string]t
 	}
 	larger := max(sizeOf(found.Item), sizeOf(item))
 	return float64(max(1, (larger+1023)/1024)), nil
-}
-
-// sizeOf returns an item's size in bytes by AWS's rule ("DynamoDB item sizes and
-// formats"), as far as records and the writes of this program need it.
-func sizeOf(item map[string]types.AttributeValue) int {
-	size := 0
-	for name, v := range item {
-		size += len(name) + sizeOfValue(v)
-	}
-	return size
-}
-
-func sizeOfValue(v types.AttributeValue) int {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return len(v.Value)
-	case *types.AttributeValueMemberB:
-		return len(v.Value)
-	case *types.AttributeValueMemberN: // an integer: one byte for every two significant digits, and one more
-		return (len(strings.Trim(v.Value, "-0"))+1)/2 + 1
-	case *types.AttributeValueMemberM: // three bytes, and one for each member
-		return 3 + len(v.Value) + sizeOf(v.Value)
-	case *types.AttributeValueMemberBOOL:
-		return 1
-	default:
-		panic(fmt.Sprintf("the size of a %T is not known", v))
-	}
 }
