@@ -5,23 +5,6 @@ import (
 	"strings"
 )
 
-// truth is the result of evaluating a condition or a statement. It is undecided if it depends on a
-// value that only AWS knows.
-type truth int
-
-const (
-	no truth = iota
-	yes
-	undecided
-)
-
-func truthOf(b bool) truth {
-	if b {
-		return yes
-	}
-	return no
-}
-
 // Keys maps the condition keys of a request to their values. The keys must be in lower case,
 // because IAM ignores the case of a key. A key without values is absent from the request.
 type Keys map[string][]string

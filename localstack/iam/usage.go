@@ -77,3 +77,26 @@ func (c *Checker) Uses() []Use {
 		return strings.Compare(a.Function+" "+a.Request.Action+" "+a.Request.Resource, b.Function+" "+b.Request.Action+" "+b.Request.Resource)
 	})
 }
+
+// count counts a request. It reports whether the request is the first with its function, action,
+// resource and result.
+func (c *Checker) count(function string, r Request, d Decision) (first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := useKey{function, r.Action, r.Resource, d.Allowed}
+	use, seen := c.uses[key]
+	if !seen {
+		use = Use{Function: function, Request: r, Allowed: d.Allowed}
+	}
+	use.Count++
+	c.uses[key] = use
+	for _, g := range d.used {
+		g.used++
+	}
+	return !seen
+}
+
+type useKey struct {
+	function, action, resource string
+	allowed                    bool
+}
