@@ -83,3 +83,45 @@ func (e *evaluator) combine(n *node) (bool, error) {
 	}
 	return n.fn == "And", nil
 }
+
+// branch returns the value that !If chooses, before its evaluation, or n itself if n is no !If or
+// only AWS knows the condition. It returns nil if the value is absent.
+func (r *reader) branch(n *node) *node {
+	for n != nil && n.kind == call && n.fn == "If" {
+		var chosen *node
+		if why := r.optional(func() (err error) {
+			chosen, err = r.choose(n)
+			return err
+		}); why != "" {
+			return n
+		}
+		n = chosen
+	}
+	if n == nil || n.kind == null || r.isNoValue(n) {
+		return nil
+	}
+	return n
+}
+
+// entries returns the items of a list, or n itself if it is no list. It leaves out the items that
+// a condition removes.
+func (r *reader) entries(n *node) []*node {
+	n = r.branch(n)
+	switch {
+	case n == nil:
+		return nil
+	case n.kind != list:
+		return []*node{n}
+	}
+	var all []*node
+	for _, item := range n.items {
+		if item = r.branch(item); item != nil {
+			all = append(all, item)
+		}
+	}
+	return all
+}
+
+func (r *reader) isNoValue(n *node) bool {
+	return n.kind == noValue || n.kind == call && n.fn == "Ref" && n.arg.text == "AWS::NoValue"
+}

@@ -5,6 +5,36 @@ import (
 	"time"
 )
 
+// Function is a resource of type AWS::Serverless::Function.
+type Function struct {
+	LogicalID   string
+	Name        string // FunctionName, or the logical ID if there is none
+	Handler     string
+	Runtime     string
+	PackageType string        // Zip or Image; empty means Zip
+	CodeURI     string        // relative to the template's folder; empty means that folder; s3://BUCKET/KEY for an object in a bucket
+	InlineCode  bool          // the template contains the code
+	BuildMethod string        // from the resource's Metadata, for sam build; empty if not set
+	MemoryMB    int           // default 128
+	Timeout     time.Duration // default 3 s; between 1 s and 900 s in a template
+	// MaxConcurrency is the maximum number of concurrent invocations of an execution
+	// environment on Lambda Managed Instances, from PerExecutionEnvironmentMaxConcurrency
+	// in CapacityProviderConfig. It is 0 for a function that does not run on them.
+	MaxConcurrency int
+	LogGroup       string            // from LoggingConfig; default /aws/lambda/NAME
+	LogFormat      string            // from LoggingConfig: Text (the default) or JSON
+	Environment    map[string]string // never nil
+	Routes         []Route
+	URL            *FunctionURL // nil if there is no FunctionUrlConfig
+	Sources        []Source     // events of type SQS and DynamoDB
+	Role           Role         // execution role
+	OtherEvents    []string     // "Name (Type)" of each event of another type, or with a queue or stream of another stack
+}
+
+// FunctionURL is the FunctionUrlConfig of a function. It has no fields, because Read refuses any
+// AuthType except NONE and any InvokeMode except BUFFERED.
+type FunctionURL struct{}
+
 func (r *reader) function(logicalID string, resource *node) (*Function, error) {
 	p := r.properties(logicalID, "Function", resource)
 	f := &Function{LogicalID: logicalID}
@@ -148,49 +178,6 @@ func (p properties) functionURL() (*FunctionURL, error) {
 		}
 	}
 	return &FunctionURL{}, nil
-}
-
-func (p properties) events(f *Function) error {
-	events, ok, err := p.inner("Events")
-	if err != nil || !ok {
-		return err
-	}
-	for _, name := range events.node.keys {
-		event, _, err := events.inner(name)
-		if err != nil {
-			return err
-		}
-		kind, err := event.text("Type", "")
-		if err != nil {
-			return err
-		}
-		given, _, err := event.inner("Properties")
-		if err != nil {
-			return err
-		}
-		if err := given.event(f, name, kind); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// event reads the properties of one event.
-func (p properties) event(f *Function, name, kind string) error {
-	routes := map[string]func() (Route, error){"HttpApi": p.httpAPIRoute, "Api": p.restAPIRoute}
-	sources := map[string]func(string) (Source, error){"SQS": p.queueSource, "DynamoDB": p.streamSource}
-	if read := routes[kind]; read != nil {
-		route, err := read()
-		f.Routes = append(f.Routes, route)
-		return err
-	}
-	if read := sources[kind]; read != nil && !p.isElsewhere() {
-		source, err := read(name)
-		f.Sources = append(f.Sources, source)
-		return err
-	}
-	f.OtherEvents = append(f.OtherEvents, name+" ("+kind+")")
-	return nil
 }
 
 // isElsewhere reports whether the source of an event is known only to AWS, such as a queue or a

@@ -140,22 +140,6 @@ func (e *evaluator) ref(at *node, name string) (*node, error) {
 	return nil, errorAt(at, "%s is neither a parameter nor a resource of this template", name)
 }
 
-func (e *evaluator) getAtt(n *node) (*node, error) {
-	args, err := e.arguments(n, 2)
-	if err != nil {
-		return nil, err
-	}
-	name, err := e.text(args[0], "the resource of !GetAtt")
-	if err != nil {
-		return nil, err
-	}
-	attribute, err := e.text(args[1], "the attribute of !GetAtt")
-	if err != nil {
-		return nil, err
-	}
-	return e.attribute(n, name, attribute)
-}
-
 // substitution matches ${Name}, ${Name.Attribute} and the literal ${!Name}.
 var substitution = regexp.MustCompile(`\$\{([^}]*)\}`)
 

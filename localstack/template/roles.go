@@ -15,30 +15,6 @@ type Role struct {
 	Unknown []string
 }
 
-// Statement is a statement of a policy ("IAM JSON policy elements reference"). Read does not check
-// the texts.
-type Statement struct {
-	At           string // path:line:column; for a managed policy, the place where it is named, or the function's
-	Policy       string // PolicyName, name of a managed policy or of a SAM policy template; may be empty
-	Effect       string // Allow or Deny
-	Actions      []string
-	NotActions   []string
-	Resources    []string
-	NotResources []string
-	Conditions   []Condition
-
-	// Unknown says which value of the statement only AWS knows. Such a value is missing in
-	// the fields above. Unknown is empty if there is none.
-	Unknown string
-}
-
-// Condition is one key of a Condition element.
-type Condition struct {
-	Operator string   // such as ForAllValues:StringEquals
-	Key      string   // such as dynamodb:LeadingKeys; empty if only AWS knows the keys of the operator
-	Values   []string // one of them must match
-}
-
 // role reads the execution role of a function. A function without the property Role has the
 // role that SAM makes ("AWS::Serverless::Function", properties Role and Policies).
 func (p properties) role(logicalID string, resource *node) Role {

@@ -5,6 +5,38 @@ import (
 	"time"
 )
 
+// Route is an event of type HttpApi or Api of a function.
+type Route struct {
+	API        string // the API's logical ID
+	Kind       APIKind
+	Method     string // upper case, or "ANY"; empty for the $default route
+	Path       string // "/payments/{id}"; empty for the $default route
+	Stage      string // "$default" unless the API names one
+	Authorizer *Authorizer
+	Scopes     []string      // the token must have one of them; empty if none is required
+	Timeout    time.Duration // timeout of the integration; default 30 s for HTTP APIs, 29 s for REST APIs
+	// BinaryMediaTypes are those of the REST API. It is nil for HTTP APIs.
+	BinaryMediaTypes []string
+}
+
+// Key returns the route key as API Gateway writes it: "POST /payments" or
+// "$default".
+func (r Route) Key() string {
+	if r.Path == "" {
+		return "$default"
+	}
+	return r.Method + " " + r.Path
+}
+
+// APIKind is a kind of API Gateway API.
+type APIKind int
+
+// The kinds of API.
+const (
+	HTTPAPI APIKind = iota // AWS::Serverless::HttpApi, payload format 2.0
+	RESTAPI                // AWS::Serverless::Api, payload format 1.0
+)
+
 func (p properties) httpAPIRoute() (Route, error) {
 	route := Route{Kind: HTTPAPI}
 	api, err := p.api(&route, "ApiId", "ServerlessHttpApi", "HttpApi", "AWS::Serverless::HttpApi")
@@ -108,67 +140,4 @@ func (p properties) methodAndPath(route *Route) error {
 	}
 	route.Path, route.Method = path, strings.ToUpper(method)
 	return nil
-}
-
-func (p properties) authorize(route *Route, api properties) error {
-	apiAuth, _, err := api.inner("Auth")
-	if err != nil {
-		return err
-	}
-	name, err := apiAuth.text("DefaultAuthorizer", "NONE")
-	if err != nil {
-		return err
-	}
-	auth, _, err := p.inner("Auth")
-	if err != nil {
-		return err
-	}
-	if name, err = auth.text("Authorizer", name); err != nil {
-		return err
-	}
-	if auth.node.field("ApiKeyRequired") != nil || apiAuth.node.field("ApiKeyRequired") != nil {
-		return errorAt(p.node, "%s: ApiKeyRequired is not emulated in a local run", p.owner)
-	}
-	if name == "NONE" {
-		return nil
-	}
-	definitions, _, err := apiAuth.inner("Authorizers")
-	if err != nil {
-		return err
-	}
-	definition, ok, err := definitions.inner(name)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return errorAt(p.node, "%s: authorizer %s is not one of the Authorizers of %s (AWS_IAM is not emulated)", p.owner, name, route.API)
-	}
-	return definition.authorizer(route, name, auth)
-}
-
-func (p properties) authorizer(route *Route, name string, auth properties) error {
-	kind := "JwtConfiguration"
-	if route.Kind == RESTAPI {
-		kind = "UserPoolArn"
-	}
-	if p.node.field(kind) == nil {
-		return errorAt(p.node, "%s: only authorizers with %s are emulated on this kind of API", p.owner, kind)
-	}
-	authorizer := &Authorizer{Name: name, Header: "Authorization"}
-	if source := p.node.field("IdentitySource"); source != nil && route.Kind == HTTPAPI {
-		header, ok := strings.CutPrefix(source.text, "$request.header.")
-		if !ok {
-			return errorAt(source, "%s: IdentitySource %s is not emulated, only $request.header.NAME is", p.owner, source.describe())
-		}
-		authorizer.Header = header
-	}
-	route.Authorizer = authorizer
-	var err error
-	if route.Scopes, err = p.texts("AuthorizationScopes"); err != nil {
-		return err
-	}
-	if auth.node.field("AuthorizationScopes") != nil {
-		route.Scopes, err = auth.texts("AuthorizationScopes")
-	}
-	return err
 }

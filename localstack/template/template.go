@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 )
 
 // Template has those parts of a SAM template that a local run needs. It is plain data. A caller
@@ -21,75 +20,6 @@ type Template struct {
 	// path:line:column.
 	Warnings []string
 }
-
-// Function is a resource of type AWS::Serverless::Function.
-type Function struct {
-	LogicalID   string
-	Name        string // FunctionName, or the logical ID if there is none
-	Handler     string
-	Runtime     string
-	PackageType string        // Zip or Image; empty means Zip
-	CodeURI     string        // relative to the template's folder; empty means that folder; s3://BUCKET/KEY for an object in a bucket
-	InlineCode  bool          // the template contains the code
-	BuildMethod string        // from the resource's Metadata, for sam build; empty if not set
-	MemoryMB    int           // default 128
-	Timeout     time.Duration // default 3 s; between 1 s and 900 s in a template
-	// MaxConcurrency is the maximum number of concurrent invocations of an execution
-	// environment on Lambda Managed Instances, from PerExecutionEnvironmentMaxConcurrency
-	// in CapacityProviderConfig. It is 0 for a function that does not run on them.
-	MaxConcurrency int
-	LogGroup       string            // from LoggingConfig; default /aws/lambda/NAME
-	LogFormat      string            // from LoggingConfig: Text (the default) or JSON
-	Environment    map[string]string // never nil
-	Routes         []Route
-	URL            *FunctionURL // nil if there is no FunctionUrlConfig
-	Sources        []Source     // events of type SQS and DynamoDB
-	Role           Role         // execution role
-	OtherEvents    []string     // "Name (Type)" of each event of another type, or with a queue or stream of another stack
-}
-
-// APIKind is a kind of API Gateway API.
-type APIKind int
-
-// The kinds of API.
-const (
-	HTTPAPI APIKind = iota // AWS::Serverless::HttpApi, payload format 2.0
-	RESTAPI                // AWS::Serverless::Api, payload format 1.0
-)
-
-// Route is an event of type HttpApi or Api of a function.
-type Route struct {
-	API        string // the API's logical ID
-	Kind       APIKind
-	Method     string // upper case, or "ANY"; empty for the $default route
-	Path       string // "/payments/{id}"; empty for the $default route
-	Stage      string // "$default" unless the API names one
-	Authorizer *Authorizer
-	Scopes     []string      // the token must have one of them; empty if none is required
-	Timeout    time.Duration // timeout of the integration; default 30 s for HTTP APIs, 29 s for REST APIs
-	// BinaryMediaTypes are those of the REST API. It is nil for HTTP APIs.
-	BinaryMediaTypes []string
-}
-
-// Key returns the route key as API Gateway writes it: "POST /payments" or
-// "$default".
-func (r Route) Key() string {
-	if r.Path == "" {
-		return "$default"
-	}
-	return r.Method + " " + r.Path
-}
-
-// Authorizer is a JWT authorizer of an HTTP API or a Cognito authorizer of a
-// REST API.
-type Authorizer struct {
-	Name   string
-	Header string // request header with the token, default "Authorization"
-}
-
-// FunctionURL is the FunctionUrlConfig of a function. It has no fields, because Read refuses any
-// AuthType except NONE and any InvokeMode except BUFFERED.
-type FunctionURL struct{}
 
 // Function returns the function with this logical ID or name, or nil.
 func (t *Template) Function(id string) *Function {
