@@ -3,19 +3,13 @@ package stack
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
-	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lambdaidem/toolkit/localstack/clearing"
@@ -27,68 +21,6 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/mailer"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
-
-// Options configure [Start]. The zero value of every field is its default.
-type Options struct {
-	// Template is the path of a SAM template whose functions are built and run. They must
-	// be in Go, have a Makefile, or be built already. Default: this project's
-	// template.yaml, with the services that it needs. The working directory must then be
-	// in a checkout of this project.
-	Template string
-
-	// Parameters are the values of the template's Parameters, and References the values
-	// of its dynamic references, as in [template.Options]. Default: none. For this
-	// project's template, the parameters that a local run needs are set too.
-	Parameters, References map[string]string
-
-	// Port is the TCP port of the HTTP API on 127.0.0.1. Default: 0, a free port.
-	Port int
-
-	// MaxProcesses is the maximum number of processes of one function. Further requests
-	// wait for a process. Default: 16.
-	MaxProcesses int
-
-	// Env is added to the environment of every function. For this project's template it
-	// also has DEMO=1, unless Env overrides it. With DEMO=1, X-Demo- headers of a request
-	// can make the functions slow or fail.
-	Env map[string]string
-
-	// Change may change the template before anything starts, for example to shorten a
-	// timeout. It is called a second time if the tables need generated names. Default: nil.
-	Change func(*template.Template)
-
-	// Database may change the options of DynamoDB Local, for example to start a separate
-	// server or to store its data in a folder. Default: nil, the defaults of
-	// [ddblocal.Start].
-	Database func(*ddblocal.Options)
-
-	// Queues may change the options of ElasticMQ. Default: nil, the defaults of
-	// [elasticmq.Start].
-	Queues func(*elasticmq.Options)
-
-	// QueueEndpoint receives the endpoint of SQS and returns the endpoint that the
-	// functions use, such as that of a proxy. Default: nil, the same endpoint.
-	QueueEndpoint func(endpoint string) string
-
-	// Emulator may change the options of the emulator. DynamoDB Local is running when it
-	// is called. It can put a proxy between DynamoDB Local and the functions with the
-	// option Endpoint, or let processes outlive their timeout. Default: nil.
-	Emulator func(*emulator.Options)
-
-	// NoIAM lets the functions call DynamoDB and SQS whether or not their roles allow it.
-	// Default: false, and what the template's policies don't allow is refused as AWS
-	// refuses it. Other clients than the functions are never refused.
-	NoIAM bool
-
-	// Progress receives a line when something begins that takes seconds. Default:
-	// os.Stderr.
-	Progress io.Writer
-
-	// FunctionLog receives the output of the functions, the logs of the emulator and of the
-	// event source mappings, and a line for each kind of request that a function's role does
-	// not allow. Default: os.Stderr.
-	FunctionLog io.Writer
-}
 
 // Stack is a running template with all services that it needs.
 type Stack struct {
@@ -189,51 +121,6 @@ func isFree(port int) error {
 	return listener.Close() //nolint:wrapcheck // it never fails
 }
 
-// read reads the template, prints its warnings, and creates the folder for the binaries.
-func (s *Stack) read(o Options) error {
-	path, err := filepath.Abs(o.Template)
-	if err != nil {
-		return fmt.Errorf("find the template %s: %w", o.Template, err)
-	}
-	s.root = filepath.Dir(path)
-	s.label = rand.Text()[:12]
-	if err := s.readAgain(o); err != nil {
-		return err
-	}
-	for _, warning := range s.template.Warnings {
-		_, _ = fmt.Fprintln(o.Progress, "warning: "+warning)
-	}
-	if s.folder, err = os.MkdirTemp("", "lambdaidem-stack-"); err != nil {
-		return fmt.Errorf("a folder for the functions' binaries: %w", err)
-	}
-	return nil
-}
-
-// readAgain reads the template, with the current result of rename for tables and queues.
-func (s *Stack) readAgain(o Options) error {
-	var err error
-	s.template, err = template.Read(o.Template, template.Options{Parameters: o.Parameters, References: o.References, Rename: s.rename})
-	if err != nil {
-		return err //nolint:wrapcheck // it names the place
-	}
-	if o.Change != nil {
-		o.Change(s.template)
-	}
-	return nil
-}
-
-// rename returns the name of a resource. It generates a name for a table or a queue in a server
-// that was running before, because other programs may use the same name there.
-func (s *Stack) rename(resourceType, name string) string {
-	switch {
-	case resourceType == "AWS::DynamoDB::Table" && s.foreignDatabase:
-		return "local-" + name + "-" + s.label
-	case resourceType == "AWS::SQS::Queue" && os.Getenv(elasticmq.EndpointVariable) != "":
-		return "local-" + s.label + "-" + name // name comes last, because the name of a FIFO queue must end in .fifo
-	}
-	return name
-}
-
 // startEmulator starts the emulator. The services that the functions call must be running.
 func (s *Stack) startEmulator(ctx context.Context, o Options) error {
 	endpoint, err := s.gate(iam.DynamoDB, s.database.Endpoint(), o)
@@ -259,94 +146,6 @@ func (s *Stack) startEmulator(ctx context.Context, o Options) error {
 	}
 	s.emulator, err = emulator.Start(ctx, options)
 	return err
-}
-
-// startDatabase starts DynamoDB Local and creates the tables.
-func (s *Stack) startDatabase(ctx context.Context, options Options) error {
-	say(options.Progress, "starting DynamoDB Local")
-	var err error
-	s.database, err = ddblocal.Start(ctx, func(o *ddblocal.Options) {
-		o.Progress = options.Progress
-		if options.Database != nil {
-			options.Database(o)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	if !s.database.Owned() {
-		// Other programs may use the server too, so the tables need generated names, as
-		// CloudFormation generates them.
-		s.foreignDatabase = true
-		if err := s.readAgain(options); err != nil {
-			return err
-		}
-	}
-	return template.CreateTables(ctx, s.database.Client(), s.template.Tables)
-}
-
-// Stop stops the event source mappings, the functions, the emulator, the queues, DynamoDB Local
-// and the outside services, in this order, and removes the binaries. If DynamoDB Local or SQS was
-// running before, Stop only deletes the stack's tables or queues there. A second call does
-// nothing.
-func (s *Stack) Stop() error {
-	var errs []error
-	delivered := func() error { return nil }
-	if s.sources != nil {
-		// Close the sources and the emulator at the same time. The sources wait for
-		// invocations that wait for a process, and only the emulator's Close refuses those.
-		// The messages of a refused invocation are not lost: they are delivered again.
-		closed := make(chan error, 1)
-		go func(m *eventsource.Mappings) { closed <- m.Close() }(s.sources)
-		delivered = func() error { return <-closed }
-		s.sources = nil
-	}
-	if s.emulator != nil {
-		errs = append(errs, s.emulator.Close())
-		s.emulator = nil
-	}
-	errs = append(errs, delivered())
-	for _, gate := range s.gates {
-		errs = append(errs, gate.Close())
-	}
-	s.gates = nil
-	if s.sqs != nil {
-		errs = append(errs, s.stopSQS())
-		s.sqs = nil
-	}
-	if s.database != nil {
-		if !s.database.Owned() {
-			errs = append(errs, s.deleteTables())
-		}
-		errs = append(errs, s.database.Stop())
-		s.database = nil
-	}
-	if s.clearing != nil {
-		errs = append(errs, s.clearing.Close())
-		s.clearing = nil
-	}
-	if s.mailer != nil {
-		errs = append(errs, s.mailer.Close())
-		s.mailer = nil
-	}
-	if s.folder != "" {
-		errs = append(errs, os.RemoveAll(s.folder))
-		s.folder = ""
-	}
-	return errors.Join(errs...)
-}
-
-func (s *Stack) deleteTables() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	var errs []error
-	for _, t := range s.template.Tables {
-		_, err := s.database.Client().DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(t.Name)})
-		if missing := (*types.ResourceNotFoundException)(nil); err != nil && !errors.As(err, &missing) { // it may not have been created
-			errs = append(errs, fmt.Errorf("delete the table %s: %w", t.Name, err))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // URL returns the base URL of the HTTP API, without a final slash.
