@@ -4,39 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 )
-
-// Books is everything that is known after a run.
-type Books struct {
-	Ordered    bool       // the source promises to deliver each group in order
-	Sent       []Message  // in the order of sending
-	Deliveries []Delivery // all deliveries by the source
-	Counts     map[string]Count
-	Order      map[string][]string // for each group, the messages in the order of their commits
-
-	// Kills is the number of busy processes that the test killed.
-	Kills int
-	// Lease is how long the lease of an attempt can last after its invocation has died: at most
-	// the function's Timeout plus MaxSkew.
-	Lease time.Duration
-	// MinRunTime is the minimum time that must be left before a message begins.
-	MinRunTime time.Duration
-}
-
-// Delivery is one invocation by the source.
-type Delivery struct {
-	Request  string // ID of the request
-	Batch    []string
-	Reported []string // messages that the answer reports as failed; an error reports the only message
-	Lost     bool     // the process died, so there was no answer
-	TimedOut bool     // the process was killed at the function's timeout; Lost is then true too
-	Odd      string   // description of an answer that the source can't interpret; usually empty
-
-	Began, Ended  time.Time     // by the source's clock
-	Left          time.Duration // time until the function's deadline when it answered
-	Before, After map[string]Count
-}
 
 // Report is the result of an audit.
 type Report struct {
@@ -97,15 +65,6 @@ func (b Books) Audit() Report {
 		r.Findings = append(r.Findings, fmt.Sprintf("%d invocations died that were not made to; the test killed %d", unexplained, b.Kills))
 	}
 	return r
-}
-
-// message returns the message with this name, and false if no such message was sent.
-func (b Books) message(name string) (Message, bool) {
-	i := slices.IndexFunc(b.Sent, func(m Message) bool { return m.Name == name })
-	if i < 0 {
-		return Message{}, false
-	}
-	return b.Sent[i], true
 }
 
 // effectFindings checks the number of each message's effects.
@@ -191,34 +150,6 @@ func (v *verdict) wasMadeToDie() bool {
 	})
 }
 
-// answerFindings checks the answer of the invocation, and then its runs.
-func (v *verdict) answerFindings() {
-	if v.Odd != "" {
-		v.find("there was no answer but %s", v.Odd)
-		return
-	}
-	seen := map[string]bool{}
-	for _, name := range v.Reported {
-		switch {
-		case seen[name]:
-			v.find("%s is reported twice", name)
-		case !slices.Contains(v.Batch, name):
-			v.find("%s is reported, and is none of the batch", name)
-		}
-		seen[name] = true
-	}
-	for _, name := range distinct(v.Batch) {
-		if seen[name] {
-			if why := v.unjust(name); why != "" {
-				v.find("%s is reported, %s (V2)", name, why)
-			}
-		} else if v.After[name].Effects == 0 {
-			v.find("%s is not reported, and is not done (V2)", name)
-		}
-	}
-	v.runFindings()
-}
-
 // runFindings checks which messages ran in this invocation.
 func (v *verdict) runFindings() {
 	failed := map[string]string{} // first reported message of each group
@@ -239,50 +170,6 @@ func (v *verdict) runFindings() {
 			failed[m.Group] = name
 		}
 	}
-}
-
-// unjust returns why a message should not have been reported as failed, or "" if the report is
-// right.
-func (v *verdict) unjust(name string) string {
-	if deed, ran := v.deed(name); ran {
-		if deed.fails() || v.Left < v.MinRunTime { // without time, even a successful handler's commit can fail
-			return ""
-		}
-		return fmt.Sprintf("and its handler did %s", deed)
-	}
-	switch {
-	case v.heldBack(name), v.Left < v.MinRunTime, v.Before[name].Effects == 0 && v.inProgress(name):
-		return ""
-	case v.Before[name].Effects > 0:
-		return "and was done before"
-	}
-	return "and nothing was in its way"
-}
-
-// heldBack reports whether the source is ordered and an earlier message of the same group is
-// reported.
-func (v *verdict) heldBack(name string) bool {
-	m, _ := v.message(name)
-	for _, earlier := range v.Batch[:slices.Index(v.Batch, name)] {
-		if e, _ := v.message(earlier); v.Ordered && e.Group == m.Group && slices.Contains(v.Reported, earlier) {
-			return true
-		}
-	}
-	return false
-}
-
-// inProgress reports whether another invocation may have held the message's lease during this
-// one. That is an invocation that ran the message at the same time, or one that died with the
-// message in its batch and whose lease may have lasted until then. The process may have died
-// before the handler began, so a run is not required.
-func (v *verdict) inProgress(name string) bool {
-	return slices.ContainsFunc(v.Deliveries, func(o Delivery) bool {
-		over, had := o.Ended, slices.Contains(v.Counts[name].Runs, o.Request)
-		if o.Lost {
-			over, had = over.Add(v.Lease), slices.Contains(o.Batch, name)
-		}
-		return had && o.Request != v.Request && o.Began.Before(v.Ended) && over.After(v.Began)
-	})
 }
 
 // distinct returns the names in a batch without repetitions, in the order of their first
