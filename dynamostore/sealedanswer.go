@@ -131,15 +131,6 @@ var (
 	errNotSealed    = errors.New("it is not encrypted, and Options.Encryption.Only is set")
 )
 
-// checkEncrypted returns a damagedAnswerError if an answer is not encrypted although
-// Encryption.Only is set.
-func (s *Store) checkEncrypted(a *apart) error {
-	if s.opts.Encryption.Only && !a.sealed() {
-		return damaged(errNotSealed)
-	}
-	return nil
-}
-
 // shown returns the record in an item for a caller that does not hold the lease. It returns the
 // zero Record if the item is nil.
 //
@@ -156,27 +147,6 @@ func (s *Store) shown(it *item) lambdaidem.Record {
 			r.Steps = steps
 		}
 	}
-	return r
-}
-
-// trusted returns the record in an item. If Encryption.Only is set, trusted removes an answer in
-// plaintext, because anyone who can write to the table could have put it there. The returned
-// record is still completed. Its Result.Apart has a value that makes Load fail with
-// ReasonForeign.
-func (s *Store) trusted(it *item) lambdaidem.Record {
-	r := it.record()
-	if !s.opts.Encryption.Only || r.State != lambdaidem.Completed || r.Result.Apart != nil {
-		return r
-	}
-	if it.isErased() {
-		// The record has a failure in plaintext, which says that there is no answer. Accept
-		// this failure, because a purge stores it in plaintext, and so does an operator
-		// without a key. But return a fixed text: anyone who can write to the table could
-		// have changed the stored text.
-		r.Result.Failure = lambdaidem.NoAnswer("the answer was erased, or was never kept")
-		return r
-	}
-	r.Result.Value, r.Result.Failure, r.Result.Apart = nil, nil, &apart{Encoding: encodingPlain}
 	return r
 }
 

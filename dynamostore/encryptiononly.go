@@ -1,0 +1,35 @@
+package dynamostore
+
+import (
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// trusted returns the record in an item. If Encryption.Only is set, trusted removes an answer in
+// plaintext, because anyone who can write to the table could have put it there. The returned
+// record is still completed. Its Result.Apart has a value that makes Load fail with
+// ReasonForeign.
+func (s *Store) trusted(it *item) lambdaidem.Record {
+	r := it.record()
+	if !s.opts.Encryption.Only || r.State != lambdaidem.Completed || r.Result.Apart != nil {
+		return r
+	}
+	if it.isErased() {
+		// The record has a failure in plaintext, which says that there is no answer. Accept
+		// this failure, because a purge stores it in plaintext, and so does an operator
+		// without a key. But return a fixed text: anyone who can write to the table could
+		// have changed the stored text.
+		r.Result.Failure = lambdaidem.NoAnswer("the answer was erased, or was never kept")
+		return r
+	}
+	r.Result.Value, r.Result.Failure, r.Result.Apart = nil, nil, &apart{Encoding: encodingPlain}
+	return r
+}
+
+// checkEncrypted returns a damagedAnswerError if an answer is not encrypted although
+// Encryption.Only is set.
+func (s *Store) checkEncrypted(a *apart) error {
+	if s.opts.Encryption.Only && !a.sealed() {
+		return damaged(errNotSealed)
+	}
+	return nil
+}
