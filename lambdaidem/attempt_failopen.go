@@ -10,6 +10,9 @@ import "context"
 // If mayRun is true, the handler may run without a lease, which only Options.FailOpen
 // permits. Otherwise d refuses the call.
 //
+// A guarded call inside a guarded handler never runs without a lease. A retry of that handler
+// could not know what such a call did.
+//
 // Even with FailOpen, the handler must not repeat a step that an earlier attempt has stored.
 // So it does not run in these cases:
 //
@@ -29,23 +32,13 @@ func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d de
 	}
 	a.report(ctx, EventStoreError, err)
 	tookOver := seen.State == InProgress && a.mayHoldLease
-	if a.g.opts.FailOpen && ctx.Err() == nil && len(seen.Steps) == 0 && !tookOver && !a.needsLease {
+	if a.g.opts.FailOpen && !a.isInner() && ctx.Err() == nil && len(seen.Steps) == 0 && !tookOver && !a.needsLease {
 		a.failedOpen = true
 		a.report(ctx, EventFailedOpen, err)
 		return decision{}, true
 	}
 	a.withdraw(ctx)
 	return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}, false
-}
-
-// unstoredEnding returns attempt.innerEnding for a call that ran without a lease, because of
-// Options.FailOpen, if its answer is not stored. A failure then counts as OutcomeReleased: another
-// attempt, of which the guard knows nothing, may succeed or may have succeeded.
-func unstoredEnding(end ending) Outcome {
-	if end.outcome == OutcomeFailed {
-		return OutcomeReleased
-	}
-	return end.outcome
 }
 
 // mayBeCarriedOut reports whether another attempt may carry out this call, or may have carried it

@@ -185,7 +185,6 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	}
 	a.report(ctx, EventStoreError, err)
 	if a.failedOpen && tx == nil {
-		a.innerEnding = unstoredEnding(end)
 		return decision{} // with FailOpen, the caller receives the handler's answer even if it was not stored
 	}
 	a.report(ctx, EventUncertain, err)

@@ -8,7 +8,6 @@ import "context"
 func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	means := a.meaningOf(rec)
 	if a.failedOpen {
-		a.innerEnding = unstoredEnding(end)
 		// With FailOpen, the caller receives the handler's answer, with two exceptions. If
 		// the record has an answer, the caller receives that answer. If the handler's answer
 		// is final, such as a 402, and another attempt may carry out the call, or may have

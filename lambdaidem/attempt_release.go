@@ -22,9 +22,6 @@ func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver
 		if a.mayHoldLease {
 			a.rememberClaim(ctx, why, rec, err)
 		}
-		// An outer guarded call must treat this call as not settled. Another attempt may carry
-		// it out, or may have done so, and steps that have run in this attempt are not stored.
-		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased)
 		if a.txMayCommit {
 			a.report(ctx, EventUncertain, why)
 			return a.unknown(shownOnly{why}), nil

@@ -74,7 +74,7 @@ func (g *Guard) answerOf(err error, outcome Outcome) *Response {
 	}
 	if outcome == OutcomeReleased && hasMark[*retryableError](err) {
 		return problem(&Error{Code: ErrRetryable, Status: http.StatusServiceUnavailable, RetryAfter: g.opts.RetryAfter,
-			Detail: "The request was not carried out. Repeat it later."})
+			Detail: "The request could not be completed now. Repeat it later with the same key."})
 	}
 	if outcome == OutcomeFailed {
 		return problem(&Error{Code: ErrPermanent, Status: http.StatusInternalServerError,

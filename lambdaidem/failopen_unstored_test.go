@@ -46,54 +46,6 @@ func TestX5_AFinalFailureThatFailedOpenBesideARecordThatCantBeCompared(t *testin
 	}
 }
 
-// An inner call fails open beside a record that can't be compared with the call, and fails. The
-// outer 402 must not be stored, as if the inner call had been refused because of its record.
-func TestX5_AnInnerCallThatFailedOpenBesideARecordThatCantBeCompared(t *testing.T) {
-	for _, inner := range []string{"running", "dead", "completed"} {
-		t.Run(inner, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(nil)
-				old := r.guard.With(secrets(oldSecret))
-				began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-				go func() {
-					defer close(done)
-					_, _ = lambdaidem.Do(context.WithoutCancel(t.Context()), old, charge, func(context.Context) (int, error) {
-						close(began)
-						<-goOn
-						if inner == "dead" {
-							return 0, lambdaidem.Uncertain(errWire)
-						}
-						return 1, nil // charged
-					})
-				}()
-				<-began
-				if inner != "running" {
-					close(goOn)
-					<-done
-				}
-				if inner == "dead" {
-					time.Sleep(time.Hour)
-				}
-				r.store.forgetClaims()
-				next := r.guard.With(failOpen, secrets(newSecret))
-				r = r.later(payOr402(func(ctx context.Context) error {
-					r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-					_, err := lambdaidem.Do(ctx, next, charge, func(context.Context) (int, error) { return 0, noPayment })
-					return err
-				}))
-				out := r.send(t, first())
-				if inner == "running" {
-					close(goOn)
-					<-done
-				}
-				if rec := r.record(t); rec.State == lambdaidem.Completed {
-					t.Errorf("the 402 is stored for good, and the client is told %d %s", out.StatusCode, out.Body)
-				}
-			})
-		})
-	}
-}
-
 // A handler that fails open can't know that an earlier attempt has stored a step, and repeats the
 // step. The service recognizes the second charge by its downstream key.
 func TestE6_AStepThatFailOpenRepeatsHasTheSameDownstreamKey(t *testing.T) {
@@ -115,132 +67,6 @@ func TestE6_AStepThatFailOpenRepeatsHasTheSameDownstreamKey(t *testing.T) {
 	}
 }
 
-// twice calls call again if the first call fails, and returns the last error.
-func twice(call func(try int) error) error {
-	err := call(1)
-	if err != nil {
-		err = call(2)
-	}
-	return err
-}
-
-// The bank does not reply to the first try: the card may be charged. The handler tries again, and
-// the bank declines, because the first charge has used up the limit. Both tries failed open. With
-// a lease, the second try would be refused, and the outcome would stay unknown.
-func TestX4_ADeclinedSecondTryThatFailedOpenForgetsTheUnknownFirst(t *testing.T) {
-	for name, second := range map[string]error{"rejected": noPayment, "permanent": lambdaidem.Permanent(errWire)} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(nil)
-			inner := r.guard.With(failOpen)
-			r = r.later(payOr402(func(ctx context.Context) error {
-				return twice(func(try int) error {
-					r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-					_, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) {
-						if try == 1 {
-							return 0, lambdaidem.Uncertain(context.DeadlineExceeded)
-						}
-						return 0, second
-					})
-					return err
-				})
-			}))
-			wantNo402(t, r)
-		})
-	}
-}
-
-// declinedThenCharges is one try of an inner call. The first try is declined. Every other try charges
-// in a step, counts that in charged, and fails afterwards.
-func declinedThenCharges(ctx context.Context, inner *lambdaidem.Guard, try int, charged *int) error {
-	_, err := lambdaidem.Do(ctx, inner, charge, func(ctx context.Context) (int, error) {
-		if try == 1 {
-			return 0, noPayment
-		}
-		if _, err := lambdaidem.Step(ctx, "bank", func(context.Context) (int, error) { *charged++; return 1, nil }); err != nil {
-			return 0, err
-		}
-		return 0, lambdaidem.Retryable(errWire)
-	})
-	return err
-}
-
-// The first try fails open and is declined, and nothing is stored. The second try has a lease,
-// charges in a step, whose result is stored, and fails before the next step.
-func TestX4_AFailureThatFailedOpenIsNoAnswerOfTheRecord(t *testing.T) {
-	r := newRig(nil)
-	inner := r.guard.With(failOpen)
-	charged := 0
-	r = r.later(payOr402(func(ctx context.Context) error {
-		return twice(func(try int) error {
-			if try == 1 {
-				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-			}
-			return declinedThenCharges(ctx, inner, try, &charged)
-		})
-	}))
-	wantNo402(t, r)
-	if charged != 1 {
-		t.Errorf("charged %d times", charged)
-	}
-}
-
-// The inner call fails open, charges in a step, and fails before the next step. With a lease, the
-// step is stored, and the 402 is not (TestX4_AReleasedInnerCallHidesNoStoredStep).
-func TestX4_AStepOfAnInnerCallThatFailedOpenCounts(t *testing.T) {
-	for name, failure := range map[string]error{"no mark": errors.New("the ledger is down"), "retryable": lambdaidem.Retryable(errWire), "rejected": lambdaidem.Retryable(noPayment)} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(nil)
-			inner := r.guard.With(failOpen)
-			charged := 0
-			r = r.later(payOr402(func(ctx context.Context) error {
-				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-				_, err := lambdaidem.Do(ctx, inner, charge, func(ctx context.Context) (int, error) {
-					if _, err := lambdaidem.Step(ctx, "bank", func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
-						return 0, err
-					}
-					return 0, failure
-				})
-				return err
-			}))
-			out := r.send(t, first())
-			if out.StatusCode == http.StatusPaymentRequired {
-				t.Errorf("charged %d times, and the client is told %d for good: the record is %s", charged, out.StatusCode, r.record(t).State)
-			}
-		})
-	}
-}
-
-// The claim of the inner call is applied and its reply is lost. The call fails open, charges in a
-// step, which is not stored, and fails before the next step. Its release succeeds. The step counts,
-// as in a call whose claim is throttled (TestX4_AStepOfAnInnerCallThatFailedOpenCounts).
-func TestX4_AStepOfAnInnerCallThatFailedOpenCountsIfItsReleaseSucceeds(t *testing.T) {
-	for name, fails := range map[string]func() error{
-		"no mark":   func() error { return errors.New("the ledger is down") },
-		"retryable": func() error { return lambdaidem.Retryable(errWire) },
-		"panic":     func() error { panic("a mistake") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(nil)
-			inner := r.guard.With(failOpen)
-			charged := 0
-			r = r.later(payOr402(func(ctx context.Context) error {
-				r.store.fail(acquire, replyLost)
-				_, err := lambdaidem.Do(ctx, inner, charge, func(ctx context.Context) (int, error) {
-					if _, err := lambdaidem.Step(ctx, "bank", func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
-						return 0, err
-					}
-					return 0, fails()
-				})
-				return err
-			}))
-			out := r.send(t, first())
-			if out.StatusCode == http.StatusPaymentRequired {
-				t.Errorf("charged %d times, and the client is told %d for good: the record is %s", charged, out.StatusCode, r.record(t).State)
-			}
-		})
-	}
-}
-
 // A message fails open beside a completed record that can't be compared with it, charges, and
 // fails. It has begun and not finished, so it is not discarded as one that did not run.
 func TestV2_AMessageThatFailedOpenAndRanIsNotDiscarded(t *testing.T) {
@@ -259,38 +85,6 @@ func TestV2_AMessageThatFailedOpenAndRanIsNotDiscarded(t *testing.T) {
 	})(t.Context(), message(`{"amount":90}`))
 	if err != nil || ran != 1 || discarded != 0 || len(out.BatchItemFailures) != 1 {
 		t.Errorf("ran %d times, discarded %d times: %+v, %v", ran, discarded, out, err)
-	}
-}
-
-// The first try of the inner call fails open, charges in a step, which is not stored, and fails.
-// The second try has a lease, fails before it reaches the bank, and is released. With a lease, the
-// step of the first try is stored and counts (TestX4_AReleasedInnerCallHidesNoStoredStep).
-func TestX4_AReleasedSecondTryDoesNotForgetAStepOfTheFirstThatFailedOpen(t *testing.T) {
-	for _, first := range []string{"with a lease", "throttled", "request lost"} {
-		t.Run(first, func(t *testing.T) {
-			r := newRig(nil)
-			inner := r.guard.With(failOpen)
-			r = r.later(payOr402(func(ctx context.Context) error {
-				return twice(func(try int) error {
-					switch {
-					case try == 1 && first == "throttled":
-						r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-					case try == 1 && first == "request lost":
-						r.store.fail(acquire, requestLost)
-					}
-					_, err := lambdaidem.Do(ctx, inner, charge, func(ctx context.Context) (int, error) {
-						if try == 1 {
-							if _, err := lambdaidem.Step(ctx, "bank", func(context.Context) (int, error) { return 1, nil }); err != nil {
-								return 0, err
-							}
-						}
-						return 0, lambdaidem.Retryable(errWire)
-					})
-					return err
-				})
-			}))
-			wantNo402(t, r)
-		})
 	}
 }
 
@@ -329,27 +123,6 @@ func TestX4_AHandlerThatFailedOpenMustWaitForItsSteps(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// The first call is declined, and its record has that answer. The handler calls again, the call
-// fails open, charges in a step, and fails. The answer of the record says nothing about this
-// charge, so the client must not be told 402.
-func TestX4_AnAnsweredCallHidesNoStepOfALaterOneThatFailedOpen(t *testing.T) {
-	r := newRig(nil)
-	inner := r.guard.With(failOpen)
-	charged := 0
-	r = r.later(payOr402(func(ctx context.Context) error {
-		return twice(func(try int) error {
-			if try == 2 {
-				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-				r.store.fail(release, refused(lambdaidem.ReasonThrottled))
-			}
-			return declinedThenCharges(ctx, inner, try, &charged)
-		})
-	}))
-	if out := r.send(t, first()); out.StatusCode == http.StatusPaymentRequired || charged != 1 {
-		t.Errorf("charged %d times, and the client is told %d", charged, out.StatusCode)
 	}
 }
 

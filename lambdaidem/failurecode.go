@@ -8,8 +8,9 @@ import (
 )
 
 // failureCode returns a short name for the error that ended an attempt: the error's code,
-// "http_503" for a response with status 503, "panic", or the name of the error's Go type. It
-// returns "" if err is nil. A release of the record stores the name as Record.LastFailure, which
+// "http_503" for a response with status 503, "panic", or the name of the error's Go type. If a
+// guard has refused a call inside the handler, the name is "inner_" and the code of the refusal.
+// failureCode returns "" if err is nil. A release of the record stores the name as Record.LastFailure, which
 // helps an operator to find the attempt in the log. The name contains nothing of the error's
 // text, which may contain personal data and secrets.
 func failureCode(err error) string {
@@ -27,6 +28,9 @@ func failureCode(err error) string {
 	}
 	cause := withoutMarks(err)
 	if own, ok := errors.AsType[*Error](cause); ok && own != nil {
+		if _, inner := errors.AsType[*passedOn](err); inner && own.byGuard() {
+			return label("inner_" + string(own.Code))
+		}
 		return label(string(own.Code))
 	}
 	if code, ok := errors.AsType[Code](cause); ok {

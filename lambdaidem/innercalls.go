@@ -66,6 +66,10 @@ func (a *attempt) releasedEnding() Outcome {
 	return a.innerOutcome()
 }
 
+// isInner reports whether the attempt is for an inner call. The attempt that stands for an
+// unguarded run has no id: a call that an unguarded handler makes is not an inner call.
+func (a *attempt) isInner() bool { return a.outer != nil && a.outer.id != "" }
+
 // beginInner counts a guarded call of the attempt's handler as running and returns true. The
 // caller must call endInner when the guarded call has returned. The call also counts as running
 // for every outer handler, because it may continue in a goroutine after the attempt's own handler
@@ -168,8 +172,6 @@ func (a *attempt) endingOf(d decision) Outcome {
 		return left
 	case a.g.opts.Optimistic: // the writes of the call's handler were not made, but calls inside it may have had effects
 		return outcomeOfBoth(left, a.innerOutcome())
-	case a.failedOpen && a.innerEnding == OutcomeReleased: // the record belongs to another attempt, which may carry the call out
-		return outcomeOfBoth(left, OutcomeReleased)
 	default: // the call's handler ran, and its answer is not stored
 		return OutcomeUncertain
 	}

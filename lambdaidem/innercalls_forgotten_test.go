@@ -141,56 +141,6 @@ func TestE4_AFailureWithoutTheRecordSettlesNoInnerCall(t *testing.T) {
 	}
 }
 
-// An inner call is done, or another attempt is making it. A duplicate of the call runs without a
-// lease, because of Options.FailOpen, and fails.
-func TestX5_AnInnerCallThatFailedOpenIsNotSettledByItsFailure(t *testing.T) {
-	for _, state := range []string{"done", "under way"} {
-		for name, failure := range map[string]error{"released": errWire, "stored": lambdaidem.Permanent(errWire), "panic": nil} {
-			t.Run(state+", "+name, func(t *testing.T) {
-				r := newRig(nil)
-				inner := r.guard.With(failOpen)
-				make1 := func(ctx context.Context, fn func() (int, error)) error {
-					_, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) { return fn() })
-					return err
-				}
-				began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-				go func() { // another process
-					defer close(done)
-					err := make1(t.Context(), func() (int, error) {
-						close(began)
-						if state == "under way" {
-							<-goOn
-						}
-						return 1, nil
-					})
-					if err != nil {
-						t.Error(err)
-					}
-				}()
-				<-began
-				if state == "done" {
-					<-done
-				}
-				r = r.later(payOr402(func(ctx context.Context) error {
-					r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-					return make1(ctx, func() (int, error) {
-						if failure == nil {
-							panic("already charged")
-						}
-						return 0, failure
-					})
-				}))
-				r.send(t, first())
-				close(goOn)
-				<-done
-				if again := r.send(t, first()); again.StatusCode == http.StatusPaymentRequired && replayed(again) {
-					t.Errorf("the 402 is stored: %q", again.Body)
-				}
-			})
-		}
-	}
-}
-
 // moody is a result that can't be decoded while moodyPanics is true, as in a new version.
 type moody struct{}
 
@@ -269,4 +219,54 @@ func TestX4_APanicBeforeAnInnerHandlerSettlesNothing(t *testing.T) {
 			wantNo402(t, r.later(payOr402(charge)))
 		})
 	}
+}
+
+// The order is optimistic, so its record keeps nothing of an attempt that fails. The first attempt
+// makes a charge and fails. Then the handler makes the order again, and now the order fails before
+// the charge. In the second case, there is a refusal between the two.
+func TestX4_ASecondTryForgetsNoEffectOfTheFirst(t *testing.T) {
+	for name, between := range map[string]bool{"at once": false, "after a refusal": true} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := withLedger(nil)
+			inner := r.guard.With(func(o *lambdaidem.Options) { o.Optimistic = true })
+			charged, tries := 0, 0
+			orderCall := func(ctx context.Context) error {
+				_, err := lambdaidem.Do(ctx, inner, lambdaidem.Call{Operation: "order", Key: "o"}, func(ctx context.Context) (int, error) {
+					if tries++; tries > 1 {
+						return 0, lambdaidem.Retryable(errWire)
+					}
+					if _, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
+						return 0, err
+					}
+					return 0, lambdaidem.Retryable(errWire)
+				})
+				return err
+			}
+			r = r.later(payOr402(func(ctx context.Context) error {
+				_ = orderCall(ctx)
+				if between {
+					ended, cancel := context.WithCancel(ctx)
+					cancel()
+					_ = orderCall(ended)
+				}
+				return orderCall(ctx)
+			}))
+			if out := r.send(t, first()); out.StatusCode == http.StatusPaymentRequired {
+				t.Errorf("charged %d times, and the client is told %d", charged, out.StatusCode)
+			}
+		})
+	}
+}
+
+// The handler makes the same charge twice. The first call returns the answer. The second call can't
+// read it, because its type is another one. The charge was made, so the 402 is not final.
+func TestX1_AnAnswerThatOneOfTwoCallsCantReadIsNotFinal(t *testing.T) {
+	r := newRig(nil)
+	wantNo402(t, r.later(payOr402(func(ctx context.Context) error {
+		if err := r.charged(ctx); err != nil {
+			t.Error(err)
+		}
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (string, error) { return "p-1", nil })
+		return err
+	})))
 }

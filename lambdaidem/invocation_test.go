@@ -145,3 +145,31 @@ func TestL9_AReleasedMessageNamesItsLastFailure(t *testing.T) {
 		}
 	}
 }
+
+// The guard refuses a call inside the handler. The record of the handler must not name the refusal
+// as if the client's own request had been refused.
+func TestL9_TheLastFailureTellsARefusedInnerCall(t *testing.T) {
+	for name, c := range map[string]struct {
+		inner func(context.Context) error
+		want  string
+	}{
+		"refused by the guard": {func(context.Context) error { return nil }, "inner_idempotency_payload_mismatch"},
+		"failed by itself":     {func(context.Context) error { return lambdaidem.Reject(503, "bank_closed", "") }, "bank_closed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			call := func(ctx context.Context, payload int) error {
+				_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "charge", Key: "order-1", Payload: payload},
+					func(ctx context.Context) (int, error) { return 1, c.inner(ctx) })
+				return err
+			}
+			_ = call(t.Context(), 1)
+			r.store.forgetClaims() // so that r.record returns the record of the handler
+			r = r.later(func(ctx context.Context, _ request) (response, error) { return response{}, call(ctx, 2) })
+			_, _ = r.handler(t.Context(), first())
+			if got := r.record(t); got.LastFailure != c.want {
+				t.Errorf("the record is %s by the failure %q; want %q", got.State, got.LastFailure, c.want)
+			}
+		})
+	}
+}

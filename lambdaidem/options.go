@@ -181,8 +181,14 @@ type Options struct {
 	//     permit this call to run. For example, another attempt is running, or the record is
 	//     damaged.
 	//
+	// FailOpen does not apply to a guarded call inside a guarded handler. Such a call gets
+	// [ErrStoreUnavailable]: the record of the handler could not know what a call without a
+	// record has done.
+	//
 	// If the store fails after the run too, the client gets the handler's answer, even a final
-	// failure such as a 402, although another attempt may have succeeded.
+	// failure such as a 402, although another attempt may have succeeded. If the record has an
+	// answer by then, the client gets that answer, even a failure, although this run has
+	// succeeded. The event [EventLeaseLost] reports that.
 	//
 	// With FailOpen under policy [Hold], a record may wait for an operator although the handler
 	// has run and the client has its answer. This happens if the database grants the lease,

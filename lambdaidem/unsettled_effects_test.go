@@ -11,37 +11,6 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// One attempt of the inner charge died after its request to the bank. The next was released, and
-// the record keeps a note of the dead one (BoundByDeadAttempt). The third one fails open because
-// its claim is throttled.
-func TestX5_FailingOpenForgetsNoDeadAttemptOfAReleasedRecord(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(nil)
-		inner := r.guard.With(failOpen)
-		tries := 0
-		r = r.later(payOr402(func(ctx context.Context) error {
-			if tries == 2 {
-				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-			}
-			_, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) {
-				if tries++; tries == 1 {
-					return 0, lambdaidem.Uncertain(context.DeadlineExceeded)
-				}
-				return 0, lambdaidem.Retryable(errWire)
-			})
-			return err
-		}))
-		r.send(t, first()) // 503: the outcome is unknown
-		time.Sleep(2 * leaseWithoutDeadline)
-		r.send(t, first()) // 503: released, but not settled
-		time.Sleep(time.Second)
-		wantNo402(t, r)
-		if tries < 3 {
-			t.Errorf("tries: %d", tries)
-		}
-	})
-}
-
 // The key function panics because of the payload, so no inner call was made. The client corrects
 // its request and keeps the key, as it may after a release without effects.
 func TestF5_APanicOfAKeyFunctionBindsNothing(t *testing.T) {
@@ -155,74 +124,6 @@ func TestX4_APanicBeforeAnInnerRequestIsServedSettlesNothing(t *testing.T) {
 	}
 }
 
-// The charge is done. Its duplicate fails open and ends with a final failure, and the store can't
-// be reached at its completion either.
-func TestX5_AFailureWithoutTheRecordSettlesNoInnerCallThatFailedOpen(t *testing.T) {
-	for _, end := range []string{"released", "stored"} {
-		t.Run(end, func(t *testing.T) {
-			r := newRig(nil)
-			innerStore := newFaulty()
-			inner := lambdaidem.New(innerStore, failOpen, func(o *lambdaidem.Options) { o.Namespace, o.Observer = "test", r.seen })
-			if _, err := lambdaidem.Do(t.Context(), inner, charge, func(context.Context) (int, error) { return 1, nil }); err != nil {
-				t.Fatal(err)
-			}
-			r = r.later(payOr402(func(ctx context.Context) error {
-				innerStore.failAlways(acquire, refused(lambdaidem.ReasonThrottled))
-				innerStore.failAlways(complete, refused(lambdaidem.ReasonThrottled))
-				innerStore.failAlways(release, refused(lambdaidem.ReasonThrottled))
-				_, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) {
-					if end == "released" {
-						return 0, errWire
-					}
-					return 0, noPayment // the first charge has spent the money
-				})
-				return err
-			}))
-			wantNo402(t, r)
-		})
-	}
-}
-
-// The order fails open, makes a charge and is released. Then the handler makes the order again. Now
-// the order has a record, fails before the charge and is released. In the second case, there is a
-// refusal between the two.
-func TestX4_ASecondTryForgetsNoEffectOfTheFirst(t *testing.T) {
-	for name, between := range map[string]bool{"at once": false, "after a refusal": true} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(nil)
-			inner := r.guard.With(failOpen)
-			charged := 0
-			r = r.later(payOr402(func(ctx context.Context) error {
-				tries := 0
-				orderCall := func(ctx context.Context) error {
-					_, err := lambdaidem.Do(ctx, inner, lambdaidem.Call{Operation: "order", Key: "o"}, func(ctx context.Context) (int, error) {
-						if tries++; tries > 1 {
-							return 0, lambdaidem.Retryable(errWire)
-						}
-						if _, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
-							return 0, err
-						}
-						return 0, lambdaidem.Retryable(errWire)
-					})
-					return err
-				}
-				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-				_ = orderCall(ctx)
-				if between {
-					ended, cancel := context.WithCancel(ctx)
-					cancel()
-					_ = orderCall(ended)
-				}
-				return orderCall(ctx)
-			}))
-			out := r.send(t, first())
-			if out.StatusCode == http.StatusPaymentRequired {
-				t.Errorf("charged %d times, and the client is told %d", charged, out.StatusCode)
-			}
-		})
-	}
-}
-
 // A request fails open beside another attempt. Its final failure is one that is not stored.
 func TestX5_AFinalFailureThatIsReleasedIsNotSentBesideAnotherAttempt(t *testing.T) {
 	r := newRig(nil, failOpen)
@@ -238,83 +139,22 @@ func TestX5_AFinalFailureThatIsReleasedIsNotSentBesideAnotherAttempt(t *testing.
 	}
 }
 
-// Beside another attempt, the inner call fails open with a definite failure. The outer handler
-// under Hold returns that failure marked as Retryable, which says that nothing happened.
-func TestX5_AnInnerCallThatFailedOpenHoldsNothing(t *testing.T) {
-	for name, failure := range map[string]error{"final": noPayment, "temporary": lambdaidem.Retryable(errWire), "permanent": lambdaidem.Permanent(errWire)} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(nil)
-			inner := r.guard.With(failOpen)
-			began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-			go func() {
-				defer close(done)
-				_, _ = lambdaidem.Do(context.WithoutCancel(t.Context()), inner, charge, func(context.Context) (int, error) {
-					close(began)
-					<-goOn
-					return 1, nil
-				})
-			}()
-			<-began
-			r.store.forgetClaims()
-			r = r.later(func(ctx context.Context, _ request) (response, error) {
-				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-				_, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) { return 0, failure })
-				return response{}, lambdaidem.Retryable(err)
-			}, hold)
-			_, _ = r.handler(t.Context(), first())
-			close(goOn)
-			<-done
-			if st := r.record(t); st.State != lambdaidem.Released {
-				t.Errorf("the outer record is %s, held: %t", st.State, st.Held())
-			}
-		})
-	}
-}
-
-// The inner record is held: an attempt under Hold has an unknown outcome, and an operator must
-// decide. A duplicate fails open and ends with a final failure.
+// The record is held: an attempt under Hold has an unknown outcome, and an operator must decide. A
+// duplicate fails open and ends with a final failure.
 func TestX5_AFailureBesideAHeldRecordIsNotFinal(t *testing.T) {
-	for _, inside := range []bool{true, false} {
-		name := map[bool]string{true: "inner call", false: "request"}[inside]
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(nil)
-				inner := r.guard.With(failOpen, hold)
-				n := 0
-				fn := func() error {
-					if n++; n == 1 {
-						return lambdaidem.Uncertain(context.DeadlineExceeded) // after the request to the bank
-					}
-					return noPayment
-				}
-				var h handler
-				if inside {
-					h = r.later(payOr402(func(ctx context.Context) error {
-						_, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) { return 0, fn() })
-						return err
-					})).handler
-					_, _ = lambdaidem.Do(t.Context(), inner, charge, func(context.Context) (int, error) { return 0, fn() })
-				} else {
-					h = inner.APIGatewayV2(func(context.Context, request) (response, error) { return response{}, fn() })
-					_, _ = h(t.Context(), first())
-				}
-				time.Sleep(2 * leaseWithoutDeadline)
-				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-				if inside {
-					r.store.mu.Lock()
-					r.store.next[acquire] = []fault{nil, refused(lambdaidem.ReasonThrottled)} // the outer claim succeeds
-					r.store.mu.Unlock()
-				}
-				out, err := h(t.Context(), first())
-				if err == nil && out.StatusCode == http.StatusPaymentRequired {
-					t.Errorf("the client is told 402 %q; the record is held", out.Body)
-				}
-				if again, err := h(t.Context(), first()); err == nil && again.StatusCode == http.StatusPaymentRequired && replayed(again) {
-					t.Errorf("the 402 is stored: %q", again.Body)
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		r := newRig(func(context.Context, request) (response, error) {
+			if n++; n == 1 {
+				return response{}, lambdaidem.Uncertain(context.DeadlineExceeded) // after the request to the bank
+			}
+			return response{}, noPayment
+		}, failOpen, hold)
+		_, _ = r.handler(t.Context(), first())
+		time.Sleep(2 * leaseWithoutDeadline)
+		r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+		wantNo402(t, r)
+	})
 }
 
 // noHold is a store whose Hold fails, for example because it is throttled.
