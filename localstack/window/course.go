@@ -3,6 +3,7 @@ package window
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/lambdaidem/toolkit/internal/sequence"
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
@@ -19,11 +20,32 @@ func (w *Window) asks(q *query) {
 	if !q.isOuter() || q.access.Kind != rehearsal.Completion {
 		return
 	}
-	if !x.ran { // the handler runs before the lock, if the guard is optimistic
-		x.ran = true
-		w.tally(x).runs++
+	if !x.seen.ran { // the guard is optimistic, or lets requests pass when the table fails
+		w.runs(x)
 	}
 	w.tally(x).tried(w.paymentsIn(q.request.Body))
+}
+
+// runs notes that the handler runs. The caller has w.mu.
+func (w *Window) runs(x *exchange) {
+	t := w.tally(x)
+	x.seen.ran, x.seen.again = true, t.runs > 0
+	t.runs++
+}
+
+// senderOf returns the exchange on whose behalf a process sends a query during the exchange x:
+// an earlier one if the process had been frozen before it could end its attempt. The caller
+// has w.mu.
+func (w *Window) senderOf(a rehearsal.Access, x *exchange) *exchange {
+	if x.asked != "" || a.Record == "" || a.Kind == rehearsal.Lock || a.Kind == rehearsal.Read || a.Kind == rehearsal.Completion {
+		return x
+	}
+	for _, earlier := range slices.Backward(w.exchanges) {
+		if earlier.asked == a.Record {
+			return earlier
+		}
+	}
+	return x
 }
 
 // isOuter reports whether the query is for the record of the HTTP request, and not for that
@@ -83,15 +105,15 @@ func (q *query) learned(reply proxy.Reply) {
 	if kind == rehearsal.Completion && done && q.repeats {
 		x.seen.repeated = true
 	}
-	if !hasLock || x.ran {
+	if !hasLock || x.seen.ran {
 		return
 	}
-	x.ran, x.seen.ownToken = true, ownToken
+	x.seen.knows, x.seen.ownToken = true, ownToken
+	w.runs(x)
 	text := "runs the handler"
-	if t := w.tally(x); t.runs > 0 {
+	if x.seen.again {
 		text = "runs the handler again, because no earlier run has stored an answer"
 	}
-	w.tally(x).runs++
 	w.history.add(q.note(text))
 }
 

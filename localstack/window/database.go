@@ -33,8 +33,9 @@ func (w *Window) Trace(r *proxy.Request) {
 	if x == nil || x.process == "" {
 		return
 	}
-	q := &query{w: w, request: r, exchange: x, process: x.process, access: rehearsal.AccessOf(r), token: transactionToken(r.Body)}
-	q.repeats = q.token != "" && x.committed == q.token
+	access := rehearsal.AccessOf(r)
+	q := &query{w: w, request: r, exchange: w.senderOf(access, x), process: x.process, access: access, token: transactionToken(r.Body)}
+	q.repeats = q.token != "" && q.exchange.committed == q.token
 	w.asks(q)
 	r.Trace = &proxy.Trace{Deliver: q.deliver, Answer: q.answer, Cut: q.cut}
 }

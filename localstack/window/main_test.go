@@ -88,11 +88,12 @@ func interfere(r *proxy.Request) {
 type world struct {
 	api, page string
 	stack     *stack.Stack
+	faults    *rehearsal.Faults
 }
 
 var start = sync.OnceValues(func() (world, error) {
-	var faults rehearsal.Faults
-	w := window.New(&faults)
+	faults := &rehearsal.Faults{}
+	w := window.New(faults)
 	var between *proxy.Proxy
 	s, err := stack.Start(context.Background(), stack.Options{
 		Progress: io.Discard, FunctionLog: io.Discard, MaxProcesses: 4,
@@ -134,5 +135,5 @@ var start = sync.OnceValues(func() (world, error) {
 		}
 	}
 	page, err := w.Serve(s, 0)
-	return world{s.URL(), page, s}, err
+	return world{s.URL(), page, s, faults}, err
 })

@@ -18,7 +18,10 @@ type outcome struct {
 	struck   string // the fault that struck; empty: none
 
 	lockedBy  rehearsal.AccessKind // Lock or Takeover: how the attempt got the lock; empty: it has none
+	knows     bool                 // the attempt knows that it has the lock
 	ownToken  bool                 // a refused lock showed the attempt that it has the lock
+	ran       bool                 // the handler ran
+	again     bool                 // the handler had run before, for the same record
 	stored    bool                 // DynamoDB stored the attempt's answer
 	repeated  bool                 // DynamoDB recognized a second write of the answer by its ClientRequestToken
 	overtaken bool                 // DynamoDB refused the answer, because another attempt has the record
@@ -40,9 +43,11 @@ func (o outcome) caption() string {
 		if o.struck == faultLock {
 			text += " The fault struck, but there was nothing left to lock: DynamoDB's first refusal was lost, so the process asked again."
 		}
-	case o.lockedBy != "":
+	case o.knows:
 		text = o.lockCaption() + " " + o.endCaption()
-	case o.stored, o.overtaken:
+	case o.lockedBy != "" && !o.ran:
+		text = o.unheardCaption()
+	case o.ran:
 		text = "The handler ran without a lock: the write of the answer is also the lock, and DynamoDB carries it out only if there is no record. " + o.endCaption()
 	default:
 		text = o.refusalCaption()
@@ -62,6 +67,8 @@ func (o outcome) deathCaption() string {
 		return "The process died after its answer was stored. Repeat the request: the client gets the stored answer, and the handler does not run again."
 	case o.lockedBy == "":
 		return "The process died before it had the lock. No record was changed."
+	case !o.ran:
+		return o.unheardCaption() + " Then the process died."
 	}
 	return o.lockCaption() + " Then the process dies, so nothing of its answer is stored. The record stays locked by a process that is dead. Repeat the request: " +
 		"until the lease is over, the client is told to come back later. After that, the next attempt takes the record over, or an operator decides if the policy is hold."
@@ -74,10 +81,23 @@ func (o outcome) lockCaption() string {
 		return "DynamoDB's reply to the lock was lost, so the process asked again and was refused. The record that DynamoDB sent along has the attempt's own token, " +
 			"so the attempt knows that it has the lock. The handler runs."
 	case o.lockedBy == rehearsal.Takeover:
+		runs := "runs"
+		if o.again {
+			runs = "runs again"
+		}
 		return "The lock is refused, because an earlier attempt has left a record, and its lease is over or was given back. " +
-			"So this attempt takes the record over with a new token, and the handler runs again. The earlier attempt can't write anything any more."
+			"So this attempt takes the record over with a new token, and the handler " + runs + ". The earlier attempt can't write anything any more."
 	}
 	return "There was no record for this key. The request locks one, and the handler runs."
+}
+
+// unheardCaption says what becomes of a lock that the attempt has not heard of.
+func (o outcome) unheardCaption() string {
+	text := "DynamoDB locked the record, but no reply reached the process. It can't know whether it has the lock, so the handler does not run. "
+	if o.released {
+		return text + "The process gives the lock back, so the next request runs the handler at once."
+	}
+	return text + "The record stays locked until its lease is over."
 }
 
 // endCaption says how an attempt that had the lock ended.

@@ -30,7 +30,6 @@ type exchange struct {
 	asked     string        // id of the request's record; empty before it is known
 	record    string        // id of the record that the request's attempt has locked; empty before
 	committed string        // the ClientRequestToken of the latest transaction that was carried out
-	ran       bool          // the handler has run, or runs
 	settled   chan struct{} // closed when an answer that was held up has arrived; nil: none was
 	seen      outcome
 	answered  bool // the process has answered
