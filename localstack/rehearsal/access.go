@@ -10,11 +10,13 @@ import (
 // Access is what a request to DynamoDB does to the records of the toolkit.
 type Access struct {
 	Kind   AccessKind
-	Record string   // id of the record; empty if Kind is Other
-	Table  string   // the record's table
-	Token  string   // the fencing token of the attempt that sends the request, if it writes one or demands one
-	Tables []string // every table that the request names, in the order of the request
-	Writes int      // in a transaction: the number of actions besides the one on the record
+	Record string            // id of the record; empty if Kind is Other
+	Table  string            // the record's table
+	Token  string            // the fencing token of the attempt that sends the request, if it writes one or demands one
+	Tables []string          // every table that the request names, in the order of the request
+	Writes int               // in a transaction: the number of actions besides the one on the record
+	Whole  bool              // the request writes a whole record: it replaces none that is valid
+	Names  map[string]string // the names of the record's attributes by the placeholders of package dynamostore, such as #status
 }
 
 // AccessKind is what a request does to a record.
@@ -69,7 +71,7 @@ func AccessOf(r *proxy.Request) Access {
 	}
 	if len(body.TransactItems) == 0 {
 		kind, record := body.kind(r.Operation)
-		return Access{Kind: kind, Record: record, Table: body.TableName, Token: body.token(), Tables: []string{body.TableName}}
+		return Access{Kind: kind, Record: record, Table: body.TableName, Token: body.token(), Tables: []string{body.TableName}, Whole: body.Item != nil, Names: body.ExpressionAttributeNames}
 	}
 	a := Access{Writes: len(body.TransactItems)}
 	for _, item := range body.TransactItems {
@@ -77,6 +79,7 @@ func AccessOf(r *proxy.Request) Access {
 			a.Tables = append(a.Tables, each.TableName)
 			if kind, record := each.kind(name + "Item"); kind.Changes() {
 				a.Kind, a.Record, a.Table, a.Token = kind, record, each.TableName, each.token()
+				a.Whole, a.Names = each.Item != nil, each.ExpressionAttributeNames
 				a.Writes--
 			}
 		}

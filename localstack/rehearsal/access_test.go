@@ -1,6 +1,7 @@
 package rehearsal_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
@@ -27,6 +28,9 @@ func TestAccess_KnowsWhatARequestDoesToARecord(t *testing.T) {
 		{"PutItem", `no JSON`, rehearsal.Other},
 	} {
 		got := rehearsal.AccessOf(&proxy.Request{Operation: test.operation, Body: []byte(test.body)})
+		if whole := strings.Contains(test.body, `"Item":{"id":{"S":"lambdaidem#a`); got.Whole != whole {
+			t.Errorf("%s %s: whole is %t", test.operation, test.body, got.Whole)
+		}
 		if got.Kind != test.want || got.Kind != rehearsal.Other && got.Record != "lambdaidem#a" {
 			t.Errorf("%s %s: %q of %q; want %q", test.operation, test.body, got.Kind, got.Record, test.want)
 		}

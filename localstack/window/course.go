@@ -17,11 +17,17 @@ func (w *Window) asks(q *query) {
 	if x.asked == "" {
 		x.asked = q.access.Record
 	}
-	if !q.isOuter() || q.access.Kind != rehearsal.Completion {
+	q.outer = q.access.Record != "" && q.access.Record == x.asked
+	if !q.outer {
+		return
+	}
+	x.seen.asked = q.access.Kind
+	if q.access.Kind != rehearsal.Completion {
 		return
 	}
 	if !x.seen.ran { // the guard is optimistic, or lets requests pass when the table fails
 		w.runs(x)
+		x.seen.whole = q.access.Whole
 	}
 	w.tally(x).tried(w.paymentsIn(q.request.Body))
 }
@@ -48,10 +54,6 @@ func (w *Window) senderOf(a rehearsal.Access, x *exchange) *exchange {
 	return x
 }
 
-// isOuter reports whether the query is for the record of the HTTP request, and not for that
-// of a guarded call inside the handler.
-func (q *query) isOuter() bool { return q.access.Record != "" && q.access.Record == q.exchange.asked }
-
 // carriedOut notes that DynamoDB has carried a query out.
 func (q *query) carriedOut() {
 	q.w.mu.Lock()
@@ -60,14 +62,14 @@ func (q *query) carriedOut() {
 	if q.token != "" {
 		x.committed = q.token
 	}
-	if !q.isOuter() {
+	if !q.outer {
 		return
 	}
 	switch q.access.Kind {
 	case rehearsal.Lock, rehearsal.Takeover:
 		x.record, x.seen.lockedBy = q.access.Record, q.access.Kind
 	case rehearsal.Completion:
-		x.seen.stored = true
+		x.seen.stored, x.seen.effects = true, q.access.Writes > 0
 	case rehearsal.Release:
 		x.seen.released = true
 	case rehearsal.Other, rehearsal.Read, rehearsal.SaveStep, rehearsal.WritePart, rehearsal.Hold:
@@ -77,10 +79,10 @@ func (q *query) carriedOut() {
 // refusedBy notes that DynamoDB has refused a query.
 func (q *query) refusedBy(reply proxy.Reply) {
 	failure := refusalOf(reply)
-	found := failure.record()
+	found := failure.record(q.names)
 	q.w.mu.Lock()
 	defer q.w.mu.Unlock()
-	if q.isOuter() && q.access.Kind == rehearsal.Completion && failure.isCondition() && found.token != "" && !q.isOwn(found) {
+	if q.outer && q.access.Kind == rehearsal.Completion && failure.isCondition() && found.token != "" && !q.isOwn(found) {
 		q.exchange.seen.overtaken = true
 	}
 }
@@ -90,13 +92,13 @@ func (q *query) refusedBy(reply proxy.Reply) {
 func (q *query) learned(reply proxy.Reply) {
 	w, x, kind := q.w, q.exchange, q.access.Kind
 	done, failure := reply.Status == http.StatusOK, refusalOf(reply)
-	found := failure.record()
+	found := failure.record(q.names)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	locks := kind == rehearsal.Lock || kind == rehearsal.Takeover
 	ownToken := !done && locks && q.isOwn(found) && found.status == inProgress
 	hasLock := done && locks || ownToken
-	if !q.isOuter() {
+	if !q.outer {
 		if hasLock {
 			w.history.add(q.note("makes the guarded call inside the handler"))
 		}

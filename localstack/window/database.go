@@ -19,6 +19,8 @@ type query struct {
 	exchange  *exchange
 	process   string // party ID
 	access    rehearsal.Access
+	names     attributeNames
+	outer     bool   // for the record of the HTTP request, and not for that of a guarded call inside the handler
 	token     string // the ClientRequestToken of a transaction; empty: none
 	repeats   bool   // an earlier request with the same token was carried out
 	delivered bool
@@ -36,6 +38,8 @@ func (w *Window) Trace(r *proxy.Request) {
 	access := rehearsal.AccessOf(r)
 	q := &query{w: w, request: r, exchange: w.senderOf(access, x), process: x.process, access: access, token: transactionToken(r.Body)}
 	q.repeats = q.token != "" && q.exchange.committed == q.token
+	w.noticeNames(access)
+	q.names = w.attributes[access.Table]
 	w.asks(q)
 	r.Trace = &proxy.Trace{Deliver: q.deliver, Answer: q.answer, Cut: q.cut}
 }
@@ -117,6 +121,12 @@ var purposes = map[rehearsal.AccessKind]string{
 func (q *query) call() sequence.Event {
 	text := q.request.Operation + ": "
 	if purpose := purposes[q.access.Kind]; purpose != "" {
+		if !q.outer {
+			text += "in a call inside the handler, "
+		}
+		if q.access.Kind == rehearsal.Completion && q.access.Whole {
+			purpose = "stores the answer in a new record (only if there is none)"
+		}
 		text += purpose
 		if q.access.Writes > 0 {
 			text += fmt.Sprintf(", with %s, all or nothing", plural(q.access.Writes, "effect of the handler", "effects of the handler"))
@@ -150,7 +160,7 @@ func (q *query) outcome(reply proxy.Reply) string {
 	failure := refusalOf(reply)
 	switch {
 	case failure.isCondition():
-		return q.refused(failure.record())
+		return q.refused(failure.record(q.names))
 	case failure.kind() != "":
 		return fmt.Sprintf("%d %s", reply.Status, failure.kind())
 	}
@@ -160,7 +170,7 @@ func (q *query) outcome(reply proxy.Reply) string {
 // refused says why a condition does not hold, given the record that DynamoDB sends along.
 func (q *query) refused(r foundRecord) string {
 	own := q.isOwn(r)
-	locks := q.access.Kind == rehearsal.Lock
+	locks := q.access.Kind == rehearsal.Lock || q.access.Whole
 	switch {
 	case own && r.status == inProgress && locks:
 		return "refused, because there is a record: it has this attempt's own token, so this attempt has the lock"

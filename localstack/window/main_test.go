@@ -2,8 +2,10 @@ package window_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -91,49 +93,56 @@ type world struct {
 	faults    *rehearsal.Faults
 }
 
+// start starts this project's functions.
 var start = sync.OnceValues(func() (world, error) {
-	faults := &rehearsal.Faults{}
-	w := window.New(faults)
-	var between *proxy.Proxy
-	s, err := stack.Start(context.Background(), stack.Options{
-		Progress: io.Discard, FunctionLog: io.Discard, MaxProcesses: 4,
-		Change: func(t *template.Template) {
-			for _, f := range t.Functions {
-				f.Timeout = timeout
-			}
-		},
-		Emulator: func(o *emulator.Options) {
-			var err error
-			between, err = proxy.Start(o.Endpoint, func(r *proxy.Request) proxy.Fault {
-				w.Trace(r)
-				interfere(r)
-				return faults.Fault(r)
-			})
-			if err != nil {
-				return // the functions call DynamoDB directly, and the tests fail
-			}
-			o.Endpoint = between.URL()
-			w.Observe(o)
-		},
-	})
+	w, err := startStack(stack.Options{Change: func(t *template.Template) {
+		for _, f := range t.Functions {
+			f.Timeout = timeout
+		}
+	}})
 	if err != nil {
 		return world{}, err
 	}
-	stop = func() error {
-		err := w.Close()
-		if stopping := s.Stop(); err == nil {
-			err = stopping
-		}
-		if closing := between.Close(); err == nil {
-			err = closing
-		}
-		return err
-	}
 	for _, user := range []string{"alice", "bob"} {
-		if err := s.OpenAccount(context.Background(), user, "EUR", 1_000_000); err != nil {
+		if err := w.stack.OpenAccount(context.Background(), user, "EUR", 1_000_000); err != nil {
 			return world{}, err
 		}
 	}
+	return w, nil
+})
+
+// startNotes starts the function of a user's own template, whose guards have rare options.
+var startNotes = sync.OnceValues(func() (world, error) {
+	return startStack(stack.Options{Template: filepath.Join("testdata", "notes", "template.yaml")})
+})
+
+// startStack starts a stack and a window on it, both of which stop closes.
+func startStack(o stack.Options) (world, error) {
+	faults := &rehearsal.Faults{}
+	w := window.New(faults)
+	var between *proxy.Proxy
+	o.Progress, o.FunctionLog, o.MaxProcesses = io.Discard, io.Discard, 4
+	o.Emulator = func(o *emulator.Options) {
+		var err error
+		between, err = proxy.Start(o.Endpoint, func(r *proxy.Request) proxy.Fault {
+			w.Trace(r)
+			interfere(r)
+			return faults.Fault(r)
+		})
+		if err != nil {
+			return // the functions call DynamoDB directly, and the tests fail
+		}
+		o.Endpoint = between.URL()
+		w.Observe(o)
+	}
+	s, err := stack.Start(context.Background(), o)
+	if err != nil {
+		return world{}, err
+	}
+	others := stop
+	stop = func() error {
+		return errors.Join(w.Close(), s.Stop(), between.Close(), others())
+	}
 	page, err := w.Serve(s, 0)
 	return world{s.URL(), page, s, faults}, err
-})
+}

@@ -8,46 +8,45 @@ import (
 )
 
 // during sends a request while the table is in a state, and returns what the page shows of it.
-func during(t *testing.T, page, state, form string) *view {
+func during(t *testing.T, w world, state, form string) *view {
 	t.Helper()
-	w, err := start()
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := w.faults.SetTable(state); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = w.faults.SetTable(rehearsal.Works) }() // a state that there is
-	do(t, page, "/clear", "")
-	do(t, page, "/send", form)
-	return until(t, page, "", idle)
+	do(t, w.page, "/clear", "")
+	do(t, w.page, "/send", form)
+	return until(t, w.page, "", idle)
 }
 
 // If all replies are lost, the record is locked and no handler runs: the caption says so. The
 // process repeats the release in its next invocation, which is of another request.
 func TestOutage_CaptionsSayWhetherTheHandlerRan(t *testing.T) {
-	_, page := running(t)
-	v := during(t, page, "lost-replies", payment("deaf-1"))
+	w, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := during(t, w, "lost-replies", payment("deaf-1"))
 	expect(t, v.lines(), `locks the record .* \[in progress\]$`, `the reply does not arrive`, `to client: 503 idempotency_store_unavailable`)
 	without(t, v.lines(), "runs the handler")
 	if look := v.state.Look; !strings.Contains(look, "no reply reached the process") || !strings.Contains(look, "the handler does not run") || v.state.Sum != "" {
 		t.Errorf("it says to look for %q, and sums up %q", look, v.state.Sum)
 	}
 
-	v = during(t, page, rehearsal.Works, payment("deaf-2"))
+	v = during(t, w, rehearsal.Works, payment("deaf-2"))
 	expect(t, v.lines(), `key deaf-2$`, `locks the record .* \[in progress\]$`, `: runs the handler$`, `stores the answer .* \[completed\]$`, `to client: 201 Created$`)
 	without(t, v.lines(), "guarded call inside the handler")
 	if !strings.HasPrefix(v.state.Look, "There was no record") || v.state.Sum != "Key deaf-2: "+once {
 		t.Errorf("it says to look for %q, and sums up %q", v.state.Look, v.state.Sum)
 	}
 
-	v = during(t, page, rehearsal.Works, payment("deaf-1"))
+	v = during(t, w, rehearsal.Works, payment("deaf-1"))
 	expect(t, v.lines(), `takes the record over`, `: runs the handler$`, `to client: 201 Created$`)
 	if look := v.state.Look; !strings.Contains(look, "takes the record over") || strings.Contains(look, "runs again") {
 		t.Errorf("it says to look for %q", look)
 	}
 
-	v = during(t, page, "unreachable", payment("deaf-3"))
+	v = during(t, w, "unreachable", payment("deaf-3"))
 	if look := v.state.Look; !strings.Contains(look, "no handler runs") {
 		t.Errorf("it says to look for %q", look)
 	}

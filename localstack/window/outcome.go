@@ -17,16 +17,20 @@ type outcome struct {
 	replayed bool
 	struck   string // the fault that struck; empty: none
 
+	asked     rehearsal.AccessKind // the latest request to DynamoDB for the record; empty: there was none
 	lockedBy  rehearsal.AccessKind // Lock or Takeover: how the attempt got the lock; empty: it has none
 	knows     bool                 // the attempt knows that it has the lock
 	ownToken  bool                 // a refused lock showed the attempt that it has the lock
 	ran       bool                 // the handler ran
+	whole     bool                 // the answer was to be stored in a new record
 	again     bool                 // the handler had run before, for the same record
 	stored    bool                 // DynamoDB stored the attempt's answer
+	effects   bool                 // DynamoDB wrote effects of the handler together with the answer
 	repeated  bool                 // DynamoDB recognized a second write of the answer by its ClientRequestToken
 	overtaken bool                 // DynamoDB refused the answer, because another attempt has the record
 	released  bool                 // the attempt gave the lock back without an answer
 	died      bool                 // the process ended, or was killed at its timeout, without an answer
+	late      bool                 // the gateway answered, because the process had not answered in time
 }
 
 // has reports whether the response has this code of the guard.
@@ -38,8 +42,10 @@ func (o outcome) caption() string {
 	switch {
 	case o.died:
 		text = o.deathCaption()
+	case o.late:
+		text = "The gateway has waited long enough for the function, and answers in its place. The process runs on, and this client does not get its answer."
 	case o.replayed:
-		text = "The lock is refused, because the record is completed. The stored answer is returned: the same as before, and the handler does not run again."
+		text = o.replayCaption()
 		if o.struck == faultLock {
 			text += " The fault struck, but there was nothing left to lock: DynamoDB's first refusal was lost, so the process asked again."
 		}
@@ -47,8 +53,10 @@ func (o outcome) caption() string {
 		text = o.lockCaption() + " " + o.endCaption()
 	case o.lockedBy != "" && !o.ran:
 		text = o.unheardCaption()
-	case o.ran:
+	case o.ran && o.whole:
 		text = "The handler ran without a lock: the write of the answer is also the lock, and DynamoDB carries it out only if there is no record. " + o.endCaption()
+	case o.ran:
+		text = "The lock failed, and the guard lets the handler run all the same (FailOpen): nothing keeps the same request from running it again. " + o.endCaption()
 	default:
 		text = o.refusalCaption()
 	}
@@ -61,12 +69,26 @@ func (o outcome) caption() string {
 	return text
 }
 
+// replayCaption says where a stored answer comes from.
+func (o outcome) replayCaption() string {
+	const same = "The stored answer is returned: the same as before, and the handler does not run again."
+	switch {
+	case o.ran:
+		return "The handler ran, but another attempt has completed the record, so DynamoDB refused this attempt's answer and all its writes. The stored answer is returned."
+	case o.asked == "":
+		return "The process still has the record in its memory, so it does not ask DynamoDB. " + same
+	case o.asked == rehearsal.Read:
+		return "The record is read, and it is completed. " + same
+	}
+	return "The lock is refused, because the record is completed. " + same
+}
+
 func (o outcome) deathCaption() string {
 	switch {
 	case o.stored:
 		return "The process died after its answer was stored. Repeat the request: the client gets the stored answer, and the handler does not run again."
 	case o.lockedBy == "":
-		return "The process died before it had the lock. No record was changed."
+		return "The process died before it changed a record, so the next request runs the handler."
 	case !o.ran:
 		return o.unheardCaption() + " Then the process died."
 	}
@@ -108,15 +130,22 @@ func (o outcome) endCaption() string {
 			"DynamoDB recognized the ClientRequestToken of the first write and wrote nothing again: the money moved once."
 	case o.stored && o.struck == faultCompletion:
 		return "DynamoDB stored the answer, and its reply was lost, so the process sent the same write again. The answer is stored once, and the client gets it."
-	case o.stored:
+	case o.stored && o.effects:
 		return "Find the row in which the answer is stored, together with the handler's effects. Repeat the request: the client gets this answer again."
+	case o.stored:
+		return "Find the row in which the answer is stored. Repeat the request: the client gets this answer again."
 	case o.overtaken && o.struck == faultLate:
 		return "The network held the answer up until attempt 2 had the record. The late write has the token of attempt 1, so DynamoDB refuses it with all its effects: " +
 			"a late attempt can't overwrite anything."
+	case o.overtaken && !o.knows:
+		return "But another attempt has the record, so DynamoDB refused this attempt's answer."
 	case o.overtaken:
 		return "But another attempt took the record over in the meantime, so DynamoDB refused this attempt's answer and all its writes."
 	case o.released:
 		return "The handler gave no answer to keep, so the record is released: the next request runs the handler at once."
+	}
+	if o.status < http.StatusBadRequest {
+		return "The answer could not be stored, and the client got it all the same: a repetition runs the handler again."
 	}
 	return "The answer could not be stored, so the client can't be told what happened: it must repeat the request."
 }

@@ -28,6 +28,7 @@ func (w *Window) watchProcesses(e emulator.Event) {
 		}
 	case emulator.InvocationTimedOut:
 		if x != nil {
+			x.dead = true
 			w.history.add(sequence.Event{From: gateway.ID, Request: x.label, Kind: sequence.Note, Text: "the function's timeout is over, and there is no answer: the process is killed"})
 		}
 	case emulator.InvocationAnswered:
@@ -40,8 +41,12 @@ func (w *Window) watchProcesses(e emulator.Event) {
 			return
 		}
 		delete(w.processes, e.PID)
+		label := ""
+		if x := w.unanswered(p.party.ID); x != nil {
+			label, x.dead = x.label, true
+		}
 		if p.shown {
-			w.history.add(sequence.Event{From: p.party.ID, Request: w.labelOf(p.party.ID), Kind: sequence.End, Text: ending(e.Reason), Detail: e.Reason})
+			w.history.add(sequence.Event{From: p.party.ID, Request: label, Kind: sequence.End, Text: ending(e.Reason), Detail: e.Reason})
 		}
 		w.history.forget(p.party.ID)
 	}
@@ -71,14 +76,14 @@ func (w *Window) taken(x *exchange, e emulator.Event) {
 	w.history.add(x.call(p.party.ID))
 }
 
-// labelOf returns the label of the request that a process is handling, or "".
-func (w *Window) labelOf(process string) string {
+// unanswered returns the request that a process is handling, or nil.
+func (w *Window) unanswered(process string) *exchange {
 	for _, x := range w.exchanges {
 		if x.process == process && !x.answered && !x.over {
-			return x.label
+			return x
 		}
 	}
-	return ""
+	return nil
 }
 
 // ending says in words why a process ended.

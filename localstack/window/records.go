@@ -60,12 +60,13 @@ func (w *Window) isInner(x *exchange, record string) bool {
 // store returns a store that reads the records of a table, or nil before Serve.
 func (w *Window) store(name string) *dynamostore.Store {
 	w.mu.Lock()
-	s := w.stack
+	s, names := w.stack, w.attributes[name]
 	w.mu.Unlock()
 	if s == nil {
 		return nil
 	}
 	return dynamostore.New(s.Database().Client(), name, func(o *dynamostore.Options) {
+		names.setOptions(o)
 		for _, table := range s.Template().Tables {
 			if table.Name != name {
 				continue

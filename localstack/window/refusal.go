@@ -53,16 +53,16 @@ func (r *refusal) isCondition() bool {
 	return r.kind() == "ConditionalCheckFailedException" || r.kind() == "TransactionCanceledException"
 }
 
-// record returns the record in the error.
-func (r *refusal) record() foundRecord {
+// record returns the record in the error, given the names of its attributes.
+func (r *refusal) record(names attributeNames) foundRecord {
 	item := r.Item
 	for _, reason := range r.CancellationReasons {
 		if item == nil {
 			item = reason.Item
 		}
 	}
-	end, _ := strconv.ParseInt(item["in_progress_expiration"].N, 10, 64) // epoch milliseconds; 0 if there is none
+	end, _ := strconv.ParseInt(item[names.leaseEnd()].N, 10, 64) // epoch milliseconds; 0 if there is none
 	return foundRecord{
-		token: item["token"].S, status: item["status"].S, leaseEnd: time.UnixMilli(end), held: item["expiration"].N == "",
+		token: item["token"].S, status: item[names.status()].S, leaseEnd: time.UnixMilli(end), held: item[names.expiration()].N == "",
 	}
 }

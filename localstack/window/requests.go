@@ -33,6 +33,7 @@ type exchange struct {
 	settled   chan struct{} // closed when an answer that was held up has arrived; nil: none was
 	seen      outcome
 	answered  bool // the process has answered
+	dead      bool // the process has ended without an answer, or is killed at its timeout
 	over      bool // the client has its answer, or has gone
 }
 
@@ -130,10 +131,11 @@ func (w *Window) reply(x *exchange, answer *recorder, lost bool) {
 	}
 	x.over, x.request.Body, x.request.Header, x.headers = true, "", nil, nil // they may be large, and are in the diagram
 	w.history.add(sequence.Event{
-		From: from, To: x.client, Request: x.label, Kind: sequence.Reply, Lost: lost, Text: answer.gist(), Detail: written(answer.header, answer.body.Bytes()),
+		From: from, To: x.client, Request: x.label, Kind: sequence.Reply, Lost: lost, Text: answer.gist(x.seen.ran), Detail: written(answer.header, answer.body.Bytes()),
 	})
 	x.seen.lost, x.seen.status, x.seen.code, x.seen.replayed = lost, answer.status, answer.code(), answer.isReplay()
-	x.seen.died = !lost && !x.answered && x.process != ""
+	x.seen.died = !lost && x.dead
+	x.seen.late = !lost && !x.answered && x.process != "" && !x.dead
 	w.controls.notice(x, answer)
 }
 
@@ -178,8 +180,8 @@ func (a *recorder) code() string {
 // isReplay reports whether the guard says that the answer was given before.
 func (a *recorder) isReplay() bool { return a.header.Get("X-Idempotency-Replayed") == "true" }
 
-// gist says in one line what the client gets.
-func (a *recorder) gist() string {
+// gist says in one line what the client gets. ran reports whether the handler has run for it.
+func (a *recorder) gist(ran bool) string {
 	text := fmt.Sprintf("%d %s", a.status, http.StatusText(a.status))
 	if code := a.code(); a.status >= 400 && code != "" {
 		text = fmt.Sprintf("%d %s", a.status, code)
@@ -188,7 +190,10 @@ func (a *recorder) gist() string {
 		}
 	}
 	if a.isReplay() {
-		text += ": the first answer again, the handler did not run"
+		text += ": the first answer again"
+		if !ran {
+			text += ", the handler did not run"
+		}
 	}
 	return text
 }

@@ -48,19 +48,20 @@ type Window struct {
 	summing sync.Mutex // held while a key is summed up; taken before telling
 	telling sync.Mutex // held while the state of the controls is told; taken before mu
 
-	mu        sync.Mutex
-	closed    bool
-	stack     *stack.Stack      // nil before Serve
-	exchanges []*exchange       // the latest maxExchanges, the oldest first
-	processes map[int]*process  // by process id
-	named     map[string]int    // by function: how many processes have got a number
-	told      int               // how many stories have been told
-	count     int               // how many HTTP requests there have been
-	sends     map[string]*send  // by their ids: those under way
-	leases    map[string]*lease // by record: those whose end is waited for
-	tallies   []*tally          // the latest maxTallies, the oldest first
-	most      int               // the maximum number of processes of a function
-	controls  controls
+	mu         sync.Mutex
+	closed     bool
+	stack      *stack.Stack              // nil before Serve
+	exchanges  []*exchange               // the latest maxExchanges, the oldest first
+	processes  map[int]*process          // by process id
+	named      map[string]int            // by function: how many processes have got a number
+	told       int                       // how many stories have been told
+	count      int                       // how many HTTP requests there have been
+	sends      map[string]*send          // by their ids: those under way
+	leases     map[string]*lease         // by record: those whose end is waited for
+	attributes map[string]attributeNames // by the name of the table; the maps never change
+	tallies    []*tally                  // the latest maxTallies, the oldest first
+	most       int                       // the maximum number of processes of a function
+	controls   controls
 }
 
 // New returns a Window. Its controls arm the given faults.
@@ -72,6 +73,7 @@ func New(faults *rehearsal.Faults) *Window {
 	w := &Window{
 		faults: faults, history: newHistory(ctx), ctx: ctx, cancel: cancel, client: &http.Client{Transport: transport},
 		processes: map[int]*process{}, named: map[string]int{}, sends: map[string]*send{}, leases: map[string]*lease{},
+		attributes: map[string]attributeNames{},
 	}
 	for _, p := range []sequence.Party{ours, others, database, gateway, world} {
 		w.history.party(p)
