@@ -147,8 +147,8 @@ func (f *Faults) Fault(r *proxy.Request) proxy.Fault {
 // request. The process is found by its trace ID among the given functions, by logical ID.
 func Kill(e *emulator.Emulator, functions ...string) proxy.Fault {
 	return func(c *proxy.Call) {
-		if c.Trace != nil && c.Trace.Cut != nil { // first, because the end of the process may be noticed at once
-			c.Trace.Cut()
+		if c.Trace != nil && c.Trace.Killed != nil { // first, because the end of the process may be noticed at once
+			c.Trace.Killed()
 			c.Trace = nil
 		}
 		for _, function := range functions {

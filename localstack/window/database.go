@@ -41,7 +41,7 @@ func (w *Window) Trace(r *proxy.Request) {
 	w.noticeNames(access)
 	q.names = w.attributes[access.Table]
 	w.asks(q)
-	r.Trace = &proxy.Trace{Deliver: q.deliver, Answer: q.answer, Cut: q.cut}
+	r.Trace = &proxy.Trace{Deliver: q.deliver, Answer: q.answer, Cut: q.cut, Killed: q.killed}
 }
 
 // deliver lets DynamoDB carry the request out. After a write to a record it reads the record,
@@ -85,25 +85,25 @@ func (q *query) answer(reply proxy.Reply, gone bool) {
 
 // cut shows that the request or its reply is lost.
 func (q *query) cut() {
-	q.w.mu.Lock()
-	killed := q.exchange.seen.struck == faultKill
-	q.w.mu.Unlock()
-	switch {
-	case q.delivered:
+	if q.delivered {
 		q.w.history.add(sequence.Event{
 			From: database.ID, To: q.process, Request: q.exchange.label, Kind: sequence.Reply, Lost: true,
 			Text: "the reply does not arrive: the process can't know whether its request was carried out",
 		})
-	case killed:
-		q.w.history.add(sequence.Event{
-			From: q.process, Request: q.exchange.label, Kind: sequence.Note,
-			Text: "has run the handler, and dies before the write that stores the answer leaves it",
-		})
-	default:
-		call := q.call()
-		call.Lost = true
-		q.w.history.add(call)
+		return
 	}
+	call := q.call()
+	call.Lost = true
+	q.w.history.add(call)
+}
+
+// killed shows that the process dies instead of sending the request.
+func (q *query) killed() {
+	text := "has run the handler, and dies before the write that stores the answer leaves it"
+	if !q.outer {
+		text = "dies in a call inside the handler, before the write that stores its answer leaves the process"
+	}
+	q.w.history.add(q.note(text))
 }
 
 // purposes says what a request does to a record, and under which condition.

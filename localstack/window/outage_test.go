@@ -51,3 +51,26 @@ func TestOutage_CaptionsSayWhetherTheHandlerRan(t *testing.T) {
 		t.Errorf("it says to look for %q", look)
 	}
 }
+
+// A process that another program has killed, such as the switchboard of up, dies like one that
+// the page has killed. Its request is not lost on the way: it is never sent.
+func TestKill_ByAnotherProgramIsADeath(t *testing.T) {
+	w, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for function, test := range map[string]struct{ form, dies string }{
+		"PaymentsFunction":  {payment("killed-1"), "has run the handler, and dies before the write that stores the answer leaves it$"},
+		"TransfersFunction": {`{"sample":"transfer","key":"killed-2"}`, "dies in a call inside the handler, before the write that stores its answer leaves the process$"},
+	} {
+		t.Run(function, func(t *testing.T) {
+			w.faults.Arm(rehearsal.Once{
+				Name: "kill " + function, Kind: rehearsal.Completion,
+				Match: rehearsal.Sent(w.stack.Emulator(), function), Fault: rehearsal.Kill(w.stack.Emulator(), function),
+			})
+			v := during(t, w, rehearsal.Works, test.form)
+			expect(t, v.lines(), `: runs the handler$`, test.dies, `is killed`, `^Lambda to client: 500`)
+			without(t, v.lines(), `\(lost\)|has run the handler, and dies .*its answer`)
+		})
+	}
+}

@@ -13,4 +13,7 @@ type Trace struct {
 	// Cut runs before the caller's connection is reset. If Deliver has not run, the request
 	// is lost; otherwise the reply is.
 	Cut func()
+	// Killed is for faults of other packages that kill the caller: it runs in place of Cut,
+	// before the caller is killed. The request is never delivered.
+	Killed func()
 }
