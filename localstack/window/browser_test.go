@@ -70,6 +70,7 @@ func TestBrowser_StoriesPlayByOneClickAndOutliveAReload(t *testing.T) {
 	b.click(`[data-story="twice"]`)
 	b.holds(`document.querySelector("#refusal").textContent === "A story is being played: wait for its end."`)
 	b.click("#clear") // refused too
+	b.holds(`document.querySelector('[data-fault="kill"]').getAttribute("aria-disabled") === "true"`)
 	b.holds(`document.querySelector("#clear").getAttribute("aria-disabled") === "true"`)
 	b.holds(`status.startsWith("Look: The dead process leaves a locked record behind.")`)
 	b.holds(`/runs the handler[^]*has run the handler, and dies[^]*is killed[^]*Lambda.*500[^]*409 idempotency_in_progress[^]*the lease of key dies-\d+ is over.*dead[^]*takes the record over.*in progress[^]*stores the answer.*completed[^]*201 Created/.test(rows)`)

@@ -21,8 +21,12 @@ const (
 	faultLate       = "late"
 )
 
-// setFault arms a fault, or disarms it if it is armed.
+// setFault arms a fault for the next request that it can strike, or disarms it if it is armed.
+// It returns an error during a story, which arms faults itself and disarms all in the end.
 func (w *Window) setFault(name string) error {
+	if w.playing() {
+		return errStory
+	}
 	if name == faultResponse {
 		w.update(func(c *controls) { c.deaf = !c.deaf })
 		return nil
@@ -31,11 +35,14 @@ func (w *Window) setFault(name string) error {
 		w.faults.Disarm(name)
 		return nil
 	}
-	return w.arm(name)
+	return w.arm(name, "")
 }
 
-func (w *Window) arm(name string) error {
-	o := rehearsal.Once{Name: name, Kind: rehearsal.Completion, Match: w.ofRequest}
+// arm arms a fault for the next request with this key, or with any key if it is empty.
+func (w *Window) arm(name, key string) error {
+	o := rehearsal.Once{Name: name, Kind: rehearsal.Completion, Match: func(r *proxy.Request, a rehearsal.Access) bool {
+		return w.ofRequest(r, a, key)
+	}}
 	switch name {
 	case faultKill:
 		var functions []string
@@ -74,12 +81,13 @@ func (w *Window) disarm() {
 }
 
 // ofRequest selects the calls of DynamoDB that belong to the record of an HTTP request: not
-// those of functions behind queues, nor those of guarded calls inside a handler.
-func (w *Window) ofRequest(r *proxy.Request, a rehearsal.Access) bool {
+// those of functions behind queues, nor those of guarded calls inside a handler. If a key is
+// given, the request has it.
+func (w *Window) ofRequest(r *proxy.Request, a rehearsal.Access, key string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	x := w.exchange(r.TraceID)
-	return x != nil && (x.record == "" || x.record == a.Record)
+	return x != nil && (x.record == "" || x.record == a.Record) && (key == "" || x.request.Key == key)
 }
 
 // delay is the fault that holds a request on its way until the lease of its attempt is over

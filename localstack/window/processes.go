@@ -96,10 +96,7 @@ func ending(reason string) string {
 
 // clear begins a new diagram, unless a story is being played: its end would have no beginning.
 func (w *Window) clear() error {
-	w.mu.Lock()
-	playing := w.controls.story != ""
-	w.mu.Unlock()
-	if playing {
+	if w.playing() {
 		return errStory
 	}
 	w.startAfresh()

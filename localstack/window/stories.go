@@ -74,7 +74,7 @@ var stories = []story{
 			"Then the next attempt takes the record over and runs the handler, as attempt 2. " +
 			"Attempt 1 has written nothing: its writes were to be committed together with its answer.",
 		play: func(ctx context.Context, w *Window, r request) (played, error) {
-			if err := w.arm(faultKill); err != nil {
+			if err := w.arm(faultKill, r.Key); err != nil {
 				return played{}, err
 			}
 			for range 2 {
@@ -92,7 +92,7 @@ var stories = []story{
 		Look: "Attempt 1 was slow, not dead, so the handler ran twice. But the late write has the token of attempt 1, and the record has that of attempt 2: " +
 			"DynamoDB refuses the write with all its effects. A late attempt can't overwrite anything, nor move money.",
 		play: func(ctx context.Context, w *Window, r request) (played, error) {
-			if err := w.arm(faultLate); err != nil {
+			if err := w.arm(faultLate, r.Key); err != nil {
 				return played{}, err
 			}
 			if _, err := w.do(ctx, r, false); err != nil {
@@ -134,7 +134,7 @@ var stories = []story{
 // withFault returns the play of a story in which a fault strikes one request.
 func withFault(name string, planned func(outcome) bool) func(context.Context, *Window, request) (played, error) {
 	return func(ctx context.Context, w *Window, r request) (played, error) {
-		if err := w.arm(name); err != nil {
+		if err := w.arm(name, r.Key); err != nil {
 			return played{}, err
 		}
 		o, err := w.do(ctx, r, false)
@@ -143,6 +143,13 @@ func withFault(name string, planned func(outcome) bool) func(context.Context, *W
 }
 
 var errStory = errors.New("a story is being played: wait for its end")
+
+// playing reports whether a story is being played.
+func (w *Window) playing() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.controls.story != ""
+}
 
 // tell plays a story, in a new diagram and under a key of its own: with a payment or, if the
 // template is not the project's, with the request that the form asks for.

@@ -123,6 +123,7 @@
   function show(state) {
     for (const button of all("[data-fault]")) {
       button.setAttribute("aria-pressed", String(state.armed.includes(button.dataset.fault)));
+      button.setAttribute("aria-disabled", String(state.story !== ""));
     }
     for (const button of all("[data-story]")) {
       button.setAttribute("aria-disabled", String(state.story !== ""));

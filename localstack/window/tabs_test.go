@@ -1,0 +1,33 @@
+package window_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/localstack/rehearsal"
+	"github.com/lambdaidem/toolkit/localstack/stack"
+)
+
+// A story's fault strikes the story's own request, whatever other tabs and clients do meanwhile,
+// and no other tab can take the fault back.
+func TestStory_IsLeftAloneByOthers(t *testing.T) {
+	api, page := running(t)
+	status, text, refusal := 0, "", ""
+	afterWrite(t, rehearsal.Lock, func(rehearsal.Access) {
+		_, refusal = call(t, http.MethodPost, page+"/fault/kill", "")
+		status, text = call(t, http.MethodPost, api+"/payments", `{"amount":1,"currency":"EUR"}`,
+			"Authorization", "Bearer "+stack.Token("alice"), "Idempotency-Key", "meanwhile-1", "Content-Type", "application/json")
+	})
+	do(t, page, "/story/dies", payment("order-1"))
+	v := until(t, page, "", func(v *view) bool { return matching(v.lines(), "and dies") > 0 })
+	if status != http.StatusCreated || matching(v.lines(), "and dies") != 1 {
+		t.Errorf("the request of another client: %d %s, in\n%s", status, text, strings.Join(v.lines(), "\n"))
+	}
+	if !strings.Contains(refusal, "a story is being played") {
+		t.Errorf("a fault armed during a story: %q", refusal)
+	}
+	if v := until(t, page, "", idle); strings.Contains(v.state.Look, "not go as planned") {
+		t.Errorf("it says to look for %q", v.state.Look)
+	}
+}
