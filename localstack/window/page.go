@@ -44,7 +44,7 @@ func (w *Window) handler(port int) http.Handler {
 		withForm(func(f form) error { return w.tell(r.PathValue("id"), f) })(rw, r)
 	})
 	mux.HandleFunc("POST /clear", answered(func(*http.Request) error { return w.clear() }))
-	return w.tracked(ownHost(port, http.NewCrossOriginProtection().Handler(guarded(mux))))
+	return w.tracked(OwnPagesOnly(port, guarded(mux)))
 }
 
 // tracked has Close wait for a request.
@@ -58,18 +58,6 @@ func (w *Window) tracked(next http.Handler) http.Handler {
 		w.tasks.Add(1)
 		w.mu.Unlock()
 		defer w.tasks.Done()
-		next.ServeHTTP(rw, r)
-	})
-}
-
-// ownHost refuses requests whose Host is not that of this server on this machine. Otherwise
-// a foreign web page could read this one by a name that resolves to 127.0.0.1 (DNS rebinding).
-func ownHost(port int, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.Host != fmt.Sprintf("127.0.0.1:%d", port) && r.Host != fmt.Sprintf("localhost:%d", port) {
-			http.Error(rw, fmt.Sprintf("this page is at http://127.0.0.1:%d and not at %q", port, r.Host), http.StatusMisdirectedRequest)
-			return
-		}
 		next.ServeHTTP(rw, r)
 	})
 }

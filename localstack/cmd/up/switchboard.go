@@ -50,14 +50,15 @@ func startSwitchboard(port int) (*switchboard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the switchboard of rehearsals: %w", err)
 	}
-	r := &switchboard{url: "http://" + listener.Addr().String()}
+	address := listener.Addr().(*net.TCPAddr)
+	r := &switchboard{url: "http://" + address.String()}
 	r.window = window.New(&r.faults)
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /table/{state}", r.setTable)
 	mux.HandleFunc("POST /kill/{function}", r.kill)
 	mux.HandleFunc("GET /clearings", r.showClearings)
 	mux.HandleFunc("GET /iam", r.showPermissions)
-	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	r.server = &http.Server{Handler: window.OwnPagesOnly(address.Port, mux), ReadHeaderTimeout: time.Minute}
 	go func() { _ = r.server.Serve(listener) }() // ends by Close
 	return r, nil
 }

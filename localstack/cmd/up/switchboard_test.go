@@ -30,6 +30,9 @@ func call(t *testing.T, method, url, body string, header ...string) (int, string
 		t.Fatal(err)
 	}
 	for pair := range slices.Chunk(header, 2) {
+		if pair[0] == "Host" {
+			req.Host = pair[1]
+		}
 		req.Header.Set(pair[0], pair[1])
 	}
 	resp, err := http.DefaultClient.Do(req)
@@ -86,6 +89,36 @@ func TestRehearsal_BreaksTheTableOnDemand(t *testing.T) {
 	}
 	if status, text := call(t, http.MethodPost, r.url+"/table/broken", ""); status != 404 || !strings.Contains(text, `"throttled"`) {
 		t.Errorf("an unknown state: %d %s", status, text)
+	}
+}
+
+// Web pages that a person visits can't break the table: their requests come from the same machine.
+func TestRehearsal_IsProtectedAgainstWebPages(t *testing.T) {
+	r, err := startSwitchboard(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	host := strings.TrimPrefix(r.url, "http://")
+	_, port, _ := strings.Cut(host, ":")
+	for name, test := range map[string]struct {
+		method, path string
+		header       []string
+		status       int
+	}{
+		"curl":                              {"POST", "/table/works", nil, 200},
+		"curl, by the other name":           {"POST", "/table/works", []string{"Host", "localhost:" + port}, 200},
+		"a form":                            {"POST", "/table/throttled", []string{"Origin", "http://evil.example"}, 403},
+		"fetch without CORS":                {"POST", "/kill/PaymentsFunction", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		"another server on this machine":    {"POST", "/table/throttled", []string{"Sec-Fetch-Site", "same-site"}, 403},
+		"another host, by POST":             {"POST", "/table/throttled", []string{"Host", "evil.example:" + port}, 421},
+		"another host (DNS rebinding), GET": {"GET", "/iam", []string{"Host", "evil.example:" + port, "Sec-Fetch-Site", "same-origin"}, 421},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if status, text := call(t, test.method, r.url+test.path, "", test.header...); status != test.status {
+				t.Errorf("%d %s; want %d", status, text, test.status)
+			}
+		})
 	}
 }
 
