@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -80,7 +81,7 @@ func (w *Window) received(r *http.Request, body []byte) *exchange {
 	x := &exchange{
 		label: fmt.Sprint(w.count), traceID: emulator.TraceID(r.Context()), client: others.ID, send: send, headers: r.Header.Clone(),
 		request: request{
-			Method: r.Method, URL: "http://" + r.Host + r.URL.RequestURI(), Key: r.Header.Get(keyHeader), Body: string(body), Header: r.Header.Clone(),
+			Method: r.Method, URL: urlOf(r), Key: r.Header.Get(keyHeader), Body: string(body), Header: r.Header.Clone(),
 		},
 	}
 	if send != nil {
@@ -93,6 +94,13 @@ func (w *Window) received(r *http.Request, body []byte) *exchange {
 		w.exchanges = slices.Delete(w.exchanges, 0, len(w.exchanges)-maxExchanges)
 	}
 	return x
+}
+
+// urlOf returns the URL under which the window can send a request again: at the address where it
+// has arrived. The client's Host may name another server.
+func urlOf(r *http.Request) string {
+	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return fmt.Sprintf("http://%v%s", at, r.URL.RequestURI())
 }
 
 // exchange returns the HTTP request that an invocation belongs to, or nil. The caller has w.mu.
