@@ -75,7 +75,7 @@ func TestBrowser_StoriesPlayByOneClickAndOutliveAReload(t *testing.T) {
 	b.holds(`status.startsWith("Look: The dead process leaves a locked record behind.")`)
 	b.holds(`/runs the handler[^]*has run the handler, and dies[^]*is killed[^]*Lambda.*500[^]*409 idempotency_in_progress[^]*the lease of key dies-\d+ is over.*dead[^]*takes the record over.*in progress[^]*stores the answer.*completed[^]*201 Created/.test(rows)`)
 	b.holds(`document.querySelector("#countdown").hidden`)
-	b.holds(`/^Key dies-\d+: the handler ran twice, 12.50 EUR were charged once\.$/.test(document.querySelector("#sum").textContent)`)
+	b.holds(`/^Key dies-\d+: the handler ran twice, 12.50 EUR were charged once\. alice has /.test(document.querySelector("#sum").textContent)`)
 	if err := chromedp.Do(b.ctx, chromedp.Reload()); err != nil {
 		t.Fatal(err)
 	}

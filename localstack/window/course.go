@@ -17,6 +17,9 @@ func (w *Window) asks(q *query) {
 	if x.asked == "" {
 		x.asked = q.access.Record
 	}
+	if q.access.Kind == rehearsal.Completion {
+		w.tries(x, q.request.Body)
+	}
 	q.outer = q.access.Record != "" && q.access.Record == x.asked
 	if !q.outer {
 		return
@@ -29,7 +32,6 @@ func (w *Window) asks(q *query) {
 		w.runs(x)
 		x.seen.whole = q.access.Whole
 	}
-	w.tally(x).tried(w.paymentsIn(q.request.Body))
 }
 
 // runs notes that the handler runs. The caller has w.mu.

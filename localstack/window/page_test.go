@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/lambdaidem/toolkit/internal/sequence"
+	"github.com/lambdaidem/toolkit/localstack/emulator"
 	"github.com/lambdaidem/toolkit/localstack/rehearsal"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 	"github.com/lambdaidem/toolkit/localstack/window"
@@ -89,7 +91,7 @@ func TestStories_ShowWhatTheyExplain(t *testing.T) {
 			if !regexp.MustCompile(story.look).MatchString(v.state.Look) || strings.Contains(v.state.Look, "not go as planned") {
 				t.Errorf("it says to look for %q; want %q in it", v.state.Look, story.look)
 			}
-			if !strings.HasPrefix(v.state.Sum, "Key "+story.id+"-") || !strings.HasSuffix(v.state.Sum, ": "+story.sum) {
+			if !strings.HasPrefix(v.state.Sum, "Key "+story.id+"-") || !strings.Contains(v.state.Sum, ": "+story.sum+" ") {
 				t.Errorf("it sums up: %q; want %q", v.state.Sum, story.sum)
 			}
 			if n := matching(lines, `\[completed\]$`); n != 1 {
@@ -234,12 +236,12 @@ func TestLeases_AreHeldOrTakenOver(t *testing.T) {
 		`stores the answer \(only if this attempt still has the lock\), with 2 effects of the handler, all or nothing$`,
 		`refused, because another attempt has the record now: nothing is written; but nobody waits for this reply any more.* \(lost\)$`,
 	)
-	if !strings.Contains(v.state.Look, "attempt 2 had the record") || v.state.Sum != "Key late-1: the handler ran twice, 0.01 EUR were charged once." {
+	if !strings.Contains(v.state.Look, "attempt 2 had the record") || !strings.HasPrefix(v.state.Sum, "Key late-1: the handler ran twice, 0.01 EUR were charged once. ") {
 		t.Errorf("it says to look for %q, and %q", v.state.Look, v.state.Sum)
 	}
 	do(t, page, "/send", payment("dead-1"))
 	v = until(t, page, "", func(v *view) bool { return idle(v) && strings.Contains(v.state.Look, "takes the record over") })
-	if v.state.Sum != "Key dead-1: the handler ran twice, 12.50 EUR were charged once." {
+	if !strings.HasPrefix(v.state.Sum, "Key dead-1: the handler ran twice, 12.50 EUR were charged once. ") {
 		t.Errorf("it sums up: %q", v.state.Sum)
 	}
 	do(t, page, "/send", `{"sample":"transfer","policy":"hold","key":"held-1"}`)
@@ -343,6 +345,40 @@ func TestSamples_RefundTransferAndRepeats(t *testing.T) {
 	}
 	if status, text := call(t, http.MethodPost, page+"/story/none", payment("order-1")); status != http.StatusOK || !strings.Contains(text, "no story") {
 		t.Errorf("an unknown story: %d %s", status, text)
+	}
+}
+
+// Beside what was paid, refunded or transferred, the page says how much the account has.
+func TestSum_SaysWhatBecameOfTheMoney(t *testing.T) {
+	_, page := running(t)
+	do(t, page, "/clear", "")
+	balance := regexp.MustCompile(` alice has (\d+)\.(\d\d) EUR\.$`)
+	before := 0
+	for _, step := range []struct {
+		fault, body, sum string
+		change           int // in cents
+	}{
+		{"", payment("money-1"), "the handler ran once, 12.50 EUR were charged once.", -1250},
+		{"", payment("money-1"), "the handler ran once, 12.50 EUR were charged once.", 0},
+		{"completion", `{"sample":"refund","key":"money-2"}`, "the handler ran once, 4.00 EUR were refunded once.", 400},
+		{"", `{"sample":"transfer","key":"money-3"}`, "the handler ran once, 5.00 EUR were transferred once.", -500},
+		{"kill", `{"sample":"transfer","key":"money-4"}`, "the handler ran once, 5.00 EUR were reserved once, for a transfer that has not ended.", -500},
+		{"kill", payment("money-5"), "the handler ran once, nothing was charged.", 0},
+	} {
+		if step.fault != "" {
+			do(t, page, "/fault/"+step.fault, "")
+		}
+		do(t, page, "/send", step.body)
+		sum := until(t, page, "", idle).state.Sum
+		digits := balance.FindStringSubmatch(sum)
+		if digits == nil || !strings.Contains(sum, ": "+step.sum+" ") {
+			t.Fatalf("%s: it sums up: %q; want %q, and what alice has", step.body, sum, step.sum)
+		}
+		now, err := strconv.Atoi(digits[1] + digits[2])
+		if err != nil || before != 0 && now-before != step.change {
+			t.Errorf("%s: the account changed from %d to %d cents; want a change of %d", step.body, before, now, step.change)
+		}
+		before = now
 	}
 }
 
@@ -507,5 +543,12 @@ func TestClose_EndsStoriesAndPages(t *testing.T) {
 	}
 	if _, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(page, "http://")); err == nil {
 		t.Error("the page is served after Close")
+	}
+	// The functions still have requests of the story. Other tests count on processes without any.
+	busy := func(p emulator.Process) bool { return p.State != emulator.Idle }
+	for deadline := time.Now().Add(20 * time.Second); slices.ContainsFunc(w.stack.Emulator().Processes("PaymentsFunction"), busy); {
+		if time.Now().After(deadline) {
+			t.Fatal("the functions still have requests")
+		}
 	}
 }

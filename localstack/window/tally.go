@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
 // maxTallies is how many of the latest records are counted for.
@@ -15,10 +17,11 @@ const maxTallies = 1000
 
 // tally counts what was done for one record.
 type tally struct {
-	record   string
-	key      string
-	runs     int      // how often the handler ran
-	payments []string // ids of the payments that attempts have tried to write
+	record    string
+	key       string
+	runs      int      // how often the handler ran
+	movements []string // ids of the payments, refunds and transfers that attempts have tried to write
+	account   string   // id of the account that the first of them changes
 }
 
 // tally returns the tally of the record of an exchange. The caller has w.mu.
@@ -36,39 +39,43 @@ func (w *Window) tally(x *exchange) *tally {
 	return t
 }
 
-// tried adds payments that are not there yet.
-func (t *tally) tried(payments []string) {
-	for _, id := range payments {
-		if !slices.Contains(t.payments, id) {
-			t.payments = append(t.payments, id)
-		}
-	}
-}
-
-// paymentsIn returns the ids of the payments that a transaction writes, if the stack is this
-// project's own. The caller has w.mu.
-func (w *Window) paymentsIn(body []byte) []string {
-	if w.stack == nil || !w.samples() {
-		return nil
+// tries notes which movements of money a transaction writes, if the stack is this project's own.
+// The caller has w.mu.
+func (w *Window) tries(x *exchange, transaction []byte) {
+	if w.stack == nil || !w.samples() || x.asked == "" {
+		return
 	}
 	var request struct {
-		TransactItems []struct{ Put statement }
+		TransactItems []struct{ Put, Update statement }
 	}
-	if json.Unmarshal(body, &request) != nil {
-		return nil
+	if json.Unmarshal(transaction, &request) != nil {
+		return
 	}
-	var ids []string
+	t := w.tally(x)
 	for _, item := range request.TransactItems {
-		id, ok := item.Put.Item["id"].(*types.AttributeValueMemberS)
-		if ok && item.Put.TableName == w.stack.Table("PaymentsTable") && strings.HasPrefix(id.Value, "pay_") {
-			ids = append(ids, id.Value)
+		switch item.Put.TableName {
+		case w.stack.Table("PaymentsTable"), w.stack.Table("TransfersTable"):
+			if id := item.Put.Item.id(); !slices.Contains(t.movements, id) {
+				t.movements = append(t.movements, id)
+			}
+		}
+		if t.account == "" && item.Update.TableName == w.stack.Table("AccountsTable") {
+			t.account = item.Update.Key.id()
 		}
 	}
-	return ids
 }
 
-// sumUp shows how often the handler ran for a record, and what was charged: the payments are
-// read from their table.
+// id returns the attribute id, or "".
+func (a attributes) id() string {
+	id, _ := a["id"].(*types.AttributeValueMemberS)
+	if id == nil {
+		return ""
+	}
+	return id.Value
+}
+
+// sumUp shows how often the handler ran for a record, and what became of the money: movements
+// and the account are read from their tables.
 func (w *Window) sumUp(ctx context.Context, record string) {
 	w.summing.Lock() // so that no earlier sum is shown after a later one
 	defer w.summing.Unlock()
@@ -77,7 +84,7 @@ func (w *Window) sumUp(ctx context.Context, record string) {
 	var t tally
 	if i >= 0 {
 		t = *w.tallies[i]
-		t.payments = slices.Clone(t.payments)
+		t.movements = slices.Clone(t.movements)
 	}
 	w.mu.Unlock()
 	if i < 0 || t.runs == 0 {
@@ -85,32 +92,64 @@ func (w *Window) sumUp(ctx context.Context, record string) {
 		return
 	}
 	sum := fmt.Sprintf("Key %s: the handler ran %s", t.key, times(t.runs))
-	if len(t.payments) > 0 {
-		charged, err := w.charged(ctx, t.payments)
-		if err != nil {
-			charged = "what was charged can't be read: " + err.Error()
-		}
-		sum += ", " + charged
+	if len(t.movements) == 0 {
+		sum += "."
+	} else if money, err := w.money(ctx, t); err == nil {
+		sum += ", " + money
+	} else {
+		sum += ". What became of the money can't be read: " + err.Error()
 	}
-	w.update(func(c *controls) { c.sum = sum + "." })
+	w.update(func(c *controls) { c.sum = sum })
 }
 
-// charged says what the payments that are in the table amount to.
-func (w *Window) charged(ctx context.Context, payments []string) (string, error) {
-	count, total, currency := 0, int64(0), ""
-	for _, id := range payments {
-		p, written, err := w.stack.Payment(ctx, id)
+// money says what the movements of a tally that are in their tables amount to, and how much the
+// account has.
+func (w *Window) money(ctx context.Context, t tally) (string, error) {
+	var written []stack.Movement
+	for _, id := range t.movements {
+		m, ok, err := w.stack.Movement(ctx, id)
 		if err != nil {
 			return "", err //nolint:wrapcheck // it says what can't be read
 		}
-		if written { // otherwise an attempt tried to write it, and failed
-			count, total, currency = count+1, total+p.Amount, p.Currency
+		if ok { // otherwise an attempt tried to write it, and failed
+			written = append(written, m)
 		}
 	}
-	if count == 0 {
-		return "nothing was charged", nil
+	text := moved(t.movements[0], written)
+	balance, ok, err := w.stack.Balance(ctx, t.account)
+	if err != nil || !ok {
+		return text + ".", err //nolint:wrapcheck // it says what can't be read
 	}
-	return fmt.Sprintf("%d.%02d %s were charged %s", total/100, total%100, currency, times(count)), nil
+	currency, owner, _ := strings.Cut(t.account, " ")
+	return fmt.Sprintf("%s. %s has %s.", text, owner[strings.LastIndex(owner, " ")+1:], amount(balance, currency)), nil
+}
+
+// moved says what movements like the one with this id amount to.
+func moved(id string, written []stack.Movement) string {
+	verb := map[string]string{stack.PaymentPrefix: "charged", stack.RefundPrefix: "refunded"}[id[:min(len(id), len(stack.PaymentPrefix))]]
+	if verb == "" {
+		verb = "transferred"
+	}
+	if len(written) == 0 {
+		return "nothing was " + verb
+	}
+	total := int64(0)
+	for _, m := range written {
+		total += m.Amount
+	}
+	end := ""
+	switch written[len(written)-1].Status {
+	case "reserved":
+		verb, end = "reserved", ", for a transfer that has not ended"
+	case "refused":
+		verb, end = "reserved", ", and given back, because the transfer was refused"
+	}
+	return fmt.Sprintf("%s were %s %s%s", amount(total, written[0].Currency), verb, times(len(written)), end)
+}
+
+// amount returns an amount of a currency whose minor unit is a hundredth.
+func amount(minor int64, currency string) string {
+	return fmt.Sprintf("%d.%02d %s", minor/100, minor%100, currency)
 }
 
 // times returns a number as an adverb.
