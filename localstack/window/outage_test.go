@@ -74,3 +74,15 @@ func TestKill_ByAnotherProgramIsADeath(t *testing.T) {
 		})
 	}
 }
+
+// A request that the server of the API refuses by itself reaches neither a gateway nor a guard.
+func TestRequest_RefusedByTheServerIsSaidToBe(t *testing.T) {
+	w, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := during(t, w, rehearsal.Works, payment(strings.Repeat("k", 2<<20)))
+	if look := v.state.Look; !strings.Contains(look, "did not work") || !strings.Contains(look, "431") || len(look) > 1000 {
+		t.Errorf("it says to look for %.1000q", look)
+	}
+}

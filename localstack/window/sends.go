@@ -87,6 +87,12 @@ func (w *Window) do(ctx context.Context, r request, deaf bool) (outcome, error) 
 	if err != nil {
 		return outcome{}, fmt.Errorf("read the answer to %s %s: %w", r.Method, r.URL, err)
 	}
+	w.mu.Lock()
+	received := s.exchange != nil
+	w.mu.Unlock()
+	if !received {
+		return outcome{}, fmt.Errorf("send %s %s: the server refused the request before anything saw it: %s", r.Method, r.URL, resp.Status)
+	}
 	return w.outcomeOf(s), nil
 }
 
