@@ -126,10 +126,14 @@ func (w *Window) sendForm(f form) error {
 
 // sendOnce sends a request, which can be repeated afterwards.
 func (w *Window) sendOnce(r request) error {
+	w.update(func(c *controls) { c.last = r })
+	return w.sendNext(r)
+}
+
+// sendNext sends a request. Its answer is the next one, which the client loses if it is to lose one.
+func (w *Window) sendNext(r request) error {
 	deaf := false
-	w.update(func(c *controls) {
-		c.last, deaf, c.deaf = r, c.deaf, false
-	})
+	w.update(func(c *controls) { deaf, c.deaf = c.deaf, false })
 	return w.begin(func(ctx context.Context) (string, error) { return w.doAndLook(ctx, r, deaf) })
 }
 
@@ -158,7 +162,7 @@ func (w *Window) repeat(times int, change bool) error {
 	}
 	if change {
 		r.Body = otherBody(r.Body)
-		return w.begin(func(ctx context.Context) (string, error) { return w.doAndLook(ctx, r, false) })
+		return w.sendNext(r)
 	}
 	return w.sendOnce(r)
 }

@@ -314,6 +314,7 @@ func TestSamples_RefundTransferAndRepeats(t *testing.T) {
 	_, page := running(t)
 	do(t, page, "/clear", "")
 	lockFault := func() { do(t, page, "/fault/lock", "") }
+	responseFault := func() { do(t, page, "/fault/response", "") }
 	steps := []struct {
 		before              func()
 		command, body, want string
@@ -323,6 +324,7 @@ func TestSamples_RefundTransferAndRepeats(t *testing.T) {
 		{nil, "/repeat", "", `to client: 201 Created: the first answer again`, "does not run again.$"},
 		{nil, "/repeat?times=50", "", `client: 50 requests: 0 got the handler's answer, 50 the stored answer`, "^50 requests: 0 .* no handler ran"},
 		{nil, "/repeat?body=other", "", `to client: 422 idempotency_payload_mismatch`, "fingerprint"},
+		{responseFault, "/repeat?body=other", "", `to client: 422 idempotency_payload_mismatch \(lost\)$`, "fingerprint.*the client knows nothing of this"},
 		{lockFault, "/repeat", "", `the reply does not arrive`, "record is completed.*there was nothing left to lock"},
 		{nil, "/send", `{"sample":"payment","key":""}`, `to client: 400 idempotency_key_missing`, "no idempotency key"},
 		{nil, "/send", `{"sample":"refund","key":"sample-2"}`, `^refunds, process \d+ to client: 201 Created$`, "There was no record"},

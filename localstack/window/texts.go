@@ -11,7 +11,7 @@ var pageFaults = []fault{
 	{faultKill, "Kill the process", "The process of the next request that runs a handler dies when its handler has run, before the answer is stored."},
 	{faultLock, "Lose the reply to the lock", "DynamoDB gets the next attempt to lock a record, and the process does not hear of the outcome."},
 	{faultCompletion, "Lose the reply to the completion", "DynamoDB stores the next answer, which completes the record, and the process does not hear of it."},
-	{faultResponse, "Lose the client's response", "The client's connection breaks just before the answer to the next request arrives."},
+	{faultResponse, "Lose the client's response", "The client's connection breaks just before the answer to the next request arrives. It is not for the 50 at once."},
 	{faultLate, "Let the lease expire", "The network holds up the next answer on its way to DynamoDB until the lease is over and the request, repeated, is done. This takes as long as the lease."},
 }
 
