@@ -121,6 +121,21 @@ func TestBrowser_EveryControlWorks(t *testing.T) {
 		return row && row.getBoundingClientRect().top >= 0 && row.getBoundingClientRect().bottom <= innerHeight && scrollY > 0;
 	})()`)
 
+	// What to look for stays in sight, beside the first rows of a long diagram and beside the last.
+	for _, row := range []string{"first", "last"} {
+		b.is(`document.querySelector("#diagram li:` + row + `-child").scrollIntoView({block: "center"}); ""`)
+		b.holds(`["#status", "#sum"].every((name) => {
+			const {top, bottom, height} = document.querySelector(name).getBoundingClientRect();
+			return height > 0 && top >= 0 && bottom <= innerHeight;
+		})`)
+	}
+
+	// It covers no row that gets the focus.
+	b.is(`document.querySelector("#diagram li").scrollIntoView();
+		globalThis.topOf = (element) => element.getBoundingClientRect().top;
+		[...document.querySelectorAll(".seq-row")].find((row) => topOf(row) > topOf(document.querySelector("#told"))).focus(); ""`)
+	b.holds(`document.activeElement.getBoundingClientRect().bottom <= document.querySelector("#told").getBoundingClientRect().top`)
+
 	// The form is sent by Enter, with the policy of a transfer.
 	b.holds(`document.querySelector("#policy-field").hidden`)
 	b.is(`document.querySelector("#sample").value = "transfer"; document.querySelector("#sample").dispatchEvent(new Event("change")); ""`)
