@@ -81,7 +81,7 @@ func TestBrowser_StoriesPlayByOneClickAndOutliveAReload(t *testing.T) {
 	}
 	b.holds(`/is killed[^]*takes the record over[^]*201 Created/.test(rows) && status.startsWith("Look: The dead process")`)
 	b.click(`[data-story="twice"]`) // in a new diagram
-	b.holds(`/201 Createdlost|201 Created, lost/.test(rows) && /the first answer again/.test(rows) && !/is killed/.test(rows) && status.includes("paid twice")`)
+	b.holds(`/201 Createdlost|201 Created, lost/.test(rows) && /the first answer again/.test(rows) && !/is killed/.test(rows) && status.includes("done twice")`)
 	b.click(`#diagram li:nth-child(3) button`)
 	b.holds(`/only if attribute_not_exists\(id\)[^]*attempt/.test(document.querySelector(".seq-detail").textContent)`)
 }

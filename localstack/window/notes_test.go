@@ -2,6 +2,7 @@ package window_test
 
 import (
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -59,5 +60,27 @@ func TestNotes_CaptionsFitEveryGuard(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A user's own functions move no money, and the page does not say that they do.
+func TestNotes_StoriesSpeakOfNoMoney(t *testing.T) {
+	w, err := startNotes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	money := regexp.MustCompile(`(?i)[^.]*\b(money|paid|charged)\b[^.]*`)
+	_, page := call(t, http.MethodGet, w.page, "")
+	texts := []string{page}
+	for _, story := range []string{"twice", "completion"} {
+		do(t, w.page, "/story/"+story, note("/shared", "story-1"))
+		texts = append(texts, until(t, w.page, "", idle).state.Look)
+	}
+	do(t, w.page, "/story/completion", note("/optimistic", "story-1"))
+	texts = append(texts, until(t, w.page, "", idle).state.Look)
+	for _, text := range texts {
+		if said := money.FindString(text); said != "" {
+			t.Errorf("it says %q", said)
+		}
 	}
 }

@@ -127,7 +127,7 @@ func (o outcome) endCaption() string {
 	switch {
 	case o.repeated:
 		return "DynamoDB stored the answer, and its reply was lost, so the process sent the same write again. " +
-			"DynamoDB recognized the ClientRequestToken of the first write and wrote nothing again: the money moved once."
+			"DynamoDB recognized the ClientRequestToken of the first write and wrote nothing again: the effects happened once."
 	case o.stored && o.struck == faultCompletion:
 		return "DynamoDB stored the answer, and its reply was lost, so the process sent the same write again. The answer is stored once, and the client gets it."
 	case o.stored && o.effects:

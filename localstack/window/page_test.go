@@ -48,7 +48,7 @@ func TestStories_ShowWhatTheyExplain(t *testing.T) {
 			`PutItem: locks the record \(only if there is none\)$`,
 			`refused, because there is a record: it is completed`,
 			`to client: 201 Created: the first answer again, the handler did not run$`,
-		}, "paid twice", once},
+		}, "done twice", once},
 		{"lock", []string{
 			`locks the record .* \[in progress\]$`,
 			`DynamoDB to payments, process \d+: the reply does not arrive.*\(lost\)$`,
@@ -65,13 +65,13 @@ func TestStories_ShowWhatTheyExplain(t *testing.T) {
 			`stores the answer .*; the same request again, with the same ClientRequestToken$`,
 			`done already: DynamoDB recognizes the ClientRequestToken, and writes nothing again$`,
 			`to client: 201 Created$`,
-		}, "the money moves once", once},
+		}, "the effects happen once", once},
 		{"late", []string{
 			`runs the handler$`,
 			`^world: the network holds up the request`,
 			`^world: the request that was held up arrives`,
 			`refused, because another attempt has the record now: nothing is written; but nobody waits for this reply any more.* \(lost\)$`,
-		}, "nor move money", `the handler ran twice, 12.50 EUR were charged once.`},
+		}, "nor have effects", `the handler ran twice, 12.50 EUR were charged once.`},
 		{"fifty", []string{
 			`locks the record .* \[in progress\]$`,
 			`runs the handler$`,

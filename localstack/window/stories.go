@@ -44,7 +44,7 @@ var stories = []story{
 		ID: "twice", Title: "The answer is lost, so the client sends twice",
 		Does: "Sends a request, loses its answer on the way to the client, and sends the same request again.",
 		Look: "The first request did its work, and its answer was stored before it was lost. The second one finds the record completed: " +
-			"it gets the stored answer, and the handler does not run again. Without the record, the client would have paid twice.",
+			"it gets the stored answer, and the handler does not run again. Without the record, the work would have been done twice.",
 		play: func(ctx context.Context, w *Window, r request) (played, error) {
 			if _, err := w.do(ctx, r, true); err != nil {
 				return played{}, err
@@ -62,9 +62,9 @@ var stories = []story{
 	},
 	{
 		ID: "completion", Title: "The reply to the stored answer is lost",
-		Does: "Sends a request, and loses DynamoDB's reply to the write that stores the answer and moves the money.",
-		Look: "The money has moved, and the process can't know it. It sends the same write again, with the same ClientRequestToken. " +
-			"DynamoDB recognizes the token, writes nothing again, and says that all is done. So the money moves once.",
+		Does: "Sends a request, and loses DynamoDB's reply to the write that stores the answer together with the handler's effects.",
+		Look: "The write was carried out, and the process can't know it. It sends the same write again, with the same ClientRequestToken. " +
+			"DynamoDB recognizes the token, writes nothing again, and says that all is done. So the effects happen once.",
 		play: withFault(faultCompletion, func(o outcome) bool { return o.repeated && o.stored }),
 	},
 	{
@@ -90,7 +90,7 @@ var stories = []story{
 		ID: "late", Title: "An answer arrives too late",
 		Does: "Holds up the write that stores the answer until the lease is over and another attempt has finished. Then the write arrives.",
 		Look: "Attempt 1 was slow, not dead, so the handler ran twice. But the late write has the token of attempt 1, and the record has that of attempt 2: " +
-			"DynamoDB refuses the write with all its effects. A late attempt can't overwrite anything, nor move money.",
+			"DynamoDB refuses the write with all its effects. A late attempt can't overwrite anything, nor have effects.",
 		play: func(ctx context.Context, w *Window, r request) (played, error) {
 			if err := w.arm(faultLate, r.Key); err != nil {
 				return played{}, err

@@ -6,7 +6,7 @@ type word struct{ Word, Meaning string }
 var words = []word{
 	{"idempotency key", "what the client calls its operation. All repetitions of one operation have the same key."},
 	{"guard", "the part of a function that reads the key, locks the record and decides whether the handler runs."},
-	{"handler", "the function's own code: it makes the payment."},
+	{"handler", "the function's own code, which does what the client asks for."},
 	{"record", "the item in DynamoDB that belongs to one key, of one caller, on one route."},
 	{"attempt", "one try to carry the operation out. Attempt 1 locks the record. When it dies, attempt 2 takes the record over."},
 	{"lease", "how long an attempt may keep the lock: as long as the function may run, and a margin. \"Lease ends\" is when the next attempt may take over."},
