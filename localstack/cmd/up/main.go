@@ -55,7 +55,7 @@ func main() {
 	flags.StringVar(&options.Template, "template", "", "")
 	flags.Var(values(options.Parameters), "parameter", "")
 	flags.Var(values(options.References), "reference", "")
-	report := reporter{w: os.Stdout, log: os.Stderr}
+	var report reporter
 	flags.BoolVar(&report.documents, "metrics", false, "")
 	flags.BoolVar(&options.NoIAM, "no-iam", false, "")
 	_ = flags.Parse(os.Args[1:])
@@ -64,13 +64,19 @@ func main() {
 		flags.Usage()
 		os.Exit(2)
 	}
-	// A closed terminal or pipe is a reason to stop in order too.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	// A closed terminal is a reason to stop in order too, and so is a closed pipe of the output.
+	// SIGPIPE itself isn't: it also comes from connections that a browser or a client has closed.
+	// Nobody takes it from the channel, and it no longer ends the process.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	endBySecond(ctx)
+	ctx, hangUp := context.WithCancel(ctx)
+	report.w, report.log = output{os.Stdout, hangUp}, output{os.Stderr, hangUp}
 	giveBack := takeTerminal()
-	err := run(ctx, os.Stdout, options, &report)
+	err := run(ctx, report.w, options, &report)
 	giveBack()
 	stop()
+	hangUp()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "up:", err)
 		os.Exit(1)

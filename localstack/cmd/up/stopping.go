@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,12 +20,27 @@ const sameSignal = time.Second
 
 // endBySecond gives SIGINT and SIGTERM their effect back when ctx has ended by the
 // first of them, so that the next one ends the process whatever it waits for. What
-// it started dies with it: watchers see to that. SIGHUP and SIGPIPE stay as they
-// are, as the end of a terminal is no second wish.
+// it started dies with it: watchers see to that. SIGHUP stays as it
+// is, as the end of a terminal is no second wish.
 func endBySecond(ctx context.Context) {
 	context.AfterFunc(ctx, func() {
 		time.AfterFunc(sameSignal, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
 	})
+}
+
+// output is a standard output that stops up when nobody reads it any more.
+type output struct {
+	w    io.Writer
+	stop func()
+}
+
+// Write implements io.Writer.
+func (o output) Write(b []byte) (int, error) {
+	n, err := o.w.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		o.stop()
+	}
+	return n, err //nolint:wrapcheck // as of os.Stdout
 }
 
 // initTimeout is what a process that starts may take beside its function's
