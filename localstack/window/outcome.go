@@ -30,7 +30,7 @@ type outcome struct {
 	overtaken bool                 // DynamoDB refused the answer, because another attempt has the record
 	released  bool                 // the attempt gave the lock back without an answer
 	died      bool                 // the process ended, or was killed at its timeout, without an answer
-	late      bool                 // the gateway answered, because the process had not answered in time
+	gaveUp    bool                 // the gateway answered, because the process had not answered in time
 }
 
 // has reports whether the response has this code of the guard.
@@ -42,7 +42,7 @@ func (o outcome) caption() string {
 	switch {
 	case o.died:
 		text = o.deathCaption()
-	case o.late:
+	case o.gaveUp:
 		text = "The gateway has waited long enough for the function, and answers in its place. The process runs on, and this client does not get its answer."
 	case o.replayed:
 		text = o.replayCaption()
@@ -56,7 +56,7 @@ func (o outcome) caption() string {
 	case o.ran && o.whole:
 		text = "The handler ran without a lock: the write of the answer is also the lock, and DynamoDB carries it out only if there is no record. " + o.endCaption()
 	case o.ran:
-		text = "The lock failed, and the guard lets the handler run all the same (FailOpen): nothing keeps the same request from running it again. " + o.endCaption()
+		text = "The lock failed, and the guard lets the handler run all the same (FailOpen). Until its answer is stored, nothing keeps the same request from running it again. " + o.endCaption()
 	default:
 		text = o.refusalCaption()
 	}

@@ -143,7 +143,7 @@ func (w *Window) reply(x *exchange, answer *recorder, lost bool) {
 	})
 	x.seen.lost, x.seen.status, x.seen.code, x.seen.replayed = lost, answer.status, answer.code(), answer.isReplay()
 	x.seen.died = !lost && x.dead
-	x.seen.late = !lost && !x.answered && x.process != "" && !x.dead
+	x.seen.gaveUp = !lost && !x.answered && x.process != "" && !x.dead
 	w.controls.notice(x, answer)
 }
 
