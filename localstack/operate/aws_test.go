@@ -131,12 +131,15 @@ func optionsOf(args []string) (map[string][]string, error) {
 
 // filterLogEvents returns the output of the CloudWatch Logs operation FilterLogEvents. It reads
 // the functions' log from the file that the page names, whatever the log group. A filter pattern
-// must compare one member of a JSON object with a text (CloudWatch Logs User Guide, "Filter
-// pattern syntax").
+// must compare members of a JSON object with texts, and selects the lines for which one of the
+// comparisons holds (CloudWatch Logs User Guide, "Filter pattern syntax").
 func filterLogEvents(options map[string][]string) (map[string]any, error) {
-	pattern := regexp.MustCompile(`^\{ \$\.(\w+) = "(\w+)" \}$`).FindStringSubmatch(strings.Join(options["filter-pattern"], " "))
+	pattern := strings.Join(options["filter-pattern"], " ")
+	const comparison = `\(\$\.(\w+) = "(\w+)"\)`
+	form := regexp.MustCompile(`^\{ ` + comparison + `( \|\| ` + comparison + `)* \}$`)
+	comparisons := regexp.MustCompile(comparison).FindAllStringSubmatch(pattern, -1)
 	start, err := strconv.ParseInt(strings.Join(options["start-time"], " "), 10, 64)
-	if pattern == nil || err != nil || len(options["log-group-name"]) != 1 {
+	if !form.MatchString(pattern) || err != nil || len(options["log-group-name"]) != 1 {
 		return nil, fmt.Errorf("aws: logs filter-log-events has the options %q", options)
 	}
 	log, err := os.ReadFile(logFile)
@@ -146,7 +149,7 @@ func filterLogEvents(options map[string][]string) (map[string]any, error) {
 	found := []any{}
 	for line := range strings.Lines(string(log)) {
 		text, members := objectIn(line)
-		if members[pattern[1]] != pattern[2] {
+		if !slices.ContainsFunc(comparisons, func(c []string) bool { return members[c[1]] == c[2] }) {
 			continue
 		}
 		logged, err := time.Parse(time.RFC3339, fmt.Sprint(members["timestamp"]))

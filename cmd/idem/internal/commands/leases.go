@@ -74,10 +74,13 @@ table.
 After an outage, --never-started lists the leases whose handlers never started, according
 to the functions' log. --release releases these records, each only if the claim in the log
 line still holds it. Records with steps, and records whose earlier attempt died, are left
-out, because those attempts may have had effects.`,
+out, because those attempts may have had effects. So are records for which a call ran
+without a lease (Options.FailOpen), so collect the "failed_open" lines too. If calls ran while
+the guard was switched off, --release is refused: their "switched_off" lines name no record.`,
 		Example: `  idem leases
   aws logs filter-log-events --log-group-name /aws/lambda/transfers --start-time 1795485600000 \
-    --filter-pattern '{ $.outcome = "never_started" }' --query 'events[].message' --output text > log
+    --filter-pattern '{ ($.outcome = "never_started") || ($.outcome = "failed_open") || ($.outcome = "switched_off") }' \
+    --query 'events[].message' --output text > log
   idem leases --never-started log --release --reason 'TICKET-5: the outage of 02:10'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -101,8 +104,12 @@ out, because those attempts may have had effects.`,
 			} else {
 				err = v.text(a.Out)
 			}
-			if err != nil || !u.release {
+			if err != nil {
 				return err
+			}
+			u.printLeftOut(a.Err)
+			if !u.release {
+				return nil
 			}
 			return u.releaseAll(c.Context(), a, s, v.Leases)
 		},

@@ -20,18 +20,23 @@ import (
 // An outage under policy Hold can leave records held although their handlers never started:
 // the claim of the lease was applied, but its reply was lost. The functions log each such
 // claim as "never_started". This file finds and releases these records by the log lines.
+//
+// A handler can have run for such a record all the same. A retry ran without a lease
+// ("failed_open"), or while the guard was switched off ("switched_off"). Releasing the record
+// would let the handler run a second time.
 
 // neverStartedFlags has the flags of leases that concern handlers that never started.
 type neverStartedFlags struct {
 	logs    string // --never-started: a file with log lines; "-" for standard input; "" if not given
 	release bool
 	ttl     time.Duration // --ttl: how long the released records last
+	leftOut []string      // the ids of the records that choose left out, because a call for them failed open
 	operatorFlags
 	confirmation
 }
 
 func (u *neverStartedFlags) flags(f *pflag.FlagSet) {
-	f.StringVar(&u.logs, "never-started", "", `list only the leases whose handlers never started, according to the "never_started" lines in this file of the functions' log; - is standard input`)
+	f.StringVar(&u.logs, "never-started", "", `list only the leases whose handlers never started, according to the "never_started" and "failed_open" lines in this file of the functions' log; - is standard input`)
 	f.BoolVar(&u.release, "release", false, "with --never-started: release these records, so that the next retry runs")
 	ttlFlag(f, &u.ttl)
 	u.operatorFlags.flags(f)
@@ -51,8 +56,10 @@ func (u *neverStartedFlags) check() error {
 
 // choose reads the log lines and returns a function that selects records. The function
 // reports whether a record is held by a claim in the log and shows no sign of a handler
-// that ran: it has no step, and it was not taken over from an attempt that died. Without
-// --never-started, choose returns nil.
+// that ran: it has no step, it was not taken over from an attempt that died, and no call in
+// the log ran without its lease. Without --never-started, choose returns nil. It refuses
+// --release if calls in the log ran while the guard was switched off, because such a line does
+// not name the record.
 func (u *neverStartedFlags) choose(ctx context.Context, stdin io.Reader) (func(lambdaidem.Record) bool, error) {
 	if u.logs == "" {
 		return nil, nil //nolint:nilnil // all leases are listed
@@ -66,42 +73,71 @@ func (u *neverStartedFlags) choose(ctx context.Context, stdin io.Reader) (func(l
 	if err != nil {
 		return nil, fmt.Errorf("read --never-started: %w", err)
 	}
-	claims := claimsIn(string(text))
-	if len(claims) == 0 {
+	log := readCallLog(string(text))
+	if len(log.claims) == 0 {
 		return nil, usage(fmt.Errorf(`--never-started %s has no log line in JSON with "outcome":"never_started" and "token_hash"`, u.logs))
+	}
+	if log.switchedOff > 0 && u.release {
+		return nil, refused(`nothing was released: --never-started %s has %s with "outcome":"switched_off". Such a call ran unguarded, perhaps for one of these records, and does not name it. `+
+			`Decide each record by itself, or give a log without the lines of functions and times that can't concern these records`, u.logs, counted(log.switchedOff, "line", "lines"))
 	}
 	return func(rec lambdaidem.Record) bool {
 		if len(rec.Steps) > 0 || rec.Bound != "" && rec.Bound != lambdaidem.BoundByDownstreamKey {
 			return false // an earlier attempt may have died: BoundByInnerCall hides BoundByDeadAttempt
 		}
-		return slices.Contains(claims[rec.ID], lambdaidem.TokenHash(rec.Token))
+		if !slices.Contains(log.claims[rec.ID], lambdaidem.TokenHash(rec.Token)) {
+			return false
+		}
+		if log.failedOpen[rec.ID] {
+			u.leftOut = append(u.leftOut, rec.ID)
+			return false
+		}
+		return true
 	}, nil
 }
 
-// claimsIn returns the token hashes of the claims in a log, by the ids of their records. It
-// reads the JSON objects in the log with the outcome "never_started", and skips all other
-// text, such as the names of functions.
-func claimsIn(log string) map[string][]string {
-	claims := map[string][]string{}
+// printLeftOut prints the records that choose left out because a call for them failed open.
+func (u *neverStartedFlags) printLeftOut(to printer) {
+	for _, id := range u.leftOut {
+		say(to, "%s is left out: a call for it ran without a lease (\"failed_open\"), so its handler may have had its effects. Decide it by itself.\n", id)
+	}
+}
+
+// callLog has what a log says of calls whose handlers did not start, or ran without a lease.
+type callLog struct {
+	claims      map[string][]string // the token hashes of the claims whose handlers never started, by the ids of their records
+	failedOpen  map[string]bool     // the ids of records for which a call ran without a lease
+	switchedOff int                 // calls that ran while the guard was switched off, whose lines name no record
+}
+
+// readCallLog reads the JSON objects in a log, and skips all other text, such as the names of
+// functions.
+func readCallLog(text string) callLog {
+	log := callLog{claims: map[string][]string{}, failedOpen: map[string]bool{}}
 	for {
-		at := strings.IndexByte(log, '{')
+		at := strings.IndexByte(text, '{')
 		if at < 0 {
-			return claims
+			return log
 		}
-		log = log[at:]
+		text = text[at:]
 		var line struct {
 			Outcome   lambdaidem.Kind `json:"outcome"`
 			Record    string          `json:"record"`
 			TokenHash string          `json:"token_hash"`
 		}
-		dec := json.NewDecoder(strings.NewReader(log))
+		dec := json.NewDecoder(strings.NewReader(text))
 		if dec.Decode(&line) != nil {
-			log = log[1:]
+			text = text[1:]
 			continue
 		}
-		log = log[dec.InputOffset():]
-		if line.Outcome == lambdaidem.EventNeverStarted && line.TokenHash != "" {
-			claims[line.Record] = append(claims[line.Record], line.TokenHash)
+		text = text[dec.InputOffset():]
+		switch {
+		case line.Outcome == lambdaidem.EventNeverStarted && line.TokenHash != "":
+			log.claims[line.Record] = append(log.claims[line.Record], line.TokenHash)
+		case line.Outcome == lambdaidem.EventFailedOpen:
+			log.failedOpen[line.Record] = true
+		case line.Outcome == lambdaidem.EventSwitchedOff:
+			log.switchedOff++
 		}
 	}
 }

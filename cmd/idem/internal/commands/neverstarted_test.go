@@ -1,9 +1,11 @@
 package commands
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -148,5 +150,93 @@ func TestX10_ARecordThatMayHideADeadAttemptIsLeftOut(t *testing.T) {
 		if choose(rec) != want {
 			t.Errorf("bound by %q: chosen is %t", bound, !want)
 		}
+	}
+}
+
+// outage is a store whose replies are lost, or that throttles every claim.
+type outage struct {
+	*dynamostore.Store
+	loseReplies, throttle bool
+}
+
+func (s *outage) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.Record, error) {
+	if s.throttle {
+		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: "acquire", Reason: lambdaidem.ReasonThrottled, NotApplied: true, Err: errors.New("throttled")}
+	}
+	rec, err := s.Store.Acquire(ctx, c)
+	if s.loseReplies {
+		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: "acquire", Reason: lambdaidem.ReasonTimeout, Err: errors.New("no reply")}
+	}
+	return rec, err
+}
+
+func (s *outage) Release(ctx context.Context, l lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
+	if s.loseReplies {
+		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: "release", Reason: lambdaidem.ReasonTimeout, NotApplied: true, Err: errors.New("no connection")}
+	}
+	return s.Store.Release(ctx, l, now)
+}
+
+// outageUnderHold makes two calls with the key "k" during an outage under Hold, and returns a
+// file with the functions' log. The claim of the first call is applied, but its reply is lost, so
+// its handler never starts. The second call runs without a lease, because of the guard that
+// unguarded returns, and is charged.
+func (d *desk) outageUnderHold(unguarded func(lambdaidem.Store, func(*lambdaidem.Options)) *lambdaidem.Guard) string {
+	d.t.Helper()
+	var log bytes.Buffer
+	options := func(o *lambdaidem.Options) {
+		o.Namespace, o.Clock, o.Policy = "shop", d.now, lambdaidem.Hold
+		o.Observer = lambdaidem.SlogObserver(slog.New(slog.NewJSONHandler(&log, nil)))
+	}
+	if out := d.pay(lambdaidem.New(&outage{Store: d.store, loseReplies: true}, options), "k", paid); out.StatusCode != 503 || d.runs != 0 {
+		d.t.Fatalf("a call whose claim got no reply is answered %+v, after %d runs", out, d.runs)
+	}
+	if out := d.pay(unguarded(&outage{Store: d.store, throttle: true}, options), "k", paid); out.StatusCode != 201 || d.runs != 1 {
+		d.t.Fatalf("the unguarded retry is answered %+v, after %d runs", out, d.runs)
+	}
+	file := filepath.Join(d.t.TempDir(), "log")
+	if err := os.WriteFile(file, log.Bytes(), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	return file
+}
+
+// A record is held by a claim whose handler never started, but a retry failed open and was
+// charged. The record is not released, because the next retry would be charged again.
+func TestX10_LeasesReleasesNoRecordForWhichACallFailedOpen(t *testing.T) {
+	d := openDesk(t)
+	file := d.outageUnderHold(func(s lambdaidem.Store, options func(*lambdaidem.Options)) *lambdaidem.Guard {
+		return lambdaidem.New(s, options, func(o *lambdaidem.Options) { o.FailOpen = true })
+	})
+	id := d.view("k").ID
+	d.idem("leases", "--scan", "--never-started", file).want(t, exitDone, id+" is left out", "failed_open", "No lease belongs")
+	d.idem("leases", "--scan", "--never-started", file, "--release", "--reason", "the outage", "--yes").want(t, exitDone, id+" is left out")
+	if out := d.pay(d.held(), "k", paid); out.StatusCode != 409 || d.runs != 1 {
+		t.Errorf("the next retry is answered %d, after %d runs", out.StatusCode, d.runs)
+	}
+	// The line of the retry can come first, and with other log lines around it.
+	rec := d.claimed("first", nil)
+	other := d.claimed("other", nil)
+	log := fmt.Sprintf(`{"outcome":"failed_open","record":%q}`, rec.ID) + "\n" + neverStarted(rec) + "\n" + neverStarted(other)
+	var v leasesView
+	d.at(Streams{In: strings.NewReader(log)}, "leases", "--scan", "--never-started", "-", "-o", "json").want(t, exitDone).into(t, &v)
+	if len(v.Leases) != 1 || v.Leases[0].ID != other.ID {
+		t.Errorf("it lists %+v", v.Leases)
+	}
+}
+
+// A line of a call that ran while the guard was switched off names no record. So any record may
+// be that of the call, and none is released.
+func TestX10_LeasesReleasesNothingIfCallsRanWhileTheGuardWasOff(t *testing.T) {
+	d := openDesk(t)
+	file := d.outageUnderHold(func(s lambdaidem.Store, options func(*lambdaidem.Options)) *lambdaidem.Guard {
+		t.Setenv(lambdaidem.SwitchOff, "true")
+		return lambdaidem.New(s, options)
+	})
+	t.Setenv(lambdaidem.SwitchOff, "false")
+	d.idem("leases", "--scan", "--never-started", file).want(t, exitDone, d.view("k").ID)
+	d.idem("leases", "--scan", "--never-started", file, "--release", "--reason", "the outage", "--yes").want(t, exitRefused, "nothing was released", "1 line", "switched_off")
+	if out := d.pay(d.held(), "k", paid); out.StatusCode != 409 || d.runs != 1 {
+		t.Errorf("the next retry is answered %d, after %d runs", out.StatusCode, d.runs)
 	}
 }
