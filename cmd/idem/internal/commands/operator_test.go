@@ -95,6 +95,31 @@ func TestO2_DestructiveVerbsAsk(t *testing.T) {
 	d.typing("yes\n", "release", v.ID, "--reason", "r").want(t, exitDone, "released")
 }
 
+// An id and the flags that identify a record may belong to two tenants. No command guesses which
+// of them the operator means.
+func TestO2_AnIDAndFlagsThatIdentifyARecordAreRefused(t *testing.T) {
+	d := openDesk(t)
+	acme := d.held().With(func(o *lambdaidem.Options) { o.IDPrefix = "acme" })
+	d.pay(acme, "k", died)
+	var v leasesView
+	d.idem("leases", "--scan", "-o", "json").want(t, exitDone).into(t, &v)
+	if len(v.Leases) != 1 {
+		t.Fatalf("it lists %+v", v.Leases)
+	}
+	id := v.Leases[0].ID
+	decision := []string{"--token", v.Leases[0].Token, "--reason", "globex asked for it", "--by", "bob", "--yes"}
+	for _, command := range [][]string{
+		{"show", id}, {"trace", id, "--then", "downstream:mail => shop message mail"},
+		append([]string{"release", id}, decision...), append([]string{"settle", id, "--no-answer"}, decision...),
+	} {
+		for _, flag := range [][]string{{"--id-prefix", "globex"}, {"--namespace", "shop"}, {"--caller", "jwt:https://issuer|eve"}, {"--tenant", "t"},
+			{"--route", "POST /payments/{id}"}, {"--path", "POST /payments/7"}, {"--host", "shop.example"}, {"--operation", "charge"}, {"--handler"}, {"--message"}, {"--own-id"}, {"--key", "k"}} {
+			d.idem(append(command, flag...)...).want(t, exitUsage, "an id identifies the record by itself")
+		}
+	}
+	d.idem(append([]string{"release", id}, decision...)...).want(t, exitDone, "released")
+}
+
 // onRead is a reader that calls do before its first read.
 type onRead struct {
 	io.Reader

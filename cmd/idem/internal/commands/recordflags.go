@@ -35,11 +35,12 @@ func (i *identity) flags(f *pflag.FlagSet) {
 }
 
 // record returns the id of the record that the command line identifies: the id in args, or
-// the id for the flags.
+// the id for the flags. It returns an error if both are given, because they may identify the
+// records of two callers.
 func (i *identity) record(s *dynamostore.Store, args []string) (string, error) {
 	if len(args) == 1 {
-		if i.Key != "" {
-			return "", usage(errors.New("give an id or a --key, not both"))
+		if *i != (identity{}) {
+			return "", usage(errors.New("an id identifies the record by itself: leave out --key, --namespace, --id-prefix and the other flags that identify a record, or leave out the id"))
 		}
 		return args[0], nil
 	}
