@@ -116,7 +116,7 @@ func openJournal(file string, purge purgeIdentity) (*journal, error) {
 		return nil, fmt.Errorf("--state %s is the journal of another purge, of %s; these differ: %s. Use the same table and flags, or another file",
 			file, cmp.Or(kept.Purge.Table, "an unknown table"), strings.Join(different, ", "))
 	}
-	if kept.Found == nil || kept.Found.Flags == nil {
+	if kept.Found == nil || kept.Found.Flags == nil || kept.Found.IDPrefixes == nil {
 		return nil, fmt.Errorf("--state %s has nothing for the report of the part that is done: an older version wrote it. Use another file to begin anew", file)
 	}
 	j.After, j.Sum, j.Found, j.Kept = kept.After, kept.Sum, kept.Found, kept.Kept

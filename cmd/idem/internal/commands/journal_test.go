@@ -85,11 +85,12 @@ func TestO2_TheCountsOfAResumedPurgeAddUp(t *testing.T) {
 }
 
 // A journal is refused if an older version wrote it: without the table's ARN it might belong to
-// another table, and without findings for each flag the report would be incomplete.
+// another table, and without findings for each flag, or without those of tenants, the report would be incomplete.
 func TestO2_AnOlderJournalIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state")
 	for _, text := range []string{`{"table":"t","after":"lambdaidem#5"}`, `{"purge":{"tableARN":"arn:aws:dynamodb:eu-west-1:1:table/t"},"after":"lambdaidem#5"}`,
-		`{"purge":{"tableARN":"arn:aws:dynamodb:eu-west-1:1:table/t"},"after":"lambdaidem#5","found":{"records":1,"chosen":1}}`, `not JSON`, ``} {
+		`{"purge":{"tableARN":"arn:aws:dynamodb:eu-west-1:1:table/t"},"after":"lambdaidem#5","found":{"records":1,"chosen":1}}`,
+		`{"purge":{"tableARN":"arn:aws:dynamodb:eu-west-1:1:table/t"},"after":"lambdaidem#5","found":{"records":1,"chosen":1,"flags":{},"alike":{},"routes":{}}}`, `not JSON`, ``} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -106,11 +106,23 @@ func (m *matcher) match(rec lambdaidem.Record) bool {
 	}
 	if all {
 		m.Chosen++
+		m.rememberTenant(rec.ID, scope)
 	}
 	if m.caller != "" && scope != nil {
 		m.remember(scope, others)
 	}
 	return all
+}
+
+// rememberTenant adds the tenant of a chosen record to the findings. Tenants may have callers of
+// the same name, so a purge by caller may erase more than its operator means.
+func (m *matcher) rememberTenant(id string, scope *lambdaidem.RecordScope) {
+	if len(m.IDPrefixes) < seenAtMost {
+		m.IDPrefixes[lambdaidem.IDPrefixOf(id)] = true
+	}
+	if scope != nil && len(m.Tenants) < seenAtMost {
+		m.Tenants[scope.Tenant] = true
+	}
 }
 
 // routeOf returns the namespace, the method and the route of a scope.

@@ -152,7 +152,7 @@ func TestO2_APurgeByCallerCountsRecordsWithoutACaller(t *testing.T) {
   shop message receipt
   shop reserve
 `},
-		{filter{Namespace: "shop"}, ""},
+		{filter{Namespace: "shop"}, "The records have 2 Lambda tenant ids (--tenant chooses one):\n  (none)\n  blue\n"},
 		{filter{Caller: "b", Namespace: "none"}, "Nothing matched. Each flag was compared with 7 records:\n  --namespace none matches 0; the nearest: other, shop\n  --caller b matches 0; the nearest: bob, dora\n"},
 	} {
 		m := c.filter.matcher(ages{}, time.Now(), newFindings())

@@ -29,5 +29,13 @@ func (f filter) says() string {
 			parts = append(parts, one.name+" "+one.is)
 		}
 	}
+	switch {
+	case f.IDPrefix+f.Tenant == "":
+		parts = append(parts, "of every tenant (any ID prefix, any Lambda tenant id)")
+	case f.IDPrefix == "":
+		parts = append(parts, "any ID prefix")
+	case f.Tenant == "":
+		parts = append(parts, "any Lambda tenant id")
+	}
 	return "of " + strings.Join(parts, ", ")
 }

@@ -20,6 +20,11 @@ type findings struct {
 	Alike   map[string]bool `json:"alike"`   // other callers that may be the same person as --caller, at most seenAtMost
 	Unnamed int             `json:"unnamed"` // records without a caller that match every flag except --caller
 	Routes  map[string]bool `json:"routes"`  // namespace and route of the records counted in Unnamed, at most seenAtMost
+
+	// The tenants of the records that match every flag, at most seenAtMost of each kind. "" stands
+	// for the records of no tenant.
+	IDPrefixes map[string]bool `json:"idPrefixes"` // the ID prefixes of their guards
+	Tenants    map[string]bool `json:"tenants"`    // their Lambda tenant ids
 }
 
 // flagFindings has what a matcher found for one flag.
@@ -29,7 +34,7 @@ type flagFindings struct {
 }
 
 func newFindings() *findings {
-	return &findings{Flags: map[string]*flagFindings{}, Alike: map[string]bool{}, Routes: map[string]bool{}}
+	return &findings{Flags: map[string]*flagFindings{}, Alike: map[string]bool{}, Routes: map[string]bool{}, IDPrefixes: map[string]bool{}, Tenants: map[string]bool{}}
 }
 
 // seenAtMost limits the values that a matcher remembers of each kind, and so the memory of
@@ -120,6 +125,15 @@ func edits(from, to string) int {
 	return row[len(y)]
 }
 
+// tenants returns the keys of IDPrefixes or Tenants, sorted. It returns nil if the records
+// belong to no tenant.
+func tenants(seen map[string]bool) []string {
+	if len(seen) == 1 && seen[""] {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
 // callersAlike returns the callers that may be the same person as that of --caller, sorted.
 // It returns nil if no record matched, because compared then lists the nearest callers.
 func (m *matcher) callersAlike() []string {
@@ -129,10 +143,18 @@ func (m *matcher) callersAlike() []string {
 	return slices.Sorted(maps.Keys(m.Alike))
 }
 
-// text prints compared, and the records that a purge by caller leaves although they may
-// belong to the same person.
+// text prints compared, the tenants of the chosen records, and the records that a purge by
+// caller leaves although they may belong to the same person.
 func (m *matcher) text(to printer, compared []comparedView) {
 	m.comparedText(to, compared)
+	if prefixes := tenants(m.IDPrefixes); len(prefixes) > 0 {
+		say(to, "The records have %s, one for each tenant (--id-prefix chooses one):\n", counted(len(prefixes), "ID prefix", "ID prefixes"))
+		list(to, prefixes)
+	}
+	if ids := tenants(m.Tenants); len(ids) > 0 {
+		say(to, "The records have %s (--tenant chooses one):\n", counted(len(ids), "Lambda tenant id", "Lambda tenant ids"))
+		list(to, ids)
+	}
 	if others := m.callersAlike(); len(others) > 0 {
 		say(to, "%s like this one, and not purged. The same person?\n", counted(len(others), "caller is", "callers are"))
 		list(to, others)
@@ -166,7 +188,7 @@ func (m *matcher) comparedText(to printer, compared []comparedView) {
 func list(to printer, values []string) {
 	const most = 10
 	for _, value := range values[:min(most, len(values))] {
-		say(to, "  %s\n", clip(unescaped(value)))
+		say(to, "  %s\n", clip(cmp.Or(unescaped(value), "(none)")))
 	}
 	if more := len(values) - most; more > 0 {
 		say(to, "  and %d more (--output json has all)\n", more)

@@ -16,6 +16,7 @@ func (p *purgeCommand) report(a *app, sum dynamostore.PurgeProgress, match *matc
 		Looked: sum.Looked, Matched: sum.Matched, Purged: sum.Purged, Before: sum.Before, Changed: sum.Changed, InProgress: sum.InProgress,
 		Parts: sum.Parts, Orphans: sum.Orphans, KeptParts: sum.KeptParts, KeptSteps: sum.KeptSteps, Undecided: sum.Undecided, InnerCalls: sum.InnerCalls, Foreign: sum.Foreign,
 		Units: sum.Units, Seconds: sum.Elapsed.Round(time.Millisecond).Seconds(),
+		IDPrefixes: tenants(match.IDPrefixes), Tenants: tenants(match.Tenants),
 		CallersAlike:  match.callersAlike(),
 		WithoutCaller: match.Unnamed, RoutesWithout: slices.Sorted(maps.Keys(match.Routes)),
 	}
@@ -53,6 +54,10 @@ type purgeView struct {
 	After      string  `json:"after,omitempty"` // the value of --after; the report excludes the items before it
 
 	Compared []comparedView `json:"compared,omitempty"` // how many records match each flag, if no record matches all
+
+	// The tenants of the records that match; "" for the records of no tenant. Absent if all are of none.
+	IDPrefixes []string `json:"idPrefixes,omitempty"`
+	Tenants    []string `json:"tenants,omitempty"` // Lambda tenant ids
 
 	// What a purge by caller left although it may hold data of the same person.
 	CallersAlike  []string `json:"callersAlike,omitempty"`        // similar callers; absent if no record matched

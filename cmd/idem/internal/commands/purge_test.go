@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -359,4 +361,46 @@ func TestO2_APurgeOfStepsGoesByTheSkewGiven(t *testing.T) {
 	purge := []string{"purge", "--all", "--steps", "--reason", "r", "--yes"}
 	d.idem(append(purge, "--max-skew", "1h")...).want(t, exitDone, "0 records erased", "1 is in progress, and was left")
 	d.idem(append(purge, "--max-skew", "0")...).want(t, exitDone, "1 record erased")
+}
+
+// Two tenants may have callers of the same name. A purge of a caller says whose records it erases,
+// before it erases them.
+func TestO2_PurgeNamesTheTenantsOfItsRecords(t *testing.T) {
+	d := openDesk(t)
+	caller := "jwt:https://issuer|bob"
+	d.pay(d.guard, "k", paid)
+	d.idem("purge", "--caller", caller, "--dry-run").want(t, exitDone, "1 record would be erased.")
+	if got := d.idem("purge", "--caller", caller, "--dry-run"); strings.Contains(got.out, "refix") || strings.Contains(got.out, "tenant") {
+		t.Errorf("a purge of a table without tenants names some:\n%s", got.out)
+	}
+	for _, tenant := range []string{"acme", "globex"} {
+		d.pay(d.guard.With(func(o *lambdaidem.Options) { o.IDPrefix = tenant }), "k", paid)
+	}
+	isolated := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{TenantID: "red team"})
+	if _, err := lambdaidem.Do(isolated, d.guard, lambdaidem.Call{Operation: "charge", Key: "k", Principal: caller}, func(context.Context) (int, error) { return 1, nil }); err != nil {
+		t.Fatal(err)
+	}
+	d.idem("purge", "--caller", caller, "--dry-run").want(t, exitDone, "4 records would be erased.",
+		"The records have 3 ID prefixes, one for each tenant (--id-prefix chooses one):\n  (none)\n  acme\n  globex\n",
+		"The records have 2 Lambda tenant ids (--tenant chooses one):\n  (none)\n  red team\n")
+	var v purgeView
+	d.idem("purge", "--caller", caller, "--dry-run", "-o", "json").want(t, exitDone).into(t, &v)
+	if !slices.Equal(v.IDPrefixes, []string{"", "acme", "globex"}) || !slices.Equal(v.Tenants, []string{"", "red%20team"}) {
+		t.Errorf("the tenants are %q and %q", v.IDPrefixes, v.Tenants)
+	}
+	for _, c := range []struct {
+		flags []string
+		says  string
+	}{
+		{nil, caller + ", of every tenant (any ID prefix, any Lambda tenant id), for good."},
+		{[]string{"--tenant", "red team"}, "tenant red team, any ID prefix, for good."},
+		{[]string{"--id-prefix", "acme"}, "ID prefix acme, any Lambda tenant id, for good."},
+		{[]string{"--id-prefix", "acme", "--tenant", "red team"}, "tenant red team, ID prefix acme, for good."},
+	} {
+		d.typing("no\n", append([]string{"purge", "--caller", caller, "--reason", "erasure request 12"}, c.flags...)...).want(t, exitRefused, c.says)
+	}
+	got := d.idem("purge", "--caller", caller, "--id-prefix", "acme", "--reason", "erasure request 12", "--yes").want(t, exitDone, "1 record erased.", "The records have 1 ID prefix,")
+	if strings.Contains(got.out, "globex") {
+		t.Errorf("it erased also:\n%s", got.out)
+	}
 }
