@@ -31,6 +31,10 @@ type hop struct {
 	ID     string      `json:"id,omitempty"`
 	Record *recordView `json:"record"`            // null if there is no record, or if it has expired
 	Unread string      `json:"unknown,omitempty"` // why the key is unknown and the chain ends here; "" if it is known
+
+	// Prefixes are the ID prefixes with which trace looked for a record that it did not find. ""
+	// stands for an id without a prefix.
+	Prefixes []string `json:"idPrefixes,omitempty"`
 }
 
 func newTrace(a *app) *cobra.Command {
@@ -51,9 +55,11 @@ caller of the scope if there is none.
   step:NAME/POINTER => SCOPE a member of a stored step's result
   key => SCOPE               the same key, if the record before was found by its key
 
-trace reads one item for each record, and scans nothing. If a record does not exist, its
-operation has not begun, or the record has expired. The chain ends where the next key is
-unknown.`,
+trace reads a few items for each record, and scans nothing. It looks for a record with the ID
+prefix of the first record (Options.IDPrefix), and without a prefix. If it finds none, the
+operation has not begun, the record has expired, the call ran unguarded (the log has a line
+"failed_open" or "switched_off"), or the guard has another ID prefix: then use idem show with
+--id-prefix. The chain ends where the next key is unknown.`,
 		Example: `  idem trace lambdaidem#yVLK2aFQkF3… --then 'answer:/id => receipts message receipt' --then 'key => notifications message notification'
   idem trace lambdaidem#yVLK2aFQkF3… --then 'downstream:mail => mails message mail'`,
 		Args: arguments(cobra.MaximumNArgs(1)),
@@ -98,11 +104,13 @@ unknown.`,
 }
 
 // follow reads the records of a chain, one after the other. seen is the first record, and key is
-// its key, or "" if the key is unknown. names are the values of --downstream. All guards of the
-// chain must have the Options.IDPrefix of the guard that made the first record. If the key of a
-// record can't be found, the chain ends with a hop that says why.
+// its key, or "" if the key is unknown. names are the values of --downstream. Each guard of the
+// chain must have the Options.IDPrefix of the guard that made the first record, or none, as a
+// consumer of a queue that all tenants share. If the key of a record can't be found, the chain ends
+// with a hop that says why.
 func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspected, key string, links []link, names []string) ([]hop, error) {
 	chain := []hop{hopOf(ctx, s, hop{ID: seen.Record.ID, Key: key}, seen, names)}
+	prefixes := slices.Compact([]string{lambdaidem.IDPrefixOf(seen.Record.ID), ""})
 	for _, l := range links {
 		last := &chain[len(chain)-1]
 		next := hop{From: l.from}
@@ -111,38 +119,43 @@ func follow(ctx context.Context, s *dynamostore.Store, seen dynamostore.Inspecte
 			next.Unread = err.Error()
 			return append(chain, next), nil //nolint:nilerr // the chain ends here, and says why
 		}
-		if seen, err = l.find(ctx, s, next.Key, lambdaidem.IDPrefixOf(chain[0].ID)); err != nil {
+		if seen, err = l.find(ctx, s, next.Key, prefixes); err != nil {
 			return nil, err
 		}
 		next.ID = seen.Record.ID
-		chain = append(chain, hopOf(ctx, s, next, seen, names))
+		if next = hopOf(ctx, s, next, seen, names); next.Record == nil {
+			next.Prefixes = prefixes
+		}
+		chain = append(chain, next)
 	}
 	return chain, nil
 }
 
-// find reads the record with the key. idPrefix is the Options.IDPrefix of the guards. If there is
-// no record, find returns the absent record of the first identity.
-func (l *link) find(ctx context.Context, s *dynamostore.Store, key, idPrefix string) (dynamostore.Inspected, error) {
-	var first dynamostore.Inspected
-	for i, who := range l.may {
-		who.Key = key
-		id, err := recordIDOf(s, who, idPrefix)
-		if err != nil {
-			return dynamostore.Inspected{}, err
-		}
-		seen, err := s.Inspect(ctx, id)
-		if err != nil {
-			return seen, fmt.Errorf("read %s: %w", id, err)
-		}
-		seen.Record.ID = id
-		if seen.Record.State != lambdaidem.Absent {
-			return seen, nil
-		}
-		if i == 0 {
-			first = seen
+// find reads the record with the key. idPrefixes are the values that Options.IDPrefix may have in
+// its guard. If there is no record, or only expired ones, find returns what it read first.
+func (l *link) find(ctx context.Context, s *dynamostore.Store, key string, idPrefixes []string) (dynamostore.Inspected, error) {
+	var first *dynamostore.Inspected
+	for _, idPrefix := range idPrefixes {
+		for _, who := range l.may {
+			who.Key = key
+			id, err := recordIDOf(s, who, idPrefix)
+			if err != nil {
+				return dynamostore.Inspected{}, err
+			}
+			seen, err := s.Inspect(ctx, id)
+			if err != nil {
+				return seen, fmt.Errorf("read %s: %w", id, err)
+			}
+			seen.Record.ID = id
+			if !seen.Record.GoneAt(seen.At()) {
+				return seen, nil
+			}
+			if first == nil {
+				first = &seen
+			}
 		}
 	}
-	return first, nil
+	return *first, nil
 }
 
 // hopOf returns h with the record, unless there is none or it has expired. The record has
@@ -295,6 +308,24 @@ func member(text []byte, pointer, shown string) (string, error) {
 	return "", fmt.Errorf("it has no text and no number at %s", shown)
 }
 
+// absence says where trace looked for a record that it did not find, and what its absence can mean.
+func (h *hop) absence() string {
+	switch {
+	case len(h.Prefixes) == 0:
+		return "expired"
+	case h.Prefixes[0] == "":
+		return "none without an ID prefix: not begun, expired, or run unguarded"
+	}
+	return fmt.Sprintf("none with the ID prefix %s or without one: not begun, expired, or run unguarded", clip(h.Prefixes[0]))
+}
+
+// mayBeOfAnotherTenant reports whether a call of another tenant would have the same record, although
+// the first record of the chain belongs to one tenant. A downstream key belongs to one record, but
+// tenants may use the same key or have answers with the same member.
+func (h *hop) mayBeOfAnotherTenant(first *hop) bool {
+	return h.Record != nil && !strings.HasPrefix(h.From, "downstream:") && lambdaidem.IDPrefixOf(h.ID) != lambdaidem.IDPrefixOf(first.ID)
+}
+
 // textOf prints a chain as a table with a row for each record.
 func textOf(chain []hop, to printer) error {
 	w := newTable(to)
@@ -311,7 +342,7 @@ func textOf(chain []hop, to printer) error {
 		case h.Unread != "":
 			say(w.printer, "%s\tunknown: %s\n", from, clip(h.Unread))
 		case v == nil:
-			say(w.printer, "%s\t%s\tnone: not begun, or expired\t\t\t\t\t\t%s\n", from, key, h.ID)
+			say(w.printer, "%s\t%s\t%s\t\t\t\t\t\t%s\n", from, key, h.absence(), h.ID)
 		default:
 			began := ""
 			if v.StartedAt != nil {
@@ -327,6 +358,9 @@ func textOf(chain []hop, to printer) error {
 	for _, h := range chain {
 		if h.Record == nil {
 			continue
+		}
+		if h.mayBeOfAnotherTenant(&chain[0]) {
+			say(w.printer, "%s has no ID prefix: a call of another tenant with this key has the same record\n", h.ID)
 		}
 		for _, k := range h.Record.Downstream {
 			say(w.printer, "downstream %s: %s, of %s\n", clip(k.Name), k.Key, h.ID)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -136,7 +137,7 @@ func TestO2_TraceFollowsAChain(t *testing.T) {
 	if len(hops) != 2 || hops[1].Key != "ch_1" || hops[1].Record != nil || hops[1].ID == "" || hops[1].Unread != "" {
 		t.Errorf("by a step it is %+v", hops)
 	}
-	// All guards of a chain must have the same Options.IDPrefix. If the first record is given by its
+	// The records of a chain have the same Options.IDPrefix. If the first record is given by its
 	// id, that id has the prefix. Otherwise an operator would not find the mail, and send it again.
 	acme := d.guard.With(func(o *lambdaidem.Options) { o.IDPrefix = "acme" })
 	for _, operation := range []string{"order", "mail"} {
@@ -165,7 +166,7 @@ func TestO2_TraceFollowsAChain(t *testing.T) {
 		"answer:/of => receipts message receipt":     "unknown: it has no text",
 		"step:x/y => receipts message receipt":       `unknown: the record before has no step "x"`,
 		"answer:/of/0/n => receipts message receipt": "7",
-		"answer:/id => shop message nobody":          "none: not begun, or expired",
+		"answer:/id => shop message nobody":          "none without an ID prefix: not begun, expired, or run unguarded",
 	} {
 		d.idem("trace", id, "--then", then).want(t, exitDone, says)
 	}
@@ -197,4 +198,75 @@ func TestO2_TraceFindsNoKeyInABinaryAnswer(t *testing.T) {
 		return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: "1234", IsBase64Encoded: true}, nil
 	})
 	d.idem("trace", d.view("k").ID, "--then", "answer: => receipts message receipt").want(t, exitDone, "no answer that can be read")
+}
+
+// The guards of an API have an ID prefix for each tenant, and the consumer of the queue behind it
+// serves all tenants and has none. Trace finds its record. If it said that the mail has not begun,
+// an operator would send the mail again.
+func TestO2_TraceFindsTheRecordOfASharedConsumer(t *testing.T) {
+	d := openDesk(t)
+	acme := d.guard.With(func(o *lambdaidem.Options) { o.IDPrefix = "acme" })
+	mail := ""
+	if _, err := lambdaidem.Do(t.Context(), acme, lambdaidem.Call{Operation: "order", Key: "k"}, func(ctx context.Context) (string, error) {
+		mail = lambdaidem.DownstreamKey(ctx, "mail")
+		return "x", nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	consume := d.guard.SQS(func(context.Context, events.SQSMessage) error { return nil }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) { o.Operation = "mail" })
+	send := func(key string) {
+		t.Helper()
+		if out, err := consume(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m-" + key, EventSourceARN: "arn:q", Body: "{}",
+			MessageAttributes: map[string]events.SQSMessageAttribute{lambdaidem.MessageKey: {DataType: "String", StringValue: &key}}}}}); err != nil || len(out.BatchItemFailures) > 0 {
+			t.Fatal(out, err)
+		}
+	}
+	order := []string{"trace", "--namespace", "shop", "--id-prefix", "acme", "--operation", "order", "--key", "k"}
+	follow := func(then string) got {
+		t.Helper()
+		return d.idem(append(slices.Clone(order), "--then", then)...)
+	}
+	follow("downstream:mail => shop message mail").want(t, exitDone, "none with the ID prefix acme or without one: not begun, expired, or run unguarded")
+	send(mail)
+	sharedID := func(key string) string {
+		return d.guard.RecordID(lambdaidem.Identity{Operation: "mail", Message: true, Key: key})
+	}
+	if got := follow("downstream:mail => shop message mail").want(t, exitDone, sharedID(mail)); strings.Contains(got.out, "none") || strings.Contains(got.out, "another tenant") {
+		t.Errorf("the mail was sent, and trace prints\n%s", got.out)
+	}
+	send("k")
+	follow("key => shop message mail").want(t, exitDone, sharedID("k"), "has no ID prefix: a call of another tenant with this key has the same record")
+
+	// A record with the prefix of the chain comes before one without it.
+	if _, err := lambdaidem.Do(t.Context(), acme, lambdaidem.Call{Operation: "bill", Key: "k"}, func(context.Context) (int, error) { return 1, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "bill", Key: "k"}, func(context.Context) (int, error) { return 2, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got := follow("key => shop  bill").want(t, exitDone, acme.RecordID(lambdaidem.Identity{Operation: "bill", Key: "k"})); strings.Contains(got.out, "another tenant") {
+		t.Errorf("trace prints\n%s", got.out)
+	}
+}
+
+// An expired record does not hide a later one under another identity that the scope may mean.
+func TestO2_TraceLooksPastAnExpiredRecord(t *testing.T) {
+	d := openDesk(t)
+	acme := d.guard.With(func(o *lambdaidem.Options) { o.IDPrefix, o.TTL = "acme", lambdaidem.MinTTL })
+	now := d.clock
+	d.clock = time.Now().Add(-time.Hour)
+	do := func(g *lambdaidem.Guard, operation string) {
+		t.Helper()
+		if _, err := lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: operation, Key: "k"}, func(context.Context) (int, error) { return 1, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(acme, "mail")
+	d.clock = now
+	do(acme.With(func(o *lambdaidem.Options) { o.TTL = 24 * time.Hour }), "order")
+	order := []string{"trace", "--namespace", "shop", "--id-prefix", "acme", "--operation", "order", "--key", "k", "--then", "key => shop  mail"}
+	d.idem(order...).want(t, exitDone, "none with the ID prefix acme or without one")
+	do(d.guard, "mail")
+	d.idem(order...).want(t, exitDone, d.guard.RecordID(lambdaidem.Identity{Operation: "mail", Key: "k"}))
+	d.idem("trace", "--namespace", "shop", "--id-prefix", "acme", "--operation", "mail", "--key", "k").want(t, exitDone, " expired ")
 }
