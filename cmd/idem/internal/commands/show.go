@@ -57,7 +57,7 @@ func (a *app) find(c *cobra.Command, s *dynamostore.Store, who *identity, args [
 	}
 	if seen.Record.State == lambdaidem.Absent {
 		if len(args) == 0 {
-			err = fmt.Errorf("there is no record %s of this key; compare the namespace, the route, the caller, --id-prefix and the table with the log line of a request: another spelling is another record", id)
+			err = fmt.Errorf("there is no record %s of this key; compare the namespace, the route, the caller, --id-prefix and the table with the log line of a request: another spelling is another record. A call that ran unguarded has none: the log has a line \"failed_open\" or \"switched_off\"", id)
 		} else {
 			err = fmt.Errorf("there is no record %s", id)
 		}

@@ -90,7 +90,7 @@ func TestF1_KeysLeadToRecordsAsInTheGuard(t *testing.T) {
 func TestO2_ShowRefusesWhatItCantMean(t *testing.T) {
 	d := openDesk(t)
 	d.idem("show", "lambdaidem#none").want(t, exitNone, "there is no record lambdaidem#none")
-	d.idem("show", "--namespace", "shop", "--route", "POST /payments/{id}", "--caller", "bob", "--key", "none").want(t, exitNone, "of this key; compare the namespace")
+	d.idem("show", "--namespace", "shop", "--route", "POST /payments/{id}", "--caller", "bob", "--key", "none").want(t, exitNone, "of this key; compare the namespace", "A call that ran unguarded has none", "failed_open")
 	for _, args := range [][]string{
 		{"show"}, {"show", "a", "b"}, {"show", "id", "--key", "k"}, {"show", "--key", "k"}, {"show", "--key", "k", "--namespace", "shop"},
 		{"show", "--key", "k", "--namespace", "shop", "--route", "/payments"},
