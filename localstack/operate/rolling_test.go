@@ -39,9 +39,11 @@ var whatChanges = map[string]struct {
 	"a name given to `Step` or `DownstreamKey`":                                                                                   {here: anotherStep},
 	"a call to another service moves into a `Do`, out of one, or from a `Step` to a `Do`":                                         {here: aMovedCall},
 	"`BatchOptions.Key` is set, or `Options.Principal`, or the `Principal` of a `Call`":                                           {here: anotherIdentity},
+	"`Options.Key` is set; a route gets another authorizer; tenant isolation":                                                     {here: anotherCaller},
 	"raw message delivery; with `BatchOptions.Operation`, also FIFO to standard, a topic or a bus in front of the queue, or back": {here: anotherWay},
 	"any other part of a route, a pattern's host, an operation's name":                                                            {here: anotherOperation},
 	"the namespace; the function's name, which is its default":                                                                    {here: anotherName},
+	"`IDPrefix` is set, changed or removed, also by a roll-back":                                                                  {here: anotherPrefix},
 	"a handler's answer over HTTP":                                                                                                {here: anotherAnswer},
 	"`Rerun` to `Hold`, or back":                                                                                                  {here: anotherPolicy},
 	"`Optimistic` is switched on, in place of steps":                                                                              {file: "../../lambdaidem/optimistic_test.go", name: "TestE4_SwitchedOnBeforeARetryThatHasSteps"},
@@ -414,6 +416,61 @@ func anotherIdentity(t *testing.T) {
 	}
 	if runs != 2 {
 		t.Errorf("the message ran %d times; want once under each key", runs)
+	}
+}
+
+// anotherPrefix checks that a request that was answered runs again, under another downstream key,
+// after a deployment that sets, changes or removes IDPrefix. The roll-back of that deployment makes
+// the requests run again that were answered in between.
+func anotherPrefix(t *testing.T) {
+	for _, change := range [][2]string{{"", "acme"}, {"acme", "globex"}, {"acme", ""}} {
+		store, keys := memstore.New(), map[string][]string{}
+		send := func(prefix, key string) {
+			t.Helper()
+			guard := version(store, func(o *lambdaidem.Options) { o.IDPrefix = prefix })
+			handledBy(t, guard, func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+				keys[key] = append(keys[key], lambdaidem.DownstreamKey(ctx, "bank"))
+				return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusCreated}, nil
+			}, key, `{}`)
+		}
+		send(change[0], "before")
+		send(change[1], "before")
+		send(change[1], "after")
+		send(change[0], "after") // the roll-back
+		for key, ran := range keys {
+			if len(ran) != 2 || ran[0] == ran[1] {
+				t.Errorf("from %q to %q: the request of %s ran under the downstream keys %q", change[0], change[1], key, ran)
+			}
+		}
+	}
+}
+
+// anotherCaller checks that a request that was answered runs again if its key or its caller comes
+// from elsewhere, or if its function has got tenant isolation.
+func anotherCaller(t *testing.T) {
+	byBody := func(o *lambdaidem.Options) {
+		o.Key = func(context.Context, *lambdaidem.Request) (string, error) { return "p-1", nil }
+	}
+	alice := idemtest.JWT("https://issuer.example.com", "alice")
+	isolated := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{TenantID: "blue"})
+	for change, retry := range map[string]struct {
+		ctx    context.Context
+		caller idemtest.Caller
+		set    func(*lambdaidem.Options)
+		again  bool
+	}{
+		"nothing":            {t.Context(), alice, func(*lambdaidem.Options) {}, false},
+		"Options.Key":        {t.Context(), alice, byBody, true},
+		"another authorizer": {t.Context(), idemtest.IAM("arn:aws:iam::111122223333:role/alice"), func(*lambdaidem.Options) {}, true},
+		"tenant isolation":   {isolated, alice, func(*lambdaidem.Options) {}, true},
+	} {
+		store := memstore.New()
+		sendTo(t, version(store), "k", `{}`)
+		r := idemtest.Request{Key: "k", Body: `{}`, Caller: retry.caller}
+		out, err := version(store, retry.set).APIGatewayV2(created)(retry.ctx, r.APIGatewayV2())
+		if err != nil || out.StatusCode != http.StatusCreated || (out.Headers["X-Idempotency-Replayed"] == "") != retry.again {
+			t.Errorf("%s changes, and a retry gets %+v, %v; want a run: %t", change, out, err, retry.again)
+		}
 	}
 }
 
