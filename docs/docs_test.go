@@ -442,3 +442,31 @@ func walk(t *testing.T, ending string, f func(path string)) {
 		t.Fatal(err)
 	}
 }
+
+// A reserved concurrency of 0 stops a function. Lambda then sends each new event of an asynchronous
+// invocation to the on-failure destination or the dead-letter queue, without any retry, or drops it
+// (AWS Lambda Developer Guide, "Capturing records of Lambda asynchronous invocations"). A section
+// that tells the operator to stop a function says so.
+func TestPages_SayWhatBecomesOfTheEventsOfAStoppedFunction(t *testing.T) {
+	pages, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range pages {
+		for _, section := range regexp.MustCompile(`(?m)^##+ `).Split(read(t, "docs/"+page), -1) {
+			if !strings.Contains(section, "--reserved-concurrent-executions 0") {
+				continue
+			}
+			found++
+			for _, word := range []string{"on-failure destination", "dead-letter queue", "without any retry", "stream"} {
+				if title, _, _ := strings.Cut(section, "\n"); !strings.Contains(section, word) {
+					t.Errorf("%s, %q stops a function, and does not say what becomes of its events: no %q", page, title, word)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no page stops a function")
+	}
+}

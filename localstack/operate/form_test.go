@@ -54,7 +54,9 @@ func TestD2_OperateMD_NamesCommandsOfAWS(t *testing.T) {
 			}
 			input := method.Type().In(1).Elem()
 			for _, option := range regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(m[3], -1) {
-				if _, found := input.FieldByName(pascal(option[1])); !found && !ofEveryCommand[option[1]] {
+				member := pascal(strings.TrimPrefix(option[1], "no-"))                        // --no-NAME sets a boolean member to false
+				isMember := func(name string) bool { return strings.EqualFold(name, member) } // the SDK writes UUID
+				if _, found := input.FieldByNameFunc(isMember); !found && !ofEveryCommand[option[1]] {
 					t.Errorf("aws %s %s has no option --%s", m[1], m[2], option[1])
 				}
 			}
