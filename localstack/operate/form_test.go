@@ -66,3 +66,35 @@ func TestD2_OperateMD_NamesCommandsOfAWS(t *testing.T) {
 		t.Errorf("the pages name %d commands", commands)
 	}
 }
+
+// A call that ran without its record leaves no trace in the table, so no record and no downstream
+// key tells of it. Each part of the page that concludes from them that nothing happened sends the
+// reader to the log lines of such calls first.
+func TestO2_OperateMD_ConcludesNothingWithoutTheLogOfUnguardedCalls(t *testing.T) {
+	page := readPage(t)
+	for _, c := range []struct {
+		section, conclusion string
+		names               []string
+	}{
+		{"A payment is stuck", "none: exit code 3", []string{"failed_open", "switched_off"}},
+		{"A key is held", "it did not happen, and", []string{"switched_off"}}, // a call that failed open has the downstream key of its record
+		{"A key is held", "| not there |", []string{"failed_open", "switched_off"}},
+		{"An outage under Hold", "filter-pattern", []string{"failed_open", "switched_off"}},
+	} {
+		found := false
+		for line := range strings.Lines(page.section(t, c.section)) {
+			if !strings.Contains(line, c.conclusion) {
+				continue
+			}
+			found = true
+			for _, name := range c.names {
+				if !strings.Contains(line, name) {
+					t.Errorf("%q concludes something from %q and does not name %s", c.section, c.conclusion, name)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%q has no %q", c.section, c.conclusion)
+		}
+	}
+}
