@@ -120,6 +120,19 @@ func TestO2_AnIDAndFlagsThatIdentifyARecordAreRefused(t *testing.T) {
 	d.idem(append([]string{"release", id}, decision...)...).want(t, exitDone, "released")
 }
 
+// An empty tenant comes from a shell variable that is not set. Without it, the flags identify a record
+// of no tenant.
+func TestO2_AnEmptyTenantIsRefused(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.held(), "k", died)
+	token := d.view("k").Token
+	for _, flag := range []string{"--id-prefix", "--tenant"} {
+		for _, command := range [][]string{{"show"}, {"trace"}, {"release", "--token", token, "--reason", "r", "--yes"}, {"settle", "--no-answer", "--token", token, "--reason", "r", "--yes"}} {
+			d.idem(append(append(command, byKey("k")...), flag, "")...).want(t, exitUsage, flag+" is empty; leave the flag out, or give it a value")
+		}
+	}
+}
+
 // onRead is a reader that calls do before its first read.
 type onRead struct {
 	io.Reader

@@ -47,6 +47,9 @@ which the guard makes the id: --key with --namespace, --caller, and --route, --p
 // find reads the record that the command line identifies. It returns an error with the exit
 // code exitNone if there is no such record.
 func (a *app) find(c *cobra.Command, s *dynamostore.Store, who *identity, args []string) (dynamostore.Inspected, error) {
+	if err := givenNonEmpty(c.Flags(), "id-prefix", "tenant"); err != nil {
+		return dynamostore.Inspected{}, usage(err)
+	}
 	id, err := who.record(s, args)
 	if err != nil {
 		return dynamostore.Inspected{}, err
