@@ -90,10 +90,11 @@ browser: ## Install Chromium for the tests, on Debian, if there is neither Chrom
 # -count=1: many tests drive processes (DynamoDB Local, ElasticMQ, function binaries) that go test does not see
 # when it decides whether an earlier result still holds.
 # -p: run one package more at a time than there are cores, because these tests often wait for processes.
+# -vet=off: the target vet has checked the tests already.
 .PHONY: test-go
 test-go: browser
 	$(call say,go test -race on all packages and one DynamoDB Local)
-	CGO_ENABLED=1 $(with_dynamodb) $(GO) test -race -count=1 -timeout 10m -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) ./...
+	CGO_ENABLED=1 $(with_dynamodb) $(GO) test -race -vet=off -count=1 -timeout 10m -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) ./...
 
 # commit_seed is the first of 10,000 seeds that are derived from the commit's hash, so that every
 # commit tries some that none has tried before: a billion and its first 12 digits (48 bits) in
@@ -110,10 +111,11 @@ draw_failing = -html='$(CURDIR)/.build/simulate'
 
 # The race detector slows the simulator down too much for the whole proof, so test-go runs only a
 # few hundred seeds. test-simulator runs all of them and prints the counts.
+# -parallel: with more small cases at a time than cores, no core waits for the last case of another.
 .PHONY: test-simulator
 test-simulator:
 	$(call say,the simulator: 10000 seeds, every order of small cases, every known mistake)
-	$(simulator_test) ./simulator -run '^Test(Simulate|Exhaustive|Mutations)' -count=1 -timeout 20m -v -args $(draw_failing)
+	$(simulator_test) ./simulator -run '^Test(Simulate|Exhaustive|Mutations)' -count=1 -parallel 8 -timeout 20m -v -args $(draw_failing)
 	$(call say,the simulator: 10000 seeds of this commit from $(commit_seed) on)
 	$(simulator_test) ./simulator -run '^TestSimulate_G3' -count=1 -timeout 10m -v -args -seed=$(commit_seed) -seeds=10000 $(draw_failing)
 	$(simulator_test) ./simulator/deliveries -count=1 -timeout 10m -v
