@@ -111,7 +111,8 @@ draw_failing = -html='$(CURDIR)/.build/simulate'
 
 # The race detector slows the simulator down too much for the whole proof, so test-go runs only a
 # few hundred seeds. test-simulator runs all of them and prints the counts.
-# -parallel: with more small cases at a time than cores, no core waits for the last case of another.
+# -parallel: the small cases differ in length. With more of them at a time than there are cores, no
+# core is idle while the longest one ends.
 .PHONY: test-simulator
 test-simulator:
 	$(call say,the simulator: 10000 seeds, every order of small cases, every known mistake)
