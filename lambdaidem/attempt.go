@@ -78,3 +78,8 @@ func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 	a.token = base64.RawURLEncoding.EncodeToString(a.random[:])
 	return a
 }
+
+// spent adds the time of one store call to inStore, the time spent in the store, which
+// events report. asked is when the call began. The time for storing steps counts as the
+// handler's time instead.
+func (a *attempt) spent(asked time.Time) { a.inStore += time.Since(asked) }

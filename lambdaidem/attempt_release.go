@@ -3,6 +3,7 @@ package lambdaidem
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // release releases the record of an attempt that had no effects, so that a retry runs the
@@ -57,4 +58,44 @@ func (a *attempt) withdraw(ctx context.Context) {
 	if err != nil && !errors.Is(err, ErrLeaseLost) {
 		a.report(ctx, EventStoreError, err)
 	}
+}
+
+// sendRelease calls Store.Release, even if ctx has ended. It retries a failed call until
+// the time for cleanup is over. why is the error to store as the record's last failure; nil
+// if there is none.
+//
+// If the attempt runs without a lease because of Options.FailOpen, sendRelease tries only
+// once. It still tries, because the attempt may hold the lease after all: the reply to its
+// claim may have been lost.
+func (a *attempt) sendRelease(ctx context.Context, why error) (Record, error) {
+	ctx, cancel := a.cleanupContext(ctx)
+	defer cancel()
+	failure := failureCode(why)
+	for try := 1; ; try++ {
+		asked := time.Now()
+		lease := a.lease()
+		lease.LastFailure = failure
+		rec, err := a.g.store.Release(ctx, lease, a.g.opts.Clock())
+		a.spent(asked)
+		if err == nil || errors.Is(err, ErrLeaseLost) || a.failedOpen || !a.backOff(ctx, try) {
+			return rec, err
+		}
+	}
+}
+
+// lease returns the attempt's lease. Only a release uses the fields Expires and Bound, and
+// stores them in the record. Expires is when a record that is released now expires. Bound
+// says why the released record must refuse a request with another payload; it is empty if
+// the record accepts such a request.
+func (a *attempt) lease() Lease {
+	l := Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock()), Bound: a.bound}
+	switch {
+	case a.inner.anyEffect():
+		l.Bound = BoundByInnerCall
+	case a.failedOpen && a.steps.any(): // the record does not have the result of a step that has run
+		l.Bound = BoundByDeadAttempt
+	case l.Bound == "" && a.askedForKey.Load():
+		l.Bound = BoundByDownstreamKey
+	}
+	return l
 }

@@ -199,16 +199,3 @@ func earlier(a, b time.Time) time.Time {
 	}
 	return a
 }
-
-// readInHalfTheTime reads the record. It uses at most half of the time until ctx ends, so that
-// a slow read leaves the other half for acquiring the record.
-func (a *attempt) readInHalfTheTime(ctx context.Context) (Record, error) {
-	asked := time.Now()
-	defer a.spent(asked)
-	if end, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, end.Sub(asked)/2)
-		defer cancel()
-	}
-	return a.g.store.Get(ctx, a.id, a.g.opts.Clock())
-}

@@ -68,6 +68,18 @@ func (i *Identity) resource() string {
 	}
 }
 
+// settle clears Path or Route, so that only the other one identifies the record. It clears
+// Path if Route is the template of a single route. It clears Route if that is missing or is a
+// catch-all, such as "/{proxy+}": a catch-all matches many paths, and each path needs its own
+// records.
+func (i *Identity) settle() {
+	if isCatchAll(i.Route) {
+		i.Route = ""
+	} else {
+		i.Path = ""
+	}
+}
+
 // tenantOf returns the tenant id of an invocation, or "" if the function has no tenant
 // isolation (AWS Lambda, "Tenant isolation").
 func tenantOf(ctx context.Context) string {

@@ -7,18 +7,6 @@ import (
 	"unicode"
 )
 
-// settle clears Path or Route, so that only the other one identifies the record. It clears
-// Path if Route is the template of a single route. It clears Route if that is missing or is a
-// catch-all, such as "/{proxy+}": a catch-all matches many paths, and each path needs its own
-// records.
-func (i *Identity) settle() {
-	if isCatchAll(i.Route) {
-		i.Route = ""
-	} else {
-		i.Path = ""
-	}
-}
-
 // isCatchAll reports whether a route template is missing or does not name a single route:
 // it is "$default", has a greedy parameter ({proxy+} in API Gateway, {rest...} in
 // net/http), or ends in a slash.

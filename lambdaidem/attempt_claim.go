@@ -1,0 +1,78 @@
+package lambdaidem
+
+import (
+	"context"
+	"time"
+)
+
+// claim asks the store for the lease, and returns the record as Store.Acquire does. over is
+// the record to take over, or the zero Record to create one. If a transaction of another
+// attempt is writing the record, claim retries for up to conflictPatience.
+func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
+	var patience time.Time
+	for pause := 5 * time.Millisecond; ; pause *= 2 {
+		now := a.g.opts.Clock()
+		a.beginLease(now)
+		asked := time.Now()
+		claim := a.claimAt(now, over)
+		a.lastClaimOver, a.bound = claim.Over, claim.Bound
+		rec, err := a.g.store.Acquire(ctx, claim)
+		a.spent(asked)
+		if err == nil {
+			return rec, nil
+		}
+		a.mayHoldLease = a.mayHoldLease || !notApplied(err)
+		if reasonOf(err) != ReasonConflict {
+			return rec, err
+		}
+		if patience.IsZero() {
+			patience = time.Now().Add(conflictPatience)
+		}
+		if time.Until(patience) < pause || !a.pause(ctx, pause) {
+			return rec, err
+		}
+	}
+}
+
+// recordOfLastClaim returns the record that the last claim takes over. It returns the
+// zero Record if that claim creates a record, or if the attempt has made no claim.
+func (a *attempt) recordOfLastClaim() Record {
+	if a.lastClaimOver == nil {
+		return Record{}
+	}
+	return *a.lastClaimOver
+}
+
+// claimAt returns a claim to send at the time now. over is the record to take over, or the
+// zero Record to create one.
+func (a *attempt) claimAt(now time.Time, over Record) Claim {
+	o := &a.g.opts
+	c := Claim{ID: a.id, Scope: a.scope, Fingerprint: a.call.fingerprint, Token: a.token, Now: now, LeaseEnd: a.leaseEnd,
+		Invocation: a.invocation}
+	if over.State != Absent {
+		seen := over // only the copy escapes to the heap, so a claim that creates a record allocates nothing
+		c.Over = &seen
+		c.Fingerprint = a.call.fingerprintOver(over)
+		c.Bound = boundOver(over)
+	}
+	if o.Policy != Hold { // under Hold, the record of a dead attempt must not expire before an operator decides
+		c.Expires = a.expires(now)
+		// Even on a machine whose clock is ahead by MaxSkew, the record must not expire
+		// before the lease has ended.
+		if least := ceil(a.leaseEnd.Add(o.MaxSkew).Add(time.Second), time.Second); c.Expires.Before(least) {
+			c.Expires = least
+		}
+	}
+	return c
+}
+
+// boundOver returns Claim.Bound for a claim that takes over the record rec. If rec is in progress,
+// its attempt has died, because a live lease can't be taken over. The result is then
+// BoundByDeadAttempt, unless rec has BoundByInnerCall, which has priority. If rec is not in
+// progress, the result is rec.Bound.
+func boundOver(rec Record) string {
+	if rec.State == InProgress && rec.Bound != BoundByInnerCall {
+		return BoundByDeadAttempt
+	}
+	return rec.Bound
+}

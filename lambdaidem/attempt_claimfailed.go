@@ -1,0 +1,40 @@
+package lambdaidem
+
+import (
+	"context"
+	"errors"
+)
+
+// claimFailed decides what follows after the store has refused a completion that also
+// claims the record. rec is the record as it is now. If mayRetry is true, the attempt may
+// try again with a completion that takes over seen, the latest state of the record.
+// Otherwise d is what the caller of the guarded call receives.
+func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, seen Record, mayRetry bool) {
+	rec = a.withdrawClaimOn(ctx, rec)
+	means := a.meaningOf(rec)
+	if means == isBusy {
+		rec, means = a.wait(ctx, rec)
+	}
+	switch {
+	case means == isBusy, means == isAcquired:
+		return a.inProgress(ctx), rec, false
+	case means != isFree:
+		return a.fromRecordAfterRun(ctx, means, rec), rec, false
+	case len(rec.Steps) > 0 && a.failedOpen: // a retry with a lease can use the stored steps
+		return a.inProgress(ctx), rec, false
+	case len(rec.Steps) > 0:
+		a.number = rec.Attempt
+		a.report(ctx, EventAbandoned, errStepsRemain)
+		return decision{refusal: stepsRemain(errStepsRemain)}, rec, false
+	}
+	if a.failedClaims++; a.failedClaims >= maxClaims {
+		return a.inProgress(ctx), rec, false
+	}
+	return decision{}, rec, true
+}
+
+// errStepsRemain is the error in the event of an optimistic attempt whose record has steps.
+// An older deployment, without Options.Optimistic, has stored the steps. An optimistic
+// attempt can't use stored steps, so it does not complete the record. The client never
+// receives this text.
+var errStepsRemain = errors.New("the record has steps of a version without Options.Optimistic, and an optimistic attempt can't continue after steps: see docs/operate.md, \"Something changes in a deployment\"")

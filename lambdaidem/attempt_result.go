@@ -1,0 +1,57 @@
+package lambdaidem
+
+import "time"
+
+// result returns the result to store. The result has the handler's encoded answer if
+// end.encoded is true, and otherwise the handler's error as a failure.
+//
+// If the answer can't be encoded, result returns the reason as its error. The result then
+// has the failure ErrAnswerUnavailable in place of the answer, and every later call
+// receives that failure.
+func (a *attempt) result(w work, end ending) (Result, error) {
+	r := a.emptyResult(end)
+	if !end.encoded {
+		r.Failure = failureOf(end.err)
+		return r, nil
+	}
+	value, err := w.encode()
+	if err != nil {
+		return a.withoutAnswer(end), err
+	}
+	r.Value = value
+	return r, nil
+}
+
+// withoutAnswer returns the result to store for an answer that can't be encoded or is too
+// large. Later calls get ErrAnswerUnavailable, and the handler does not run again.
+func (a *attempt) withoutAnswer(end ending) Result {
+	r := a.emptyResult(end)
+	r.Failure = answerNotKept()
+	return r
+}
+
+// emptyResult returns a result without Value or Failure. The caller adds one of them. Each
+// result of an attempt has a different time in the field At, by which isResult
+// distinguishes the results of one attempt. emptyResult also sets lastResultMade to the
+// current time. If the result is stored, its age in the cache counts from that time.
+func (a *attempt) emptyResult(end ending) Result {
+	a.lastResultMade = a.g.opts.Clock()
+	now := a.lastResultMade.Truncate(time.Millisecond)
+	if !now.After(a.lastResultAt) {
+		now = a.lastResultAt.Add(time.Millisecond)
+	}
+	a.lastResultAt = now
+	return Result{Outcome: end.outcome, At: now, Expires: a.expires(now)}
+}
+
+// isResult reports whether a record has the result that this attempt meant to store. The
+// parameter has is the result in the record, and the parameter meant is the attempt's
+// result. isResult compares only the field At, because any two results of one attempt have
+// different times.
+func isResult(has, meant Result) bool { return has.At.Equal(meant.At) }
+
+// expires returns the expiry of a record that is completed or released at now: Options.TTL
+// later, in whole seconds.
+func (a *attempt) expires(now time.Time) time.Time {
+	return ceil(now.Add(a.g.opts.TTL), time.Second)
+}

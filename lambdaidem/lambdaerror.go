@@ -1,0 +1,59 @@
+package lambdaidem
+
+import "github.com/aws/aws-lambda-go/lambda/messages"
+
+// lambdaError returns the error that a guarded Lambda handler returns to Lambda for d, the result
+// of a call. It returns nil if d has no error. Otherwise the result depends on the error in d:
+//
+//   - An error that a guard made is returned without its cause, because invokers must not see, for
+//     example, what the store said.
+//   - A stored failure, or an error made by Reject, is returned as a
+//     messages.InvokeResponse_Error, so that Lambda reports its errorType.
+//   - Any other error is returned without the mark of Permanent, Retryable or Uncertain, so that
+//     Lambda reports the type of the marked error.
+func (d done[T]) lambdaError() error {
+	switch {
+	case d.err == nil:
+		return nil
+	case d.refusal != nil:
+		return byCode(d.refusal.withoutCause())
+	case d.replay != nil && d.replay.Code != ErrAnswerUnavailable:
+		return invokeError(d.replay)
+	case d.replay != nil: // the answer of the call itself could not be stored
+		return byCode(d.replay.err())
+	case d.outcome == OutcomeFailed:
+		return invokeError(failureOf(d.err))
+	}
+	err := withoutPassedOn(d.err)
+	switch err.(type) { //nolint:errorlint // the error itself alone: what wraps one has an errorType of its own
+	case *retryableError, *uncertainError, *permanentError:
+		err = withoutMarks(err)
+	}
+	if e, ok := err.(*Error); ok { //nolint:errorlint // as above
+		shown := clientError(d.err)
+		switch {
+		case e == nil:
+		case e.rejected:
+			return invokeError(failureOf(e))
+		case !e.byGuard():
+		case shown == nil: // Lambda reports the errorType "Error", so that a state machine does not take the code of an inner call for that of its own call
+			return e.withoutCause()
+		default: // a guard made the error, perhaps the guard of an inner call
+			return byCode(shown.withoutCause())
+		}
+	}
+	return err
+}
+
+// withoutCause returns a copy of e without Err, for the invoker. Only the observer and the
+// log may show the cause.
+func (e *Error) withoutCause() *Error {
+	shown := *e
+	shown.Err = nil
+	return &shown
+}
+
+// invokeError returns an error that Lambda reports with the errorType and the message of f.
+func invokeError(f *Failure) error {
+	return messages.InvokeResponse_Error{Type: f.Type, Message: f.Message}
+}
