@@ -1,22 +1,9 @@
 package emf
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
-)
-
-// Metrics of the state of a store and its table: see [Observer.DeadLeases] and
-// [Observer.TTL].
-var (
-	deadLeases       = Metric{Name: "DeadLeases", Unit: Count}
-	recentDeadLeases = Metric{Name: "RecentDeadLeases", Unit: Count}
-	oldestDeadLease  = Metric{Name: "OldestDeadLease", Unit: Milliseconds}
-	heldRecords      = Metric{Name: "HeldRecords", Unit: Count}
-	oldestHeldRecord = Metric{Name: "OldestHeldRecord", Unit: Milliseconds}
-	ttlDisabled      = Metric{Name: "TTLDisabled", Unit: Count}
 )
 
 // recent limits what DeadLeases.Recent counts: dead leases that ended less than this time
@@ -53,19 +40,6 @@ func (d *DeadLeases) Add(ago time.Duration, held bool) {
 // None reports whether there are neither dead leases nor held records.
 func (d *DeadLeases) None() bool { return d.Count == 0 && d.Held == 0 }
 
-// TTL writes the metric TTLDisabled, with the dimensions [service, function]: 0 if the
-// table's TTL is enabled, 1 if it is not. A table without TTL grows forever and keeps
-// data that should have been deleted.
-func (o *Observer) TTL(enabled bool) {
-	disabled := int64(1)
-	if enabled {
-		disabled = 0
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.write(o.clock(), nil, []measured{{ttlDisabled, disabled}})
-}
-
 // DeadLeases writes the counts of a store's dead leases and held records, as found by a
 // program that looks for them regularly. all has the counts of all routes together, and
 // byRoute has the counts of each route. The method writes all to one document, with the
@@ -95,45 +69,9 @@ func (o *Observer) DeadLeases(all DeadLeases, byRoute map[string]DeadLeases) {
 	}
 }
 
-// measured is a metric of dead leases or of the table, with its value.
-type measured struct {
-	Metric
-	value int64
-}
-
 func (d *DeadLeases) values() []measured {
 	return []measured{
 		{deadLeases, int64(d.Count)}, {recentDeadLeases, int64(d.Recent)}, {oldestDeadLease, max(0, d.Oldest.Milliseconds())},
 		{heldRecords, int64(d.Held)}, {oldestHeldRecord, max(0, d.OldestHeld.Milliseconds())},
 	}
-}
-
-// write writes a document with one set of dimensions: [service, function, route] if route
-// is not nil, and [service, function] otherwise. An event's document has both sets, because
-// an event has the same values for both. Dead leases need a document for each set, because
-// the values of one route differ from the values of all routes together. The caller holds
-// mu.
-func (o *Observer) write(now time.Time, route *string, values []measured) {
-	b := append(o.line[:0], `{"_aws":{"Timestamp":`...)
-	b = strconv.AppendInt(b, now.UnixMilli(), 10)
-	b = append(append(b, o.namespace...), `"service","function"`...)
-	if route != nil {
-		b = append(b, `,"route"`...)
-	}
-	b = append(b, `]],"Metrics":[`...)
-	for i, v := range values {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = fmt.Appendf(b, `{"Name":"%s","Unit":"%s"}`, v.Name, v.Unit)
-	}
-	b = append(append(b, `]}]}`...), o.dimensions...)
-	if route != nil {
-		b = append(appendDimension(append(b, `,"route":"`...), *route), '"')
-	}
-	for _, v := range values {
-		b = fmt.Appendf(b, `,"%s":%d`, v.Name, v.value)
-	}
-	o.line = append(b, "}\n"...)
-	_, _ = o.w.Write(o.line)
 }

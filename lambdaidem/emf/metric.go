@@ -47,7 +47,7 @@ var counts = []Metric{
 }
 
 // Metrics with details of an event, such as how long its call took. The metric otherKind
-// counts the events of unknown kinds. The metrics of dead leases are in deadleases.go.
+// counts the events of unknown kinds. The metrics of dead leases are in statedocument.go.
 var (
 	duration        = Metric{Name: "Duration", Unit: Milliseconds}
 	handlerDuration = Metric{Name: "HandlerDuration", Unit: Milliseconds}

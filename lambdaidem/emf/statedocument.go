@@ -1,0 +1,54 @@
+package emf
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Metrics of the state of a store and its table: see [Observer.DeadLeases] and
+// [Observer.TTL].
+var (
+	deadLeases       = Metric{Name: "DeadLeases", Unit: Count}
+	recentDeadLeases = Metric{Name: "RecentDeadLeases", Unit: Count}
+	oldestDeadLease  = Metric{Name: "OldestDeadLease", Unit: Milliseconds}
+	heldRecords      = Metric{Name: "HeldRecords", Unit: Count}
+	oldestHeldRecord = Metric{Name: "OldestHeldRecord", Unit: Milliseconds}
+	ttlDisabled      = Metric{Name: "TTLDisabled", Unit: Count}
+)
+
+// measured is a metric of dead leases or of the table, with its value.
+type measured struct {
+	Metric
+	value int64
+}
+
+// write writes a document with one set of dimensions: [service, function, route] if route
+// is not nil, and [service, function] otherwise. An event's document has both sets, because
+// an event has the same values for both. Dead leases need a document for each set, because
+// the values of one route differ from the values of all routes together. The caller holds
+// mu.
+func (o *Observer) write(now time.Time, route *string, values []measured) {
+	b := append(o.line[:0], `{"_aws":{"Timestamp":`...)
+	b = strconv.AppendInt(b, now.UnixMilli(), 10)
+	b = append(append(b, o.namespace...), `"service","function"`...)
+	if route != nil {
+		b = append(b, `,"route"`...)
+	}
+	b = append(b, `]],"Metrics":[`...)
+	for i, v := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = fmt.Appendf(b, `{"Name":"%s","Unit":"%s"}`, v.Name, v.Unit)
+	}
+	b = append(append(b, `]}]}`...), o.dimensions...)
+	if route != nil {
+		b = append(appendDimension(append(b, `,"route":"`...), *route), '"')
+	}
+	for _, v := range values {
+		b = fmt.Appendf(b, `,"%s":%d`, v.Name, v.value)
+	}
+	o.line = append(b, "}\n"...)
+	_, _ = o.w.Write(o.line)
+}
