@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
@@ -30,6 +31,22 @@ const (
 	aDelete
 	aCheck
 )
+
+// If adds a condition to the write. If the write already has a condition, both must hold.
+// If args has a placeholder that the write already uses, the guarded call can't commit its
+// writes, and fails with [lambdaidem.ErrWriteInvalid].
+func (w *Write) If(condition string, args Args) *Write {
+	w.tx.mu.Lock()
+	defer w.tx.mu.Unlock()
+	w.tx.mustBeOpen()
+	if w.condition != nil {
+		condition = "(" + *w.condition + ") AND (" + condition + ")"
+	}
+	w.condition = aws.String(condition)
+	w.bind(args)
+	w.tx.recordError(w, w.err)
+	return w
+}
 
 // Else sets the error with which the guarded call fails if this write's condition fails.
 // The guard treats err as if the handler had returned it:

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -46,22 +45,6 @@ func (t *Tx) CheckValue(name, table string, key any, condition string, args Args
 	w := &Write{kind: aCheck, name: name, table: &table, key: attrs, condition: &condition, err: err}
 	w.bind(args)
 	return t.add(w)
-}
-
-// If adds a condition to the write. If the write already has a condition, both must hold.
-// If args has a placeholder that the write already uses, the guarded call can't commit its
-// writes, and fails with [lambdaidem.ErrWriteInvalid].
-func (w *Write) If(condition string, args Args) *Write {
-	w.tx.mu.Lock()
-	defer w.tx.mu.Unlock()
-	w.tx.mustBeOpen()
-	if w.condition != nil {
-		condition = "(" + *w.condition + ") AND (" + condition + ")"
-	}
-	w.condition = aws.String(condition)
-	w.bind(args)
-	w.tx.recordError(w, w.err)
-	return w
 }
 
 // asMap encodes a struct or a map as attributes.

@@ -1,0 +1,58 @@
+package dynamostore
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// checkStore makes each check whose cached result has expired, and returns the results of
+// all checks. If a check fails for a reason that would make every other check fail too,
+// checkStore skips the remaining ones. It returns false if ctx ended during a check.
+func (c *HealthCheck) checkStore(ctx context.Context) (Health, bool) {
+	limited, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+	defer cancel()
+	h := Health{Status: HealthPass, Checks: make([]Check, 0, len(c.probes))}
+	var down *probe
+	for i, p := range c.probes {
+		began := wall()
+		switch {
+		case began.Before(p.expires) && !began.Before(p.last.Time):
+		case down != nil:
+			p.skip(began, down)
+		default:
+			check := p.run(limited)
+			if ctx.Err() != nil {
+				return Health{}, false
+			}
+			p.keep(check, began)
+			if p.failsAll(i == 0) {
+				down = p
+			}
+		}
+		h.Checks = append(h.Checks, p.last)
+		h.Status = worse(h.Status, p.last.Status)
+	}
+	h.Until = wall().Add(c.opts.Cache)
+	return h, true
+}
+
+// skip sets p.last to a result with the status HealthUnknown: the check of p was not made,
+// because the earlier probe down failed in a way in which p would fail too.
+func (p *probe) skip(now time.Time, down *probe) {
+	p.last = Check{Name: p.name, Table: p.table, Time: now, Detail: fmt.Sprintf("not looked at: %s on table %q failed before", down.name, down.table)}
+	p.expires = now
+}
+
+// failsAll reports whether the latest result of p makes all further checks pointless, because
+// they would fail in the same way. There are two such results:
+//
+//   - DynamoDB did not reply or can't be reached.
+//   - The store's own table does not exist or has another key. The first probe finds this. A
+//     later probe with such a result may have tested another table, so it does not count.
+//
+// The parameter first is true if p is the first probe.
+func (p *probe) failsAll(first bool) bool {
+	code := p.last.Code
+	return code == TimedOut || code == Unreachable || first && (code == NoTable || code == WrongKey)
+}

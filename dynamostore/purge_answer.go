@@ -1,0 +1,45 @@
+package dynamostore
+
+import (
+	"context"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// removeAnswer removes the answer from a record by one conditional update. The first item is the
+// record as it was read, and the item next has the new values. The update changes the attributes
+// that concern the answer, and also the attributes that the last parameter lists. If next has no
+// value for an attribute, the update removes the attribute. removeAnswer reports false if the
+// record has changed since it was read.
+//
+// removeAnswer also changes the first item in memory, for the writes that follow: it stores the
+// new token, which they compare, and the new list of parts, which they delete.
+func (p *purge) removeAnswer(ctx context.Context, it, next *item, condition string, also ...string) (bool, error) {
+	attrs := append(also, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
+	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, next, it.asSeen())
+	if it.Erasing = next.Erasing; next.Token != "" {
+		it.Token = next.Token
+	}
+	return done, err
+}
+
+// erasedItem returns an item with the attributes that the purge writes to the record. The item
+// has no answer, and its list of operations ends with a new one, for this purge.
+func (p *purge) erasedItem(it *item, what OperationKind, token string, now time.Time) *item {
+	next := &item{
+		ID:      it.ID,
+		Failure: lambdaidem.NoAnswer("the request was answered, and the answer was erased since"),
+		Operations: withOperation(it.Operations, Operation{
+			What: what, By: p.o.name, Reason: p.o.reason, At: now.Truncate(time.Millisecond), Attempt: int(it.Attempt.n), Token: token,
+		}),
+		Erasing: it.Erasing,
+	}
+	if it.isErased() { // keep the old failure, because it may say that nobody knows what happened
+		next.Failure = it.Failure
+	}
+	if it.Parts != nil && it.Parts.Count > 0 {
+		next.Erasing = it.Parts
+	}
+	return next
+}
