@@ -63,29 +63,6 @@ func fetchLocked(ctx context.Context, p Program, mvn, dir, lib string, progress 
 	return nil
 }
 
-// output runs a command, calls tick every 10 seconds while it runs, and returns everything that it printed.
-func output(cmd *exec.Cmd, tick func()) ([]byte, error) {
-	// Children of a killed command may keep its output open. Don't wait for them.
-	cmd.WaitDelay = time.Second
-	done := make(chan struct{})
-	var out []byte
-	var err error
-	go func() {
-		defer close(done)
-		out, err = cmd.CombinedOutput()
-	}()
-	ticker := time.NewTicker(10 * time.Second)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-done:
-			return out, err
-		case <-ticker.C:
-			tick()
-		}
-	}
-}
-
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,9 +65,4 @@ func javaVersion(output []byte) (int, error) {
 		return 0, errors.New("its version can't be read from")
 	}
 	return strconv.Atoi(string(match[1]))
-}
-
-// say writes a line of progress. It ignores write errors, because progress is not essential.
-func say(w io.Writer, format string, args ...any) {
-	_, _ = fmt.Fprintf(w, format+"\n", args...)
 }

@@ -42,12 +42,3 @@ func noneError(p Program, o Options, java, docker string) error {
 		"  3. Docker, to run " + p.Image + ": " + docker,
 	}, "\n"))
 }
-
-// lastLines returns the end of a command's output, indented, for an error message.
-func lastLines(output []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
-	if len(lines) > 12 {
-		lines = lines[len(lines)-12:]
-	}
-	return "\n       " + strings.Join(lines, "\n       ")
-}
