@@ -40,10 +40,11 @@ type attempt struct {
 	memory        *cacheEntry
 
 	// What the handler has done.
-	started     bool        // the handler has been started
-	enlist      enlisting   // the writes that the handler enlists
-	inner       innerCalls  // the guarded calls that the handler makes
-	askedForKey atomic.Bool // the handler has called DownstreamKey
+	started     bool         // the handler has been started
+	enlist      enlisting    // the writes that the handler enlists
+	inner       innerCalls   // the guarded calls that the handler makes
+	callsBegun  atomic.Int64 // how many guarded calls have begun inside the handler; only the outermost attempt counts
+	askedForKey atomic.Bool  // the handler has called DownstreamKey
 
 	// How the record is completed.
 	txRejected      bool       // the database has rejected the transaction with the handler's writes

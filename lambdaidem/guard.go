@@ -121,7 +121,8 @@ type decision struct {
 func (g *Guard) handleCall(ctx context.Context, c call, w work) (d decision) {
 	var a *attempt
 	if outer := attemptOf(ctx); outer != nil {
-		if !outer.beginInner() {
+		number := outer.beginInner()
+		if number == 0 {
 			e := outOfTime(errInnerTooLate, g.opts.RetryAfter)
 			g.refused(ctx, c.who, EventOutOfTime, e)
 			return decision{refusal: e}
@@ -130,7 +131,7 @@ func (g *Guard) handleCall(ctx context.Context, c call, w work) (d decision) {
 			if d.refusal != nil {
 				d.refusal.Err = &innerCallError{g.readable(&c.who), c.id, d.refusal.Err}
 			}
-			outer.endInner(innerRecord{g.storeKey, c.id}, a, d)
+			outer.endInner(number, innerRecord{g.storeKey, c.id}, a, d)
 		}()
 	}
 	if guardedInside(ctx, &c) {

@@ -3,6 +3,7 @@ package lambdaidem_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -207,38 +208,47 @@ func TestL6_AHoldThatFailsAfterTheHandlerRan(t *testing.T) {
 	}
 }
 
-// Under Hold, two goroutines of the handler make the same inner call. The refusal of the second
-// is recorded after the success of the first.
-func TestX4_ARefusalBesideAnAnswerOfTheSameCallChangesNothing(t *testing.T) {
+// Two goroutines of the handler make the same inner call. One call has the answer, the other is
+// refused: while the first is running, or so late that its refusal is recorded after the answer. The
+// handler answers 422, perhaps because of the refusal, so the 422 is not stored.
+func TestX4_ARefusalBesideAnAnswerOfTheSameCallIsNotSettled(t *testing.T) {
 	call := lambdaidem.Call{Operation: "charge", Key: "c-1"}
-	var r *rig
-	slow := make(chan struct{})
-	h := func(ctx context.Context, _ request) (response, error) {
-		done := make(chan error, 1)
-		_, err := lambdaidem.Do(ctx, r.guard, call, func(context.Context) (int, error) {
-			noted := make(chan struct{})
-			r.store.fail(acquire, func(_ context.Context, _ string, f func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
-				rec, err := f()
-				close(noted)
-				<-slow
-				return rec, err
+	for _, late := range []bool{false, true} {
+		for policy, want := range map[lambdaidem.Policy]lambdaidem.State{lambdaidem.Rerun: lambdaidem.Released, lambdaidem.Hold: lambdaidem.InProgress} {
+			t.Run(fmt.Sprintf("late %t, %s", late, policy), func(t *testing.T) {
+				var r *rig
+				h := func(ctx context.Context, _ request) (response, error) {
+					refusal, goOn := make(chan error, 1), make(chan struct{})
+					_, err := lambdaidem.Do(ctx, r.guard, call, func(context.Context) (int, error) {
+						asked := make(chan struct{})
+						if late {
+							r.store.fail(acquire, func(_ context.Context, _ string, f func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+								rec, err := f()
+								close(asked)
+								<-goOn
+								return rec, err
+							})
+						}
+						go func() {
+							_, err := lambdaidem.Do(ctx, r.guard, call, func(context.Context) (int, error) { return 2, nil })
+							refusal <- err
+							if !late {
+								close(asked)
+							}
+						}()
+						<-asked
+						return 1, nil
+					})
+					close(goOn)
+					if refused := <-refusal; err != nil || !errors.Is(refused, lambdaidem.ErrInProgress) {
+						t.Errorf("the calls end with %v and %v", err, refused)
+					}
+					return response{StatusCode: http.StatusUnprocessableEntity}, nil
+				}
+				r = newRig(h, func(o *lambdaidem.Options) { o.Policy = policy })
+				wantProblem(t, r.send(t, first()), http.StatusServiceUnavailable, lambdaidem.ErrOutcomeUnknown)
+				r.wantState(t, want)
 			})
-			go func() {
-				_, err := lambdaidem.Do(ctx, r.guard, call, func(context.Context) (int, error) { return 2, nil })
-				done <- err
-			}()
-			<-noted
-			return 1, nil
-		})
-		close(slow)
-		if late := <-done; err != nil || !errors.Is(late, lambdaidem.ErrInProgress) {
-			t.Errorf("the calls end with %v and %v", err, late)
 		}
-		return response{StatusCode: http.StatusUnprocessableEntity}, nil
-	}
-	r = newRig(h, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
-	r.send(t, first())
-	if r.record(t).State != lambdaidem.Completed {
-		t.Errorf("the outer record waits for an operator, though its only inner call is completed")
 	}
 }

@@ -70,39 +70,47 @@ func (a *attempt) releasedEnding() Outcome {
 // unguarded run has no id: a call that an unguarded handler makes is not an inner call.
 func (a *attempt) isInner() bool { return a.outer != nil && a.outer.id != "" }
 
-// beginInner counts a guarded call of the attempt's handler as running and returns true. The
-// caller must call endInner when the guarded call has returned. The call also counts as running
-// for every outer handler, because it may continue in a goroutine after the attempt's own handler
-// has returned.
+// beginInner counts a guarded call of the attempt's handler as running. It returns the call's
+// number: the guarded calls inside one outermost handler have the numbers 1, 2 and so on, in the
+// order in which they begin. The caller must call endInner when the guarded call has returned. The
+// call also counts as running for every outer handler, because it may continue in a goroutine after
+// the attempt's own handler has returned.
 //
-// If one of these handlers has ended without success, beginInner counts nothing and returns false,
+// If one of these handlers has ended without success, beginInner counts nothing and returns 0,
 // and the guarded call must not run.
-func (a *attempt) beginInner() bool {
+func (a *attempt) beginInner() (number int64) {
 	for around := a; around != nil; around = around.outer {
 		if !around.inner.begin() {
 			for begun := a; begun != around; begun = begun.outer {
 				begun.inner.end()
 			}
-			return false
+			return 0
 		}
 	}
-	return true
+	return a.outermost().callsBegun.Add(1)
+}
+
+// outermost returns the attempt that no other attempt is around.
+func (a *attempt) outermost() *attempt {
+	for a.outer != nil {
+		a = a.outer
+	}
+	return a
 }
 
 // endInner records how a guarded call of the attempt's handler has ended, and no longer counts the
-// call as running. rec identifies the call's record. d is the decision about the call; it is zero
-// if the call panicked. inner is the call's attempt, or nil if the call was decided without an
-// attempt, for example from the cache.
-func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
-	a.recordInner(rec, inner, d)
+// call as running. number is the result of beginInner. rec identifies the call's record. d is the
+// decision about the call; it is zero if the call panicked. inner is the call's attempt, or nil if
+// the call was decided without an attempt, for example from the cache.
+func (a *attempt) endInner(number int64, rec innerRecord, inner *attempt, d decision) {
+	a.recordInner(number, rec, inner, d)
 	for around := a; around != nil; around = around.outer {
 		around.inner.end()
 	}
 }
 
-// recordInner records how a guarded call that the attempt's handler made has ended. d is the
-// decision about the call; it is zero if the call panicked. inner is the call's attempt, or nil if
-// the call was decided without an attempt, for example from the cache.
+// recordInner records how a guarded call that the attempt's handler made has ended. The parameters
+// are those of endInner. number is 0 for a call that failed before it was identified.
 //
 // The ending of the call may change the outcome of the handler that made the call. Normally,
 // recordInner records the ending for this handler only. For the outer handlers around this handler,
@@ -111,15 +119,16 @@ func (a *attempt) endInner(rec innerRecord, inner *attempt, d decision) {
 // A handler that has already succeeded can still make calls from goroutines, but its outcome can no
 // longer change. recordInner then also records the ending for the next outer handler, and so on
 // outward, up to and including the first handler that has not succeeded.
-func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
+func (a *attempt) recordInner(number int64, rec innerRecord, inner *attempt, d decision) {
 	left := inner.endingOf(d)
 	effect := left == OutcomeSucceeded || left == OutcomeUncertain || d.carriedOut() || d.panicked(inner) || inner != nil && inner.mayHaveHadEffect()
 	ran := inner != nil && inner.started && d.refusal == nil
+	begun := a.outermost().callsBegun.Load()
 	counts := true // for the handler of around
 	for around := a; around != nil; around = around.outer {
 		switch {
 		case counts:
-			counts = around.inner.record(rec, left, ran, effect) == handlerSucceeded
+			counts = around.inner.record(number, begun, rec, left, ran, effect) == handlerSucceeded
 		case effect:
 			around.inner.setEffect()
 		}
@@ -135,7 +144,7 @@ func (a *attempt) recordInner(rec innerRecord, inner *attempt, d decision) {
 // that handler's attempt that the call was refused and that a retry may succeed.
 func recordUnidentified(ctx context.Context, identified *bool) {
 	if outer := attemptOf(ctx); outer != nil && !*identified {
-		outer.recordInner(innerRecord{}, nil, decision{refusal: &Error{forNow: true}})
+		outer.recordInner(0, innerRecord{}, nil, decision{refusal: &Error{forNow: true}})
 	}
 }
 

@@ -270,3 +270,17 @@ func TestX1_AnAnswerThatOneOfTwoCallsCantReadIsNotFinal(t *testing.T) {
 		return err
 	})))
 }
+
+// The handler makes the same charge twice. The first call returns the answer. The store can't be
+// reached when the second call asks for it, and the handler answers 402.
+func TestX4_AnAnswerSettlesNoLaterRefusalOfTheSameCall(t *testing.T) {
+	r := newRig(nil)
+	wantNo402(t, r.later(payOr402(func(ctx context.Context) error {
+		if err := r.charged(ctx); err != nil {
+			t.Error(err)
+		}
+		r.store.failAlways(acquire, refused(lambdaidem.ReasonThrottled))
+		defer r.store.failAlways(acquire, nil)
+		return r.charged(ctx)
+	})))
+}

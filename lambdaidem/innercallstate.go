@@ -10,13 +10,13 @@ type innerCalls struct {
 	running   int                           // number of calls that have not returned, including calls inside calls
 	effect    bool                          // a call, or a call inside it, may have had an effect
 	unsettled map[innerRecord]unsettledCall // the calls that are not settled
-	answered  map[innerRecord]bool          // the records that have an answer; another call for one of them changes nothing if it was refused
 }
 
 // unsettledCall is a guarded call that is not settled.
 type unsettledCall struct {
 	left   Outcome // OutcomeReleased if the call was refused, OutcomeUncertain if its outcome is unknown
 	effect bool    // the call may have had an effect
+	begun  int64   // how many calls had begun when this one ended; a call with a higher number began later
 }
 
 // handlerState says whether a handler may still make guarded calls.
@@ -58,7 +58,8 @@ func (i *innerCalls) end() {
 // record notes how an inner call ended. attempt.settle later uses these notes to decide the
 // outcome of the handler that made the call. The result is the state of that handler.
 //
-// rec identifies the call's record. ran reports whether the call's own handler ran. effect reports
+// number is the call's number, and begun is how many calls have begun; see attempt.beginInner. rec
+// identifies the call's record. ran reports whether the call's own handler ran. effect reports
 // whether the call may have had an effect. The parameter left says how the call ended:
 //
 //   - OutcomeSucceeded or OutcomeFailed: the call's record has an answer.
@@ -67,28 +68,26 @@ func (i *innerCalls) end() {
 //   - OutcomeUncertain: the outcome of the call is unknown.
 //   - "": the call does not affect the outcome of the handler that made it. Either the call's own
 //     handler ran and the call's record was released, or every retry would be refused too.
-func (i *innerCalls) record(rec innerRecord, left Outcome, ran, effect bool) handlerState {
+//
+// A call settles an earlier call for the same record only if it began after the earlier one had
+// ended. Of two calls at once, the refusal of one may be what the handler reports, although the
+// other one succeeds.
+func (i *innerCalls) record(number, begun int64, rec innerRecord, left Outcome, ran, effect bool) handlerState {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.effect = i.effect || effect
 	earlier := i.unsettled[rec]
 	switch {
-	case earlier.left == OutcomeUncertain && (left == "" || left == OutcomeReleased): // the earlier call may have had an effect
-	case left == "" && (!ran || earlier.effect): // refused for good, which says nothing of an earlier call; or the earlier call had an effect without a record
-	case left == "": // the call was released; an earlier call for this record was only refused
-		delete(i.unsettled, rec)
-	case left == OutcomeSucceeded, left == OutcomeFailed: // now settled, even if an earlier call for this record was not
-		delete(i.unsettled, rec)
-		if i.answered == nil {
-			i.answered = make(map[innerRecord]bool)
-		}
-		i.answered[rec] = true
-	case left == OutcomeReleased && i.answered[rec] && !effect: // one of several calls at once got the answer, and this one was refused before
-	default:
+	case left == OutcomeReleased, left == OutcomeUncertain:
 		if i.unsettled == nil {
 			i.unsettled = make(map[innerRecord]unsettledCall)
 		}
-		i.unsettled[rec] = unsettledCall{left, effect || earlier.effect}
+		i.unsettled[rec] = unsettledCall{outcomeOfBoth(left, earlier.left), effect || earlier.effect, begun}
+	case number <= earlier.begun: // this call began before the earlier one had ended
+	case left == OutcomeSucceeded, left == OutcomeFailed: // the record has an answer
+		delete(i.unsettled, rec)
+	case left == "" && ran && !earlier.effect && earlier.left == OutcomeReleased: // the earlier call was only refused
+		delete(i.unsettled, rec)
 	}
 	return i.handler
 }

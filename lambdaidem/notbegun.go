@@ -55,7 +55,7 @@ func (b *messageGuard[E, M]) notBegunInside(ctx context.Context, t *batchMessage
 	if t.refusal == nil && !t.unguarded {
 		rec = innerRecord{b.g.storeKey, t.call.id}
 	}
-	outer.recordInner(rec, nil, decision{refusal: t.end.refusal})
+	outer.recordInner(0, rec, nil, decision{refusal: t.end.refusal})
 }
 
 // cutShort sends one EventOutOfTime for all messages that did not begin because too little

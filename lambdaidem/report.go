@@ -32,7 +32,7 @@ func (a *attempt) report(ctx context.Context, kind Kind, err error) {
 // attempt.recordInner.
 func (g *Guard) refused(ctx context.Context, who Identity, kind Kind, refusal *Error) {
 	if outer := attemptOf(ctx); outer != nil {
-		outer.recordInner(innerRecord{}, nil, decision{refusal: refusal})
+		outer.recordInner(0, innerRecord{}, nil, decision{refusal: refusal})
 	}
 	e := g.event(kind, &who, refusal)
 	e.Scope = who.scope(g.readable(&who))
