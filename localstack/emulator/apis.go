@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lambdaidem/toolkit/localstack/internal/ownpages"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
@@ -63,7 +64,7 @@ func (e *Emulator) apis() ([]api, error) {
 			apis = append(apis, api{logicalID: p.function.LogicalID, title: "function URL", handler: &functionURL{pool: p, emulator: e}})
 		}
 	}
-	invoke := &invokeAPI{emulator: e}
+	invoke := ownpages.Only(&invokeAPI{emulator: e})
 	if len(apis) == 0 || apis[0].title != "HTTP API" {
 		apis = append([]api{{title: "Lambda Invoke API", handler: http.NotFoundHandler()}}, apis...)
 	}

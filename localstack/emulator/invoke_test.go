@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -149,5 +150,40 @@ func TestD1_InvokeUnknownFunction(t *testing.T) {
 	}
 	if p := e.Processes("Nobody"); p != nil {
 		t.Errorf("processes %v", p)
+	}
+}
+
+// A web page from another server invokes no function; programs do, and pages of the same server.
+func TestD1_InvokeAPIRefusesOtherPages(t *testing.T) {
+	e, _ := start(t, nil)
+	_, port, _ := strings.Cut(strings.TrimPrefix(e.InvokeURL(), "http://"), ":")
+	for name, test := range map[string]struct {
+		name, value string
+		status      int
+	}{
+		"a program":                    {"Accept", "*/*", http.StatusOK},
+		"by the other name":            {"Host", "localhost:" + port, http.StatusOK},
+		"a page of this server":        {"Origin", e.InvokeURL(), http.StatusOK},
+		"another page":                 {"Origin", "http://evil.example", http.StatusForbidden},
+		"another page, without origin": {"Sec-Fetch-Site", "cross-site", http.StatusForbidden},
+		"another host (DNS rebinding)": {"Host", "evil.example:" + port, http.StatusMisdirectedRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.InvokeURL()+"/2015-03-31/functions/Probe/invocations", strings.NewReader(`{"do":"about"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Header.Set(test.name, test.value); test.name == "Host" {
+				r.Host = test.value
+			}
+			resp, err := client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close() //nolint:errcheck // it is not read
+			if resp.StatusCode != test.status {
+				t.Errorf("%s; want %d", resp.Status, test.status)
+			}
+		})
 	}
 }

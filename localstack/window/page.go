@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/lambdaidem/toolkit/internal/sequence"
+	"github.com/lambdaidem/toolkit/localstack/internal/ownpages"
 )
 
 //go:embed page.html window.css window.js icon.svg
@@ -24,8 +25,8 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 // maxForm is the maximum number of bytes of a request from the page: more than a gateway takes.
 const maxForm = 16 << 20
 
-// handler returns the handler of the page, which listens on a port.
-func (w *Window) handler(port int) http.Handler {
+// handler returns the handler of the page.
+func (w *Window) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", w.servePage)
 	mux.Handle("GET /events", w.history)
@@ -44,7 +45,7 @@ func (w *Window) handler(port int) http.Handler {
 		withForm(func(f form) error { return w.tell(r.PathValue("id"), f) })(rw, r)
 	})
 	mux.HandleFunc("POST /clear", answered(func(*http.Request) error { return w.clear() }))
-	return w.tracked(OwnPagesOnly(port, guarded(mux)))
+	return w.tracked(ownpages.Only(guarded(mux)))
 }
 
 // tracked has Close wait for a request.

@@ -114,7 +114,7 @@ func (w *Window) Serve(s *stack.Stack, port int) (string, error) {
 	w.mu.Unlock()
 	w.tellState()
 	address := listener.Addr().(*net.TCPAddr)
-	w.server = &http.Server{Handler: w.handler(address.Port), ReadHeaderTimeout: time.Minute}
+	w.server = &http.Server{Handler: w.handler(), ReadHeaderTimeout: time.Minute}
 	w.tasks.Go(func() { _ = w.server.Serve(listener) }) // ends with Close
 	return "http://" + address.String(), nil
 }

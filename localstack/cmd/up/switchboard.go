@@ -16,6 +16,7 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/clearing"
 	"github.com/lambdaidem/toolkit/localstack/emulator"
 	"github.com/lambdaidem/toolkit/localstack/iam"
+	"github.com/lambdaidem/toolkit/localstack/internal/ownpages"
 	"github.com/lambdaidem/toolkit/localstack/rehearsal"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 	"github.com/lambdaidem/toolkit/localstack/template"
@@ -50,15 +51,14 @@ func startSwitchboard(port int) (*switchboard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the switchboard of rehearsals: %w", err)
 	}
-	address := listener.Addr().(*net.TCPAddr)
-	r := &switchboard{url: "http://" + address.String()}
+	r := &switchboard{url: "http://" + listener.Addr().String()}
 	r.window = window.New(&r.faults)
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /table/{state}", r.setTable)
 	mux.HandleFunc("POST /kill/{function}", r.kill)
 	mux.HandleFunc("GET /clearings", r.showClearings)
 	mux.HandleFunc("GET /iam", r.showPermissions)
-	r.server = &http.Server{Handler: window.OwnPagesOnly(address.Port, mux), ReadHeaderTimeout: time.Minute}
+	r.server = &http.Server{Handler: ownpages.Only(mux), ReadHeaderTimeout: time.Minute}
 	go func() { _ = r.server.Serve(listener) }() // ends by Close
 	return r, nil
 }
