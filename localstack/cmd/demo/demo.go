@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/lambdaidem/toolkit/localstack/clearing"
@@ -36,7 +37,7 @@ type demo struct {
 	owed []string // IDs of the payments that clients were told of; the table must contain exactly these
 }
 
-func newDemo(s *stack.Stack, counted *sends, out *os.File) *demo {
+func newDemo(s *stack.Stack, counted *sends, out io.Writer) *demo {
 	client := newClient(s.URL())
 	return &demo{
 		client:   client,
@@ -45,7 +46,7 @@ func newDemo(s *stack.Stack, counted *sends, out *os.File) *demo {
 		watch:    watch{s.Emulator().Invoke},
 		iam:      s.IAM(),
 		tables:   tables{s.Database().Client(), s.Table("IdempotencyTable"), s.Table("PaymentsTable"), s.Table("AccountsTable"), s.Table("TransfersTable"), s.Table("ReceiptsTable")},
-		out:      newPrinter(out),
+		out:      newPrinter(out, wantsColour(os.Stdout)),
 		records:  map[string]bool{},
 	}
 }

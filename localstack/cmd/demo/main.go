@@ -10,11 +10,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
+	"github.com/lambdaidem/toolkit/localstack/internal/pipe"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
 
@@ -40,14 +42,19 @@ func main() {
 		flags.Usage()
 		os.Exit(2)
 	}
-	// If the terminal or pipe is closed, stop everything properly too.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
-	play := func() error { return run(ctx, *logs) }
+	// If the terminal or the pipe of the output is closed, stop everything properly too. SIGPIPE
+	// itself is no reason to stop: it also comes from connections that another program has closed.
+	pipe.Outlive()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, hangUp := context.WithCancel(ctx)
+	out := pipe.Output{W: os.Stdout, Stop: hangUp}
+	play := func() error { return run(ctx, out, *logs) }
 	if *times > 0 {
-		play = func() error { return soak(ctx, *times, *seed, *logs) }
+		play = func() error { return soak(ctx, out, *times, *seed, *logs) }
 	}
 	err := play()
 	stop()
+	hangUp()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
@@ -57,14 +64,14 @@ func main() {
 // patience is the time limit for the whole story after everything was started.
 const patience = 4 * time.Minute
 
-func run(ctx context.Context, logs bool) error {
+func run(ctx context.Context, out io.Writer, logs bool) error {
 	var log bytes.Buffer // the stack serializes writes; read only after the stack has stopped
 	counted := newSends()
 	s, err := stack.Start(ctx, stack.Options{FunctionLog: &log, QueueEndpoint: counted.between, Change: hurried})
 	if err != nil {
 		return err
 	}
-	err = errors.Join(tell(ctx, s, counted), s.Stop())
+	err = errors.Join(tell(ctx, s, counted, out), s.Stop())
 	if err != nil || logs {
 		fmt.Fprintf(os.Stderr, "\nWhat the functions logged:\n%s\n", log.Bytes())
 	}
@@ -72,8 +79,8 @@ func run(ctx context.Context, logs bool) error {
 }
 
 // tell plays the story on a running stack.
-func tell(ctx context.Context, s *stack.Stack, counted *sends) (err error) {
-	d := newDemo(s, counted, os.Stdout)
+func tell(ctx context.Context, s *stack.Stack, counted *sends, out io.Writer) (err error) {
+	d := newDemo(s, counted, out)
 	folder, err := os.MkdirTemp("", "lambdaidem-demo-")
 	if err != nil {
 		return fmt.Errorf("a folder for the operator's command: %w", err)

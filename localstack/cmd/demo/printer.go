@@ -21,8 +21,8 @@ type printer struct {
 	step   string
 }
 
-func newPrinter(w *os.File) *printer {
-	return &printer{w: w, colour: wantsColour(w)}
+func newPrinter(w io.Writer, colour bool) *printer {
+	return &printer{w: w, colour: colour}
 }
 
 // wantsColour reports whether w is a terminal and neither NO_COLOR (no-color.org) nor TERM=dumb

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -27,7 +28,7 @@ const soakMost = 50
 // soakTime is the time limit of a soak for each of its payments.
 const soakTime = 30 * time.Second
 
-func soak(ctx context.Context, times int, seed uint64, logs bool) error {
+func soak(ctx context.Context, out io.Writer, times int, seed uint64, logs bool) error {
 	var log bytes.Buffer // the stack serializes writes; read only after the stack has stopped
 	counted := newSends()
 	s, err := stack.Start(ctx, stack.Options{FunctionLog: &log, QueueEndpoint: counted.between, Change: func(t *template.Template) {
@@ -41,7 +42,7 @@ func soak(ctx context.Context, times int, seed uint64, logs bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, outboxTime+time.Duration(times)*soakTime)
 	defer cancel()
-	d := newDemo(s, counted, os.Stdout)
+	d := newDemo(s, counted, out)
 	d.out.title(s.URL())
 	d.out.begin(fmt.Sprintf("%d payments under faults, %d at a time, seed %d", times, soakAtOnce, seed))
 	err = d.soak(ctx, s, times, rand.New(rand.NewPCG(seed, 0)))

@@ -25,6 +25,7 @@ import (
 
 	"github.com/lambdaidem/toolkit/localstack/ddblocal"
 	"github.com/lambdaidem/toolkit/localstack/elasticmq"
+	"github.com/lambdaidem/toolkit/localstack/internal/pipe"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 	"github.com/lambdaidem/toolkit/localstack/template"
 )
@@ -66,12 +67,11 @@ func main() {
 	}
 	// A closed terminal is a reason to stop in order too, and so is a closed pipe of the output.
 	// SIGPIPE itself isn't: it also comes from connections that a browser or a client has closed.
-	// Nobody takes it from the channel, and it no longer ends the process.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	pipe.Outlive()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	endBySecond(ctx)
 	ctx, hangUp := context.WithCancel(ctx)
-	report.w, report.log = output{os.Stdout, hangUp}, output{os.Stderr, hangUp}
+	report.w, report.log = pipe.Output{W: os.Stdout, Stop: hangUp}, pipe.Output{W: os.Stderr, Stop: hangUp}
 	giveBack := takeTerminal()
 	err := run(ctx, report.w, options, &report)
 	giveBack()

@@ -43,23 +43,3 @@ func TestUp_OutlivesClosedConnections(t *testing.T) {
 		t.Errorf("it ends by %v", err)
 	}
 }
-
-// An output that nobody reads any more is a reason to stop, as for `up | head`.
-func TestOutput_StopsUpWhenNobodyReads(t *testing.T) {
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer writer.Close() //nolint:errcheck // nobody reads it
-	stopped := 0
-	out := output{writer, func() { stopped++ }}
-	if _, err := out.Write([]byte("a")); err != nil || stopped != 0 {
-		t.Errorf("a write that is read: %v, stopped %d times", err, stopped)
-	}
-	if err := reader.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := out.Write([]byte("b")); err == nil || stopped != 1 {
-		t.Errorf("a write that nobody reads: %v, stopped %d times", err, stopped)
-	}
-}

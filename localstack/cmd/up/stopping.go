@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,21 +25,6 @@ func endBySecond(ctx context.Context) {
 	context.AfterFunc(ctx, func() {
 		time.AfterFunc(sameSignal, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
 	})
-}
-
-// output is a standard output that stops up when nobody reads it any more.
-type output struct {
-	w    io.Writer
-	stop func()
-}
-
-// Write implements io.Writer.
-func (o output) Write(b []byte) (int, error) {
-	n, err := o.w.Write(b)
-	if errors.Is(err, syscall.EPIPE) {
-		o.stop()
-	}
-	return n, err //nolint:wrapcheck // as of os.Stdout
 }
 
 // initTimeout is what a process that starts may take beside its function's
