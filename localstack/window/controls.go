@@ -141,7 +141,7 @@ func (w *Window) sendNext(r request) error {
 // overtake says it in the end.
 func (w *Window) doAndLook(ctx context.Context, r request, deaf bool) (string, error) {
 	o, err := w.do(ctx, r, deaf)
-	if err != nil || o.struck == faultLate {
+	if err != nil || o.late {
 		return "", err
 	}
 	return o.caption(), nil

@@ -24,6 +24,13 @@ type query struct {
 	token     string // the ClientRequestToken of a transaction; empty: none
 	repeats   bool   // an earlier request with the same token was carried out
 	delivered bool
+	answered  bool // guarded by w.mu
+
+	// Of requests that store the answer:
+	sent   time.Time     // when the process sent it
+	try    int           // 1 for the first request with this body, 2 for the second
+	waited time.Duration // how long the process waited in vain for a reply to the try before; 0: it got one
+	late   bool          // the network has held the request up; guarded by w.mu
 }
 
 // Trace has the window show what becomes of a request to DynamoDB. Call it before any fault
@@ -36,7 +43,7 @@ func (w *Window) Trace(r *proxy.Request) {
 		return
 	}
 	access := rehearsal.AccessOf(r)
-	q := &query{w: w, request: r, exchange: w.senderOf(access, x), process: x.process, access: access, token: transactionToken(r.Body)}
+	q := &query{w: w, request: r, exchange: w.senderOf(access, x), process: x.process, access: access, token: transactionToken(r.Body), sent: time.Now(), try: 1}
 	q.repeats = q.token != "" && q.exchange.committed == q.token
 	w.noticeNames(access)
 	q.names = w.attributes[access.Table]
@@ -49,6 +56,9 @@ func (w *Window) Trace(r *proxy.Request) {
 func (q *query) deliver(deliver func() (proxy.Reply, error)) (proxy.Reply, error) {
 	q.delivered = true
 	call, at := q.call(), time.Now()
+	if q.isLate() { // its process does nothing at this moment
+		call.From = world.ID
+	}
 	if !q.access.Kind.Changes() {
 		q.w.history.addAt(at, call)
 		return deliver()
@@ -72,13 +82,16 @@ func (q *query) answer(reply proxy.Reply, gone bool) {
 	}
 	text := q.outcome(reply)
 	if gone {
-		text += "; but nobody waits for this reply any more: the process has ended, or has given up"
+		text += "; but nobody waits for this reply any more: " + q.whyGone()
 	}
 	q.w.history.add(sequence.Event{
 		From: database.ID, To: q.process, Request: q.exchange.label, Kind: sequence.Reply, Lost: gone,
 		Text: text, Detail: replyText(reply.Body),
 	})
 	if !gone {
+		q.w.mu.Lock()
+		q.answered = true
+		q.w.mu.Unlock()
 		q.learned(reply)
 	}
 }
@@ -97,11 +110,38 @@ func (q *query) cut() {
 	q.w.history.add(call)
 }
 
+// isLate reports whether the network has held the request up.
+func (q *query) isLate() bool {
+	q.w.mu.Lock()
+	defer q.w.mu.Unlock()
+	return q.late
+}
+
+// whyGone says why nobody waits for the reply.
+func (q *query) whyGone() string {
+	q.w.mu.Lock()
+	defer q.w.mu.Unlock()
+	for _, p := range q.w.processes {
+		if p.party.ID == q.process {
+			return "the process has given up"
+		}
+	}
+	return "the process has ended"
+}
+
 // killed shows that the process dies instead of sending the request.
 func (q *query) killed() {
+	q.w.mu.Lock()
+	stored := q.exchange.seen.stored
+	q.w.mu.Unlock()
 	text := "has run the handler, and dies before the write that stores the answer leaves it"
-	if !q.outer {
+	switch {
+	case !q.outer:
 		text = "dies in a call inside the handler, before the write that stores its answer leaves the process"
+	case stored:
+		text = "dies before it sends the write that stores the answer again. It has never heard that the first try was carried out"
+	case q.try > 1:
+		text = "dies before it sends the write that stores the answer again"
 	}
 	q.w.history.add(q.note(text))
 }
@@ -135,6 +175,12 @@ func (q *query) call() sequence.Event {
 		text += "table " + strings.Join(q.w.tableNames(q.access.Tables), ", ")
 	}
 	detail := requestText(q.request.Operation, q.request.Body)
+	if q.try > 1 && !q.repeats {
+		text += fmt.Sprintf("; try %d of the same write", q.try)
+	}
+	if q.try > 1 && q.waited > 0 {
+		text += fmt.Sprintf(", because no reply came for %.1f s", q.waited.Seconds())
+	}
 	if q.repeats {
 		text += "; the same request again, with the same ClientRequestToken"
 		detail = "DynamoDB has carried out a request with this ClientRequestToken, and writes nothing again: " + q.token + "\n\n" + detail

@@ -97,7 +97,7 @@ func (w *Window) delay(c *proxy.Call) {
 	w.mu.Lock()
 	x := w.exchange(c.TraceID)
 	r, settled := x.request, make(chan struct{})
-	x.settled = settled
+	x.settled, x.stores.late, x.seen.late = settled, true, true
 	w.mu.Unlock()
 	w.loseTries(c.TraceID)
 	gate := proxy.HoldRequest()
@@ -106,7 +106,7 @@ func (w *Window) delay(c *proxy.Call) {
 		return
 	}
 	w.history.add(sequence.Event{From: world.ID, Request: x.label, Kind: sequence.Note,
-		Text: "the network holds up the request that stores the answer, for longer than the lease"})
+		Text: "the network holds up the request that stores the answer, for longer than the lease. It will lose further tries of the same write"})
 	gate.Fault(c)
 }
 

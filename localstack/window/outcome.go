@@ -16,6 +16,7 @@ type outcome struct {
 	code     string // of a problem document
 	replayed bool
 	struck   string // the fault that struck; empty: none
+	late     bool   // the network held up the request that stores the answer
 
 	asked     rehearsal.AccessKind // the latest request to DynamoDB for the record; empty: there was none
 	lockedBy  rehearsal.AccessKind // Lock or Takeover: how the attempt got the lock; empty: it has none
@@ -85,6 +86,8 @@ func (o outcome) replayCaption() string {
 
 func (o outcome) deathCaption() string {
 	switch {
+	case o.late && (o.overtaken || o.stored):
+		return o.lockCaption() + " Then the process died, but the write that stores its answer was on its way. " + o.lateCaption()
 	case o.stored:
 		return "The process died after its answer was stored. Repeat the request: the client gets the stored answer, and the handler does not run again."
 	case o.lockedBy == "":
@@ -125,6 +128,8 @@ func (o outcome) unheardCaption() string {
 // endCaption says how an attempt that had the lock ended.
 func (o outcome) endCaption() string {
 	switch {
+	case o.late && (o.overtaken || o.stored):
+		return o.lateCaption()
 	case o.repeated:
 		return "DynamoDB stored the answer, and its reply was lost, so the process sent the same write again. " +
 			"DynamoDB recognized the ClientRequestToken of the first write and wrote nothing again: the effects happened once."
@@ -134,9 +139,6 @@ func (o outcome) endCaption() string {
 		return "Find the row in which the answer is stored, together with the handler's effects. Repeat the request: the client gets this answer again."
 	case o.stored:
 		return "Find the row in which the answer is stored. Repeat the request: the client gets this answer again."
-	case o.overtaken && o.struck == faultLate:
-		return "The network held the answer up until attempt 2 had the record. The late write has the token of attempt 1, so DynamoDB refuses it with all its effects: " +
-			"a late attempt can't overwrite anything."
 	case o.overtaken && !o.knows:
 		return "But another attempt has the record, so DynamoDB refused this attempt's answer."
 	case o.overtaken:
@@ -148,6 +150,21 @@ func (o outcome) endCaption() string {
 		return "The answer could not be stored, and the client got it all the same: a repetition runs the handler again."
 	}
 	return "The answer could not be stored, so the client can't be told what happened: it must repeat the request."
+}
+
+// lateCaption says what became of an answer that the network held up.
+func (o outcome) lateCaption() string {
+	text := ""
+	if o.has(lambdaidem.ErrOutcomeUnknown) {
+		text = "The network lost its other tries too, so the client got a 503, which asks it to repeat the request. "
+	}
+	if o.overtaken {
+		return text + "The network held the first try up until another attempt had the record. The late write has the token of the first attempt, " +
+			"so DynamoDB refuses it with all its effects: a write of an attempt that has lost the record can't overwrite anything."
+	}
+	return text + "The network held the first try up until the lease was over. But nobody had taken the record over, so it still had the token of this attempt, " +
+		"and DynamoDB carried the late write out: the answer is stored, and the handler's effects have happened, once. " +
+		"The end of a lease takes nothing from an attempt; it only lets the next one take the record over. Repeat the request: the client gets the stored answer."
 }
 
 // refusalCaption says why the handler did not run, if nothing was locked or replayed.

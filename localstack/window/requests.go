@@ -31,6 +31,7 @@ type exchange struct {
 	asked     string        // id of the request's record; empty before it is known
 	record    string        // id of the record that the request's attempt has locked; empty before
 	committed string        // the ClientRequestToken of the latest transaction that was carried out
+	stores    *query        // the latest request to DynamoDB that stores the answer; nil when the exchange is over
 	settled   chan struct{} // closed when an answer that was held up has arrived; nil: none was
 	seen      outcome
 	answered  bool // the process has answered
@@ -137,7 +138,7 @@ func (w *Window) reply(x *exchange, answer *recorder, lost bool) {
 	if x.process == "" {
 		w.history.add(x.call(gateway.ID))
 	}
-	x.over, x.request.Body, x.request.Header, x.headers = true, "", nil, nil // they may be large, and are in the diagram
+	x.over, x.request.Body, x.request.Header, x.headers, x.stores = true, "", nil, nil, nil // they may be large, and are in the diagram
 	w.history.add(sequence.Event{
 		From: from, To: x.client, Request: x.label, Kind: sequence.Reply, Lost: lost, Text: answer.gist(x.seen.ran), Detail: written(answer.header, answer.body.Bytes()),
 	})

@@ -89,8 +89,9 @@ var stories = []story{
 	{
 		ID: "late", Title: "An answer arrives too late",
 		Does: "Holds up the write that stores the answer until the lease is over and another attempt has finished. Then the write arrives.",
-		Look: "Attempt 1 was slow, not dead, so the handler ran twice. But the late write has the token of attempt 1, and the record has that of attempt 2: " +
-			"DynamoDB refuses the write with all its effects. A late attempt can't overwrite anything, nor have effects.",
+		Look: "Attempt 1 was not dead: the network held up its first try to store the answer, and lost the others. Its client got a 503, which asks it to repeat the request. " +
+			"When the lease was over, the repetition took the record over, as attempt 2, so the handler ran twice. But the late write has the token of attempt 1, " +
+			"and the record has that of attempt 2: DynamoDB refuses the write with all its effects. If nobody had taken the record over, the late write would have counted.",
 		play: func(ctx context.Context, w *Window, r request) (played, error) {
 			if err := w.arm(faultLate, r.Key); err != nil {
 				return played{}, err
@@ -99,7 +100,7 @@ var stories = []story{
 				return played{}, err
 			}
 			o, err := w.lateOutcome(ctx, r.Key)
-			return played{last: o, planned: o.overtaken}, err
+			return played{last: o, planned: o.overtaken && o.has(lambdaidem.ErrOutcomeUnknown)}, err
 		},
 	},
 	{

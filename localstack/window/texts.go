@@ -8,7 +8,7 @@ type fault struct {
 }
 
 var pageFaults = []fault{
-	{faultKill, "Kill the process", "The process of the next request that runs a handler dies when its handler has run, before the answer is stored."},
+	{faultKill, "Kill the process", "The next process that has run a handler dies just before the write that stores the answer leaves it. If another fault strikes that write, the process dies before it sends the write again."},
 	{faultLock, "Lose the reply to the lock", "DynamoDB gets the next attempt to lock a record, and the process does not hear of the outcome."},
 	{faultCompletion, "Lose the reply to the completion", "DynamoDB stores the next answer, which completes the record, and the process does not hear of it."},
 	{faultResponse, "Lose the client's response", "The client's connection breaks just before the answer to the next request arrives. It is not for the 50 at once."},
