@@ -14,7 +14,8 @@ type Access struct {
 	Table  string            // the record's table
 	Token  string            // the fencing token of the attempt that sends the request, if it writes one or demands one
 	Tables []string          // every table that the request names, in the order of the request
-	Writes int               // in a transaction: the number of actions besides the one on the record
+	Writes int               // in a transaction: the number of writes besides the one on the record
+	Checks int               // in a transaction: the number of actions that only check a condition
 	Whole  bool              // the request writes a whole record: it replaces none that is valid
 	Names  map[string]string // the names of the record's attributes by the placeholders of package dynamostore, such as #status
 }
@@ -73,14 +74,19 @@ func AccessOf(r *proxy.Request) Access {
 		kind, record := body.kind(r.Operation)
 		return Access{Kind: kind, Record: record, Table: body.TableName, Token: body.token(), Tables: []string{body.TableName}, Whole: body.Item != nil, Names: body.ExpressionAttributeNames}
 	}
-	a := Access{Writes: len(body.TransactItems)}
+	var a Access
 	for _, item := range body.TransactItems {
 		for name, each := range item {
 			a.Tables = append(a.Tables, each.TableName)
 			if kind, record := each.kind(name + "Item"); kind.Changes() {
 				a.Kind, a.Record, a.Table, a.Token = kind, record, each.TableName, each.token()
 				a.Whole, a.Names = each.Item != nil, each.ExpressionAttributeNames
-				a.Writes--
+				continue
+			}
+			if name == "ConditionCheck" {
+				a.Checks++
+			} else {
+				a.Writes++
 			}
 		}
 	}

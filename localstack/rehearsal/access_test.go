@@ -53,3 +53,13 @@ func TestAccess_KnowsTheRecordByItsID(t *testing.T) {
 		}
 	}
 }
+
+// A check of a condition has no effect.
+func TestAccess_CountsTheWritesOfATransaction(t *testing.T) {
+	const body = `{"TransactItems":[{"Put":{"TableName":"orders","Item":{"id":{"S":"1"}}}},{"ConditionCheck":{"TableName":"accounts","Key":{"id":{"S":"bob"}}}},` +
+		`{"Update":{"TableName":"records","Key":{"id":{"S":"lambdaidem#a"}},"ExpressionAttributeValues":{":status":{"S":"COMPLETED"}}}},{"Delete":{"TableName":"orders","Key":{"id":{"S":"0"}}}}]}`
+	got := rehearsal.AccessOf(&proxy.Request{Operation: "TransactWriteItems", Body: []byte(body)})
+	if got.Writes != 2 || got.Checks != 1 {
+		t.Errorf("%d writes and %d checks; want 2 and 1", got.Writes, got.Checks)
+	}
+}

@@ -169,7 +169,11 @@ func (q *query) call() sequence.Event {
 		}
 		text += purpose
 		if q.access.Writes > 0 {
-			text += fmt.Sprintf(", with %s, all or nothing", plural(q.access.Writes, "effect of the handler", "effects of the handler"))
+			text += ", with " + plural(q.access.Writes, "effect of the handler", "effects of the handler")
+			if q.access.Checks > 0 {
+				text += " and " + plural(q.access.Checks, "check", "checks") + " of another item"
+			}
+			text += ", all or nothing"
 		}
 	} else {
 		text += "table " + strings.Join(q.w.tableNames(q.access.Tables), ", ")
@@ -198,6 +202,9 @@ func (q *query) outcome(reply proxy.Reply) string {
 		case rehearsal.Lock, rehearsal.Takeover:
 			return "done: this attempt has the lock"
 		case rehearsal.Completion:
+			if !q.outer {
+				return "done: the answer of the call inside the handler is stored"
+			}
 			return "done: the answer is stored"
 		case rehearsal.Other, rehearsal.Read, rehearsal.SaveStep, rehearsal.WritePart, rehearsal.Release, rehearsal.Hold:
 		}
