@@ -70,12 +70,14 @@ func TestBrowser_StoriesPlayByOneClickAndOutliveAReload(t *testing.T) {
 	b.click(`[data-story="twice"]`)
 	b.holds(`document.querySelector("#refusal").textContent === "A story is being played: wait for its end."`)
 	b.click("#clear") // refused too
-	b.holds(`document.querySelector('[data-fault="kill"]').getAttribute("aria-disabled") === "true"`)
+	for _, button := range []string{`[data-fault="kill"]`, `[data-action="send"]`, `[data-action="repeat"]`} {
+		b.holds(fmt.Sprintf(`document.querySelector('%s').getAttribute("aria-disabled") === "true"`, button))
+	}
 	b.holds(`document.querySelector("#clear").getAttribute("aria-disabled") === "true"`)
 	b.holds(`status.startsWith("Look: The dead process leaves a locked record behind.")`)
-	b.holds(`/runs the handler[^]*has run the handler, and dies[^]*is killed[^]*Lambda.*500[^]*409 idempotency_in_progress[^]*the lease of key dies-\d+ is over.*dead[^]*takes the record over.*in progress[^]*stores the answer.*completed[^]*201 Created/.test(rows)`)
+	b.holds(`/runs the handler[^]*has run the handler, and dies[^]*is killed[^]*Lambda.*500[^]*409 idempotency_in_progress[^]*the lease of key dies-\d+ of POST \/payments is over: the record is dead[^]*takes the record over.*in progress[^]*stores the answer.*completed[^]*201 Created/.test(rows)`)
 	b.holds(`document.querySelector("#countdown").hidden`)
-	b.holds(`/^Key dies-\d+: the handler ran twice, 12.50 EUR were charged once\. alice has /.test(document.querySelector("#sum").textContent)`)
+	b.holds(`/^Key dies-\d+ of POST \/payments: the handler ran twice, 12.50 EUR were charged once\. alice has /.test(document.querySelector("#sum").textContent)`)
 	if err := chromedp.Do(b.ctx, chromedp.Reload()); err != nil {
 		t.Fatal(err)
 	}

@@ -117,6 +117,9 @@ func (w *Window) begin(task func(ctx context.Context) (look string, err error)) 
 
 // sendForm sends what a form asks for.
 func (w *Window) sendForm(f form) error {
+	if w.playing() {
+		return errStory
+	}
 	r, err := w.request(f)
 	if err != nil {
 		return err
@@ -149,6 +152,9 @@ func (w *Window) doAndLook(ctx context.Context, r request, deaf bool) (string, e
 
 // repeat sends the last request again: as often as is said, or with another body.
 func (w *Window) repeat(times int, change bool) error {
+	if w.playing() {
+		return errStory
+	}
 	w.mu.Lock()
 	r := w.controls.last
 	w.mu.Unlock()

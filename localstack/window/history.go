@@ -110,6 +110,13 @@ func (h *history) addAt(at time.Time, e sequence.Event) {
 	h.tell()
 }
 
+// since returns the place of a time in the diagram. The result ok is false if the diagram is empty.
+func (h *history) since(t time.Time) (at time.Duration, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return t.Sub(h.began), !h.began.IsZero()
+}
+
 func (h *history) append(m message) {
 	h.last++
 	m.number = h.last

@@ -36,7 +36,7 @@ func TestOutage_CaptionsSayWhetherTheHandlerRan(t *testing.T) {
 	v = during(t, w, rehearsal.Works, payment("deaf-2"))
 	expect(t, v.lines(), `key deaf-2$`, `locks the record .* \[in progress\]$`, `: runs the handler$`, `stores the answer .* \[completed\]$`, `to client: 201 Created$`)
 	without(t, v.lines(), "guarded call inside the handler")
-	if !strings.HasPrefix(v.state.Look, "There was no record") || !strings.HasPrefix(v.state.Sum, "Key deaf-2: "+once) {
+	if !strings.HasPrefix(v.state.Look, "There was no record") || !strings.HasPrefix(v.state.Sum, "Key deaf-2 of POST /payments: "+once) {
 		t.Errorf("it says to look for %q, and sums up %q", v.state.Look, v.state.Sum)
 	}
 

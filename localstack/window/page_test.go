@@ -94,7 +94,7 @@ func TestStories_ShowWhatTheyExplain(t *testing.T) {
 			if !regexp.MustCompile(story.look).MatchString(v.state.Look) || strings.Contains(v.state.Look, "not go as planned") {
 				t.Errorf("it says to look for %q; want %q in it", v.state.Look, story.look)
 			}
-			if !strings.HasPrefix(v.state.Sum, "Key "+story.id+"-") || !strings.Contains(v.state.Sum, ": "+story.sum+" ") {
+			if !regexp.MustCompile(`^Key `+story.id+`-\d+ of POST /payments: `).MatchString(v.state.Sum) || !strings.Contains(v.state.Sum, ": "+story.sum+" ") {
 				t.Errorf("it sums up: %q; want %q", v.state.Sum, story.sum)
 			}
 			if n := matching(lines, `\[completed\]$`); n != 1 {
@@ -111,14 +111,17 @@ func TestStories_ShowWhatTheyExplain(t *testing.T) {
 // once is how a key is summed up whose payment was made by one run of the handler.
 const once = "the handler ran once, 12.50 EUR were charged once."
 
+// leaseEnds matches the end of a lease. It does not change while time passes.
+const leaseEnds = `^\d\d:\d\d:\d\d\.\d{3} \S+, at \d\.\d{3} s of the diagram$`
+
 // The record is shown decoded.
 func TestRecord_IsDecoded(t *testing.T) {
 	_, page := running(t)
 	do(t, page, "/story/other", `{"sample":"transfer","policy":"hold"}`) // a story is about a payment
 	v := until(t, page, "", idle)
 	for state, want := range map[sequence.State][]string{
-		sequence.InProgress: {"attempt=^1$", `lease ends=^\d\d:\d\d:\d\d\.\d{3}, in [0-5]\.\d s$`, `token=^\S{22}$`, `fingerprint=^\S+$`, `scope=^PaymentsFunction POST /payments `},
-		sequence.Completed:  {"attempt=^1$", "outcome=^succeeded$", `answer=^201 \{"id":"pay_`, `expires=^\d{4}-`, "id=^lambdaidem#"},
+		sequence.InProgress: {"attempt=^1$", `lease ends=` + leaseEnds, `token=^\S{22}$`, `fingerprint=^\S+$`, `scope=^PaymentsFunction POST /payments `},
+		sequence.Completed:  {"attempt=^1$", `lease ends=` + leaseEnds, "outcome=^succeeded$", `answer=^201 \{"id":"pay_`, `expires=^\d{4}-.* [A-Z]+$`, "id=^lambdaidem#"},
 	} {
 		i := slices.IndexFunc(v.events, func(e sequence.Event) bool { return e.Record != nil && e.Record.State == state })
 		if i < 0 {
@@ -215,7 +218,7 @@ func TestLeases_AreHeldOrTakenOver(t *testing.T) {
 		do(t, page, "/send", body)
 		until(t, page, "", idle)
 	}
-	overtake(t, page, "key raced-1")
+	overtake(t, page, "key raced-1 of POST /payments")
 	do(t, page, "/fault/late", "")
 	var other sync.WaitGroup // another client, whose request the page repeats
 	defer other.Wait()
@@ -229,7 +232,7 @@ func TestLeases_AreHeldOrTakenOver(t *testing.T) {
 		`locks the record .* \[in progress\]$`,
 		`^world: the network holds up the request`,
 		`to another client: 503 idempotency_outcome_unknown: retry after`,
-		`key raced-2 is over: the next request takes the record over \[dead\]$`,
+		`^world: the lease of key raced-2 of POST /payments is over: the record is dead, and the next request takes it over\. It has not changed$`,
 		`refused, because there is a record: an earlier attempt left it, and its lease is over$`,
 		`takes the record over .* \[in progress\]$`,
 		`runs the handler again`,
@@ -239,12 +242,12 @@ func TestLeases_AreHeldOrTakenOver(t *testing.T) {
 		`stores the answer \(only if this attempt still has the lock\), with 2 effects of the handler, all or nothing$`,
 		`refused, because another attempt has the record now: nothing is written; but nobody waits for this reply any more.* \(lost\)$`,
 	)
-	if !strings.Contains(v.state.Look, "another attempt had the record") || !strings.HasPrefix(v.state.Sum, "Key raced-2: the handler ran twice, 0.01 EUR were charged once. ") {
+	if !strings.Contains(v.state.Look, "another attempt had the record") || !strings.HasPrefix(v.state.Sum, "Key raced-2 of POST /payments: the handler ran twice, 0.01 EUR were charged once. ") {
 		t.Errorf("it says to look for %q, and %q", v.state.Look, v.state.Sum)
 	}
 	do(t, page, "/send", payment("dead-1"))
 	v = until(t, page, "", func(v *view) bool { return idle(v) && strings.Contains(v.state.Look, "takes the record over") })
-	if !strings.HasPrefix(v.state.Sum, "Key dead-1: the handler ran twice, 12.50 EUR were charged once. ") {
+	if !strings.HasPrefix(v.state.Sum, "Key dead-1 of POST /payments: the handler ran twice, 12.50 EUR were charged once. ") {
 		t.Errorf("it sums up: %q", v.state.Sum)
 	}
 	do(t, page, "/send", `{"sample":"transfer","policy":"hold","key":"held-1"}`)
@@ -253,17 +256,14 @@ func TestLeases_AreHeldOrTakenOver(t *testing.T) {
 		`^client to transfers, process \d+: POST /transfers, key held-1$`,
 		`stores the result of a step`,
 		`is killed`,
-		`key held-1 is over: the record waits for an operator, because of policy hold \[held\]$`,
+		`^world: the lease of key held-1 of POST /transfers is over: the record is held, and waits for an operator, because of policy hold\.`,
 		`refused, because there is a record: it is held, and waits for an operator$`,
 		`to client: 409 idempotency_attempt_abandoned`)
 	if !strings.Contains(v.state.Look, "policy hold") {
 		t.Errorf("it says to look for %q", v.state.Look)
 	}
-	i := slices.IndexFunc(v.events, func(e sequence.Event) bool {
-		return e.Record != nil && e.Record.Title == "key raced-1" && e.Record.State == "dead"
-	})
-	if i < 0 || slices.Contains(v.events[i].Record.Fields, sequence.Field{Name: "token", Value: "another"}) {
-		t.Errorf("the row of the lease's end is %d, and shows the token of the next attempt, or none", i)
+	if n := matching(v.lines(), "the lease of key raced-1 of POST /payments is over: the record is dead"); n != 1 {
+		t.Errorf("%d rows show the end of a lease whose record the next attempt has taken over at once", n)
 	}
 }
 
@@ -384,6 +384,37 @@ func TestSum_SaysWhatBecameOfTheMoney(t *testing.T) {
 			t.Errorf("%s: the account changed from %d to %d cents; want a change of %d", step.body, before, now, step.change)
 		}
 		before = now
+	}
+}
+
+// The same key on another route has another record. The sum and the rows say which.
+func TestSum_NamesTheRoute(t *testing.T) {
+	_, page := running(t)
+	do(t, page, "/clear", "")
+	for sample, want := range map[string]string{
+		"payment": "Key route-1 of POST /payments: the handler ran once, ", "refund": "Key route-1 of POST /payments/{id}/refunds: the handler ran once, ",
+	} {
+		if sample == "refund" {
+			do(t, page, "/send", payment("route-0"))
+			until(t, page, "", idle)
+		}
+		do(t, page, "/send", `{"sample":"`+sample+`","key":"route-1"}`)
+		v := until(t, page, "", idle)
+		title := strings.Replace(strings.Split(want, ":")[0], "Key", "key", 1)
+		if !strings.HasPrefix(v.state.Sum, want) || !slices.ContainsFunc(v.events, func(e sequence.Event) bool { return e.Record != nil && e.Record.Title == title }) {
+			t.Errorf("it sums up %q; want %q, and a record of %q", v.state.Sum, want, title)
+		}
+	}
+}
+
+// A cleared page says nothing of what it no longer shows. It clears and sends nothing during a story.
+func TestClear_ForgetsTheCaption(t *testing.T) {
+	_, page := running(t)
+	do(t, page, "/send", payment("cleared-1"))
+	until(t, page, "", idle)
+	do(t, page, "/clear", "")
+	if v := until(t, page, "", func(*view) bool { return true }); v.state.Look != "" || v.state.Sum != "" {
+		t.Errorf("a cleared page says to look for %q, and sums up %q", v.state.Look, v.state.Sum)
 	}
 }
 

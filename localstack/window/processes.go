@@ -100,6 +100,7 @@ func (w *Window) clear() error {
 		return errStory
 	}
 	w.startAfresh()
+	w.update(func(c *controls) { c.look, c.sum, c.summed = "", "", "" })
 	return nil
 }
 

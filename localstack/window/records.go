@@ -33,9 +33,9 @@ func (w *Window) readRecord(a rehearsal.Access, x *exchange) *sequence.Record {
 	if store == nil {
 		return nil
 	}
-	record := &sequence.Record{ID: a.Record, Title: "key " + x.request.Key}
+	record := &sequence.Record{ID: a.Record, Title: w.titleOf(x)}
 	if w.isInner(x, a.Record) {
-		record.Title = "a call inside key " + x.request.Key
+		record.Title = "a call inside " + record.Title
 	}
 	seen, err := store.Inspect(w.ctx, a.Record)
 	if err != nil {
@@ -46,7 +46,7 @@ func (w *Window) readRecord(a rehearsal.Access, x *exchange) *sequence.Record {
 		return nil
 	}
 	w.expect(store, seen, record.Title)
-	record.State, record.Fields = stateOf(seen), fieldsOf(w.ctx, store, seen)
+	record.State, record.Fields = stateOf(seen), w.fieldsOf(store, seen)
 	return record
 }
 
@@ -115,13 +115,11 @@ func (w *Window) leaseOver(id string, l *lease) {
 	if err != nil || seen.Record.State != lambdaidem.InProgress {
 		return
 	}
-	text := "the lease of " + l.title + " is over: the next request takes the record over"
+	text := "the lease of " + l.title + " is over: the record is dead, and the next request takes it over. It has not changed"
 	if seen.Record.Held() {
-		text = "the lease of " + l.title + " is over: the record waits for an operator, because of policy hold"
+		text = "the lease of " + l.title + " is over: the record is held, and waits for an operator, because of policy hold. It has not changed"
 	}
-	w.history.addAt(l.end, sequence.Event{From: database.ID, Kind: sequence.Note, Text: text, Record: &sequence.Record{
-		ID: id, Title: l.title, State: overdue(seen.Record), Fields: fieldsOf(w.ctx, l.store, seen),
-	}})
+	w.history.addAt(l.end, sequence.Event{From: world.ID, Kind: sequence.Note, Text: text})
 }
 
 // leaseEnd returns when the lease of a record ends, if the record is in progress.
@@ -149,20 +147,23 @@ func stateOf(seen dynamostore.Inspected) sequence.State {
 		return sequence.Released
 	case time.Now().Before(rec.LeaseEnd):
 		return sequence.InProgress
-	}
-	return overdue(rec)
-}
-
-// overdue returns the state of a record in progress whose lease has ended.
-func overdue(rec lambdaidem.Record) sequence.State {
-	if rec.Held() {
+	case rec.Held():
 		return sequence.Held
 	}
 	return "dead"
 }
 
+// inDiagram returns a time as the clock shows it, and as the first column of the diagram does.
+func (w *Window) inDiagram(t time.Time) string {
+	clock := t.Local().Format("15:04:05.000 MST")
+	if at, ok := w.history.since(t); ok {
+		return fmt.Sprintf("%s, at %.3f s of the diagram", clock, at.Seconds())
+	}
+	return clock
+}
+
 // fieldsOf returns what a record says, decoded.
-func fieldsOf(ctx context.Context, store *dynamostore.Store, seen dynamostore.Inspected) []sequence.Field {
+func (w *Window) fieldsOf(store *dynamostore.Store, seen dynamostore.Inspected) []sequence.Field {
 	rec := seen.Record
 	var fields []sequence.Field
 	add := func(name, value string) {
@@ -172,8 +173,8 @@ func fieldsOf(ctx context.Context, store *dynamostore.Store, seen dynamostore.In
 	}
 	add("scope", rec.Scope)
 	add("attempt", fmt.Sprint(rec.Attempt))
-	if rec.State == lambdaidem.InProgress {
-		add("lease ends", fmt.Sprintf("%s, in %.1f s", rec.LeaseEnd.Local().Format("15:04:05.000"), max(0, time.Until(rec.LeaseEnd).Seconds())))
+	if !rec.LeaseEnd.IsZero() {
+		add("lease ends", w.inDiagram(rec.LeaseEnd))
 	}
 	add("token", rec.Token)
 	add("fingerprint", rec.Fingerprint)
@@ -183,10 +184,10 @@ func fieldsOf(ctx context.Context, store *dynamostore.Store, seen dynamostore.In
 	}
 	if rec.State == lambdaidem.Completed {
 		add("outcome", string(rec.Result.Outcome))
-		add("answer", answerOf(ctx, store, rec))
+		add("answer", answerOf(w.ctx, store, rec))
 	}
 	if !rec.Expires.IsZero() {
-		add("expires", rec.Expires.Local().Format("2006-01-02 15:04:05"))
+		add("expires", rec.Expires.Local().Format("2006-01-02 15:04:05 MST"))
 	}
 	add("id", rec.ID)
 	return fields

@@ -13,9 +13,12 @@ import (
 // and no other tab can take the fault back.
 func TestStory_IsLeftAloneByOthers(t *testing.T) {
 	api, page := running(t)
-	status, text, refusal := 0, "", ""
+	status, text := 0, ""
+	refusals := map[string]string{"/fault/kill": "", "/send": payment("meanwhile-2"), "/repeat": "", "/clear": ""}
 	afterWrite(t, rehearsal.Lock, func(rehearsal.Access) {
-		_, refusal = call(t, http.MethodPost, page+"/fault/kill", "")
+		for command, body := range refusals {
+			_, refusals[command] = call(t, http.MethodPost, page+command, body)
+		}
 		status, text = call(t, http.MethodPost, api+"/payments", `{"amount":1,"currency":"EUR"}`,
 			"Authorization", "Bearer "+stack.Token("alice"), "Idempotency-Key", "meanwhile-1", "Content-Type", "application/json")
 	})
@@ -24,8 +27,10 @@ func TestStory_IsLeftAloneByOthers(t *testing.T) {
 	if status != http.StatusCreated || matching(v.lines(), "and dies") != 1 {
 		t.Errorf("the request of another client: %d %s, in\n%s", status, text, strings.Join(v.lines(), "\n"))
 	}
-	if !strings.Contains(refusal, "a story is being played") {
-		t.Errorf("a fault armed during a story: %q", refusal)
+	for command, refusal := range refusals {
+		if !strings.Contains(refusal, "a story is being played") {
+			t.Errorf("%s during a story: %q", command, refusal)
+		}
 	}
 	if v := until(t, page, "", idle); strings.Contains(v.state.Look, "not go as planned") {
 		t.Errorf("it says to look for %q", v.state.Look)

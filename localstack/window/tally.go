@@ -18,7 +18,7 @@ const maxTallies = 1000
 // tally counts what was done for one record.
 type tally struct {
 	record    string
-	key       string
+	title     string   // see titleOf
 	runs      int      // how often the handler ran
 	movements []string // ids of the payments, refunds and transfers that attempts have tried to write
 	account   string   // id of the account that the first of them changes
@@ -31,7 +31,7 @@ func (w *Window) tally(x *exchange) *tally {
 			return t
 		}
 	}
-	t := &tally{record: x.asked, key: x.request.Key}
+	t := &tally{record: x.asked, title: titleOf(x.request, w.controls.routes)}
 	w.tallies = append(w.tallies, t)
 	if len(w.tallies) > maxTallies {
 		w.tallies = slices.Delete(w.tallies, 0, len(w.tallies)-maxTallies)
@@ -91,7 +91,7 @@ func (w *Window) sumUp(ctx context.Context, record string) {
 		w.update(func(c *controls) { c.sum = "" })
 		return
 	}
-	sum := fmt.Sprintf("Key %s: the handler ran %s", t.key, times(t.runs))
+	sum := fmt.Sprintf("K%s: the handler ran %s", t.title[1:], times(t.runs))
 	if len(t.movements) == 0 {
 		sum += "."
 	} else if money, err := w.money(ctx, t); err == nil {

@@ -24,7 +24,7 @@ type action struct {
 
 var pageActions = []action{
 	{"send", "Send", "Sends the request under the key above."},
-	{"repeat", "Repeat the last", "Sends the last request again: the same key, the same body."},
+	{"repeat", "Repeat the last", "Sends the last request again: the same key, and the body that it had at first."},
 	{"fifty", "Repeat 50 times at once", "Sends the last request 50 times at the same moment."},
-	{"other", "Repeat with another body", "Sends another body under the key of the last request."},
+	{"other", "Repeat with another body", "Sends another body under the key of the last request. It does not count as the last."},
 }

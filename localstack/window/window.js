@@ -130,7 +130,7 @@
       button.classList.toggle("playing", state.story === button.dataset.story);
     }
     for (const button of all("[data-action]")) {
-      button.setAttribute("aria-disabled", String(button.dataset.action !== "send" && !state.repeat));
+      button.setAttribute("aria-disabled", String(state.story !== "" || (button.dataset.action !== "send" && !state.repeat)));
     }
     find("#clear").setAttribute("aria-disabled", String(state.story !== ""));
     const names = state.armed.map((name) => find(`[data-fault="${name}"]`)?.textContent).filter(Boolean);
