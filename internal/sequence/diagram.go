@@ -7,7 +7,7 @@
 //	diagram.party(party); // the JSON of a Party, before the first event that names it
 //	diagram.event(event); // the JSON of an Event; takes its place by its time
 //	diagram.clear();      // forgets all parties and events
-//	sequence.legend(document.getElementById("legend"));
+//	sequence.legend(document.getElementById("legend"), ["effect"]); // without kinds of events that it never has
 package sequence
 
 import (

@@ -47,6 +47,10 @@ const sequence = (() => {
     return stem === other?.replace(/\d+$/, "") ? name.slice(stem.length) : name;
   }
 
+  // hue returns the hue of a request by its number from 0. The golden ratio keeps the hues of requests
+  // that follow one another apart. None is near the red of what is lost.
+  const hue = (number) => Math.round(40 + (171 + number * 280 * 0.618) % 280);
+
   // drawn returns a part of a drawing, in the column with the given number.
   function drawn(className, column, ...children) {
     const part = make("i", className, ...children);
@@ -129,8 +133,7 @@ const sequence = (() => {
       const item = make("li", `seq-event seq-${e.kind}`, drawing, line);
       item.classList.toggle("seq-lost", Boolean(e.lost));
       item.classList.toggle("seq-wrong", Boolean(e.wrong));
-      // The golden angle keeps the hues of requests that follow one another apart.
-      if (e.request) item.style.setProperty("--hue", Math.round(211 + requests.get(e.request) * 137.5) % 360);
+      if (e.request) item.style.setProperty("--hue", hue(requests.get(e.request)));
       return {event: e, opens, item, line, drawing, detail: null, alive: new Set()};
     }
 
@@ -320,8 +323,9 @@ const sequence = (() => {
     return {party, event, clear};
   }
 
-  // legend explains in the element how to read the drawing and how to open rows.
-  function legend(root) {
+  // legend explains in the element how to read the drawing and how to open rows. It leaves out kinds of
+  // events that the diagram never has.
+  function legend(root, without = []) {
     const entries = [
       ["a call", {kind: "call"}, 1],
       ["a reply", {kind: "reply"}, 1],
@@ -330,7 +334,7 @@ const sequence = (() => {
       ["an effect that cannot be undone", {kind: "effect"}],
       ["a process starts", {kind: "begin"}],
       ["a process ends", {kind: "end"}],
-    ];
+    ].filter(([, e]) => !without.includes(e.kind));
     root.classList.add("seq-legend");
     const key = (text) => make("kbd", "", text);
     const list = make("ul", "", ...entries.map(([text, e, to]) => {
