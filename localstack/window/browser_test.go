@@ -174,6 +174,44 @@ func TestBrowser_EveryControlWorks(t *testing.T) {
 	}
 }
 
+// Among the rows of fifty requests, a button finds the one that runs the handler. The controls stay in
+// sight beside a long diagram, and nothing in their column is cut.
+func TestBrowser_LongDiagramIsEasyToUse(t *testing.T) {
+	b := open(t)
+	b.holds(`document.querySelector("#find").hidden`)
+	b.click(`[data-story="fifty"]`)
+	b.holds(`status.startsWith("Look: 50 requests") && !document.querySelector("#find").hidden`)
+	b.click("#find")
+	b.holds(`/: runs the handler$/.test(document.activeElement.textContent.trim())`)
+	b.is(`globalThis.inSight = (element) => element.getBoundingClientRect().top >= 0 && element.getBoundingClientRect().bottom <= innerHeight; ""`)
+	b.holds(`inSight(document.activeElement)`)
+	b.is(`document.querySelector("#diagram li:last-child").scrollIntoView(); ""`)
+	b.holds(`scrollY > 3000 && inSight(document.querySelector("#sample"))`)
+	b.is(`document.querySelector('[data-fault="late"]').scrollIntoView({block: "nearest"}); ""`)
+	b.holds(`scrollY > 3000 && inSight(document.querySelector('[data-fault="late"]'))`)
+
+	b.holds(`(() => {
+		const select = document.querySelector("#sample");
+		const text = document.createElement("canvas").getContext("2d");
+		text.font = getComputedStyle(select).font;
+		return [...select.options].every((option) => text.measureText(option.text).width < select.clientWidth - 36); // beside its arrow
+	})()`)
+	b.is(`for (const box of document.querySelectorAll(".controls details")) box.open = true; ""`)
+	b.holds(`["#curl", "#operator"].every((name) => document.querySelector(name).scrollWidth <= document.querySelector(name).clientWidth)`)
+	b.is(`Object.defineProperty(navigator, "clipboard", {value: {writeText: async (text) => { globalThis.copied = text; }}}); ""`)
+	b.click(`[data-copy="curl"]`)
+	b.holds(`globalThis.copied.startsWith("curl -i -X POST") && document.querySelector('[data-copy="curl"]').textContent === "Copied"`)
+
+	for _, fault := range []string{"lock", "completion", "response"} {
+		button := fmt.Sprintf(`document.querySelector('[data-fault=%q]')`, fault)
+		b.is(`globalThis.height = ` + button + `.offsetHeight; ""`)
+		for _, pressed := range []string{"true", "false"} {
+			b.click(fmt.Sprintf(`[data-fault=%q]`, fault))
+			b.holds(fmt.Sprintf(`%s.getAttribute("aria-pressed") === %q && %s.offsetHeight === globalThis.height`, button, pressed, button))
+		}
+	}
+}
+
 // On a phone's width, nothing is wider than the page.
 func TestBrowser_NarrowPageDoesNotScrollSideways(t *testing.T) {
 	b := open(t)

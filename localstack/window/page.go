@@ -102,23 +102,24 @@ func withForm(do func(form) error) http.HandlerFunc {
 }
 
 // servePage serves the page, whose form depends on the template.
-func (w *Window) servePage(rw http.ResponseWriter, _ *http.Request) {
-	curl := w.curlExample()
+func (w *Window) servePage(rw http.ResponseWriter, r *http.Request) {
+	curl, operator := w.curlExample(), w.operatorCommands(r.Context())
 	w.mu.Lock()
 	data := struct {
-		Samples bool
-		Routes  []route
-		Tokens  bool
-		Stories []story
-		Faults  []fault
-		Actions []action
-		Words   []word
-		Key     string // that no request has had
-		Curl    string
-	}{w.samples(), w.controls.routes, false, stories, pageFaults, pageActions, words, w.controls.newKey(), curl}
+		Samples  bool
+		Routes   []route
+		Tokens   bool
+		Stories  []story
+		Faults   []fault
+		Actions  []action
+		Words    []word
+		Key      string // that no request has had
+		Curl     string
+		Operator string // commands
+	}{w.samples(), w.controls.routes, false, stories, pageFaults, pageActions, words, w.controls.newKey(), curl, operator}
 	w.mu.Unlock()
-	for _, r := range data.Routes {
-		data.Tokens = data.Tokens || r.header != ""
+	for _, to := range data.Routes {
+		data.Tokens = data.Tokens || to.header != ""
 	}
 	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_ = page.Execute(rw, data) // an error is that the browser has gone

@@ -6,7 +6,7 @@
   const all = (selector) => [...document.querySelectorAll(selector)];
 
   const diagram = sequence.diagram(find("#diagram"));
-  sequence.legend(find("#legend"));
+  sequence.legend(find("#legend"), ["effect"]); // the page shows none
 
   // post sends a command to the server, and shows why the server refuses it, if it does.
   async function post(path, body) {
@@ -107,6 +107,18 @@
     submit.preventDefault();
     watch(actions.send);
   });
+  for (const button of all("[data-copy]")) {
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(find(`#${button.dataset.copy}`).textContent);
+      button.textContent = "Copied";
+    });
+  }
+  // Of many rows, one runs the handler.
+  find("#find").addEventListener("click", () => {
+    const row = all("#diagram .seq-row").find((each) => /: runs the handler/.test(each.textContent));
+    row?.scrollIntoView({block: "center"});
+    row?.focus({preventScroll: true});
+  });
   let newKey = find("#key").defaultValue; // the server says when it has been used
   find("#new-key").addEventListener("click", () => { find("#key").value = newKey; });
   find("#sample")?.addEventListener("change", (change) => {
@@ -136,6 +148,7 @@
     const names = state.armed.map((name) => find(`[data-fault="${name}"]`)?.textContent).filter(Boolean);
     write("#armed", names.length && `On for the next chance: ${names.join(", ")}.`);
     write("#sum", state.sum);
+    find("#find").hidden = !/runs the handler"/.test(state.look);
     newKey = state.key;
     document.body.dataset.busy = String(state.busy);
     until = state.until;
