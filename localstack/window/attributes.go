@@ -13,9 +13,11 @@ import (
 // are known from the requests that have them.
 type attributeNames map[string]string
 
-func (n attributeNames) status() string     { return cmp.Or(n["#status"], "status") }
-func (n attributeNames) expiration() string { return cmp.Or(n["#expiration"], "expiration") }
-func (n attributeNames) leaseEnd() string   { return cmp.Or(n["#lease_end"], "in_progress_expiration") }
+func (n attributeNames) status() string      { return cmp.Or(n["#status"], "status") }
+func (n attributeNames) expiration() string  { return cmp.Or(n["#expiration"], "expiration") }
+func (n attributeNames) steps() string       { return cmp.Or(n["#steps"], "steps") }
+func (n attributeNames) fingerprint() string { return cmp.Or(n["#validation"], "validation") }
+func (n attributeNames) leaseEnd() string    { return cmp.Or(n["#lease_end"], "in_progress_expiration") }
 
 // setOptions has a store use the names.
 func (n attributeNames) setOptions(o *dynamostore.Options) {

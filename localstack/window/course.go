@@ -82,7 +82,11 @@ func (q *query) carriedOut() {
 		x.seen.stored, x.seen.effects = true, q.access.Writes > 0
 	case rehearsal.Release:
 		x.seen.released = true
-	case rehearsal.Other, rehearsal.Read, rehearsal.SaveStep, rehearsal.WritePart, rehearsal.Hold:
+	case rehearsal.SaveStep:
+		x.steps = append(x.steps, q.steps...)
+		slices.Sort(x.steps)
+		x.seen.saved = resultsOf(x.steps)
+	case rehearsal.Other, rehearsal.Read, rehearsal.WritePart, rehearsal.Hold:
 	}
 }
 
@@ -121,10 +125,17 @@ func (q *query) learned(reply proxy.Reply) {
 		return
 	}
 	x.seen.knows, x.seen.ownToken = true, ownToken
+	if kind == rehearsal.Takeover && done { // the reply has the record as it was before
+		x.steps = found.steps
+		x.seen.left, x.seen.reused = found.status, resultsOf(found.steps)
+	}
 	w.runs(x)
 	text := "runs the handler"
 	if x.seen.again {
-		text = "runs the handler again, because no earlier run has stored an answer"
+		text = "runs the handler again, because no earlier run has stored the answer to this request"
+	}
+	if x.seen.reused != "" {
+		text += ". The record has " + x.seen.reused + ": the handler does not carry that out again"
 	}
 	w.history.add(q.note(text))
 }

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -20,9 +21,10 @@ type query struct {
 	process   string // party ID
 	access    rehearsal.Access
 	names     attributeNames
-	outer     bool   // for the record of the HTTP request, and not for that of a guarded call inside the handler
-	token     string // the ClientRequestToken of a transaction; empty: none
-	repeats   bool   // an earlier request with the same token was carried out
+	outer     bool     // for the record of the HTTP request, and not for that of a guarded call inside the handler
+	steps     []string // the names of the steps whose results it adds to the record
+	token     string   // the ClientRequestToken of a transaction; empty: none
+	repeats   bool     // an earlier request with the same token was carried out
 	delivered bool
 	answered  bool // guarded by w.mu
 
@@ -47,6 +49,9 @@ func (w *Window) Trace(r *proxy.Request) {
 	q.repeats = q.token != "" && q.exchange.committed == q.token
 	w.noticeNames(access)
 	q.names = w.attributes[access.Table]
+	if access.Kind == rehearsal.SaveStep {
+		q.steps = without(stepsIn(r.Body), q.exchange.steps)
+	}
 	w.asks(q)
 	r.Trace = &proxy.Trace{Deliver: q.deliver, Answer: q.answer, Cut: q.cut, Killed: q.killed}
 }
@@ -149,7 +154,7 @@ func (q *query) killed() {
 // purposes says what a request does to a record, and under which condition.
 var purposes = map[rehearsal.AccessKind]string{
 	rehearsal.Read:       "reads the record",
-	rehearsal.Lock:       "locks the record (only if there is none)",
+	rehearsal.Lock:       "locks the record (only if there is none that is valid)",
 	rehearsal.Takeover:   "takes the record over (only if it is as it was read)",
 	rehearsal.SaveStep:   "stores the result of a step (only if this attempt still has the lock)",
 	rehearsal.WritePart:  "stores a part of a large answer",
@@ -164,8 +169,11 @@ func (q *query) call() sequence.Event {
 		if !q.outer {
 			text += "in a call inside the handler, "
 		}
+		if len(q.steps) > 0 {
+			purpose = strings.Replace(purpose, "the result of a step", resultsOf(q.steps), 1)
+		}
 		if q.access.Kind == rehearsal.Completion && q.access.Whole {
-			purpose = "stores the answer in a new record (only if there is none)"
+			purpose = "stores the answer in a new record (only if there is none that is valid)"
 		}
 		text += purpose
 		if q.access.Writes > 0 {
@@ -179,6 +187,9 @@ func (q *query) call() sequence.Event {
 		text += "table " + strings.Join(q.w.tableNames(q.access.Tables), ", ")
 	}
 	detail := requestText(q.request.Operation, q.request.Body)
+	if q.token != "" && !q.repeats {
+		detail = "ClientRequestToken " + q.token + "\n\n" + detail
+	}
 	if q.try > 1 && !q.repeats {
 		text += fmt.Sprintf("; try %d of the same write", q.try)
 	}
@@ -229,6 +240,8 @@ func (q *query) refused(r foundRecord) string {
 		return "refused, because there is a record: it has this attempt's own token, so this attempt has the lock"
 	case own && r.status == completed:
 		return "refused, because the answer is stored already, by this attempt itself"
+	case locks && r.status == completed && q.hasOther(r.fingerprint):
+		return "refused, because there is a record: it is completed, and its fingerprint is that of another body"
 	case locks && r.status == completed:
 		return "refused, because there is a record: it is completed, and here is its answer"
 	case locks && r.status == inProgress && time.Now().Before(r.leaseEnd):
@@ -249,6 +262,19 @@ func (q *query) refused(r foundRecord) string {
 
 // isOwn reports whether a record has the token of the attempt that sent the request.
 func (q *query) isOwn(r foundRecord) bool { return r.token != "" && r.token == q.access.Token }
+
+// hasOther reports whether a record's fingerprint is of another body than that of the request that
+// locks the record. Fingerprints before whose first dot the texts differ can't be compared: they
+// have been computed in different ways.
+func (q *query) hasOther(fingerprint string) bool {
+	var request struct{ Item recordItem }
+	if json.Unmarshal(q.request.Body, &request) != nil {
+		return false
+	}
+	way, digest, _ := strings.Cut(fingerprint, ".")
+	ownWay, ownDigest, _ := strings.Cut(request.Item[q.names.fingerprint()].S, ".")
+	return way == ownWay && digest != ownDigest
+}
 
 // tableNames returns the logical IDs of tables, without the word Table, each once.
 func (w *Window) tableNames(tables []string) []string {

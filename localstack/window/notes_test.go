@@ -31,12 +31,12 @@ func TestNotes_CaptionsFitEveryGuard(t *testing.T) {
 		look, sum        string
 	}{
 		{"unreachable", "/open", "open-1", []string{`\(lost\)$`, `to client: 201 Created$`}, `FailOpen.*could not be stored, and the client got it all the same`, "ran once."},
-		{works, "/open", "open-1", []string{`: runs the handler again, because no earlier run has stored an answer$`}, `There was no record`, "ran twice."},
+		{works, "/open", "open-1", []string{`: runs the handler again, because no earlier run has stored the answer to this request$`}, `There was no record`, "ran twice."},
 		{"lost-replies", "/open", "open-1", []string{`stores the answer`}, `FailOpen.*another attempt has the record, so DynamoDB refused this attempt's answer\.$`, "ran 3 times."},
 		{"lost-replies", "/open", "open-2", []string{`locks the record .* \[in progress\]$`, `stores the answer .* \[completed\]$`}, `FailOpen.*Find the row in which the answer is stored\. `, "ran once."},
 		{works, "/cached", "cached-1", []string{`stores the answer .* \[completed\]$`}, `There was no record.*Find the row in which the answer is stored\. `, "ran once."},
 		{works, "/cached", "cached-1", []string{`to client: 201 Created: the first answer again, the handler did not run$`}, `in its memory.*the handler does not run again`, ""},
-		{works, "/optimistic", "optimistic-1", []string{`stores the answer in a new record \(only if there is none\) \[completed\]$`}, `ran without a lock: the write of the answer is also the lock`, "ran once."},
+		{works, "/optimistic", "optimistic-1", []string{`stores the answer in a new record \(only if there is none that is valid\) \[completed\]$`}, `ran without a lock: the write of the answer is also the lock`, "ran once."},
 		{works, "/optimistic", "optimistic-1", []string{`refused, because there is a record: it is completed`, `to client: 201 Created: the first answer again$`}, `The handler ran, but .* refused this attempt's answer.*stored answer is returned\.$`, "ran twice."},
 		{"kill", "/optimistic", "optimistic-2", []string{`has run the handler, and dies`, `is killed`, `Lambda to client: 500`}, `died before it changed a record, so the next request runs the handler`, "ran once."},
 		{works, "/shared", "shared-1", []string{`locks the record .* \[in progress\]$`, `stores the answer .* \[completed\]$`}, `There was no record`, "ran once."},

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -11,15 +12,20 @@ import (
 // outcome is what the window has observed of one HTTP request. The caption under the controls
 // is derived from it, so that the caption never contradicts the diagram.
 type outcome struct {
-	lost     bool // the answer did not reach the client
-	status   int
-	code     string // of a problem document
-	replayed bool
-	struck   string // the fault that struck; empty: none
-	late     bool   // the network held up the request that stores the answer
+	lost       bool // the answer did not reach the client
+	status     int
+	code       string // of a problem document
+	replayed   bool
+	struck     string // the fault that struck; empty: none
+	retryAfter string // the header, in seconds
+	late       bool   // the network held up the request that stores the answer
 
 	asked     rehearsal.AccessKind // the latest request to DynamoDB for the record; empty: there was none
 	lockedBy  rehearsal.AccessKind // Lock or Takeover: how the attempt got the lock; empty: it has none
+	left      string               // the status of a record that was taken over; empty: not known
+	reused    string               // the results of steps that were in a record that was taken over; empty: none
+	saved     string               // the results of steps that the record has since a step of this attempt; empty: none
+	held      bool                 // policy hold: if the attempt dies, the record waits for an operator
 	knows     bool                 // the attempt knows that it has the lock
 	ownToken  bool                 // a refused lock showed the attempt that it has the lock
 	ran       bool                 // the handler ran
@@ -95,8 +101,15 @@ func (o outcome) deathCaption() string {
 	case !o.ran:
 		return o.unheardCaption() + " Then the process died."
 	}
-	return o.lockCaption() + " Then the process dies, so nothing of its answer is stored. The record stays locked by a process that is dead. Repeat the request: " +
-		"until the lease is over, the client is told to come back later. After that, the next attempt takes the record over, or an operator decides if the policy is hold."
+	text := o.lockCaption() + " Then the process dies, so nothing of its answer is stored."
+	if o.saved != "" {
+		text += " But the record has " + o.saved + ": that is done, and no later attempt does it again."
+	}
+	text += " The record stays locked by a process that is dead. Repeat the request: until the lease is over, the client is told to come back later. "
+	if o.held {
+		return text + "After that, the record is held, because of policy hold: an operator decides what becomes of it."
+	}
+	return text + "After that, the next attempt takes the record over."
 }
 
 // lockCaption says how the attempt got the lock.
@@ -110,8 +123,16 @@ func (o outcome) lockCaption() string {
 		if o.again {
 			runs = "runs again"
 		}
-		return "The lock is refused, because an earlier attempt has left a record, and its lease is over or was given back. " +
+		why := map[string]string{
+			inProgress: "has left a record, and its lease is over",
+			released:   "has released the record without an answer",
+		}[o.left]
+		text := "The lock is refused, because an earlier attempt " + cmp.Or(why, "has left a record") + ". " +
 			"So this attempt takes the record over with a new token, and the handler " + runs + ". The earlier attempt can't write anything any more."
+		if o.reused != "" {
+			text += " The record has " + o.reused + ", so the handler does not carry that out again."
+		}
+		return text
 	}
 	return "There was no record for this key. The request locks one, and the handler runs."
 }
@@ -132,7 +153,7 @@ func (o outcome) endCaption() string {
 		return o.lateCaption()
 	case o.repeated:
 		return "DynamoDB stored the answer, and its reply was lost, so the process sent the same write again. " +
-			"DynamoDB recognized the ClientRequestToken of the first write and wrote nothing again: the effects happened once."
+			"DynamoDB recognized the ClientRequestToken of the first write and wrote nothing again: the effects happened once. " + tokenLimit
 	case o.stored && o.struck == faultCompletion:
 		return "DynamoDB stored the answer, and its reply was lost, so the process sent the same write again. The answer is stored once, and the client gets it."
 	case o.stored && o.effects:
@@ -167,6 +188,10 @@ func (o outcome) lateCaption() string {
 		"The end of a lease takes nothing from an attempt; it only lets the next one take the record over. Repeat the request: the client gets the stored answer."
 }
 
+// tokenLimit says what protects a write when DynamoDB has forgotten it (Amazon DynamoDB API
+// Reference, "TransactWriteItems", ClientRequestToken).
+const tokenLimit = "DynamoDB recognizes a ClientRequestToken for 10 minutes. After that, the condition of the write would refuse it, because the record is completed."
+
 // refusalCaption says why the handler did not run, if nothing was locked or replayed.
 func (o outcome) refusalCaption() string {
 	switch {
@@ -175,10 +200,11 @@ func (o outcome) refusalCaption() string {
 	case o.has(lambdaidem.ErrPayloadMismatch):
 		return "The fingerprint in the record is that of the first body, so the second body is refused (422). No handler runs."
 	case o.has(lambdaidem.ErrInProgress):
-		return "The lock is refused, because another attempt has it. The client is told to come back later, and no handler runs."
+		return "The lock is refused, because another attempt has it. No handler runs, and the client is told to come back in " + o.retryAfter +
+			" s: the other attempt can end at any moment. If that attempt has died, the client is told so until its lease is over."
 	case o.has(lambdaidem.ErrAttemptAbandoned):
 		return "An earlier attempt died, and its record is held: under policy hold, an operator must find out what the dead attempt did, and decide. " +
-			"Until then nobody runs the handler. The command idem is for operators; docs/operate.md shows it."
+			"Until then nobody runs the handler. A request with policy rerun changes nothing, as the policy is in the record. See \"Decide as the operator\" among the controls."
 	case o.has(lambdaidem.ErrStoreUnavailable):
 		return "The table of records could not be used, so the guard can't know whether the request was carried out before. It refuses (503), and no handler runs."
 	case o.status >= http.StatusBadRequest && strings.HasPrefix(o.code, "idempotency_"):

@@ -39,20 +39,20 @@ func TestStories_ShowWhatTheyExplain(t *testing.T) {
 	}{
 		{"twice", []string{
 			`^client to payments, process \d+: POST /payments, key twice-\d+$`,
-			`payments, process \d+ to DynamoDB: PutItem: locks the record \(only if there is none\) \[in progress\]$`,
+			`payments, process \d+ to DynamoDB: PutItem: locks the record \(only if there is none that is valid\) \[in progress\]$`,
 			`DynamoDB to payments, process \d+: done: this attempt has the lock$`,
 			`^payments, process \d+: runs the handler$`,
 			`TransactWriteItems: stores the answer \(only if this attempt still has the lock\), with 2 effects of the handler, all or nothing \[completed\]$`,
 			`payments, process \d+ to client: 201 Created \(lost\)$`,
 			`client to payments, process \d+: POST /payments, key twice-\d+$`,
-			`PutItem: locks the record \(only if there is none\)$`,
+			`PutItem: locks the record \(only if there is none that is valid\)$`,
 			`refused, because there is a record: it is completed`,
 			`to client: 201 Created: the first answer again, the handler did not run$`,
 		}, "done twice", once},
 		{"lock", []string{
 			`locks the record .* \[in progress\]$`,
 			`DynamoDB to payments, process \d+: the reply does not arrive.*\(lost\)$`,
-			`locks the record \(only if there is none\)$`,
+			`locks the record \(only if there is none that is valid\)$`,
 			`this attempt's own token, so this attempt has the lock$`,
 			`^payments, process \d+: runs the handler$`,
 			`stores the answer .* \[completed\]$`,
@@ -65,7 +65,7 @@ func TestStories_ShowWhatTheyExplain(t *testing.T) {
 			`stores the answer .*; the same request again, with the same ClientRequestToken$`,
 			`done already: DynamoDB recognizes the ClientRequestToken, and writes nothing again$`,
 			`to client: 201 Created$`,
-		}, "the effects happen once", once},
+		}, "the effects happen once.*for 10 minutes", once},
 		{"late", []string{
 			`runs the handler$`,
 			`^world: the network holds up the request`,
@@ -83,6 +83,7 @@ func TestStories_ShowWhatTheyExplain(t *testing.T) {
 		}, "^50 requests: 1 got the handler's answer.* At most 4 processes run at once", once},
 		{"other", []string{
 			`to client: 201 Created$`,
+			`refused, because there is a record: it is completed, and its fingerprint is that of another body$`,
 			`to client: 422 idempotency_payload_mismatch$`,
 		}, "fingerprint", once},
 	} {
@@ -152,7 +153,7 @@ func TestRecord_IsThatOfTheRow(t *testing.T) {
 	do(t, page, "/clear", "")
 	do(t, page, "/send", `{"sample":"payment","key":"changed-1"}`)
 	lines := until(t, page, "", idle).lines()
-	expect(t, lines, `locks the record \(only if there is none\)$`, `stores the answer .* all or nothing$`, `refused, because another attempt has the record now`, `to client: 409`)
+	expect(t, lines, `locks the record \(only if there is none that is valid\)$`, `stores the answer .* all or nothing$`, `refused, because another attempt has the record now`, `to client: 409`)
 }
 
 // The requests to DynamoDB, and its replies, are shown with names and values in place of
@@ -162,9 +163,9 @@ func TestDatabase_IsShownInShort(t *testing.T) {
 	do(t, page, "/story/other", payment("order-1"))
 	v := until(t, page, "", idle)
 	for row, want := range map[string]string{
-		`locks the record`:    `^PutItem in \S*IdempotencyTable\S*\nonly if attribute_not_exists\(id\) OR \(attribute_exists\(token\) AND .*\nitem \{attempt: 1, .*, status: "INPROGRESS", token: "`,
-		`stores the answer`:   `(?s)^Update in \S*\nkey \{id: "lambdaidem#.*\nonly if token = "\S+" AND status = "INPROGRESS" AND .*\nSET status = "COMPLETED", .*\n\nPut in \S*PaymentsTable.*\nitem \{amount: 1250, .*\n\nUpdate in .*\nonly if balance >= 1250\nSET balance = balance - 1250$`,
-		`refused, because`:    `(?s)^The conditional request failed\nthe item as it is: \{attempt: 1, .*status: "COMPLETED"`,
+		`locks the record`:  `^PutItem in \S*IdempotencyTable\S*\nonly if attribute_not_exists\(id\) OR \(attribute_exists\(token\) AND .*\nitem \{attempt: 1, .*, status: "INPROGRESS", token: "`,
+		`stores the answer`: `(?s)^ClientRequestToken \S+\n\nUpdate in \S*\nkey \{id: "lambdaidem#.*\nonly if token = "\S+" AND status = "INPROGRESS" AND .*\nSET status = "COMPLETED", .*\n\nPut in \S*PaymentsTable.*\nitem \{amount: 1250, .*\n\nUpdate in .*\nonly if balance >= 1250\nSET balance = balance - 1250$`,
+		`refused, because there is a record: it is completed, and its fingerprint is that of another body`: `(?s)^The conditional request failed\nthe item as it is: \{attempt: 1, .*status: "COMPLETED"`,
 		`201 Created`:         `(?s)^Content-Type: application/json\nLocation: .*\n\n\{"id":"pay_`,
 		`POST /payments, key`: `(?s)^Authorization: Bearer [^.]+…\nContent-Type: application/json\nIdempotency-Key: other-\d+\n\n\{"amount":1250,`,
 	} {
@@ -254,7 +255,7 @@ func TestLeases_AreHeldOrTakenOver(t *testing.T) {
 	v = until(t, page, "", func(v *view) bool { return idle(v) && matching(v.lines(), "to client: 409") == 1 })
 	expect(t, v.lines(),
 		`^client to transfers, process \d+: POST /transfers, key held-1$`,
-		`stores the result of a step`,
+		`stores the result of the step clear`,
 		`is killed`,
 		`^world: the lease of key held-1 of POST /transfers is over: the record is held, and waits for an operator, because of policy hold\.`,
 		`refused, because there is a record: it is held, and waits for an operator$`,
@@ -300,11 +301,16 @@ func setToken(t *testing.T, s *stack.Stack, table, record string) {
 // The page shows a command that another client can send, and says what its words mean.
 func TestPage_ShowsACurlCommandAndMeanings(t *testing.T) {
 	api, page := running(t)
+	w, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, text := call(t, http.MethodGet, page, "")
 	text = html.UnescapeString(text)
 	for _, want := range []string{
 		"curl -i -X POST '" + api + "/payments'", "-H 'Authorization: Bearer " + stack.Token("alice") + "'", "-H 'Idempotency-Key: curl-1'",
-		`-d '{"amount":1250,"currency":"EUR"}'`, "<dt>lease</dt>", "<dt>token</dt>", "<dt>fingerprint</dt>",
+		`-d '{"amount":1250,"currency":"EUR"}'`, "<dt>lease</dt>", "<dt>token</dt>", "<dt>fingerprint</dt>", "<dt>policy</dt>", "<dt>ClientRequestToken</dt>",
+		"export IDEM_TABLE=" + w.stack.Table("IdempotencyTable") + "\nidem leases --lease-index ", "\nidem release RECORD --token TOKEN ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %s", want)

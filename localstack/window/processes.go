@@ -66,7 +66,7 @@ func (w *Window) taken(x *exchange, e emulator.Event) {
 		}}
 		w.processes[e.PID] = p
 		w.history.party(p.party)
-		text = fmt.Sprintf("starts (in %d ms)", time.Since(e.Started).Milliseconds())
+		text = fmt.Sprintf("has started, which took %d ms", time.Since(e.Started).Milliseconds())
 	}
 	if !p.shown {
 		p.shown = true

@@ -46,8 +46,18 @@ func (w *Window) readRecord(a rehearsal.Access, x *exchange) *sequence.Record {
 		return nil
 	}
 	w.expect(store, seen, record.Title)
+	w.noticePolicy(x, seen.Record)
 	record.State, record.Fields = stateOf(seen), w.fieldsOf(store, seen)
 	return record
+}
+
+// noticePolicy notes whether the record of an exchange waits for an operator if its attempt dies.
+func (w *Window) noticePolicy(x *exchange, record lambdaidem.Record) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if x.record == record.ID {
+		x.seen.held = record.Held()
+	}
 }
 
 // isInner reports whether a record is that of a guarded call inside the handler.

@@ -2,6 +2,8 @@ package window
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,21 +11,26 @@ import (
 	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 )
 
-// refusal is an error of DynamoDB, with the item whose condition does not hold.
+// refusal is an error of DynamoDB, with the item whose condition does not hold. A reply that is no
+// error can have the item as it was before a write.
 type refusal struct {
 	Type                string `json:"__type"`
-	Item                recordItem
+	Item, Attributes    recordItem
 	CancellationReasons []struct{ Item recordItem }
 }
 
-// recordItem is a record as DynamoDB sends it, with the attributes that are strings or numbers.
-type recordItem map[string]struct{ S, N string }
+// recordItem is a record as DynamoDB sends it, with the attributes that are strings, numbers or maps.
+type recordItem map[string]struct {
+	S, N string
+	M    map[string]json.RawMessage
+}
 
-// foundRecord is what a refusal says of the record. Its fields are empty if the refusal has none.
+// foundRecord is what a reply says of the record. Its fields are empty if the reply has none.
 type foundRecord struct {
-	token, status string
-	leaseEnd      time.Time
-	held          bool // without an expiry: see lambdaidem.Record.Held
+	token, status, fingerprint string
+	leaseEnd                   time.Time
+	held                       bool     // without an expiry: see lambdaidem.Record.Held
+	steps                      []string // the names of the steps whose results it has, sorted
 }
 
 // The values of a record's status, as package dynamostore documents them.
@@ -56,6 +63,9 @@ func (r *refusal) isCondition() bool {
 // record returns the record in the error, given the names of its attributes.
 func (r *refusal) record(names attributeNames) foundRecord {
 	item := r.Item
+	if item == nil {
+		item = r.Attributes
+	}
 	for _, reason := range r.CancellationReasons {
 		if item == nil {
 			item = reason.Item
@@ -63,6 +73,7 @@ func (r *refusal) record(names attributeNames) foundRecord {
 	}
 	end, _ := strconv.ParseInt(item[names.leaseEnd()].N, 10, 64) // epoch milliseconds; 0 if there is none
 	return foundRecord{
-		token: item["token"].S, status: item[names.status()].S, leaseEnd: time.UnixMilli(end), held: item[names.expiration()].N == "",
+		token: item["token"].S, status: item[names.status()].S, fingerprint: item[names.fingerprint()].S,
+		leaseEnd: time.UnixMilli(end), held: item[names.expiration()].N == "", steps: slices.Sorted(maps.Keys(item[names.steps()].M)),
 	}
 }

@@ -31,6 +31,7 @@ type exchange struct {
 	asked     string        // id of the request's record; empty before it is known
 	record    string        // id of the record that the request's attempt has locked; empty before
 	committed string        // the ClientRequestToken of the latest transaction that was carried out
+	steps     []string      // the names of the steps whose results the record has
 	stores    *query        // the latest request to DynamoDB that stores the answer; nil when the exchange is over
 	settled   chan struct{} // closed when an answer that was held up has arrived; nil: none was
 	seen      outcome
@@ -143,7 +144,8 @@ func (w *Window) reply(x *exchange, answer *recorder, lost bool) {
 		From: from, To: x.client, Request: x.label, Kind: sequence.Reply, Lost: lost, Text: answer.gist(x.seen.ran), Detail: written(answer.header, answer.body.Bytes()),
 	})
 	x.seen.lost, x.seen.status, x.seen.code, x.seen.replayed = lost, answer.status, answer.code(), answer.isReplay()
-	x.seen.died = !lost && x.dead
+	x.seen.died = x.dead
+	x.seen.retryAfter = answer.header.Get("Retry-After")
 	x.seen.gaveUp = !lost && !x.answered && x.process != "" && !x.dead
 	w.controls.notice(x, answer)
 }
