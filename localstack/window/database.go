@@ -251,7 +251,7 @@ func (q *query) refused(r foundRecord) string {
 	case locks && r.status == inProgress:
 		return "refused, because there is a record: an earlier attempt left it, and its lease is over"
 	case locks && r.status == released:
-		return "refused, because there is a record: an earlier attempt released it without an answer"
+		return "refused, because there is a record: it was released without an answer"
 	case locks:
 		return "refused, because there is a record"
 	case q.access.Kind == rehearsal.Completion && r.token != "":

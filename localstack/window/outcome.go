@@ -124,10 +124,10 @@ func (o outcome) lockCaption() string {
 			runs = "runs again"
 		}
 		why := map[string]string{
-			inProgress: "has left a record, and its lease is over",
-			released:   "has released the record without an answer",
+			inProgress: "an earlier attempt has left a record, and its lease is over",
+			released:   "there is a record, which was released without an answer",
 		}[o.left]
-		text := "The lock is refused, because an earlier attempt " + cmp.Or(why, "has left a record") + ". " +
+		text := "The lock is refused, because " + cmp.Or(why, "there is a record of an earlier attempt") + ". " +
 			"So this attempt takes the record over with a new token, and the handler " + runs + ". The earlier attempt can't write anything any more."
 		if o.reused != "" {
 			text += " The record has " + o.reused + ", so the handler does not carry that out again."

@@ -1,9 +1,16 @@
 package window_test
 
 import (
+	"html"
+	"net/http"
+	"os"
+	"os/exec"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/lambdaidem/toolkit/internal/sequence"
 	"github.com/lambdaidem/toolkit/localstack/rehearsal"
 )
 
@@ -42,6 +49,32 @@ func TestSteps_AreNotCarriedOutAgain(t *testing.T) {
 		`runs the handler again, because no earlier run has stored the answer to this request\. The record has `+results+`: the handler does not carry that out again$`,
 		`to client: 201 Created$`)
 	step(send("rerun", "steps-1"), "A request with policy rerun changes nothing", `to client: 409 idempotency_attempt_abandoned`)
+	decide(t, page, "key steps-1 of POST /transfers")
+	step(send("hold", "steps-1"), "which was released without an answer.*the handler does not carry that out again", `to client: 201 Created$`)
+}
+
+// decide runs the operator's commands that the page shows, for the record with this title.
+func decide(t *testing.T, page, title string) {
+	t.Helper()
+	v := until(t, page, "", idle)
+	i := slices.IndexFunc(v.events, func(e sequence.Event) bool { return e.Record != nil && e.Record.Title == title })
+	if i < 0 {
+		t.Fatalf("no record of %s", title)
+	}
+	record := v.events[i].Record
+	token := record.Fields[slices.IndexFunc(record.Fields, func(f sequence.Field) bool { return f.Name == "token" })].Value
+	_, text := call(t, http.MethodGet, page, "")
+	commands := regexp.MustCompile(`(?s)<pre id="operator"[^>]*>(.*?)</pre>`).FindStringSubmatch(text)
+	if commands == nil {
+		t.Fatal("the page shows no commands")
+	}
+	bin := t.TempDir()
+	script := "set -e\n" + strings.NewReplacer("RECORD", "'"+record.ID+"'", "TOKEN", "'"+token+"'").Replace(html.UnescapeString(commands[1]))
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+	cmd.Env = append(os.Environ(), "GOBIN="+bin, "PATH="+bin+":"+os.Getenv("PATH"))
+	if output, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(output), "released") {
+		t.Fatalf("%v:\n%s\n%s", err, script, output)
+	}
 }
 
 // A record that its attempt has given back is taken over at once, and the caption says why.
@@ -53,7 +86,7 @@ func TestTakeover_OfAReleasedRecordIsSaidToBe(t *testing.T) {
 	during(t, w, "lost-replies", payment("released-1"))
 	during(t, w, rehearsal.Works, payment("released-2")) // the process releases the other record first
 	v := during(t, w, rehearsal.Works, payment("released-1"))
-	if !regexp.MustCompile("an earlier attempt has released the record without an answer").MatchString(v.state.Look) {
+	if !regexp.MustCompile("there is a record, which was released without an answer").MatchString(v.state.Look) {
 		t.Errorf("it says to look for %q", v.state.Look)
 	}
 }
