@@ -30,7 +30,7 @@ type played struct {
 // caption says what to look for after a story.
 func (p played) caption(s *story) string {
 	text := s.Look
-	if !p.planned {
+	if !p.planned || p.last.died { // no story ends with a death
 		text = "This story did not go as planned."
 		if p.last != (outcome{}) {
 			text += " " + p.last.caption()
@@ -46,11 +46,12 @@ var stories = []story{
 		Look: "The first request did its work, and its answer was stored before it was lost. The second one finds the record completed: " +
 			"it gets the stored answer, and the handler does not run again. Without the record, the work would have been done twice.",
 		play: func(ctx context.Context, w *Window, r request) (played, error) {
-			if _, err := w.do(ctx, r, true); err != nil {
+			first, err := w.do(ctx, r, true)
+			if err != nil {
 				return played{}, err
 			}
 			o, err := w.do(ctx, r, false)
-			return played{last: o, planned: o.replayed}, err
+			return played{last: o, planned: first.lost && first.stored && o.replayed}, err
 		},
 	},
 	{
@@ -77,13 +78,17 @@ var stories = []story{
 			if err := w.arm(faultKill, r.Key); err != nil {
 				return played{}, err
 			}
-			for range 2 {
-				if _, err := w.do(ctx, r, false); err != nil {
-					return played{}, err
-				}
+			first, err := w.do(ctx, r, false)
+			if err != nil {
+				return played{}, err
+			}
+			second, err := w.do(ctx, r, false)
+			if err != nil {
+				return played{}, err
 			}
 			o, err := w.outlast(ctx, r, w.recordOf(r.Key))
-			return played{last: o, planned: o.lockedBy == rehearsal.Takeover && o.stored}, err
+			planned := first.died && !first.stored && second.has(lambdaidem.ErrInProgress) && o.lockedBy == rehearsal.Takeover && o.stored
+			return played{last: o, planned: planned}, err
 		},
 	},
 	{

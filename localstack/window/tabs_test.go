@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lambdaidem/toolkit/localstack/chaos/proxy"
 	"github.com/lambdaidem/toolkit/localstack/rehearsal"
 	"github.com/lambdaidem/toolkit/localstack/stack"
 )
@@ -34,5 +35,23 @@ func TestStory_IsLeftAloneByOthers(t *testing.T) {
 	}
 	if v := until(t, page, "", idle); strings.Contains(v.state.Look, "not go as planned") {
 		t.Errorf("it says to look for %q", v.state.Look)
+	}
+}
+
+// A story in which another program breaks more than the story does says what happened instead.
+func TestStory_DisturbedByOthersDoesNotGoAsPlanned(t *testing.T) {
+	w, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kill := rehearsal.Kill(w.stack.Emulator(), "PaymentsFunction")
+	afterWrite(t, rehearsal.Takeover, func(rehearsal.Access) {
+		w.faults.Arm(rehearsal.Once{Name: "disturb 1", Kind: rehearsal.Completion, Fault: proxy.LoseReply})
+		w.faults.Arm(rehearsal.Once{Name: "disturb 2", Kind: rehearsal.Completion, Fault: kill})
+	})
+	do(t, w.page, "/story/dies", payment("order-1"))
+	v := until(t, w.page, "", idle)
+	if look := v.state.Look; !strings.Contains(look, "did not go as planned. The process died after its answer was stored.") {
+		t.Errorf("it says to look for %q", look)
 	}
 }
