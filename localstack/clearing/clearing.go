@@ -62,6 +62,18 @@ func (s *Service) URL() string { return s.outside.URL() }
 // Close stops the service and closes every connection.
 func (s *Service) Close() error { return s.outside.Close() }
 
+// OnCall has a function called for each call with a valid order, before its answer: with the ID of
+// the transfer, a phrase that says what the service does, and whether that is an effect.
+func (s *Service) OnCall(f func(transfer, does string, effect bool)) {
+	phrases := map[outside.Did]string{
+		outside.Nothing: "is out of order, and does nothing",
+		outside.Made:    "clears the transfer, which can't be undone",
+		outside.Refused: "refuses the transfer, for good",
+		outside.Again:   "has decided about the transfer before, by the same key: it gives its first answer again, and does nothing",
+	}
+	s.outside.OnCall(func(o order, did outside.Did) { f(o.Transfer, phrases[did], did == outside.Made) })
+}
+
 // Effects returns the effects by key.
 func (s *Service) Effects() map[string]Effect {
 	all := map[string]Effect{}

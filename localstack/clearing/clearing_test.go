@@ -112,3 +112,25 @@ func TestMisuseIsToldAndHasNoEffect(t *testing.T) {
 		t.Errorf("misuses %q, effects %+v", c.Misuses(), c.Effects())
 	}
 }
+
+// Whoever watches the service learns what each call did.
+func TestOnCall_SaysWhatTheServiceDoes(t *testing.T) {
+	c := start(t)
+	var did []string
+	c.OnCall(func(transfer, does string, effect bool) {
+		did = append(did, fmt.Sprint(transfer, " ", does, " ", effect))
+	})
+	c.clear(t, "k", "fail=1")
+	c.clear(t, "k", "fail=1")
+	c.clear(t, "k", "fail=1")
+	c.clear(t, "l", "refuse")
+	c.clear(t, "k", "another order, which is a misuse")
+	for i, want := range []string{"is out of order, and does nothing false", "can't be undone true", "does nothing false", "refuses the transfer, for good false"} {
+		if i >= len(did) || !strings.HasPrefix(did[i], "tra_1 ") || !strings.HasSuffix(did[i], want) {
+			t.Fatalf("it tells %q; want %q at %d", did, want, i)
+		}
+	}
+	if len(did) != 4 {
+		t.Errorf("it tells %q", did)
+	}
+}

@@ -153,7 +153,7 @@ func (o outcome) endCaption() string {
 		return o.lateCaption()
 	case o.repeated:
 		return "DynamoDB stored the answer, and its reply was lost, so the process sent the same write again. " +
-			"DynamoDB recognized the ClientRequestToken of the first write and wrote nothing again: the effects happened once. " + tokenLimit
+			"DynamoDB recognized the ClientRequestToken of the first write and wrote nothing again: the effects happened once. " + recognizedFor
 	case o.stored && o.struck == faultCompletion:
 		return "DynamoDB stored the answer, and its reply was lost, so the process sent the same write again. The answer is stored once, and the client gets it."
 	case o.stored && o.effects:
@@ -188,9 +188,9 @@ func (o outcome) lateCaption() string {
 		"The end of a lease takes nothing from an attempt; it only lets the next one take the record over. Repeat the request: the client gets the stored answer."
 }
 
-// tokenLimit says what protects a write when DynamoDB has forgotten it (Amazon DynamoDB API
+// recognizedFor says what protects a write when DynamoDB has forgotten it (Amazon DynamoDB API
 // Reference, "TransactWriteItems", ClientRequestToken).
-const tokenLimit = "DynamoDB recognizes a ClientRequestToken for 10 minutes. After that, the condition of the write would refuse it, because the record is completed."
+const recognizedFor = "DynamoDB recognizes a ClientRequestToken for 10 minutes. After that, the condition of the write would refuse it, because the record is completed."
 
 // refusalCaption says why the handler did not run, if nothing was locked or replayed.
 func (o outcome) refusalCaption() string {

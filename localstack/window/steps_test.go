@@ -41,6 +41,8 @@ func TestSteps_AreNotCarriedOutAgain(t *testing.T) {
 		`in a call inside the handler, stores the answer in a new record .*, with 2 effects of the handler and 1 check of another item, all or nothing \[completed\]$`,
 		`done: the answer of the call inside the handler is stored$`,
 		`stores the result of the step reserve \(only if`,
+		`^transfers, process \d+ to clearing house: asks an outside service to clear the transfer$`,
+		`^clearing house: clears the transfer, which can't be undone$`,
 		`stores the result of the step clear \(only if`,
 	)
 	step(send("rerun", "steps-2"), `told to come back in 1 s: the other attempt can end at any moment`, `to client: 409 idempotency_in_progress`)

@@ -65,7 +65,7 @@ var stories = []story{
 		ID: "completion", Title: "The reply to the stored answer is lost",
 		Does: "Sends a request, and loses DynamoDB's reply to the write that stores the answer together with the handler's effects.",
 		Look: "The write was carried out, and the process can't know it. It sends the same write again, with the same ClientRequestToken. " +
-			"DynamoDB recognizes the ClientRequestToken, writes nothing again, and says that all is done. So the effects happen once. " + tokenLimit,
+			"DynamoDB recognizes the ClientRequestToken, writes nothing again, and says that all is done. So the effects happen once. " + recognizedFor,
 		play: withFault(faultCompletion, func(o outcome) bool { return o.repeated && o.stored }),
 	},
 	{

@@ -61,6 +61,7 @@ type Window struct {
 	attributes map[string]attributeNames // by the name of the table; the maps never change
 	tallies    []*tally                  // the latest maxTallies, the oldest first
 	most       int                       // the maximum number of processes of a function
+	observes   bool                      // Observe was called
 	controls   controls
 }
 
@@ -75,7 +76,7 @@ func New(faults *rehearsal.Faults) *Window {
 		processes: map[int]*process{}, named: map[string]int{}, sends: map[string]*send{}, leases: map[string]*lease{},
 		attributes: map[string]attributeNames{},
 	}
-	for _, p := range []sequence.Party{ours, others, database, gateway, world} {
+	for _, p := range []sequence.Party{ours, others, database, gateway, house, world} {
 		w.history.party(p)
 	}
 	faults.OnChange(w.tellState)
@@ -97,7 +98,7 @@ func (w *Window) Observe(o *emulator.Options) {
 	o.Middleware, o.Observe = w.watchRequests, w.watchProcesses
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.most = o.MaxProcesses
+	w.most, w.observes = o.MaxProcesses, true
 }
 
 // Serve serves the page on a port of 127.0.0.1, where 0 stands for a free one, and returns
@@ -111,7 +112,11 @@ func (w *Window) Serve(s *stack.Stack, port int) (string, error) {
 	w.mu.Lock()
 	w.stack = s
 	w.controls.routes = routesOf(s)
+	observes := w.observes
 	w.mu.Unlock()
+	if c := s.Clearing(); c != nil && observes {
+		c.OnCall(w.clears)
+	}
 	w.tellState()
 	address := listener.Addr().(*net.TCPAddr)
 	w.server = &http.Server{Handler: w.handler(), ReadHeaderTimeout: time.Minute}

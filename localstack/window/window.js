@@ -6,7 +6,7 @@
   const all = (selector) => [...document.querySelectorAll(selector)];
 
   const diagram = sequence.diagram(find("#diagram"));
-  sequence.legend(find("#legend"), ["effect"]); // the page shows none
+  sequence.legend(find("#legend"), find("#sample") ? [] : ["effect"]); // other functions' effects are not known
 
   // post sends a command to the server, and shows why the server refuses it, if it does.
   async function post(path, body) {

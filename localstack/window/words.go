@@ -18,7 +18,7 @@ var words = []word{
 	{"fingerprint", "a hash of what the client asked for. It tells another body under the same key. In the raw item it is called validation."},
 	{"outcome", "of a completed record: succeeded, or failed if the answer says that the operation was refused for good. Both are stored and returned."},
 	{"effects", "the handler's own writes, such as the payment and the debit. DynamoDB commits them together with the answer, or not at all."},
-	{"step", "a part of the handler whose result is stored in the record, so that the next attempt does not do that part again, such as a call to an outside service. The diagram shows calls of DynamoDB alone, so the service itself has no row."},
+	{"step", "a part of the handler whose result is stored in the record, so that the next attempt does not do that part again, such as a call to an outside service."},
 	{"a call inside key …", "an operation with a record of its own that a handler carries out, such as a reservation that must happen once."},
 	{"released", "said of a record that its attempt, or an operator, has given back without an answer: the next request runs the handler at once."},
 	{"policy", "what becomes of a record whose attempt has died: rerun lets the next request take it over, hold lets it wait for an operator."},

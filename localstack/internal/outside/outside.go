@@ -44,7 +44,19 @@ type Service[O comparable] struct {
 	calls   map[string]int // number of calls by key
 	effects map[string]*effect[O]
 	misuses []string
+	onCall  func(O, Did) // nil: nobody is told
 }
+
+// Did is what a call with a valid order did.
+type Did int
+
+// What a call did.
+const (
+	Nothing Did = iota // the service was out of order
+	Made               // the effect
+	Refused            // the order, for good
+	Again              // the service gave its first answer again
+)
 
 // effect is the effect of a key, and the answer to every call with that key.
 type effect[O comparable] struct {
@@ -82,6 +94,13 @@ func (s *Service[O]) Close() error {
 	return err
 }
 
+// OnCall has a function called for each call with a valid order, before its answer.
+func (s *Service[O]) OnCall(f func(O, Did)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onCall = f
+}
+
 // Done returns the effects by key.
 func (s *Service[O]) Done() map[string]Effect[O] {
 	s.mu.Lock()
@@ -117,7 +136,10 @@ func (s *Service[O]) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	wanted := behaviourIn(s.kind.Words(o), s.kind.Prefix)
-	done, call, err := s.do(key, o, wanted)
+	done, call, did, err := s.do(key, o, wanted)
+	if err == nil {
+		s.tell(o, did)
+	}
 	switch {
 	case err != nil:
 		s.misused(fmt.Sprintf("%v: %s", err, key))
@@ -145,26 +167,36 @@ var errOtherOrder = errors.New("one key for two orders")
 // do counts a call and returns the effect of its key. It makes the effect if the key has none.
 // It returns a nil effect if the order makes this call fail, and errOtherOrder if the key has
 // the effect of another order.
-func (s *Service[O]) do(key string, o O, wanted behaviour) (done *effect[O], call int, err error) {
+func (s *Service[O]) do(key string, o O, wanted behaviour) (done *effect[O], call int, did Did, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls[key]++
 	call = s.calls[key]
 	if done = s.effects[key]; done != nil {
 		if done.order != o {
-			return nil, call, errOtherOrder
+			return nil, call, Nothing, errOtherOrder
 		}
-		return done, call, nil
+		return done, call, Again, nil
 	}
 	if call <= wanted.fails {
-		return nil, call, nil
+		return nil, call, Nothing, nil
 	}
 	done = &effect[O]{order: o, refused: wanted.refuses, at: time.Now()}
+	did = Made
 	if done.status, done.body = s.kind.Answer(len(s.effects)+1, o); done.refused {
-		done.status, done.body = http.StatusUnprocessableEntity, s.kind.Refusal
+		done.status, done.body, did = http.StatusUnprocessableEntity, s.kind.Refusal, Refused
 	}
 	s.effects[key] = done
-	return done, call, nil
+	return done, call, did, nil
+}
+
+func (s *Service[O]) tell(o O, did Did) {
+	s.mu.Lock()
+	f := s.onCall
+	s.mu.Unlock()
+	if f != nil {
+		f(o, did)
+	}
 }
 
 func (s *Service[O]) misused(how string) {
