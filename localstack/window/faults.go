@@ -97,7 +97,10 @@ func (w *Window) delay(c *proxy.Call) {
 	w.mu.Lock()
 	x := w.exchange(c.TraceID)
 	r, settled := x.request, make(chan struct{})
-	x.settled, x.stores.late, x.seen.late = settled, true, true
+	x.settled, x.seen.late = settled, true
+	if x.stores != nil { // nil: it is of a call inside a handler that runs without a record
+		x.stores.late = true
+	}
 	w.mu.Unlock()
 	w.loseTries(c.TraceID)
 	gate := proxy.HoldRequest()
