@@ -219,7 +219,7 @@ func TestBrowser_NarrowPageDoesNotScrollSideways(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.click(`[data-story="other"]`)
-	b.holds(`status.startsWith("Look:") && /422/.test(rows)`)
+	b.holds(`/422 idempotency_payload_mismatch/.test(rows) && status.startsWith("Look:") && document.body.dataset.busy === "false"`)
 	if got := b.is(`String(document.documentElement.scrollWidth)`); got != "400" {
 		wide := b.is(`[...document.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > 401).map((e) => e.tagName + "." + e.className).slice(0, 10).join(" ")`)
 		t.Errorf("the page is %s pixels wide: %s", got, strings.TrimSpace(wide))
