@@ -528,6 +528,10 @@ func TestX2_OddErrors(t *testing.T) {
 		return response{}, lambdaidem.Retryable(&lambdaidem.Error{Code: "mine"})
 	})
 	wantProblem(t, r.send(t, first()), 503, lambdaidem.ErrRetryable)
+	r = newRig(func(context.Context, request) (response, error) {
+		return response{}, lambdaidem.Permanent(&lambdaidem.Error{Code: "mine"})
+	})
+	wantProblem(t, r.send(t, first()), 500, lambdaidem.ErrPermanent)
 	// An outcome rule that changes its argument doesn't change the answer.
 	r = newRig(status(201), func(o *lambdaidem.Options) {
 		o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {

@@ -27,29 +27,60 @@ func withStatus(err error) *Error {
 // client would send its request with a new key, and the request would be carried out twice.
 // After a 500 that says that the inner call's answer can't be read, the client would not repeat
 // its request.
-func clientError(err error) *Error {
-	e := withStatus(err)
+func clientError(err error) *Error { return forClient(withStatus(err), err) }
+
+// answeredError is like clientError, for an error of a handler with the given outcome. If the outcome
+// is OutcomeFailed, every retry gets the same answer, so answeredError skips refusals that ask the
+// client to repeat the request.
+func answeredError(err error, outcome Outcome) *Error {
+	if outcome != OutcomeFailed {
+		return clientError(err)
+	}
+	e := lasting(err)
+	if e == nil || e.Status == 0 {
+		return nil
+	}
+	return forClient(e, err)
+}
+
+// lasting returns the first *Error in err's tree of wrapped errors that is not a temporary refusal
+// of a guarded call. It returns nil if there is none. It does not look for causes of such refusals.
+func lasting(err error) *Error {
+	switch e := err.(type) { //nolint:errorlint // the tree is walked here
+	case *Error:
+		if e == nil || e.byGuard() && e.temporary() {
+			return nil
+		}
+		return e
+	case interface{ Unwrap() error }:
+		return lasting(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			if found := lasting(one); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// forClient returns the *Error that the client receives for e, which is in err's tree of wrapped
+// errors. It returns nil if e is nil, or if the client must not receive e.
+func forClient(e *Error, err error) *Error {
 	if e == nil || !e.byGuard() {
 		return e
 	}
 	switch e.Code { //nolint:exhaustive // all other refusals are about the key, the payload or the answer of the inner call
 	case ErrInProgress, ErrAttemptAbandoned, ErrOutcomeUnknown:
 		return e
-	}
-	_, inner := errors.AsType[*passedOn](err)
-	switch e.Code { //nolint:exhaustive // as above
 	case ErrStoreUnavailable, ErrOutOfTime:
-		if !inner {
-			return e
-		}
-		// The refusal is about an inner call, that is, a guarded call that the handler
-		// made. Replace its text: the client would take the text for a statement about
-		// the client's own request.
+		// The text says that a call was not carried out. The client would take that for a
+		// statement about its own request, and that request may have had effects.
 		shown := *e
 		shown.Detail = "A part of the request could not be completed now. Repeat the request later with the same key."
 		return &shown
-	case ErrConditionFailed, ErrWriteInvalid: // the rejected writes are the inner call's if inner is true, else the handler's
-		if !inner {
+	case ErrConditionFailed, ErrWriteInvalid:
+		if _, inner := errors.AsType[*passedOn](err); !inner { // the rejected writes are the handler's own
 			return e
 		}
 	}
@@ -69,7 +100,7 @@ func innerRefused(err error) *Error {
 // guarded handler. The text of the document depends on outcome, the outcome of err. If answerOf
 // returns nil, there is no document for err, and the guard passes on err itself.
 func (g *Guard) answerOf(err error, outcome Outcome) *Response {
-	if e := clientError(err); e != nil {
+	if e := answeredError(err, outcome); e != nil {
 		return problem(e)
 	}
 	if outcome == OutcomeReleased && hasMark[*retryableError](err) {

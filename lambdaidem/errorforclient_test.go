@@ -2,8 +2,11 @@ package lambdaidem_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -24,4 +27,118 @@ func TestX2_AClientIsNeverToldThatARetryableFailureHadNoEffect(t *testing.T) {
 	if strings.Contains(out.Body, "not carried out") || !strings.Contains(out.Body, "with the same key") {
 		t.Errorf("the client is told %s", out.Body)
 	}
+}
+
+// The guarded handler has charged. Then it calls a guarded HTTP handler, whose store can't be reached,
+// and passes on the response.
+func TestX2_TheResponseOfAnInnerRequestDoesNotSpeakOfTheOuterOne(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *rig) (response, error){
+		"APIGatewayV2": func(ctx context.Context, in *rig) (response, error) { return in.handler(ctx, post("inner", "{}")) },
+		"Middleware": func(ctx context.Context, in *rig) (response, error) {
+			rec := httptest.NewRecorder()
+			req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/ship", strings.NewReader("{}"))
+			req.Header.Set("Idempotency-Key", "inner")
+			in.guard.With(func(o *lambdaidem.Options) { o.AnonymousCallers = true }).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {})).ServeHTTP(rec, req)
+			return response{StatusCode: rec.Code, Body: rec.Body.String()}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inner := newRig(nil)
+			r := newRig(func(ctx context.Context, _ request) (response, error) {
+				if _, err := lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) { return 1, nil }); err != nil {
+					return response{}, err
+				}
+				return call(ctx, inner)
+			})
+			inner.store.failAlways(acquire, refused(lambdaidem.ReasonThrottled))
+			if out := r.send(t, first()); !strings.Contains(out.Body, "A part of the request") {
+				t.Errorf("the request has charged, and the client is told %d %s", out.StatusCode, out.Body)
+			}
+		})
+	}
+}
+
+// The answer of an inner request can't be loaded now. The client of the outer request is told that its
+// request was carried out.
+func TestX2_AnInnerAnswerThatCantBeReadDoesNotSpeakOfTheOuterRequest(t *testing.T) {
+	inner := newApartRig(true, nil)
+	inner.send(t, post("inner", "{}"))
+	shipped := 0
+	r := newRig(func(ctx context.Context, _ request) (response, error) {
+		out, err := inner.handler(ctx, post("inner", "{}"))
+		if err != nil || out.StatusCode != http.StatusCreated {
+			return out, err
+		}
+		shipped++
+		return response{StatusCode: http.StatusCreated}, nil
+	})
+	inner.store.failAlways(load, refused(lambdaidem.ReasonThrottled))
+	if out := r.send(t, first()); !strings.Contains(out.Body, "A part of the request") || shipped != 0 {
+		t.Errorf("nothing was shipped, and the client is told %d %s", out.StatusCode, out.Body)
+	}
+}
+
+// An unguarded handler has charged once; a second guarded call is refused. The client is told that the
+// request was not carried out.
+func TestX2_AnUnguardedHandlerDoesNotSpeakOfItsGuardedCalls(t *testing.T) {
+	r, _ := withLedger(nil)
+	charged := 0
+	h := r.guard.With(func(o *lambdaidem.Options) { o.Skip = func(*lambdaidem.Request) bool { return true } }).APIGatewayV2(
+		func(ctx context.Context, _ request) (response, error) {
+			if _, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
+				return response{}, err
+			}
+			r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "ship", Key: "order-1"}, func(context.Context) (int, error) { return 1, nil })
+			return response{StatusCode: http.StatusCreated}, err
+		})
+	out, err := h(t.Context(), first())
+	if err != nil || !strings.Contains(out.Body, "A part of the request") || charged != 1 {
+		t.Errorf("charged %d times, and the client is told %d %s, %v", charged, out.StatusCode, out.Body, err)
+	}
+}
+
+// Another request is charging when the handler makes the charge, so its first try is refused. The
+// second try gets the stored answer, a decline. The handler returns the errors of both tries. That
+// answer is final and stored, so it must be the decline.
+func TestX2_AStoredAnswerDoesNotAskForARetry(t *testing.T) {
+	declined := lambdaidem.Code("card_declined")
+	started := func(t *testing.T) (r *rig, finish func()) {
+		r = newRig(nil)
+		began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = lambdaidem.Do(context.WithoutCancel(t.Context()), r.guard, charge, func(context.Context) (int, error) {
+				close(began)
+				<-goOn
+				return 0, lambdaidem.Reject(http.StatusPaymentRequired, declined, "The card was declined.")
+			})
+		}()
+		<-began
+		return r, sync.OnceFunc(func() { close(goOn); <-done })
+	}
+	twice := func(ctx context.Context, r *rig, finish func()) error {
+		one := r.charged(ctx)
+		finish()
+		return errors.Join(one, r.charged(ctx))
+	}
+	t.Run("request", func(t *testing.T) {
+		r, finish := started(t)
+		r = r.later(func(ctx context.Context, _ request) (response, error) { return response{}, twice(ctx, r, finish) })
+		r.send(t, first())
+		if out := r.send(t, first()); !replayed(out) || out.StatusCode != http.StatusPaymentRequired {
+			t.Errorf("the stored answer is %d %s", out.StatusCode, out.Body)
+		}
+	})
+	t.Run("Do", func(t *testing.T) {
+		r, finish := started(t)
+		var err error
+		for range 2 {
+			_, err = lambdaidem.Do(t.Context(), r.guard, lambdaidem.Call{Operation: "order", Key: "o"},
+				func(ctx context.Context) (int, error) { return 1, twice(ctx, r, finish) })
+		}
+		if !errors.Is(err, declined) || errors.Is(err, lambdaidem.ErrInProgress) {
+			t.Errorf("the stored error is %v", err)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package lambdaidem_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
 
@@ -70,7 +71,10 @@ func TestX5_AFinalFailureThatFailedOpenIsNotSentBesideAnotherAttempt(t *testing.
 		ends func(context.Context, request) (response, error)
 		want int
 	}{
-		"final":  {func(context.Context, request) (response, error) { return response{}, noPayment }, http.StatusConflict},
+		"final": {func(context.Context, request) (response, error) { return response{}, noPayment }, http.StatusConflict},
+		"beside a refusal": {func(context.Context, request) (response, error) {
+			return response{}, errors.Join(&lambdaidem.Error{Code: lambdaidem.ErrInProgress, Status: http.StatusLocked}, noPayment)
+		}, http.StatusConflict},
 		"stored": {func(context.Context, request) (response, error) { return response{}, lambdaidem.Permanent(errWire) }, http.StatusInternalServerError},
 		"201":    {status(http.StatusCreated), http.StatusCreated},
 	} {

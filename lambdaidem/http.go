@@ -42,12 +42,15 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 // document of the refusal and no error.
 //
 // The exception is a refused request that another guarded handler has made. That outer handler
-// might pass the problem document on to its own client. The client would then think that its own
-// request was refused. If that could mislead the client, refuse returns the refusal as an error
-// instead; see clientError.
+// might pass the problem document on to its own client, who would then think that its own request
+// was refused. If that could mislead the client, refuse changes the document, or returns the
+// refusal as an error instead; see clientError.
 func (g *Guard) refuse(ctx context.Context, r *Request, refusal *Error) (*Response, error) {
-	if attemptOf(ctx) != nil && clientError(refusal) == nil {
-		return nil, &passedOn{refusal, false}
+	if attemptOf(ctx) != nil {
+		inner := &passedOn{refusal, false}
+		if refusal = clientError(inner); refusal == nil {
+			return nil, inner
+		}
 	}
 	return g.ownAnswer(ctx, r, refusal), nil
 }

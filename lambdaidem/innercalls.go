@@ -295,7 +295,7 @@ func (a *attempt) settle(o Outcome, tells answerTells) (settled Outcome, why err
 // is an error that the handler itself has marked as Uncertain. The client receives that error,
 // because the handler chose it knowing that the outcome is uncertain.
 func (a *attempt) settleError(o Outcome, err error) ending {
-	tells := answerOfError(err)
+	tells := answerOfError(err, o)
 	if _, marked := err.(*uncertainError); marked { //nolint:errorlint // a mark inside err is not that of the whole error
 		tells = mayRepeat
 	}

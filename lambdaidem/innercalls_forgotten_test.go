@@ -284,3 +284,30 @@ func TestX4_AnAnswerSettlesNoLaterRefusalOfTheSameCall(t *testing.T) {
 		return r.charged(ctx)
 	})))
 }
+
+// The charge is refused. Then the order succeeds, and a goroutine that it started makes the charge
+// after all. The refusal is settled, so the handler's own 402 is stored.
+func TestX4_ACallThatIsLeftBehindSettlesAnEarlierRefusal(t *testing.T) {
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+		if err := r.charged(ctx); !errors.Is(err, lambdaidem.ErrStoreUnavailable) {
+			t.Errorf("the charge: %v", err)
+		}
+		ordered, charged := make(chan struct{}), make(chan error)
+		_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "order", Key: "o"}, func(ctx context.Context) (int, error) {
+			go func() {
+				<-ordered
+				charged <- r.charged(context.WithoutCancel(ctx))
+			}()
+			return 1, nil
+		})
+		close(ordered)
+		if err := errors.Join(err, <-charged); err != nil {
+			t.Error(err)
+		}
+		return response{StatusCode: http.StatusPaymentRequired}, nil
+	})
+	r.send(t, first())
+	r.wantState(t, lambdaidem.Completed)
+}

@@ -86,7 +86,7 @@ func (i *innerCalls) record(number, begun int64, rec innerRecord, left Outcome, 
 	case number <= earlier.begun: // this call began before the earlier one had ended
 	case left == OutcomeSucceeded, left == OutcomeFailed: // the record has an answer
 		delete(i.unsettled, rec)
-	case left == "" && ran && !earlier.effect && earlier.left == OutcomeReleased: // the earlier call was only refused
+	case left == "" && ran && !earlier.effect: // the earlier call was only refused
 		delete(i.unsettled, rec)
 	}
 	return i.handler

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -169,6 +170,63 @@ func TestL9_TheLastFailureTellsARefusedInnerCall(t *testing.T) {
 			_, _ = r.handler(t.Context(), first())
 			if got := r.record(t); got.LastFailure != c.want {
 				t.Errorf("the record is %s by the failure %q; want %q", got.State, got.LastFailure, c.want)
+			}
+		})
+	}
+}
+
+// The inner record has no answer, because it could not be encoded. The record of the handler must not
+// name that as if its own answer were lost.
+func TestL9_TheLastFailureTellsAnInnerAnswerThatIsGone(t *testing.T) {
+	r := newRig(nil)
+	unstorable := lambdaidem.Call{Operation: "charge", Key: "order-1"}
+	_, _ = lambdaidem.Do(t.Context(), r.guard, unstorable, func(context.Context) (any, error) { return func() {}, nil })
+	r.store.forgetClaims()
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, r.guard, unstorable, func(context.Context) (any, error) { return 1, nil })
+		return response{}, err
+	})
+	_, _ = r.handler(t.Context(), first())
+	if rec := r.record(t); rec.LastFailure != "inner_idempotency_answer_unavailable" {
+		t.Errorf("the record is %s by the failure %q", rec.State, rec.LastFailure)
+	}
+}
+
+// The charge is being made elsewhere, so the guard refuses it, and the handler rejects the request. The
+// client gets 503, because the rejection is not final. The record must not say that the attempt was
+// released because of the rejection: the charge succeeds.
+func TestL9_TheLastFailureTellsWhyAnAnswerWasNotStored(t *testing.T) {
+	for name, answer := range map[string]func() (response, error){
+		"Reject": func() (response, error) {
+			return response{}, lambdaidem.Reject(http.StatusPaymentRequired, "card_declined", "")
+		},
+		"response": func() (response, error) { return response{StatusCode: http.StatusPaymentRequired}, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(done)
+				_, _ = lambdaidem.Do(context.WithoutCancel(t.Context()), r.guard, charge, func(context.Context) (int, error) {
+					close(began)
+					<-goOn
+					return 1, nil
+				})
+			}()
+			<-began
+			r.store.forgetClaims()
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				if r.charged(ctx) == nil {
+					t.Error("the charge was not refused")
+				}
+				return answer()
+			})
+			out := r.send(t, first())
+			close(goOn)
+			<-done
+			rec := r.record(t)
+			if out.StatusCode != http.StatusServiceUnavailable || rec.LastFailure != "inner_refused" {
+				t.Errorf("the client is told %d, the record is %s by the failure %q", out.StatusCode, rec.State, rec.LastFailure)
 			}
 		})
 	}

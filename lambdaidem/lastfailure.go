@@ -9,8 +9,9 @@ import (
 
 // failureCode returns a short name for the error that ended an attempt: the error's code,
 // "http_503" for a response with status 503, "panic", or the name of the error's Go type. If a
-// guard has refused a call inside the handler, the name is "inner_" and the code of the refusal.
-// failureCode returns "" if err is nil. A release of the record stores the name as Record.LastFailure, which
+// guard has refused a call inside the handler, the name is "inner_" and the code of the refusal. If
+// the handler's answer was final and is not stored because of such a refusal, the name is
+// "inner_refused". failureCode returns "" if err is nil. A release of the record stores the name as Record.LastFailure, which
 // helps an operator to find the attempt in the log. The name contains nothing of the error's
 // text, which may contain personal data and secrets.
 func failureCode(err error) string {
@@ -19,6 +20,8 @@ func failureCode(err error) string {
 		return ""
 	case errors.Is(err, errHandlerDied):
 		return "panic"
+	case errors.Is(err, errInnerRefused):
+		return "inner_refused"
 	}
 	if p, ok := errors.AsType[*panicError](err); ok && p != nil {
 		return "panic"
@@ -28,7 +31,7 @@ func failureCode(err error) string {
 	}
 	cause := withoutMarks(err)
 	if own, ok := errors.AsType[*Error](cause); ok && own != nil {
-		if _, inner := errors.AsType[*passedOn](err); inner && own.byGuard() {
+		if _, inner := errors.AsType[*passedOn](err); (inner || own.replayed) && own.byGuard() {
 			return label("inner_" + string(own.Code))
 		}
 		return label(string(own.Code))

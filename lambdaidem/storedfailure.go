@@ -1,7 +1,6 @@
 package lambdaidem
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 
@@ -10,7 +9,8 @@ import (
 
 // failureOf returns the parts of err that a record stores. It replaces invalid UTF-8,
 // because a store may return such bytes changed. The first caller of a typed handler also
-// receives the result of failureOf, so the first caller and every replay get the same text.
+// receives the result of failureOf, so the first caller and every replay get the same text. A
+// refusal that asks to repeat the call gives no code: the failure is final.
 func failureOf(err error) *Failure {
 	f := &Failure{Code: ErrPermanent, Message: err.Error(), Status: http.StatusInternalServerError}
 	cause := withoutMarks(err)
@@ -27,7 +27,7 @@ func failureOf(err error) *Failure {
 		}
 	}
 	f.Type, f.Message = strings.ToValidUTF8(f.Type, "\ufffd"), strings.ToValidUTF8(f.Message, "\ufffd")
-	if own := (*Error)(nil); errors.As(err, &own) && own != nil {
+	if own := lasting(err); own != nil {
 		f.Code, f.Status = own.Code, own.Status
 	}
 	return f
