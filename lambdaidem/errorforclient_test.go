@@ -38,7 +38,7 @@ func TestX2_TheResponseOfAnInnerRequestDoesNotSpeakOfTheOuterOne(t *testing.T) {
 			rec := httptest.NewRecorder()
 			req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/ship", strings.NewReader("{}"))
 			req.Header.Set("Idempotency-Key", "inner")
-			in.guard.With(func(o *lambdaidem.Options) { o.AnonymousCallers = true }).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {})).ServeHTTP(rec, req)
+			in.guard.With(func(o *lambdaidem.Options) { o.AnonymousCallers = true }).Middleware(http.HandlerFunc(func(_ http.ResponseWriter, _ *http.Request) {})).ServeHTTP(rec, req)
 			return response{StatusCode: rec.Code, Body: rec.Body.String()}, nil
 		},
 	} {

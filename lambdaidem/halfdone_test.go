@@ -252,3 +252,26 @@ func TestX4_ARefusalBesideAnAnswerOfTheSameCallIsNotSettled(t *testing.T) {
 		}
 	}
 }
+
+// As above, in a handler that is itself an inner call. The calls are numbered across both handlers.
+func TestX4_ARefusalBesideAnAnswerInsideAnInnerCallIsNotSettled(t *testing.T) {
+	var r *rig
+	r = newRig(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "order", Key: "o-1"}, func(ctx context.Context) (int, error) {
+			refused := make(chan error, 1)
+			_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+				refused <- r.charged(ctx)
+				return 1, nil
+			})
+			if late := <-refused; err != nil || !errors.Is(late, lambdaidem.ErrInProgress) {
+				t.Errorf("the calls end with %v and %v", err, late)
+			}
+			return 0, noPayment
+		})
+		if !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+			t.Errorf("the order: %v", err)
+		}
+		return response{StatusCode: http.StatusBadGateway}, nil
+	})
+	r.send(t, first())
+}
