@@ -105,12 +105,13 @@ func withUnknownSettings(fingerprint string) string {
 // fingerprint, because that may have been made with an older secret. Once the older secret is
 // removed from the options, no call would match the record.
 //
-// fingerprintOver puts settingsUnknown into the new fingerprint if nobody knows whether the
-// record was created for the call's payload. There are two such cases: the payloads can't be
-// compared, or the record's fingerprint already has settingsUnknown.
+// Sometimes nobody knows whether the record was created for the call's payload: the two can't be
+// compared, because they have different SETTINGS, or the record's fingerprint has settingsUnknown
+// already. The new fingerprint then has settingsUnknown, so that no later call is told that its
+// client has changed the payload.
 //
-// A released record with an empty Bound accepts any payload, so it does not matter for which
-// payload it was created. For such a record, fingerprintOver never uses settingsUnknown.
+// A released record with an empty Bound accepts any payload, so its new fingerprint never has
+// settingsUnknown.
 func (c *call) fingerprintOver(rec Record) string {
 	forgotten := rec.State == Released && rec.Bound == "" // the record accepts any payload
 	inDoubt := c.comparePayload(rec.Fingerprint) == maybeSamePayload || strings.HasPrefix(rec.Fingerprint, settingsUnknown)
