@@ -92,9 +92,11 @@ func forClient(e *Error, err error) *Error {
 // the response to its own client, and err would mislead the client; see clientError. The new error
 // has no code, because the client would relate a code to its own request.
 func innerRefused(err error) *Error {
-	return &Error{Status: http.StatusInternalServerError, Err: err,
-		Detail: "A part of the request was refused. Repeat the request with the same key."}
+	return &Error{Status: http.StatusInternalServerError, Err: err, Detail: partRefused}
 }
+
+// partRefused tells a client that a guarded call inside its request was refused.
+const partRefused = "A part of the request was refused. Repeat the request with the same key."
 
 // answerOf returns the problem document that an HTTP client receives for err, the error of a
 // guarded handler. The text of the document depends on outcome, the outcome of err. If answerOf

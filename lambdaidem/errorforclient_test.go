@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -141,4 +142,108 @@ func TestX2_AStoredAnswerDoesNotAskForARetry(t *testing.T) {
 			t.Errorf("the stored error is %v", err)
 		}
 	})
+}
+
+// A typed handler has charged, and a later guarded call inside it is refused. The invoker must not
+// read that call's text: "Send a new key" would charge again.
+func TestX2_TheInvokerReadsNothingOfACallInside(t *testing.T) {
+	for name, by := range map[string]func(error) error{
+		"as it is": func(err error) error { return err }, "permanent": lambdaidem.Permanent, "retryable": lambdaidem.Retryable, "uncertain": lambdaidem.Uncertain,
+	} {
+		for what, refusal := range map[string]func(ctx context.Context, r *rig) error{
+			"another payload": func(ctx context.Context, r *rig) error {
+				c := charge
+				c.Payload = order{"other"}
+				_, err := lambdaidem.Do(ctx, r.guard, c, func(context.Context) (int, error) { return 1, nil })
+				return err
+			},
+			"unavailable, then done": func(ctx context.Context, r *rig) error {
+				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				ship := lambdaidem.Call{Operation: "ship", Key: "s"}
+				_, err := lambdaidem.Do(ctx, r.guard, ship, func(context.Context) (int, error) { return 1, nil })
+				_, _ = lambdaidem.Do(ctx, r.guard, ship, func(context.Context) (int, error) { return 1, nil })
+				return err
+			},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				r := newRig(nil)
+				charged := 0
+				h := lambdaidem.Handler(r.guard, "order", func(_ context.Context, o order) (string, error) { return o.ID, nil },
+					func(ctx context.Context, _ order) (int, error) {
+						if _, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
+							return 0, err
+						}
+						return 0, by(refusal(ctx, r))
+					})
+				_, errorType, message := invoke(t, h, `{"ID":"o-1"}`)
+				if charged != 1 || !strings.HasSuffix(message, "with the same key.") {
+					t.Errorf("charged %d; told %q: %q", charged, errorType, message)
+				}
+			})
+		}
+	}
+}
+
+// The handler has charged. The writes of a guarded request inside it are rejected, and it passes the
+// response on. The client must not read that its request wrote nothing.
+func TestX2_RejectedWritesOfAnInnerRequestAreNotTheClients(t *testing.T) {
+	released := func(o *lambdaidem.Options) {
+		o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { return lambdaidem.OutcomeReleased }
+	}
+	in, _ := withLedger(func(ctx context.Context, _ request) (response, error) {
+		enlist(ctx, "ship")
+		return response{StatusCode: http.StatusCreated}, nil
+	}, released)
+	middleware := in.guard.With(func(o *lambdaidem.Options) { o.AnonymousCallers = true }).Middleware(
+		http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			enlist(q.Context(), "ship")
+			w.WriteHeader(http.StatusCreated)
+		}))
+	for name, call := range map[string]func(context.Context) (response, error){
+		"APIGatewayV2": func(ctx context.Context) (response, error) { return in.handler(ctx, post("inner", "{}")) },
+		"Middleware": func(ctx context.Context) (response, error) {
+			rec := httptest.NewRecorder()
+			req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/ship", strings.NewReader("{}"))
+			req.Header.Set("Idempotency-Key", "inner")
+			middleware.ServeHTTP(rec, req)
+			return response{StatusCode: rec.Code, Body: rec.Body.String()}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			charged := 0
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				if _, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { charged++; return 1, nil }); err != nil {
+					return response{}, err
+				}
+				return call(ctx)
+			})
+			out, err := r.handler(t.Context(), first())
+			if charged != 1 || err == nil && (out.StatusCode < 500 || strings.Contains(out.Body, "wrote nothing")) {
+				t.Errorf("charged %d times, and the client is told %d %s", charged, out.StatusCode, out.Body)
+			}
+		})
+	}
+}
+
+// An observer may keep an event and read it later, so the guard must not change the event's error.
+func TestL9_TheErrorOfAnEventDoesNotChange(t *testing.T) {
+	var reported, copied []lambdaidem.Error
+	var kept []*lambdaidem.Error
+	r := newRig(nil, func(o *lambdaidem.Options) {
+		o.Observer = lambdaidem.ObserverFunc(func(_ context.Context, e lambdaidem.Event) {
+			if own, ok := errors.AsType[*lambdaidem.Error](e.Err); ok {
+				reported, kept = append(reported, *own), append(kept, own)
+			}
+		})
+	})
+	_, _ = lambdaidem.Do(t.Context(), r.guard, charge, func(ctx context.Context) (int, error) {
+		return 1, r.charged(ctx) // refused: the call has the handler's own record
+	})
+	for _, own := range kept {
+		copied = append(copied, *own)
+	}
+	if len(reported) == 0 || !slices.Equal(reported, copied) {
+		t.Errorf("the errors of events were %v, and are %v", reported, copied)
+	}
 }

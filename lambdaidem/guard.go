@@ -129,7 +129,9 @@ func (g *Guard) handleCall(ctx context.Context, c call, w work) (d decision) {
 		}
 		defer func() {
 			if d.refusal != nil {
-				d.refusal.Err = &innerCallError{g.readable(&c.who), c.id, d.refusal.Err}
+				refusal := *d.refusal // a copy, because an observer may have the original
+				refusal.Err = &innerCallError{g.readable(&c.who), c.id, refusal.Err}
+				d.refusal = &refusal
 			}
 			outer.endInner(number, innerRecord{g.storeKey, c.id}, a, d)
 		}()

@@ -136,6 +136,8 @@ func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) 
 	switch {
 	case d.refusal != nil:
 		return w.g.refuse(ctx, r, d.refusal)
+	case w.replaced && ownWritesRejected(w.err):
+		return w.g.refuse(ctx, r, withStatus(w.err))
 	case w.replaced:
 		return &w.response, nil
 	case clientError(w.err) != nil:
@@ -143,6 +145,14 @@ func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) 
 	default:
 		return nil, w.err
 	}
+}
+
+// ownWritesRejected reports whether err is a guard's error about rejected writes of the handler
+// itself. If another guarded handler made the request, that handler's client must not receive the
+// error; see Guard.refuse.
+func ownWritesRejected(err error) bool {
+	e := withStatus(err)
+	return e != nil && e.byGuard() && (e.Code == ErrConditionFailed || e.Code == ErrWriteInvalid)
 }
 
 func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.toStore(&w.response)), nil }

@@ -123,12 +123,12 @@ func (a *attempt) recordInner(number int64, rec innerRecord, inner *attempt, d d
 	left := inner.endingOf(d)
 	effect := left == OutcomeSucceeded || left == OutcomeUncertain || d.carriedOut() || d.panicked(inner) || inner != nil && inner.mayHaveHadEffect()
 	ran := inner != nil && inner.started && d.refusal == nil
-	begun := a.outermost().callsBegun.Load()
+	calls := &a.outermost().callsBegun
 	counts := true // for the handler of around
 	for around := a; around != nil; around = around.outer {
 		switch {
 		case counts:
-			counts = around.inner.record(number, begun, rec, left, ran, effect) == handlerSucceeded
+			counts = around.inner.record(number, calls, rec, left, ran, effect) == handlerSucceeded
 		case effect:
 			around.inner.setEffect()
 		}

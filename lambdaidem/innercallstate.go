@@ -1,6 +1,9 @@
 package lambdaidem
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // innerCalls is the state of the guarded calls that one handler makes. A handler may make
 // several calls at the same time.
@@ -58,7 +61,8 @@ func (i *innerCalls) end() {
 // record notes how an inner call ended. attempt.settle later uses these notes to decide the
 // outcome of the handler that made the call. The result is the state of that handler.
 //
-// number is the call's number, and begun is how many calls have begun; see attempt.beginInner. rec
+// number is the call's number, and calls counts the calls that have begun; see attempt.beginInner.
+// record reads calls while it holds the mutex, so that a later note never has a smaller count. rec
 // identifies the call's record. ran reports whether the call's own handler ran. effect reports
 // whether the call may have had an effect. The parameter left says how the call ended:
 //
@@ -72,7 +76,7 @@ func (i *innerCalls) end() {
 // A call settles an earlier call for the same record only if it began after the earlier one had
 // ended. Of two calls at once, the refusal of one may be what the handler reports, although the
 // other one succeeds.
-func (i *innerCalls) record(number, begun int64, rec innerRecord, left Outcome, ran, effect bool) handlerState {
+func (i *innerCalls) record(number int64, calls *atomic.Int64, rec innerRecord, left Outcome, ran, effect bool) handlerState {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.effect = i.effect || effect
@@ -82,7 +86,7 @@ func (i *innerCalls) record(number, begun int64, rec innerRecord, left Outcome, 
 		if i.unsettled == nil {
 			i.unsettled = make(map[innerRecord]unsettledCall)
 		}
-		i.unsettled[rec] = unsettledCall{outcomeOfBoth(left, earlier.left), effect || earlier.effect, begun}
+		i.unsettled[rec] = unsettledCall{outcomeOfBoth(left, earlier.left), effect || earlier.effect, calls.Load()}
 	case number <= earlier.begun: // this call began before the earlier one had ended
 	case left == OutcomeSucceeded, left == OutcomeFailed: // the record has an answer
 		delete(i.unsettled, rec)

@@ -37,7 +37,7 @@ func (d done[T]) lambdaError() error {
 			return invokeError(failureOf(e))
 		case !e.byGuard():
 		case shown == nil: // Lambda reports the errorType "Error", so that a state machine does not take the code of an inner call for that of its own call
-			return e.withoutCause()
+			return e.ofPart()
 		default: // a guard made the error, perhaps the guard of an inner call
 			return byCode(shown.withoutCause())
 		}
@@ -51,6 +51,14 @@ func (e *Error) withoutCause() *Error {
 	shown := *e
 	shown.Err = nil
 	return &shown
+}
+
+// ofPart returns a copy of e, the refusal of an inner call, for the invoker of the handler that made
+// the call. The copy has no cause, and a text that is true for the invoker's own call.
+func (e *Error) ofPart() *Error {
+	shown := e.withoutCause()
+	shown.Detail = partRefused
+	return shown
 }
 
 // invokeError returns an error that Lambda reports with the errorType and the message of f.

@@ -156,8 +156,8 @@ func TestX2_EveryCodeIsAnErrorType(t *testing.T) {
 		h := lambdaidem.Handler(g, "charge", func(_ context.Context, o order) (string, error) { return o.ID, nil },
 			func(context.Context, order) (receipt, error) { return receipt{}, inner })
 		want, shown := string(code), *inner
-		if !passedOnCodes[code] {
-			want = "Error"
+		if !passedOnCodes[code] { // its own text is about the inner call
+			want, shown.Detail = "Error", "A part of the request was refused. Repeat the request with the same key."
 		}
 		if code == lambdaidem.ErrStoreUnavailable || code == lambdaidem.ErrOutOfTime { // its own text is about the inner call
 			shown.Detail = "A part of the request could not be completed now. Repeat the request later with the same key."

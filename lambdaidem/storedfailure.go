@@ -20,6 +20,8 @@ func failureOf(err error) *Failure {
 	}
 	if own, ok := cause.(*Error); ok && own != nil { //nolint:errorlint // what wraps an *Error has a type of its own
 		switch {
+		case own.byGuard(): // the refusal of an inner call, whose text is not about this call
+			f.Message = own.ofPart().Error()
 		case own.replayed: // returned by a Do inside the handler; report the type of the original error
 			f.Type = own.replayedType
 		case own.rejected && codedAs[own.Code] == nil: // the application may not report one of the guard's own codes as a type

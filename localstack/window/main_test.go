@@ -61,13 +61,22 @@ var written atomic.Pointer[func(rehearsal.Access)]
 // afterWrite has a function called once, after a write of this kind.
 func afterWrite(t *testing.T, kind rehearsal.AccessKind, do func(rehearsal.Access)) {
 	t.Helper()
-	once := func(a rehearsal.Access) {
+	afterEach(t, kind, func(a rehearsal.Access) {
+		written.Store(nil)
+		do(a)
+	})
+}
+
+// afterEach has a function called after every write of this kind: also after one of a request that
+// an earlier test has left behind.
+func afterEach(t *testing.T, kind rehearsal.AccessKind, do func(rehearsal.Access)) {
+	t.Helper()
+	each := func(a rehearsal.Access) {
 		if a.Kind == kind {
-			written.Store(nil)
 			do(a)
 		}
 	}
-	written.Store(&once)
+	written.Store(&each)
 	t.Cleanup(func() { written.Store(nil) })
 }
 

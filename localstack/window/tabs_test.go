@@ -45,7 +45,7 @@ func TestStory_DisturbedByOthersDoesNotGoAsPlanned(t *testing.T) {
 		t.Fatal(err)
 	}
 	kill := rehearsal.Kill(w.stack.Emulator(), "PaymentsFunction")
-	afterWrite(t, rehearsal.Takeover, func(rehearsal.Access) {
+	afterEach(t, rehearsal.Takeover, func(rehearsal.Access) {
 		w.faults.Arm(rehearsal.Once{Name: "disturb 1", Kind: rehearsal.Completion, Fault: proxy.LoseReply})
 		w.faults.Arm(rehearsal.Once{Name: "disturb 2", Kind: rehearsal.Completion, Fault: kill})
 	})
