@@ -90,13 +90,13 @@ func (a *actor) versionIndex() int {
 	return newest
 }
 
-// replaced reports whether the process runs a version older than the last two. Such a
-// process serves no more invocations, because a deployment begins only after the one before
-// it has reached all processes.
+// replaced reports whether the process would run a version older than the last two before an
+// invocation that begins now is over. Such a process serves no more invocations, because a
+// deployment begins only after the one before it has reached all processes.
 func (p *process) replaced() bool {
 	w := p.first.w
 	d := &w.plan.deployments
-	return len(d.versions) > 0 && d.newest(time.Since(w.born))-p.first.versionIndex() > 1
+	return len(d.versions) > 0 && d.newest(time.Since(w.born)+w.plan.timeout)-p.first.versionIndex() > 1
 }
 
 // options sets the options that differ between versions.
