@@ -190,17 +190,21 @@ func TestX2_RejectedWritesOfAnInnerRequestAreNotTheClients(t *testing.T) {
 	released := func(o *lambdaidem.Options) {
 		o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { return lambdaidem.OutcomeReleased }
 	}
-	in, _ := withLedger(func(ctx context.Context, _ request) (response, error) {
+	ship := func(ctx context.Context, _ request) (response, error) {
 		enlist(ctx, "ship")
 		return response{StatusCode: http.StatusCreated}, nil
-	}, released)
+	}
+	in, _ := withLedger(ship, released)
+	conditional, l := withLedger(ship)
+	l.fail(commit, rejects(&lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: http.StatusInternalServerError, Detail: "The request wrote nothing."}))
 	middleware := in.guard.With(func(o *lambdaidem.Options) { o.AnonymousCallers = true }).Middleware(
 		http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			enlist(q.Context(), "ship")
 			w.WriteHeader(http.StatusCreated)
 		}))
 	for name, call := range map[string]func(context.Context) (response, error){
-		"APIGatewayV2": func(ctx context.Context) (response, error) { return in.handler(ctx, post("inner", "{}")) },
+		"APIGatewayV2":       func(ctx context.Context) (response, error) { return in.handler(ctx, post("inner", "{}")) },
+		"a failed condition": func(ctx context.Context) (response, error) { return conditional.handler(ctx, post("inner", "{}")) },
 		"Middleware": func(ctx context.Context) (response, error) {
 			rec := httptest.NewRecorder()
 			req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/ship", strings.NewReader("{}"))
@@ -245,5 +249,23 @@ func TestL9_TheErrorOfAnEventDoesNotChange(t *testing.T) {
 	}
 	if len(reported) == 0 || !slices.Equal(reported, copied) {
 		t.Errorf("the errors of events were %v, and are %v", reported, copied)
+	}
+}
+
+// A write is rejected, and its verdict is an error of the guard that is stored. The first response
+// must be the stored one, which Options.OnOwnAnswer does not change.
+func TestX6_AStoredVerdictIsSentAsItIsStored(t *testing.T) {
+	r, l := withLedger(func(ctx context.Context, _ request) (response, error) {
+		enlist(ctx, "order")
+		return response{StatusCode: http.StatusCreated}, nil
+	}, func(o *lambdaidem.Options) {
+		o.OnOwnAnswer = func(_ context.Context, _ *lambdaidem.Request, out *lambdaidem.Response, _ *lambdaidem.Error) {
+			out.Body = "another text"
+		}
+	})
+	l.fail(commit, rejects(lambdaidem.Permanent(&lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: http.StatusConflict})))
+	one := r.send(t, first())
+	if two := r.send(t, first()); one.StatusCode != two.StatusCode || one.Body != two.Body || !replayed(two) {
+		t.Errorf("the first response is %d %s, the replay %d %s", one.StatusCode, one.Body, two.StatusCode, two.Body)
 	}
 }

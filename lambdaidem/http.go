@@ -136,8 +136,8 @@ func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) 
 	switch {
 	case d.refusal != nil:
 		return w.g.refuse(ctx, r, d.refusal)
-	case w.replaced && ownWritesRejected(w.err):
-		return w.g.refuse(ctx, r, withStatus(w.err))
+	case w.replaced && attemptOf(ctx) != nil && ownWritesRejected(w.err):
+		return nil, &passedOn{w.err, false}
 	case w.replaced:
 		return &w.response, nil
 	case clientError(w.err) != nil:
