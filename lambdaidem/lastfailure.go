@@ -8,12 +8,16 @@ import (
 )
 
 // failureCode returns a short name for the error that ended an attempt: the error's code,
-// "http_503" for a response with status 503, "panic", or the name of the error's Go type. If a
-// guard has refused a call inside the handler, the name is "inner_" and the code of the refusal. If
-// the handler's answer was final and is not stored because of such a refusal, the name is
-// "inner_refused". failureCode returns "" if err is nil. A release of the record stores the name as Record.LastFailure, which
-// helps an operator to find the attempt in the log. The name contains nothing of the error's
-// text, which may contain personal data and secrets.
+// "http_503" for a response with status 503, "panic", or the name of the error's Go type. It
+// returns "" if err is nil.
+//
+// If the error is that of a guarded call inside the handler and a guard made it, the name is
+// "inner_" and the error's code. If the handler's answer was final, but is not stored because such
+// a call was refused, the name is "inner_refused".
+//
+// A release of the record stores the name as Record.LastFailure, which helps an operator to find
+// the attempt in the log. The name contains nothing of the error's text, which may contain
+// personal data and secrets.
 func failureCode(err error) string {
 	switch {
 	case err == nil:

@@ -186,9 +186,9 @@ type Options struct {
 	// record has done.
 	//
 	// If the store fails after the run too, the client gets the handler's answer, even a final
-	// failure such as a 402, although another attempt may have succeeded. If the record has an
-	// answer by then, the client gets that answer, even a failure, although this run may
-	// have had an effect. The event [EventFailedOpen] reports every run without a lease.
+	// failure such as a 402, although another attempt may have succeeded. If another attempt
+	// has stored an answer by then, the client gets that answer. It may be a failure although
+	// this run had an effect. The event [EventFailedOpen] reports every run without a lease.
 	//
 	// With FailOpen under policy [Hold], a record may wait for an operator although the handler
 	// has run and the client has its answer. This happens if the database grants the lease,

@@ -49,8 +49,8 @@ func newFunction(ctx context.Context, t task) (*function, error) {
 // invocationTimeout is the function's timeout, which sets the deadline of each invocation.
 const invocationTimeout = 5 * time.Minute
 
-// storm sends the requests of a wave at the same time, and returns what it measured when all of
-// them have a response.
+// storm sends the requests of a wave at the same time. When all of them have a response, it returns
+// its measurements.
 func (f *function) storm(ctx context.Context, w wave) measured {
 	f.wire.begin(w.At)
 	m := measured{DuplicateCalls: map[string]int{}}

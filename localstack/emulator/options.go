@@ -57,8 +57,8 @@ type Options struct {
 	SourcesDelivered bool
 
 	// Middleware wraps the handler of every API, function URL and of the Lambda Invoke API,
-	// for example to watch requests. It can relate a request to its invocation by [TraceID].
-	// Default: nil, none.
+	// for example to watch requests. It can use [TraceID] to relate a request to its invocation.
+	// Default: nil, which wraps nothing.
 	Middleware func(http.Handler) http.Handler
 
 	// Observe is called when a process or an invocation begins or ends. It is called by

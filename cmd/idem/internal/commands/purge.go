@@ -81,8 +81,8 @@ killed at any time. With --state, the same command then continues where it was. 
 }
 
 // givenNonEmpty returns an error if one of the flags was given with an empty value, for example
-// because a shell variable is not set. Without this check, the command would select more records than
-// intended, or the record of another tenant.
+// because a shell variable is not set. The command would otherwise select more records than its
+// user meant, or the record of another tenant.
 func givenNonEmpty(set *pflag.FlagSet, names ...string) error {
 	for _, name := range names {
 		if f := set.Lookup(name); f.Changed && f.Value.String() == "" {
