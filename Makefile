@@ -12,6 +12,7 @@ ARGS ?=
 # is already set, the command uses the database that it names.
 with_dynamodb := $(GO) run ./localstack/cmd/with-dynamodb --
 golangci_lint := $(GO) tool -modfile=tools/go.mod golangci-lint
+formatters := $(golangci_lint) fmt --config tools/format.yaml
 
 # $(call say,words) prints what is being done, so that nobody wonders about a minute without output.
 say = @printf '\n==> %s\n' '$(1)'
@@ -47,23 +48,13 @@ up: ## Leave the functions running on http://127.0.0.1:3000 (PORT=...)
 ##### To know that it works
 
 .PHONY: test
-test: check-format vet lint check-race browser test-go test-simulator test-cost ## Everything: format, vet, lint, all tests under -race, the simulator
+test: lint check-race browser test-go test-simulator test-cost ## Everything: lint, all tests under -race, the simulator
 	$(call say,everything passed)
 
-.PHONY: check-format
-check-format:
-	$(call say,gofmt)
-	@files=$$(gofmt -l .) || exit 1; \
-	if [ -n "$$files" ]; then printf 'not formatted; run make fmt:\n%s\n' "$$files" >&2; exit 1; fi
-
-.PHONY: vet
-vet:
-	$(call say,go vet)
-	$(GO) vet -tags chaos,powertools ./...
-
 .PHONY: lint
-lint: ## Lint, the arrows between packages included
+lint: ## Lint: format, vet, the arrows between packages, and more
 	$(call say,golangci-lint (the first run builds it: a minute or two))
+	$(formatters) --diff
 	$(golangci_lint) run ./...
 
 .PHONY: check-race
@@ -90,7 +81,7 @@ browser: ## Install Chromium for the tests, on Debian, if there is neither Chrom
 # -count=1: many tests drive processes (DynamoDB Local, ElasticMQ, function binaries) that go test does not see
 # when it decides whether an earlier result still holds.
 # -p: run one package more at a time than there are cores, because these tests often wait for processes.
-# -vet=off: the target vet has checked the tests already.
+# -vet=off: the target lint has vetted the tests already.
 .PHONY: test-go
 test-go: browser
 	$(call say,go test -race on all packages and one DynamoDB Local)
@@ -181,7 +172,7 @@ validate: ## Check the templates and the CDK program, and build all functions wi
 
 .PHONY: fmt
 fmt: ## Format the code and sort its imports
-	$(golangci_lint) fmt ./...
+	$(formatters)
 
 .PHONY: clean
 clean: ## Remove what was built here; Go's, DynamoDB Local's and ElasticMQ's caches stay
