@@ -96,7 +96,7 @@ func run(ctx context.Context, s settings) (err error) {
 	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	var all results
 	if s.parts != "guard" {
-		server, err := ddblocal.Start(ctx)
+		server, err := ddblocal.Start(ctx, func(o *ddblocal.Options) { o.Benchmark = true })
 		if err != nil {
 			return err
 		}

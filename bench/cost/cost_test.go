@@ -1,3 +1,7 @@
+//go:build !race
+
+// make test-cost runs these tests without the race detector; see pages_test.go.
+
 package main
 
 import (

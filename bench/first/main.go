@@ -78,7 +78,7 @@ func run(ctx context.Context, s settings) (err error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the function: %w\n%s", err, out)
 	}
-	database, err := ddblocal.Start(ctx)
+	database, err := ddblocal.Start(ctx, func(o *ddblocal.Options) { o.Benchmark = true })
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func run(ctx context.Context, s settings) (err error) {
 	if err := install(ctx, root); err != nil {
 		return err
 	}
-	server, err := ddblocal.Start(ctx)
+	server, err := ddblocal.Start(ctx, func(o *ddblocal.Options) { o.Benchmark = true })
 	if err != nil {
 		return err
 	}

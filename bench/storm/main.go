@@ -79,7 +79,7 @@ func parseFlags(args []string) (flags, error) {
 
 func run(ctx context.Context, f flags) (err error) {
 	load := loadAverage()
-	database, err := ddblocal.Start(ctx)
+	database, err := ddblocal.Start(ctx, func(o *ddblocal.Options) { o.Benchmark = true })
 	if err != nil {
 		return err
 	}

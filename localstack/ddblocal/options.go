@@ -24,6 +24,10 @@ type Options struct {
 	// Own starts a new server even if AWS_ENDPOINT_URL_DYNAMODB is set. Set it if you want to stop the server.
 	// Default: false.
 	Own bool
+
+	// Benchmark lets the Java virtual machine optimize the server fully, as it does by default in a container. The
+	// server is then faster after some thousands of requests, and uses more processor time until then. Default: false.
+	Benchmark bool
 }
 
 func newOptions(optFns []func(*Options)) (Options, error) {
