@@ -73,6 +73,17 @@ func firstColumn(text, header string) []string {
 	return cells
 }
 
+// limits.md doesn't deny a decorator that the guard has.
+func TestLimits_KnowEveryDecorator(t *testing.T) {
+	limits := read(t, "docs/limits.md")
+	for m := range reflect.TypeFor[*lambdaidem.Guard]().Methods() {
+		source := strings.TrimPrefix(m.Name, "APIGateway")
+		if source != "" && regexp.MustCompile(source+`( APIs)? ha(s|ve) no decorator`).MatchString(limits) {
+			t.Errorf("docs/limits.md says that %s has no decorator; the guard has %s", source, m.Name)
+		}
+	}
+}
+
 func TestREADME_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "README.md") }
 
 func TestOptions_ShowsCodeThatCompiles(t *testing.T) { showsCodeThatCompiles(t, "docs/options.md") }
