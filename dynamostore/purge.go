@@ -34,6 +34,10 @@ type PurgeOptions struct {
 	//     ErrAnswerUnavailable. Without the results of the steps, the handler would repeat
 	//     the steps.
 	//
+	// A record whose attempt died after a step is not forgotten. If Steps is set, the purge erases
+	// the steps and completes the record, as it does without Forget, and counts the record in
+	// PurgeProgress.OnlyErased. A second purge with Forget then makes the record expire.
+	//
 	// The record can't expire sooner, because the purge's own request may be delayed: AWS
 	// accepts a request for 15 minutes after it was signed. If the purge's request arrived
 	// after the new expiry, a delayed request of an attempt that has ended could lock the
@@ -66,6 +70,7 @@ type PurgeProgress struct {
 	Looked     int           // items examined, including parts of answers
 	Matched    int           // selected records that the options allow the purge to change
 	Purged     int           // matched records that were erased or forgotten; 0 in a dry run
+	OnlyErased int           // purged records (in a dry run, matched records) that PurgeOptions.Forget does not apply to, because their attempt died; purge again to forget them
 	Before     int           // matched records to which an earlier purge had already done the same
 	Changed    int           // matched records left alone because they changed during the purge
 	InProgress int           // selected records in progress, which were left alone

@@ -176,11 +176,11 @@ func TestO2_PurgeErasesStepsAndClosesTheirRecords(t *testing.T) {
 	d.leaveSteps(t)
 	steps := func(p *PurgeOptions) { p.Steps = true }
 	dry := d.purge(t, d.operator(t, "alice"), steps, func(p *PurgeOptions) { p.DryRun = true })
-	if dry.Matched != 2 || dry.Purged != 0 || dry.KeptSteps != 1 || dry.Undecided != 1 {
+	if dry.Matched != 2 || dry.Purged != 0 || dry.OnlyErased != 0 || dry.KeptSteps != 1 || dry.Undecided != 1 {
 		t.Errorf("a dry run says %+v", dry)
 	}
 	sum := d.purge(t, d.operator(t, "alice"), steps)
-	if sum.Matched != 2 || sum.Purged != 2 || sum.KeptSteps != 1 || sum.InProgress != 1 {
+	if sum.Matched != 2 || sum.Purged != 2 || sum.OnlyErased != 0 || sum.KeptSteps != 1 || sum.InProgress != 1 {
 		t.Errorf("it says %+v", sum)
 	}
 	d.runs = 0
@@ -389,8 +389,11 @@ func TestO2_PurgeOfStepsLeavesRecordsWithoutSteps(t *testing.T) {
 func TestO2_PurgeForgetsReleasedRecordsWithTheirSteps(t *testing.T) {
 	d := openDesk(t)
 	d.leaveSteps(t)
+	if dry := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) { p.Steps, p.Forget, p.DryRun = true, true, true }); dry.Matched != 2 || dry.OnlyErased != 1 {
+		t.Errorf("the dry run says %+v", dry)
+	}
 	sum := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) { p.Steps, p.Forget = true, true })
-	if sum.Purged != 2 || sum.KeptSteps != 1 || sum.InProgress != 1 || d.items(t) != 3 {
+	if sum.Purged != 2 || sum.OnlyErased != 1 || sum.KeptSteps != 1 || sum.InProgress != 1 || d.items(t) != 3 {
 		t.Errorf("it says %+v, and left %d items; want the dead record, closed, the live one, and the released one, which expires", sum, d.items(t))
 	}
 	if rec := d.inspect(t, d.id("released")).Record; len(rec.Steps) > 0 || rec.Expires.After(time.Now().Add(lambdaidem.MinTTL+time.Minute)) {

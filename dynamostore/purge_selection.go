@@ -25,6 +25,9 @@ func (p *purge) shouldPurge(it *item, clock Inspected) bool {
 			if it.Status == lambdaidem.InProgress {
 				sum.Undecided++
 			}
+			if p.opts.Forget && p.opts.DryRun {
+				sum.OnlyErased++
+			}
 			do = !p.opts.DryRun
 		case it.Status == lambdaidem.InProgress:
 			sum.InProgress++

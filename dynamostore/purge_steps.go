@@ -43,7 +43,11 @@ func (p *purge) eraseSteps(ctx context.Context, it *item, clock Inspected) (bool
 		// expiry would run the handler again, which would repeat the steps.
 		expires = time.Time{}
 	}
-	return p.completeWithoutSteps(ctx, seen, OperationErased, expires)
+	done, err := p.completeWithoutSteps(ctx, seen, OperationErased, expires)
+	if done && p.opts.Forget {
+		p.count(func(sum *PurgeProgress) { sum.OnlyErased++ })
+	}
+	return done, err
 }
 
 // forgetSteps erases the steps of a released record and makes the record expire, as

@@ -151,6 +151,7 @@ func add(before, since dynamostore.PurgeProgress) dynamostore.PurgeProgress {
 	since.Looked += before.Looked
 	since.Matched += before.Matched
 	since.Purged += before.Purged
+	since.OnlyErased += before.OnlyErased
 	since.Before += before.Before
 	since.Changed += before.Changed
 	since.InProgress += before.InProgress

@@ -12,13 +12,16 @@ import (
 
 func (p *purgeCommand) report(a *app, sum dynamostore.PurgeProgress, match *matcher) error {
 	v := purgeView{
-		DryRun: p.dryRun, Forgotten: p.forget,
+		DryRun: p.dryRun, OnlyErased: sum.OnlyErased, forget: p.forget,
 		Looked: sum.Looked, Matched: sum.Matched, Purged: sum.Purged, Before: sum.Before, Changed: sum.Changed, InProgress: sum.InProgress,
 		Parts: sum.Parts, Orphans: sum.Orphans, KeptParts: sum.KeptParts, KeptSteps: sum.KeptSteps, Undecided: sum.Undecided, InnerCalls: sum.InnerCalls, Foreign: sum.Foreign,
 		Units: sum.Units, Seconds: sum.Elapsed.Round(time.Millisecond).Seconds(),
 		IDPrefixes: tenants(match.IDPrefixes), Tenants: tenants(match.Tenants),
 		CallersAlike:  match.callersAlike(),
 		WithoutCaller: match.Unnamed, RoutesWithout: slices.Sorted(maps.Keys(match.Routes)),
+	}
+	if v.forget {
+		v.Forgotten = v.done() - v.OnlyErased
 	}
 	if v.After = p.after; v.After == "" { // with --after, records before that key may have matched
 		v.Compared = match.compared()
@@ -35,10 +38,11 @@ func (p *purgeCommand) report(a *app, sum dynamostore.PurgeProgress, match *matc
 // those of dynamostore.PurgeProgress.
 type purgeView struct {
 	DryRun     bool    `json:"dryRun"`
-	Forgotten  bool    `json:"forgotten"` // --forget: the records lost their answers and expire in 15 minutes
 	Looked     int     `json:"looked"`
 	Matched    int     `json:"matched"`
 	Purged     int     `json:"purged"`
+	Forgotten  int     `json:"forgotten"`  // purged records that expire in 15 minutes; in a dry run, those that would
+	OnlyErased int     `json:"onlyErased"` // purged records to which --forget did not apply; in a dry run, would not
 	Before     int     `json:"erasedBefore"`
 	Changed    int     `json:"changedMeanwhile"`
 	InProgress int     `json:"inProgress"`
@@ -63,18 +67,28 @@ type purgeView struct {
 	CallersAlike  []string `json:"callersAlike,omitempty"`        // similar callers; absent if no record matched
 	WithoutCaller int      `json:"withoutCaller"`                 // records without a caller that match every other flag
 	RoutesWithout []string `json:"routesWithoutCaller,omitempty"` // the routes of the records without a caller
+
+	forget bool // --forget
+}
+
+// done returns how many records were purged, or would be.
+func (v purgeView) done() int {
+	if v.DryRun {
+		return v.Matched - v.Before
+	}
+	return v.Purged
 }
 
 // text prints the report as sentences.
 func (v purgeView) text(to printer) {
-	does, would := "erased", "would be erased"
-	if v.Forgotten {
-		does, would = "forgotten, as of 15 minutes from now", "would be forgotten"
-	}
+	would, soon := "", ", as of 15 minutes from now"
 	if v.DryRun {
-		say(to, "%s %s.\n", counted(v.Matched-v.Before, "record", "records"), would)
+		would, soon = "would be ", ""
+	}
+	if v.forget {
+		say(to, "%s %sforgotten%s.\n", counted(v.Forgotten, "record", "records"), would, soon)
 	} else {
-		say(to, "%s %s.\n", counted(v.Purged, "record", "records"), does)
+		say(to, "%s %serased.\n", counted(v.done(), "record", "records"), would)
 	}
 	if v.Parts > 0 {
 		say(to, "%s deleted.\n", counted(v.Parts, "part of an answer", "parts of answers"))
@@ -86,6 +100,7 @@ func (v purgeView) text(to printer) {
 		n         int
 		one, many string
 	}{
+		{v.OnlyErased, "record " + would + "erased, not forgotten: its attempt died; repeat --forget to let it expire", "records " + would + "erased, not forgotten: their attempts died; repeat --forget to let them expire"},
 		{v.Orphans, "part belonged to an attempt that never completed", "parts belonged to attempts that never completed"},
 		{v.KeptParts, "part was left: an answer that is being stored may need it", "parts were left: an answer that is being stored may need them"},
 		{v.KeptSteps, "record keeps the results of its steps" + stepsErased, "records keep the results of their steps" + stepsErased},

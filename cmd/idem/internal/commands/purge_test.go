@@ -274,6 +274,44 @@ func TestO2_PurgeDrawsABar(t *testing.T) {
 	}
 }
 
+// A record whose attempt died after a step is erased, but not forgotten: it keeps its expiry, or has
+// none under policy Hold. The report says so, and a second --forget lets the record expire.
+func TestO2_PurgeSaysWhichRecordsItOnlyErased(t *testing.T) {
+	for name, hold := range map[string]bool{"rerun": false, "hold": true} {
+		t.Run(name, func(t *testing.T) {
+			d := openDesk(t)
+			d.pay(d.guard, "done", paid)
+			g := d.guard
+			if hold {
+				g = d.held()
+			}
+			d.pay(g, "dead", died)
+			soon := func() bool {
+				t.Helper()
+				expires := d.view("dead").Expires
+				return expires != nil && expires.Before(time.Now().Add(lambdaidem.MinTTL+time.Minute))
+			}
+			purge := func(flags ...string) got {
+				return d.idem(append([]string{"purge", "--all", "--reason", "r", "--forget", "--steps"}, flags...)...)
+			}
+			var v purgeView
+			purge("--dry-run", "-o", "json").want(t, exitDone).into(t, &v)
+			if v.Matched != 2 || v.Forgotten != 1 || v.OnlyErased != 1 {
+				t.Errorf("the dry run reports %+v", v)
+			}
+			purge("--dry-run").want(t, exitDone, "1 record would be forgotten.\n1 record would be erased, not forgotten: its attempt died; repeat --forget to let it expire.\n")
+			purge("--yes").want(t, exitDone, "1 record forgotten, as of 15 minutes from now.\n1 record erased, not forgotten: its attempt died; repeat --forget to let it expire.\n")
+			if soon() {
+				t.Error("the first purge lets the record expire")
+			}
+			purge("--yes", "-o", "json").want(t, exitDone).into(t, &v)
+			if v.Purged != 1 || v.Forgotten != 1 || v.OnlyErased != 0 || v.Before != 1 || !soon() {
+				t.Errorf("the second purge reports %+v, and the record expires at %v", v, d.view("dead").Expires)
+			}
+		})
+	}
+}
+
 // The rate applies to all requests together.
 func TestO2_RateOfUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -178,9 +178,14 @@ Looked at 1 item. Capacity units: 0.5.
 Looked at 2 items. Capacity units: 4.
 `: {Purged: 2, Looked: 2, Parts: 2, Orphans: 2, KeptParts: 2, KeptSteps: 2, Undecided: 2, InnerCalls: 2, Before: 2, InProgress: 2, Changed: 2, Foreign: 2, Units: 4},
 		`1 record would be forgotten.
+1 record would be erased, not forgotten: its attempt died; repeat --forget to let it expire.
 2 were erased before.
 Looked at 0 items. Capacity units: 0.
-`: {DryRun: true, Matched: 3, Before: 2, Forgotten: true},
+`: {DryRun: true, Matched: 4, Before: 2, Forgotten: 1, OnlyErased: 1, forget: true},
+		`0 records forgotten, as of 15 minutes from now.
+2 records erased, not forgotten: their attempts died; repeat --forget to let them expire.
+Looked at 2 items. Capacity units: 3.
+`: {Purged: 2, OnlyErased: 2, Looked: 2, Units: 3, forget: true},
 	} {
 		var out strings.Builder
 		if v.text(printer{&out}); out.String() != want {
