@@ -13,7 +13,7 @@ import (
 const (
 	exitDone       = 0
 	exitFailed     = 1   // DynamoDB could not be reached, or refused a request
-	exitUsage      = 2   // the command line is wrong
+	exitUsage      = 2   // the command line is wrong, or fits several records
 	exitNone       = 3   // there is no such record, or it has expired
 	exitRefused    = 4   // nothing was changed: the lease is live, the record has changed or is completed, or the operator did not confirm
 	exitFindings   = 5   // check found a problem

@@ -218,7 +218,7 @@ func (v *leasesView) text(to printer) error {
 	for _, l := range v.Leases {
 		route, caller := clip(l.Scope), ""
 		if s, err := lambdaidem.ParseScope(l.Scope); err == nil {
-			route, caller = clip(strings.TrimSpace(s.Method+" "+unescaped(s.Route))), clip(orNobody(unescaped(s.Principal)))
+			route, caller = clip(printedRoute(s)), clip(orNobody(unescaped(s.Principal)))
 		}
 		say(w.printer, "%s\t%s\t%d\t%d\t%s\t%s\t%s", span(time.Duration(l.Over)*time.Second), l.State, l.Attempt, l.Steps, route, caller, l.ID)
 		if named {

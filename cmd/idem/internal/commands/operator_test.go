@@ -113,7 +113,7 @@ func TestO2_AnIDAndFlagsThatIdentifyARecordAreRefused(t *testing.T) {
 		append([]string{"release", id}, decision...), append([]string{"settle", id, "--no-answer"}, decision...),
 	} {
 		for _, flag := range [][]string{{"--id-prefix", "globex"}, {"--namespace", "shop"}, {"--caller", "jwt:https://issuer|eve"}, {"--tenant", "t"},
-			{"--route", "POST /payments/{id}"}, {"--path", "POST /payments/7"}, {"--host", "shop.example"}, {"--operation", "charge"}, {"--handler"}, {"--message"}, {"--own-id"}, {"--key", "k"}} {
+			{"--route", "POST /payments/{id}"}, {"--host", "shop.example"}, {"--operation", "charge"}, {"--handler"}, {"--message"}, {"--own-id"}, {"--key", "k"}} {
 			d.idem(append(command, flag...)...).want(t, exitUsage, "an id identifies the record by itself")
 		}
 	}

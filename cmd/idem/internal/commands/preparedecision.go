@@ -31,7 +31,7 @@ func (d *decisionFlags) prepare(a *app, c *cobra.Command, args []string, questio
 	if err != nil {
 		return nil, nil, none, err
 	}
-	seen, err := a.find(c, s, &d.who, args)
+	seen, _, err := a.find(c, s, &d.who, args)
 	if err != nil {
 		return nil, nil, none, err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
@@ -127,7 +126,7 @@ func (v recordView) text(to printer) error {
 	w.row("kind", "%s", v.Kind)
 	if v.parts.Route != "" {
 		w.row("namespace", "%s", clip(unescaped(v.parts.Namespace)))
-		w.row("route", "%s", clip(strings.TrimSpace(v.parts.Method+" "+unescaped(v.parts.Route))))
+		w.row("route", "%s", clip(printedRoute(v.parts)))
 		w.row("caller", "%s", clip(orNobody(unescaped(v.parts.Principal))))
 		if v.parts.Tenant != "" {
 			w.row("tenant", "%s", clip(unescaped(v.parts.Tenant)))

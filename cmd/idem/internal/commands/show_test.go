@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
+	"github.com/lambdaidem/toolkit/lambdaidem/idemtest"
 )
 
 func TestO2_ShowsARecordByIDAndByKey(t *testing.T) {
@@ -77,7 +78,7 @@ func TestF1_KeysLeadToRecordsAsInTheGuard(t *testing.T) {
 		"a prefix":  {[]string{"--operation", "charge it", "--key", "k", "--caller", "bob", "--id-prefix", "acme"}, "of acme"},
 		"a handler": {[]string{"--operation", "bill", "--handler", "--key", "k"}, "failed failure idempotency_permanent_failure (500, errorString): no account"},
 		"a message": {[]string{"--operation", "arn:aws:sqs:eu-west-1:1:q", "--message", "--own-id", "--key", "m-1"}, "succeeded: {}"},
-		"a path":    {[]string{"--path", "POST /payments/7", "--host", "pay.example", "--key", "k"}, "(base64) /w=="},
+		"a path":    {[]string{"--route", "POST /payments/7", "--host", "pay.example", "--key", "k"}, "(base64) /w=="},
 		// This route is a catch-all, so the guard uses the path instead.
 		"a catch-all": {[]string{"--route", "POST /", "--host", "pay.example", "--key", "k"}, "(base64) /w=="},
 	} {
@@ -90,12 +91,11 @@ func TestF1_KeysLeadToRecordsAsInTheGuard(t *testing.T) {
 func TestO2_ShowRefusesWhatItCantMean(t *testing.T) {
 	d := openDesk(t)
 	d.idem("show", "lambdaidem#none").want(t, exitNone, "there is no record lambdaidem#none")
-	d.idem("show", "--namespace", "shop", "--route", "POST /payments/{id}", "--caller", "bob", "--key", "none").want(t, exitNone, "of this key; compare the namespace", "A call that ran unguarded has none", "failed_open")
+	d.idem("show", "--namespace", "shop", "--route", "POST /payments/{id}", "--caller", "bob", "--key", "none").want(t, exitNone, "there is no record of this key (lambdaidem#", "compare the namespace", "A call that ran unguarded has none", "failed_open")
 	for _, args := range [][]string{
 		{"show"}, {"show", "a", "b"}, {"show", "id", "--key", "k"}, {"show", "--key", "k"}, {"show", "--key", "k", "--namespace", "shop"},
 		{"show", "--key", "k", "--namespace", "shop", "--route", "/payments"},
 		{"show", "--key", "k", "--namespace", "shop", "--route", "post /payments"},
-		{"show", "--key", `"k`, "--namespace", "shop", "--route", "POST /payments"},
 		{"show", "--key", "k", "--namespace", "shop", "--route", "POST /payments", "--operation", "pay"},
 		{"show", "--key", "k", "--namespace", "shop", "--route", "POST /payments", "--handler"},
 		{"show", "--key", "k", "--namespace", "shop", "--operation", "pay", "--own-id"},
@@ -137,5 +137,71 @@ func TestL9_ShowSaysWhatBindsARecord(t *testing.T) {
 func TestL9_ABoundOfALaterVersionIsShown(t *testing.T) {
 	if got := boundTo("by\tmagic"); strings.Contains(got, "because") {
 		t.Errorf("it is shown as %q", got)
+	}
+}
+
+// payBy sends a request whose key is in its body, for the route POST /pay. The handler is end.
+func (d *desk) payBy(key string, end func(context.Context) (events.APIGatewayV2HTTPResponse, error)) {
+	d.t.Helper()
+	g := d.held().With(func(o *lambdaidem.Options) {
+		o.Key = func(_ context.Context, r *lambdaidem.Request) (string, error) { return string(r.Body), nil }
+	})
+	_, err := g.APIGatewayV2(func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		return end(ctx)
+	})(d.t.Context(), idemtest.Request{Path: "/pay", Body: key}.APIGatewayV2())
+	if err != nil && !errors.Is(err, errLater) {
+		d.t.Fatal(err)
+	}
+}
+
+// A key from the body has no quotes to take away. If it looks like a key in a header, and records of
+// both readings exist, no command decides which of them is meant.
+func TestK1_AKeyFromTheBodyIsNoHeader(t *testing.T) {
+	d := openDesk(t)
+	id := func(key string) string {
+		return d.guard.RecordID(lambdaidem.Identity{Method: "POST", Route: "/pay", Key: key})
+	}
+	by := func(command, key string, more ...string) got {
+		return d.idem(append([]string{command, "--namespace", "shop", "--route", "POST /pay", "--key", key}, more...)...)
+	}
+	d.payBy(`a,b`, paid)
+	by("show", `a,b`).want(t, exitDone, id(`a,b`))
+	d.payBy(`"only"`, paid)
+	if g := by("show", `"only"`).want(t, exitDone, id(`"only"`)); g.err != "" {
+		t.Errorf("it says %q", g.err)
+	}
+	d.payBy(`header`, paid)
+	by("show", `"header"`).want(t, exitDone, id(`header`), `NOTE: no record has the key "header" as it stands. This is the record of the key header,`)
+	if _, err := lambdaidem.Do(t.Context(), d.guard, lambdaidem.Call{Operation: "POST /pay", Key: "done"}, func(context.Context) (int, error) { return 1, nil }); err != nil {
+		t.Fatal(err)
+	}
+	by("show", `"done"`).want(t, exitNone) // Do takes its key as it is
+
+	d.payBy(`abc`, died)
+	d.payBy(`"abc"`, died)
+	by("show", `abc`).want(t, exitDone, id(`abc`))
+	inspect := func(key string) lambdaidem.Record {
+		t.Helper()
+		seen, err := d.store.Inspect(t.Context(), id(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seen.Record
+	}
+	for _, key := range []string{`abc`, `"abc"`} {
+		decision := []string{"--token", inspect(key).Token, "--reason", "r", "--yes"}
+		for _, g := range []got{
+			by("show", `"abc"`), by("trace", `"abc"`), by("release", `"abc"`, decision...), by("settle", `"abc"`, append(decision, "--status", "201")...),
+		} {
+			g.want(t, exitUsage, "2 records fit", id(`abc`)+"  http, held, key abc\n", id(`"abc"`)+"  http, held, key \"abc\"\n", "give the id")
+		}
+	}
+	if inspect(`abc`).State != lambdaidem.InProgress || inspect(`"abc"`).State != lambdaidem.InProgress {
+		t.Error("a record was changed")
+	}
+	d.idem("release", id(`"abc"`), "--token", inspect(`"abc"`).Token, "--reason", "r", "--yes").want(t, exitDone)
+	var hops []hop
+	if by("trace", `"only"`, "-o", "json").want(t, exitDone).into(t, &hops); hops[0].Key != `"only"` {
+		t.Errorf("the key is %q", hops[0].Key)
 	}
 }

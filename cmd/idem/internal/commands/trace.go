@@ -75,17 +75,9 @@ operation has not begun, the record has expired, the call ran unguarded (the log
 			if err != nil {
 				return err
 			}
-			first, err := a.find(c, s, &who, args)
+			first, key, err := a.find(c, s, &who, args)
 			if err != nil {
 				return err
-			}
-			key := ""
-			if len(args) == 0 {
-				given, err := who.identity() // removes the quotes of a key in a header
-				if err != nil {
-					return usage(err)
-				}
-				key = given.Key
 			}
 			chain, err := follow(c.Context(), s, first, key, links, downstream)
 			if err != nil {
@@ -142,11 +134,10 @@ func (l *link) find(ctx context.Context, s *dynamostore.Store, key string, idPre
 			if err != nil {
 				return dynamostore.Inspected{}, err
 			}
-			seen, err := s.Inspect(ctx, id)
+			seen, err := inspect(ctx, s, id)
 			if err != nil {
-				return seen, fmt.Errorf("read %s: %w", id, err)
+				return seen, err
 			}
-			seen.Record.ID = id
 			if !seen.Record.GoneAt(seen.At()) {
 				return seen, nil
 			}
@@ -194,47 +185,8 @@ func parseLink(text string) (link, error) {
 	if err != nil {
 		return l, fmt.Errorf("the scope must be as records and logs have it: 'NAMESPACE message OPERATION', 'NAMESPACE POST /route CALLER': %w", err)
 	}
-	who, err := identityOf(parts)
-	l.may = []lambdaidem.Identity{who}
-	switch { // the scope fits two kinds of records, so accept both
-	case who.Message:
-		who.OwnID = true
-		l.may = append(l.may, who)
-	case strings.HasPrefix(who.Route, "/"):
-		who.Route = "" // the record may be that of a path that matches no template
-		l.may = append(l.may, who)
-	}
+	l.may, err = parseScope(parts)
 	return l, err
-}
-
-// identityOf returns the identity of the records with a scope, without their key. If it is not
-// clear from the scope whether it has a route or a path, it has a route. identityOf returns an
-// error if a part of the scope was shortened, because such a scope does not identify a record.
-func identityOf(scope lambdaidem.RecordScope) (lambdaidem.Identity, error) {
-	var who lambdaidem.Identity
-	var route string
-	for _, part := range []struct {
-		from string
-		to   *string
-	}{{scope.Namespace, &who.Namespace}, {scope.Route, &route}, {scope.Principal, &who.Principal}, {scope.Tenant, &who.Tenant}} {
-		*part.to = unescaped(part.from)
-		if lambdaidem.ScopePart(*part.to) != part.from {
-			return who, fmt.Errorf("%q is no part of a scope, or one that was cut: its record is found by its id alone", part.from)
-		}
-	}
-	switch scope.Method {
-	case "message", "invoke", "":
-		who.Operation, who.Message, who.Handler = route, scope.Method == "message", scope.Method == "invoke"
-	default:
-		who.Method, who.Route, who.Path = scope.Method, route, route
-		if !strings.HasPrefix(route, "/") && !strings.HasPrefix(route, "$") {
-			return who, fmt.Errorf("%q is no route of an API: its record is found by its id alone", route)
-		}
-	}
-	if who.Namespace == "" || route == "" {
-		return who, errors.New("the scope has no namespace, or neither a route nor an operation")
-	}
-	return who, nil
 }
 
 // key returns the key of the next record in the chain, which it finds in last.
@@ -350,7 +302,7 @@ func textOf(chain []hop, to printer) error {
 			}
 			route := v.Scope
 			if v.parts.Route != "" {
-				route = strings.TrimSpace(v.parts.Method + " " + v.parts.Route)
+				route = printedRoute(v.parts)
 			}
 			say(w.printer, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", from, key, v.State, v.Attempt, began, v.Invocation, clip(v.LastFailure), clip(route), h.ID)
 		}

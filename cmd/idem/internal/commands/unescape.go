@@ -8,7 +8,7 @@ import (
 
 // unescaped returns a part of a scope, such as a caller, as the flags take it: without the
 // escapes of [lambdaidem.ScopePart]. A part that was cut, because it is long, is returned as it
-// is: the record of such a caller is found by its id alone.
+// is, and identifies no record.
 func unescaped(part string) string {
 	if text := strings.NewReplacer("%20", " ", "%25", "%").Replace(part); lambdaidem.ScopePart(text) == part {
 		return text
