@@ -3,7 +3,6 @@ package lambdaidem
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"reflect"
 )
@@ -22,7 +21,10 @@ type Call struct {
 	// Payload is what a retry must repeat, such as the arguments of the operation. A call
 	// whose Payload differs from that of the first call with this key gets
 	// [ErrPayloadMismatch]. Payloads are compared as JSON: the order of members does not
-	// matter, and struct fields with zero values are ignored. The Go type of Payload must
+	// matter, and struct fields with zero values are ignored. Fields that encoding/json
+	// leaves out, such as unexported ones and those with the tag json:"-", do not count
+	// either: two payloads that differ only in such a field are the same. A struct that is
+	// not zero and has no other fields is refused. The Go type of Payload must
 	// not depend on what a client sends, because payloads of two types can't be compared: see
 	// docs/effects.md, "Steps and downstream keys". Default: nil, which is equal only to nil.
 	Payload any
@@ -39,10 +41,11 @@ type Call struct {
 // Do calls fn and stores its result under a key. Later calls with the same key return the
 // stored result and do not call fn.
 //
-// The result is stored as JSON, and later callers get a value that is decoded from this
-// JSON. If decoding would change the value, the first caller gets the decoded value too. For
-// example, an interface that held a struct then holds a map. If the result can't be encoded
-// as JSON, only the first caller gets it, and Do sends an [EventAnswerLost]. Later callers
+// The result is stored as JSON, and every caller, including the first one, gets a value that
+// is decoded from this JSON. Fields that encoding/json leaves out, such as unexported ones,
+// are therefore zero. An interface that held a struct holds a map, and one that held an int
+// holds a float64. If the result can't be encoded as JSON, or not decoded again, only the
+// first caller gets it, as fn returned it, and Do sends an [EventAnswerLost]. Later callers
 // get [ErrAnswerUnavailable].
 //
 // Do may be called inside a guarded handler. The inner call has a record of its own. A
@@ -219,9 +222,6 @@ func (w *doWork[T]) ending() ending {
 }
 
 func (w *doWork[T]) encode() ([]byte, error) {
-	if _, stream := any(w.result).(io.Reader); stream { // T is an interface type
-		return nil, streamRefused(fmt.Sprintf("a result of type %T", w.result))
-	}
 	text, first, err := storable(w.result)
 	if err == nil {
 		w.result = first

@@ -32,8 +32,9 @@ const HashKeyPrefix = "sha256_"
 // same value.
 //
 // In a struct, HashKey ignores the fields that are zero, so that adding a field to a struct type
-// does not change existing keys. Entries of a map, elements of a list and pointers to a zero value
-// are never ignored.
+// does not change existing keys. It also ignores the fields that encoding/json leaves out, such as
+// unexported ones and those with the tag json:"-". Entries of a map, elements of a list and
+// pointers to a zero value are never ignored.
 //
 // If an argument of HashKey is missing, HashKey returns "" and no error. An argument counts as
 // missing if its JSON is null, "", [] or {}, or if it is an empty json.Number. The arguments 0 and
@@ -41,9 +42,10 @@ const HashKeyPrefix = "sha256_"
 // optional value into a struct or map.
 //
 // HashKey returns an error if it has no arguments, or if an argument's JSON does not represent
-// it completely. That is so for a channel, NaN, a string that is not UTF-8, a struct without
-// exported fields, a struct with two fields of the same name, and a struct whose MarshalJSON
-// method comes from an embedded field, because that method writes the embedded field only.
+// it completely, apart from ignored fields. That is so for a channel, NaN, a string that is not
+// UTF-8, a struct without exported fields, a struct with two fields of the same name, and a struct
+// whose MarshalJSON method comes from an embedded field, because that method writes the embedded
+// field only.
 //
 // HashKey also returns an error if two JSON readers may understand an argument's JSON differently,
 // for example because a json.RawMessage has an object with two members of the same name.

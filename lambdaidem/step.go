@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"strings"
 	"unicode/utf8"
@@ -27,8 +26,8 @@ const MaxStepName = 128
 // running, Step waits for it. Steps may run concurrently, in goroutines that the handler
 // waits for, but not inside the fn of another step.
 //
-// The result is stored as JSON, and every caller receives a value with the same JSON;
-// see [Do]. The names and results of all steps of a record together may have up to
+// The result is stored as JSON, and every call of the step returns a value that is decoded
+// from this JSON; see [Do]. The names and results of all steps of a record together may have up to
 // Options.MaxStepBytes. They survive releases and takeovers, and are deleted when the
 // record is completed. While a record has steps, it refuses another payload with
 // [ErrPayloadMismatch], even if it was released.
@@ -108,8 +107,8 @@ func runStep[T any](ctx context.Context, a *attempt, fn func(context.Context) (T
 }
 
 // storeStep stores value as the result of the step with the given name. It returns what Step
-// returns: the value that decoding the stored JSON gives, so that this run and every later call
-// of the step return equal values.
+// returns: the value that is decoded from the stored JSON, so that this run and every later call of
+// the step return equal values.
 func storeStep[T any](ctx context.Context, a *attempt, name string, value T) (T, error) {
 	settled := false
 	defer func() {
@@ -118,9 +117,6 @@ func storeStep[T any](ctx context.Context, a *attempt, name string, value T) (T,
 		}
 	}()
 	text, value, err := storable(value)
-	if _, stream := any(value).(io.Reader); stream { // checkStep can't see this if T is an interface type
-		err = streamRefused(fmt.Sprintf("a result of type %T", value))
-	}
 	if err != nil {
 		err = a.steps.fail(name, err)
 	} else {

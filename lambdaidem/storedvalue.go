@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"reflect"
 
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
@@ -12,16 +13,18 @@ import (
 // This file converts the results of Do and Handler to the JSON that a record stores, and
 // back. A replay returns a value with the same JSON as the first caller's, or an error.
 
-// storable returns the JSON to store for v, and the value to return to the first caller. Later
-// callers receive a value that is decoded from the stored JSON. The first caller must receive
-// an equal value.
+// storable returns the JSON to store for v, and the value to return to the first caller. That value
+// is decoded from the stored JSON, like the value that later callers receive. It therefore lacks
+// whatever the JSON of v lacks, such as unexported fields.
 //
-// The value is v itself if decoding the JSON of v gives a value with exactly the same JSON.
-// Otherwise storable encodes the decoded value again. If the new JSON differs only in the order
-// of members, storable returns the decoded value and the new JSON. This happens if an interface
-// in v holds a struct, which is decoded into a map. In all other cases, and if JSON can't
-// represent v, storable returns an error.
+// If an interface in v holds a struct, decoding gives a map, whose JSON may have another order of
+// members. storable then returns the JSON of the decoded value. If the JSON of the decoded value
+// differs in anything else, if JSON can't represent v, or if v is a stream, storable returns v and
+// an error.
 func storable[T any](v T) ([]byte, T, error) {
+	if _, stream := any(v).(io.Reader); stream { // streams can't see this if T is an interface type
+		return nil, v, streamRefused(fmt.Sprintf("a result of type %T", v))
+	}
 	if raw, ok := any(&v).(*json.RawMessage); ok {
 		if *raw != nil && !json.Valid(*raw) {
 			return nil, v, fmt.Errorf("the %T is no JSON", v)
@@ -35,8 +38,8 @@ func storable[T any](v T) ([]byte, T, error) {
 	if err != nil {
 		return nil, v, err
 	}
-	if _, err := decodeExact[T](text); err == nil {
-		return text, v, nil
+	if again, err := decodeExact[T](text); err == nil {
+		return text, again, nil
 	}
 	for _, numbers := range numberForms {
 		again, err := fromJSON[T](text, numbers)
