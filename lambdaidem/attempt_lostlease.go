@@ -1,6 +1,10 @@
 package lambdaidem
 
-import "context"
+import (
+	"context"
+
+	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
+)
 
 // lost returns what the caller receives if this attempt's answer was not stored, because
 // another attempt has taken over or completed the record. rec is the current record. The
@@ -19,7 +23,7 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	}
 	a.report(ctx, EventLeaseLost, nil)
 	if means == isFinished || means == isMismatch {
-		return a.fromRecord(ctx, means, rec)
+		return a.fromRecordAfterRun(ctx, means, rec)
 	}
 	return a.inProgress(ctx)
 }
@@ -27,7 +31,7 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 // failedLate returns what the caller receives if the handler failed after another attempt
 // had taken over the record. If the other attempt has finished, the caller receives the
 // other attempt's answer. If the record has another payload, the caller receives
-// ErrPayloadMismatch.
+// ErrPayloadMismatch, with a text that allows no new key.
 //
 // Otherwise the call may still succeed in another attempt. The caller receives the failure
 // of this handler, unless that failure is final, such as a 402. After a final failure, the
@@ -37,9 +41,30 @@ func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decisi
 	means := a.meaningOf(rec)
 	switch {
 	case means == isFinished, means == isMismatch:
-		return a.fromRecord(ctx, means, rec)
+		return a.fromRecordAfterRun(ctx, means, rec)
 	case end.final:
 		return a.inProgress(ctx)
 	}
 	return decision{}
+}
+
+// fromRecordAfterRun returns what the caller receives according to the record of another
+// attempt, like fromRecord, after this attempt's handler has run. If this attempt is
+// optimistic, the transaction with the handler's writes was not committed, so the run had no
+// effects. Package idemtest must not count such a run, so fromRecordAfterRun subtracts the
+// run from the number of runs.
+func (a *attempt) fromRecordAfterRun(ctx context.Context, means meaning, rec Record) decision {
+	if a.g.opts.Optimistic {
+		runcount.Undo(ctx)
+	}
+	a.leftEffects = a.mayHaveLeftEffects()
+	return a.fromRecord(ctx, means, rec)
+}
+
+// mayHaveLeftEffects reports whether the attempt's handler has run and may have had effects that
+// are not undone if its answer is not stored. The enlisted writes of the handler are then not
+// made, but calls to other services have happened. The handler of an optimistic attempt has no
+// other effects than enlisted writes, unless it made a guarded call.
+func (a *attempt) mayHaveLeftEffects() bool {
+	return a.started && (!a.g.opts.Optimistic || a.inner.anyEffect())
 }

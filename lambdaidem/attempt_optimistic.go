@@ -3,8 +3,6 @@ package lambdaidem
 import (
 	"context"
 	"time"
-
-	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
 
 // prepare gets the store ready before the handler of an optimistic attempt runs. Such an
@@ -108,16 +106,4 @@ func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, er
 		return a.inProgress(ctx), true, nil
 	}
 	return a.fromRecordAfterRun(ctx, means, rec), true, nil
-}
-
-// fromRecordAfterRun returns what the caller receives according to the record of another
-// attempt, like fromRecord, after this attempt's handler has run. If this attempt is
-// optimistic, the transaction with the handler's writes was not committed, so the run had no
-// effects. Package idemtest must not count such a run, so fromRecordAfterRun subtracts the
-// run from the number of runs.
-func (a *attempt) fromRecordAfterRun(ctx context.Context, means meaning, rec Record) decision {
-	if a.g.opts.Optimistic {
-		runcount.Undo(ctx)
-	}
-	return a.fromRecord(ctx, means, rec)
 }

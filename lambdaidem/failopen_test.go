@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -90,4 +91,50 @@ func TestX5_AFinalFailureThatFailedOpenIsNotSentBesideAnotherAttempt(t *testing.
 			}
 		})
 	}
+}
+
+// A client uses a key twice. The second request can't be claimed, so its handler runs without a
+// lease and charges a card. The transaction then finds the record of the first request. The client
+// must not be told to use a new key, which would charge the card again.
+func TestX5_AMismatchAfterARunAsksForNoNewKey(t *testing.T) {
+	charged := 0
+	r, l := withLedger(enlisting(func(ctx context.Context) (response, error) { charged++; return created(ctx) }), failOpen)
+	r.send(t, post("k-1", `{"amount":2}`))
+	r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+	wantNoNewKey(t, r.send(t, post("k-1", `{"amount":3}`)))
+	if e := r.seen.last(t); e.Kind != lambdaidem.EventMismatch || e.Err == nil {
+		t.Errorf("the event is %+v", e)
+	}
+	if charged != 2 {
+		t.Errorf("the handler charged %d times", charged)
+	}
+	l.wantDone(t, "write")
+}
+
+// wantNoNewKey checks that out is a mismatch whose detail doesn't ask for a new key.
+func wantNoNewKey(t *testing.T, out response) {
+	t.Helper()
+	wantProblem(t, out, http.StatusUnprocessableEntity, lambdaidem.ErrPayloadMismatch)
+	if !strings.Contains(out.Body, "Do not send it with a new key") || strings.Contains(out.Body, "Send a new key") {
+		t.Errorf("the client is told %s", out.Body)
+	}
+}
+
+// An optimistic handler whose writes are dropped has had no effect, unless it made a guarded call.
+func TestE4_AMismatchAfterAGuardedCallAsksForNoNewKey(t *testing.T) {
+	r, l := withLedger(enlisting(created), optimistic)
+	r.send(t, post("k-1", `{"amount":2}`))
+	other := post("k-1", `{"amount":3}`)
+	if out := r.send(t, other); !strings.Contains(out.Body, "Send a new key") {
+		t.Errorf("without a guarded call, the client is told %s", out.Body)
+	}
+	inner := lambdaidem.New(newFaulty(), quiet)
+	next := r.later(enlisting(func(ctx context.Context) (response, error) {
+		if _, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) { return 1, nil }); err != nil {
+			t.Error(err)
+		}
+		return created(ctx)
+	}))
+	wantNoNewKey(t, next.send(t, other))
+	l.wantDone(t, "write")
 }

@@ -142,3 +142,27 @@ func TestX6_AFinalAnswerIsNotSentWhileAnotherAttemptRuns(t *testing.T) {
 		})
 	}
 }
+
+// An operator releases the record of an attempt that is still at work, and another request takes
+// the key. The attempt has charged a card when it finds that out, so its client must not be told to
+// use a new key.
+func TestX6_AMismatchAfterARunAsksForNoNewKey(t *testing.T) {
+	for name, end := range map[string]func() (response, error){
+		"succeeded": func() (response, error) { return response{StatusCode: http.StatusCreated}, nil },
+		"failed":    func() (response, error) { return response{StatusCode: http.StatusBadGateway}, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				rec := r.record(t)
+				lease := lambdaidem.Lease{ID: rec.ID, Token: rec.Token, Expires: time.Now().Add(time.Hour)}
+				if _, err := r.store.Store.Release(ctx, lease, time.Now()); err != nil {
+					t.Error(err)
+				}
+				r.later(status(http.StatusCreated)).send(t, post("key-1", `{"amount":3}`))
+				return end()
+			})
+			wantNoNewKey(t, r.send(t, post("key-1", `{"amount":2}`)))
+		})
+	}
+}

@@ -78,8 +78,7 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 	switch {
 	case d.refusal != nil:
 		refused := refusedDo[struct{}](d.refusal)
-		// The writes of an optimistic attempt were dropped, but guarded calls inside its handler were not.
-		refused.ran = w.ran && (!g.opts.Optimistic || w.attempt.inner.anyEffect())
+		refused.ran = w.ran && w.attempt.mayHaveLeftEffects()
 		return refused
 	case d.replays && d.failure != nil && d.outcome == OutcomeFailed: // an operator has completed the record as failed, so the message may not have been handled
 		return refusedDo[struct{}](answerUnavailable(d.failure, d.outcome))

@@ -83,6 +83,9 @@ func (c *call) mayReplace(rec Record) bool {
 // errOtherSettings says in events why a payload can't be compared with the record's.
 var errOtherSettings = errors.New("the record's fingerprint was made under other options or secrets, or by another version of the payload's type: see docs/operate.md, \"Something changes in a deployment\"")
 
+// errMismatchAfterRun says in events that a call was refused after its handler had run.
+var errMismatchAfterRun = errors.New("the handler has run without a lease and may have called other services; its answer is not stored, and its enlisted writes were not made: see docs/operate.md, \"A client gets 422\"")
+
 // settingsUnknown marks the fingerprint of a record that may have been created for another
 // payload. It replaces the SETTINGS in the fingerprint, which has the form SETTINGS.DIGEST. The
 // guard stores it when a call claims a record whose payload can't be compared with the call's.

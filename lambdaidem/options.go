@@ -190,6 +190,11 @@ type Options struct {
 	// has stored an answer by then, the client gets that answer. It may be a failure although
 	// this run had an effect. The event [EventFailedOpen] reports every run without a lease.
 	//
+	// If the handler enlisted writes and the record turns out to belong to another payload,
+	// the writes are not made, and the client gets [ErrPayloadMismatch] although the handler
+	// has run. The detail then tells the client not to use a new key, because the handler may
+	// have called other services, which a new key would repeat.
+	//
 	// With FailOpen under policy [Hold], a record may wait for an operator although the handler
 	// has run and the client has its answer. This happens if the database grants the lease,
 	// but its reply is lost, and the guard can't store the answer later.

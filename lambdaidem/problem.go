@@ -172,6 +172,16 @@ func payloadMismatch(status int) *Error {
 		Detail: "This idempotency key was used with another request. Send a new key with a new request, and the same request with the same key."}
 }
 
+// payloadMismatchAfterRun returns the refusal of a call whose handler has run, and whose record then
+// turned out to have another payload: the handler ran without a lease, because of
+// Options.FailOpen, or has lost its lease. A retry with this key never succeeds, and one with a new
+// key repeats whatever the handler has done outside the dropped transaction. The text must
+// therefore not tell the client to use a new key.
+func payloadMismatchAfterRun(status int) *Error {
+	return &Error{Code: ErrPayloadMismatch, Status: status, Err: errMismatchAfterRun,
+		Detail: "This idempotency key was used with another request, and this request may have been carried out in part. Do not send it with a new key until you know what it did."}
+}
+
 // payloadUnsure returns the refusal of a call whose payload can't be compared with the record's.
 // The text must not tell the client to use a new key: if the payload is the same, the request
 // would be carried out twice.

@@ -48,6 +48,9 @@ func (a *attempt) fromRecord(ctx context.Context, means meaning, rec Record) dec
 		return a.replay(ctx, rec, EventReplayed)
 	case isMismatch:
 		refusal := payloadMismatch(a.g.opts.MismatchStatus)
+		if a.leftEffects {
+			refusal = payloadMismatchAfterRun(a.g.opts.MismatchStatus)
+		}
 		if a.call.comparePayload(rec.Fingerprint) == maybeSamePayload {
 			if rec.State == InProgress && !rec.LeaseLiveAt(a.g.opts.Clock()) { // the request may be that of the dead attempt
 				if _, err := a.hold(ctx, rec); err != nil {
