@@ -33,7 +33,7 @@ const (
 	OperationForgotten OperationKind = "forgotten" // the answer was deleted and the record expires soon; after that, a retry runs the handler again
 )
 
-// The limits of the operations in a record. They keep all operations of a record within 3 KB,
+// The limits of the operations in a record. They keep all operations of a record within 3.3 KB,
 // because the cost of each replay depends on the record's size.
 const (
 	// MaxOperations is the maximum number of operations in a record. Older ones are

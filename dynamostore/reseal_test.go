@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -112,5 +113,35 @@ func TestS1_ALateResealTakesNoStepAway(t *testing.T) {
 	}
 	if _, err := d.pay(t, d.guard(New(d.client, d.table, encrypted("new"))), failsAfter(&ran, "charge", "mail")); !errors.Is(err, errLater) || ran != 2 {
 		t.Errorf("the third attempt: %v; steps ran %d times, want each once", err, ran)
+	}
+}
+
+// Steps that would become too large by encryption stay in plain text, so that the record has room
+// for what later attempts and operators add.
+func TestS1_StepsThatEncryptionWouldMakeTooLargeAreLeftAlone(t *testing.T) {
+	client, table := freshTable(t)
+	plain, sealing := New(client, table, patient), New(client, table, patient, encrypted("new"))
+	steps := lambdaidem.Steps{}
+	for i := range 50 { // each grows by more than 65 bytes
+		steps[fmt.Sprint("step ", i)] = []byte("1")
+	}
+	steps["page"] = bytes.Repeat([]byte("x"), maxStepsSize-2000)
+	rec, err := plain.Acquire(t.Context(), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = plain.SaveSteps(t.Context(), lease, steps, now); err != nil {
+		t.Fatal(err)
+	}
+	if rec, err = plain.Release(t.Context(), lease, now); err != nil {
+		t.Fatal(err)
+	}
+	next := claimBy("token-2")
+	next.Over = &rec
+	if rec, err = sealing.Acquire(t.Context(), next); err != nil || len(rec.Steps) != len(steps) {
+		t.Fatalf("%d steps, %v", len(rec.Steps), err)
+	}
+	if it, err := sealing.read(t.Context(), opGet, claim.ID); err != nil || it.sealsSteps() {
+		t.Errorf("the steps are encrypted, %v", err)
 	}
 }

@@ -60,11 +60,11 @@ func (s *Store) needsResealing(it *item) bool {
 // long after the guard's TTL.
 //
 // resealSteps ignores errors, because the attempt already has the decrypted steps and can
-// run. The next attempt tries again. If the error is a lost lease, the attempt learns of
+// run. One such error is that the steps are too large once they are encrypted. The next attempt tries again. If the error is a lost lease, the attempt learns of
 // the loss at its next write, which fails too.
 func (s *Store) resealSteps(ctx context.Context, it *item, steps lambdaidem.Steps, now time.Time) {
-	ours := &item{ID: it.ID, Token: it.Token}
-	if s.setSteps(ctx, ours, steps) != nil {
+	ours, err := s.itemWithSteps(ctx, it.ID, it.Token, steps)
+	if err != nil {
 		return
 	}
 	_, _ = s.update(ctx, &s.writes.resealing, ours, given{now: now, token: it.Token, steps: integer{int64(len(steps)), true}})

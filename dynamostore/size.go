@@ -10,6 +10,24 @@ import (
 // its attributes: 400 KB (AWS, "Quotas in Amazon DynamoDB").
 const maxItemSize = 400 * 1024
 
+// reservedSize is how many bytes of an item steps must leave free. A record with steps must always
+// have room for what later writes add, or no attempt and no operator could continue it. These are
+// the longest values of its other attributes, in bytes with the attributes' names:
+//
+//	scope         3,939  five parts of 256 characters, each of which is escaped as three
+//	operations    3,285  MaxOperations changes with the longest name and reason
+//	last_failure    140
+//	invocation      138
+//	validation       87
+//	the others      131  times, state, attempt number, bound, cipher and lease shard
+//
+// The sum is 7,720. The rest is for attributes that Options gives longer names.
+const reservedSize = 8 << 10
+
+// maxStepsSize is the maximum size of a record's key, token and steps in bytes, including the names
+// of the attributes.
+const maxStepsSize = maxItemSize - reservedSize
+
 // bytesPerWrite is the number of bytes that one write unit covers. DynamoDB rounds the size
 // of an item up to a multiple of it (AWS, "DynamoDB read and write operations").
 const bytesPerWrite = 1024

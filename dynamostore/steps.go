@@ -27,15 +27,13 @@ const (
 
 // SaveSteps stores the results of an attempt's steps by one conditional UpdateItem. It
 // implements [lambdaidem.StepStore]. Each save writes all steps of the record, and consumes
-// write units for the whole item. If the steps exceed DynamoDB's limit for an item,
-// SaveSteps sends nothing and returns an error.
+// write units for the whole item. If the steps would leave less than 8 KB of the 400 KB that
+// DynamoDB allows for an item, SaveSteps sends nothing and returns an error: the next attempt
+// and operators must be able to add to the record.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
-	ours := &item{ID: lease.ID, Token: lease.Token}
-	if err := s.setSteps(ctx, ours, steps); err != nil {
+	ours, err := s.itemWithSteps(ctx, lease.ID, lease.Token, steps)
+	if err != nil {
 		return lambdaidem.Record{}, err
-	}
-	if size := s.layout.size(ours); size > maxItemSize {
-		return lambdaidem.Record{}, tooLarge(opSaveSteps, size)
 	}
 	stood, err := s.update(ctx, &s.writes.saving, ours, given{now: now, token: lease.Token, steps: integer{int64(len(steps)), true}})
 	if err == nil {
@@ -66,6 +64,19 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 }
 
 var errStepsGrow = errors.New("steps only grow")
+
+// itemWithSteps returns the item for an update that stores steps in a record. The error is a
+// StoreError. It has ReasonTooLarge if the steps are larger than maxStepsSize allows.
+func (s *Store) itemWithSteps(ctx context.Context, id, token string, steps lambdaidem.Steps) (*item, error) {
+	it := &item{ID: id, Token: token}
+	if err := s.setSteps(ctx, it, steps); err != nil {
+		return nil, err
+	}
+	if size := s.layout.size(it); size > maxStepsSize {
+		return nil, stepsTooLarge(size)
+	}
+	return it, nil
+}
 
 // setSteps sets the steps of an item in memory. With Options.Encryption, it encrypts their
 // results. The error is a StoreError.

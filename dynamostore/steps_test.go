@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -199,8 +200,8 @@ func TestE5_StepsStandWithTheirEncoding(t *testing.T) {
 	}
 }
 
-// Steps that no item can hold are refused before anything is sent. If only DynamoDB can detect that
-// they are too large, it refuses the write, and the record does not change.
+// Steps that are too large for an item are refused before anything is sent, and the record does not
+// change.
 func TestE5_StepsThatAreTooLargeAreNotApplied(t *testing.T) {
 	client, table := freshTable(t)
 	counted, w := over(client)
@@ -221,13 +222,68 @@ func TestE5_StepsThatAreTooLargeAreNotApplied(t *testing.T) {
 	if w.trips() != trips {
 		t.Error("something was sent")
 	}
-	sent := &item{ID: claim.ID, Token: claim.Token}
-	sent.setSteps(encodedSteps, of(0))
-	_, err = s.SaveSteps(t.Context(), lease, of(400<<10-sizeOf(s.layout.attributes(sent))), now)
-	wantStoreError(t, err, opSaveSteps, lambdaidem.ReasonTooLarge, true)
 	if got, err := s.Get(t.Context(), claim.ID, now); err != nil || cmp.Diff(rec, got) != "" {
 		t.Errorf("the record changed: %+v, %v", got, err)
 	}
+}
+
+// A record with the largest steps still has room for everything that attempts and operators add to
+// it later. One more byte of steps is refused.
+func TestE5_ARecordWithTheLargestStepsCanBeContinued(t *testing.T) {
+	client, table := freshTable(t)
+	counted, w := over(client)
+	s := New(counted, table, patient)
+	longest := claim
+	longest.Now, longest.LeaseEnd = now.Add(-time.Hour), now.Add(-time.Minute) // the operator finds a dead lease
+	longest.Scope = strings.Repeat("s", 4+5*(3*256+len("%~")+16))
+	longest.Invocation, longest.Fingerprint = strings.Repeat("i", 128), strings.Repeat("f", 77)
+	rec, err := s.Acquire(t.Context(), longest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := &item{ID: claim.ID, Token: claim.Token}
+	empty.setSteps(encodedSteps, lambdaidem.Steps{"page": nil})
+	steps := func(more int) lambdaidem.Steps {
+		return lambdaidem.Steps{"page": bytes.Repeat([]byte("x"), maxStepsSize-s.layout.size(empty)+more)}
+	}
+	trips := w.trips()
+	_, err = s.SaveSteps(t.Context(), lease, steps(1), now)
+	wantStoreError(t, err, opSaveSteps, lambdaidem.ReasonTooLarge, true)
+	if w.trips() != trips {
+		t.Error("something was sent")
+	}
+	if rec, err = s.SaveSteps(t.Context(), lease, steps(0), now); err != nil {
+		t.Fatal(err)
+	}
+	takeOver := func(over lambdaidem.Record) lambdaidem.Record {
+		c := longest
+		c.Over, c.Bound = &over, lambdaidem.BoundByDownstreamKey
+		rec, err := s.Acquire(t.Context(), c)
+		if err != nil || !maps.EqualFunc(rec.Steps, steps(0), bytes.Equal) {
+			t.Fatalf("a takeover in state %s has %d steps, %v", over.State, len(rec.Steps), err)
+		}
+		return rec
+	}
+	operator, err := s.Operator(strings.Repeat("o", MaxOperator), strings.Repeat("r", MaxReason))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range MaxOperations + 1 {
+		seen, err := s.Inspect(t.Context(), rec.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen, err = operator.Release(t.Context(), seen); err != nil {
+			t.Fatalf("the operator: %v", err)
+		}
+		rec = takeOver(seen.Record)
+	}
+	failed := lease
+	failed.LastFailure, failed.Bound = strings.Repeat("e", 128), lambdaidem.BoundByDownstreamKey
+	if rec, err = s.Release(t.Context(), failed, now); err != nil {
+		t.Fatalf("the release: %v", err)
+	}
+	takeOver(rec)
 }
 
 // A save whose reply was lost has succeeded. A save that arrives after a later one removes no

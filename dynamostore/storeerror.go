@@ -22,6 +22,14 @@ func tooLarge(op string, size int) error {
 		Err: fmt.Errorf("the item would have %d bytes; DynamoDB keeps at most %d (400 KB, names included)", size, maxItemSize)}
 }
 
+// stepsTooLarge returns the error of a save of steps that has sent nothing, because the steps would
+// exceed maxStepsSize. size is the size in bytes of the item with the steps.
+func stepsTooLarge(size int) error {
+	return &lambdaidem.StoreError{Op: opSaveSteps, Reason: lambdaidem.ReasonTooLarge, NotApplied: true,
+		Err: fmt.Errorf("the item would have %d bytes with the steps; a record may have at most %d, so that %d of DynamoDB's 400 KB are left for what later attempts and operators add: "+
+			"store large results elsewhere, and only their place in the step", size, maxStepsSize, reservedSize)}
+}
+
 // Values of StoreError.Op.
 const (
 	opAcquire   = "acquire"

@@ -271,3 +271,33 @@ func TestE4_ReleasedRecordWithStepsIsNotAbandonedUnderRerun(t *testing.T) {
 		t.Errorf("the next: %q, %v", got, err)
 	}
 }
+
+// A client uses a key twice, and the record can't be locked for the second request. Its handler
+// charges a card without a lease, and its transaction then finds the record of the first request.
+// The client must not be told to use a new key, which would charge the card again.
+func TestX5_MismatchAfterARunAsksForNoNewKey(t *testing.T) {
+	b := newUserBank(t, func(o *lambdaidem.Options) { o.FailOpen = true })
+	b.set(t, "shop", 0)
+	charged := 0
+	pay := func(amount int) error {
+		_, err := lambdaidem.Do(t.Context(), b.guard, lambdaidem.Call{Operation: "pay", Key: "k", Payload: amount}, func(ctx context.Context) (string, error) {
+			charged += amount
+			b.add(ctx, "shop", amount)
+			return "paid", nil
+		})
+		return err
+	}
+	if err := pay(10); err != nil {
+		t.Fatal(err)
+	}
+	b.wire.breakAll("PutItem")
+	err := pay(30)
+	b.wire.breakAll("")
+	if refusal, ok := errors.AsType[*lambdaidem.Error](err); !ok || refusal.Code != lambdaidem.ErrPayloadMismatch || charged != 40 ||
+		!strings.Contains(refusal.Detail, "Do not send it with a new key") {
+		t.Errorf("after charges of %d, the client is told %v", charged, err)
+	}
+	if balance := b.balance(t, "shop"); balance != 10 {
+		t.Errorf("the shop has %d", balance)
+	}
+}

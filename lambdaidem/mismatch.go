@@ -84,7 +84,7 @@ func (c *call) mayReplace(rec Record) bool {
 var errOtherSettings = errors.New("the record's fingerprint was made under other options or secrets, or by another version of the payload's type: see docs/operate.md, \"Something changes in a deployment\"")
 
 // errMismatchAfterRun says in events that a call was refused after its handler had run.
-var errMismatchAfterRun = errors.New("the handler has run without a lease and may have called other services; its answer is not stored, and its enlisted writes were not made: see docs/operate.md, \"A client gets 422\"")
+var errMismatchAfterRun = errors.New("the handler has run without a lease, or has lost it, and may have called other services; its answer is not stored, and its enlisted writes were not made: see docs/operate.md, \"A client gets 422\"")
 
 // settingsUnknown marks the fingerprint of a record that may have been created for another
 // payload. It replaces the SETTINGS in the fingerprint, which has the form SETTINGS.DIGEST. The

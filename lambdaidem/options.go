@@ -305,8 +305,8 @@ type Options struct {
 	// MaxStepBytes is the maximum total size of the names and results of a record's steps,
 	// in bytes. Storing a step writes all steps of the record again. While a record has
 	// steps, every refused duplicate costs one more write unit for each KB of the steps.
-	// Default: 16 KiB. A store may have a lower limit: in dynamostore the whole record is
-	// limited to 400 KB.
+	// Default: 16 KiB. A store may have a lower limit: dynamostore stores at most about 392 KB,
+	// counted with encryption.
 	MaxStepBytes int
 
 	// Clock returns the current time. Set it in tests only. Default: time.Now.
