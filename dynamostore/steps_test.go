@@ -237,8 +237,7 @@ func TestE5_ARecordWithTheLargestStepsCanBeContinued(t *testing.T) {
 	longest.Now, longest.LeaseEnd = now.Add(-time.Hour), now.Add(-time.Minute) // the operator finds a dead lease
 	longest.Scope = strings.Repeat("s", 4+5*(3*256+len("%~")+16))
 	longest.Invocation, longest.Fingerprint = strings.Repeat("i", 128), strings.Repeat("f", 77)
-	rec, err := s.Acquire(t.Context(), longest)
-	if err != nil {
+	if _, err := s.Acquire(t.Context(), longest); err != nil {
 		t.Fatal(err)
 	}
 	empty := &item{ID: claim.ID, Token: claim.Token}
@@ -247,12 +246,13 @@ func TestE5_ARecordWithTheLargestStepsCanBeContinued(t *testing.T) {
 		return lambdaidem.Steps{"page": bytes.Repeat([]byte("x"), maxStepsSize-s.layout.size(empty)+more)}
 	}
 	trips := w.trips()
-	_, err = s.SaveSteps(t.Context(), lease, steps(1), now)
+	_, err := s.SaveSteps(t.Context(), lease, steps(1), now)
 	wantStoreError(t, err, opSaveSteps, lambdaidem.ReasonTooLarge, true)
 	if w.trips() != trips {
 		t.Error("something was sent")
 	}
-	if rec, err = s.SaveSteps(t.Context(), lease, steps(0), now); err != nil {
+	rec, err := s.SaveSteps(t.Context(), lease, steps(0), now)
+	if err != nil {
 		t.Fatal(err)
 	}
 	takeOver := func(over lambdaidem.Record) lambdaidem.Record {

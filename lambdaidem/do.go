@@ -43,10 +43,10 @@ type Call struct {
 //
 // The result is stored as JSON, and every caller, including the first one, gets a value that
 // is decoded from this JSON. Fields that encoding/json leaves out, such as unexported ones,
-// are therefore zero. An interface that held a struct holds a map, and one that held an int
-// holds a float64. If the result can't be encoded as JSON, or not decoded again, only the
-// first caller gets it, as fn returned it, and Do sends an [EventAnswerLost]. Later callers
-// get [ErrAnswerUnavailable].
+// are therefore zero. An interface that held a struct holds a map. One that held an int holds
+// a float64, or a json.Number if a float64 can't represent the int. If the result can't be
+// encoded as JSON, or can't be decoded again, only the first caller gets it, as fn returned
+// it, and Do sends an [EventAnswerLost]. Later callers get [ErrAnswerUnavailable].
 //
 // Do may be called inside a guarded handler. The inner call has a record of its own. A
 // retry of the handler gets the stored result of the inner call and does not run fn again.

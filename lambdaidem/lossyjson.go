@@ -11,11 +11,13 @@ import (
 	"unicode/utf8"
 )
 
-// This file finds values that encoding/json does not write completely, against its usual rules.
-// Two values that differ only in a part that is not written have the same JSON. They would have
-// the same fingerprint, and no caller would receive that part of a result. Single fields that
-// encoding/json leaves out by rule, because they are unexported or have the tag json:"-", are
-// accepted: Go programmers expect them to be left out.
+// This file finds values that encoding/json does not write completely. Two values that
+// differ only in a part that is not written have the same JSON. They would have the same
+// fingerprint, and no caller would receive that part of a result.
+//
+// A struct may have fields that are unexported or have the tag json:"-", beside others. Every Go
+// programmer expects encoding/json to leave these out, and generated types such as protobuf
+// messages have them.
 
 // unseen returns an error if text, the JSON of v, does not show all of v. name describes v
 // in the error. These parts of v are an error:

@@ -27,8 +27,8 @@ const MaxStepName = 128
 // waits for, but not inside the fn of another step.
 //
 // The result is stored as JSON, and every call of the step returns a value that is decoded
-// from this JSON; see [Do]. The names and results of all steps of a record together may have up to
-// Options.MaxStepBytes. They survive releases and takeovers, and are deleted when the
+// from this JSON; see [Do]. The names and results of all steps of a record together may have
+// up to Options.MaxStepBytes. They survive releases and takeovers, and are deleted when the
 // record is completed. While a record has steps, it refuses another payload with
 // [ErrPayloadMismatch], even if it was released.
 //
