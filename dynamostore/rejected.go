@@ -61,7 +61,7 @@ func (e *WriteError) Unwrap() error { return e.Err }
 func (w *Write) conditionFailed(item attributes) *lambdaidem.Rejected {
 	c := &ConditionFailed{Write: w.name, Table: aws.ToString(w.table), Item: item}
 	r := &lambdaidem.Rejected{Err: &lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: http.StatusInternalServerError, Err: c,
-		Detail: "The request wrote nothing, because a condition that it requires is not met. Repeat it with the same key."}}
+		Detail: "The request was not completed, because a condition that it requires is not met. Repeat it with the same key."}}
 	if w.verdict != nil {
 		r.Verdict = func() error { return w.verdict(c) }
 	}
@@ -72,5 +72,5 @@ func (w *Write) conditionFailed(item attributes) *lambdaidem.Rejected {
 // in the program. err says what is wrong. The client receives 500 ErrWriteInvalid.
 func writeInvalid(err error) *lambdaidem.Rejected {
 	return &lambdaidem.Rejected{Err: &lambdaidem.Error{Code: lambdaidem.ErrWriteInvalid, Status: http.StatusInternalServerError, Err: err,
-		Detail: "The request wrote nothing, because one of its writes is invalid."}}
+		Detail: "The request was not completed, because one of its writes is invalid."}}
 }

@@ -11,7 +11,7 @@ import "time"
 func (a *attempt) result(w work, end ending) (Result, error) {
 	r := a.emptyResult(end)
 	if !end.encoded {
-		r.Failure = failureOf(end.err)
+		r.Failure = a.g.failureOf(end.err, end.outcome)
 		return r, nil
 	}
 	value, err := w.encode()

@@ -2,7 +2,6 @@ package lambdaidem
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -96,7 +95,7 @@ func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 // lambdaError returns the message's error in the form that gives Lambda the right errorType
 // and message.
 func (t *batchMessage[M]) lambdaError() error {
-	if p := (*panicError)(nil); errors.As(t.end.err, &p) {
+	if p, ok := t.end.err.(*panicError); ok { //nolint:errorlint // a panic inside an inner call is not that of the handler
 		return p.reported()
 	}
 	return t.end.lambdaError()

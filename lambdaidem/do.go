@@ -95,13 +95,15 @@ func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 // for example, may contain an error that BatchOptions.Key returned, and that error may have
 // a mark.
 //
-// Two kinds of errors are not wrapped. If the call ran without a record, as a part of the
-// guarded handler, its marks count for that handler. A replayed failure has no marks.
+// The error is also wrapped if it contains the error of a guarded call inside this call, so
+// that the caller finds no code of that call in it. The error is never wrapped if this call ran
+// without a record, as a part of the guarded handler: its marks count for that handler.
 func (d done[T]) returned(ctx context.Context) error {
-	if d.err == nil || d.merged || d.replay != nil || attemptOf(ctx) == nil {
+	if d.err == nil || d.merged || attemptOf(ctx) == nil && !hasOwn[*passedOn](d.err) {
 		return d.err
 	}
-	return &passedOn{d.err, d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded}
+	stored := d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded || d.replay != nil && d.replay.Code != ErrAnswerUnavailable
+	return &passedOn{d.err, stored}
 }
 
 func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(context.Context) (T, error)) done[T] {
@@ -216,7 +218,7 @@ func (w *doWork[T]) ending() ending {
 		o, _ := w.attempt.settle(OutcomeSucceeded, success)
 		return ending{outcome: o, success: true, encoded: true}
 	}
-	end := w.attempt.settleError(w.g.outcomeOfError(w.err, OutcomeFailed), w.err)
+	end := w.g.endingOfError(w.attempt, w.err)
 	w.outcome = end.outcome
 	return end
 }

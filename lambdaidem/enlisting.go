@@ -133,7 +133,7 @@ func (e *enlisting) seal(o Outcome) (tx Tx, dropped int) {
 // not stored. If it were stored, it would complete the record although the writes are missing.
 func successWithoutWrites(o Outcome, dropped int) error {
 	err := &Error{Code: ErrWriteInvalid, Status: http.StatusInternalServerError,
-		Detail: "The request wrote nothing, because its answer contradicts what would be written.",
+		Detail: "The request was not completed, because its answer contradicts what would be written.",
 		Err: fmt.Errorf("the handler answered with a success, but Options.Outcome returned %q for it, which drops its enlisted writes (%d of them): "+
 			"return OutcomeSucceeded for it, answer with an error, or have the handler call Drop on its Tx", o, dropped)}
 	switch o {

@@ -27,36 +27,61 @@ func withStatus(err error) *Error {
 // client would send its request with a new key, and the request would be carried out twice.
 // After a 500 that says that the inner call's answer can't be read, the client would not repeat
 // its request.
-func clientError(err error) *Error { return forClient(withStatus(err), err) }
-
-// answeredError is like clientError, for an error of a handler with the given outcome. If the outcome
-// is OutcomeFailed, every retry gets the same answer, so answeredError skips refusals that ask the
-// client to repeat the request.
-func answeredError(err error, outcome Outcome) *Error {
-	if outcome != OutcomeFailed {
-		return clientError(err)
-	}
-	e := lasting(err)
-	if e == nil || e.Status == 0 {
+func clientError(err error) *Error {
+	e := withStatus(err)
+	if e != nil && e.Code == ErrPermanent && !e.rejected { // the stored failure of an inner call, and this request may be repeated
 		return nil
 	}
 	return forClient(e, err)
 }
 
-// lasting returns the first *Error in err's tree of wrapped errors that is not a temporary refusal
-// of a guarded call. It returns nil if there is none. It does not look for causes of such refusals.
-func lasting(err error) *Error {
+// answeredError is like clientError, for an error of a guarded handler with the given outcome.
+//
+// If the error is stored, every retry gets the same answer, so the client receives only an *Error
+// that has this outcome. If the record is released, the client receives no error made by Reject
+// with a status such as 402, unless the handler has marked err. Such an error comes from an inner
+// call that did not store it, so a retry of this request may have another result.
+func (g *Guard) answeredError(err error, outcome Outcome) *Error {
+	switch e := clientError(err); {
+	case outcome == OutcomeFailed, outcome == OutcomeSucceeded:
+		if e := g.deciding(err, outcome, false); e != nil && e.Status != 0 {
+			return forClient(e, err)
+		}
+		return nil
+	case outcome == OutcomeReleased && e != nil && e.rejected && g.outcomeOf(&Response{Status: e.Status}) == OutcomeFailed && !hasOwn[*retryableError](err):
+		return nil
+	default:
+		return e
+	}
+}
+
+// deciding returns the first *Error in err's tree of wrapped errors that has the given outcome, or
+// nil if there is none. The outcome is that of err, and is stored. Other errors in the tree may
+// ask the client to repeat the request: refusals of inner calls, failures that an inner call has
+// not stored, and errors made by Reject with a status such as 503. permanent says that Permanent
+// has marked err. Every error in err then counts, except for the refusals.
+func (g *Guard) deciding(err error, outcome Outcome, permanent bool) *Error {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
+	case *passedOn:
+		if !permanent && !e.stored {
+			return nil
+		}
+		return g.deciding(e.err, outcome, true)
+	case *permanentError:
+		return g.deciding(e.err, outcome, true)
 	case *Error:
-		if e == nil || e.byGuard() && e.temporary() {
+		if e == nil || e.byGuard() && e.temporary() || !permanent && g.outcomeOfMarks(e, OutcomeFailed) != outcome {
 			return nil
 		}
 		return e
 	case interface{ Unwrap() error }:
-		return lasting(e.Unwrap())
+		return g.deciding(e.Unwrap(), outcome, permanent)
 	case interface{ Unwrap() []error }:
+		if _, retryable := err.(*retryableError); retryable && !permanent { //nolint:errorlint // as above
+			return nil
+		}
 		for _, one := range e.Unwrap() {
-			if found := lasting(one); found != nil {
+			if found := g.deciding(one, outcome, permanent); found != nil {
 				return found
 			}
 		}
@@ -96,22 +121,28 @@ func innerRefused(err error) *Error {
 }
 
 // partRefused tells a client that a guarded call inside its request was refused.
-const partRefused = "A part of the request was refused. Repeat the request with the same key."
+const partRefused = partFailed + " Repeat the request with the same key."
+
+// partFailed is the text for a client that must not repeat the request.
+const partFailed = "A part of the request was refused."
 
 // answerOf returns the problem document that an HTTP client receives for err, the error of a
-// guarded handler. The text of the document depends on outcome, the outcome of err. If answerOf
+// guarded handler. a is the handler's attempt; nil if the handler runs unguarded. The text of the document depends on outcome, the outcome of err. If answerOf
 // returns nil, there is no document for err, and the guard passes on err itself.
-func (g *Guard) answerOf(err error, outcome Outcome) *Response {
-	if e := answeredError(err, outcome); e != nil {
+func (g *Guard) answerOf(a *attempt, err error, outcome Outcome) *Response {
+	if e := g.answeredError(err, outcome); e != nil {
 		return problem(e)
 	}
-	if outcome == OutcomeReleased && hasMark[*retryableError](err) {
+	if outcome == OutcomeReleased && hasOwn[*retryableError](err) {
 		return problem(&Error{Code: ErrRetryable, Status: http.StatusServiceUnavailable, RetryAfter: g.opts.RetryAfter,
 			Detail: "The request could not be completed now. Repeat it later with the same key."})
 	}
 	if outcome == OutcomeFailed {
-		return problem(&Error{Code: ErrPermanent, Status: http.StatusInternalServerError,
-			Detail: "The request failed, and would fail again if it were repeated."})
+		e := &Error{Code: ErrPermanent, Status: http.StatusInternalServerError, Detail: "The request failed, and would fail again if it were repeated."}
+		if a.isInner() { // the handler that made the request may pass on the response, and its own client may repeat its request
+			e = &Error{Status: e.Status, Detail: partFailed}
+		}
+		return problem(e)
 	}
 	return nil
 }

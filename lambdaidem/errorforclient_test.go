@@ -3,6 +3,7 @@ package lambdaidem_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -149,12 +150,24 @@ func TestX2_AStoredAnswerDoesNotAskForARetry(t *testing.T) {
 func TestX2_TheInvokerReadsNothingOfACallInside(t *testing.T) {
 	for name, by := range map[string]func(error) error{
 		"as it is": func(err error) error { return err }, "permanent": lambdaidem.Permanent, "retryable": lambdaidem.Retryable, "uncertain": lambdaidem.Uncertain,
+		"wrapped": func(err error) error { return fmt.Errorf("order: %w", err) }, "joined": func(err error) error { return errors.Join(err, errWire) },
+		"permanent, wrapped": func(err error) error { return lambdaidem.Permanent(fmt.Errorf("order: %w", err)) },
+		"wrapped, permanent": func(err error) error { return fmt.Errorf("order: %w", lambdaidem.Permanent(err)) },
+		"retryable, wrapped": func(err error) error { return lambdaidem.Retryable(fmt.Errorf("order: %w", err)) },
 	} {
 		for what, refusal := range map[string]func(ctx context.Context, r *rig) error{
 			"another payload": func(ctx context.Context, r *rig) error {
 				c := charge
 				c.Payload = order{"other"}
 				_, err := lambdaidem.Do(ctx, r.guard, c, func(context.Context) (int, error) { return 1, nil })
+				return err
+			},
+			"answer unavailable": func(ctx context.Context, r *rig) error {
+				var err error
+				r.store.fail(complete, refused(lambdaidem.ReasonTooLarge))
+				for range 2 {
+					_, err = lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "ship", Key: "s"}, func(context.Context) (int, error) { return 1, nil })
+				}
 				return err
 			},
 			"unavailable, then done": func(ctx context.Context, r *rig) error {
@@ -176,8 +189,11 @@ func TestX2_TheInvokerReadsNothingOfACallInside(t *testing.T) {
 						return 0, by(refusal(ctx, r))
 					})
 				_, errorType, message := invoke(t, h, `{"ID":"o-1"}`)
-				if charged != 1 || !strings.HasSuffix(message, "with the same key.") {
+				if charged != 1 || strings.Contains(message, "new key") || strings.Contains(message, "carried out") {
 					t.Errorf("charged %d; told %q: %q", charged, errorType, message)
+				}
+				if _, _, again := invoke(t, h, `{"ID":"o-1"}`); again == message && strings.Contains(name, "permanent") && strings.Contains(message, "Repeat") && what != "answer unavailable" {
+					t.Errorf("told %q by the stored failure: %q", errorType, message)
 				}
 			})
 		}
@@ -267,5 +283,137 @@ func TestX6_AStoredVerdictIsSentAsItIsStored(t *testing.T) {
 	one := r.send(t, first())
 	if two := r.send(t, first()); one.StatusCode != two.StatusCode || one.Body != two.Body || !replayed(two) {
 		t.Errorf("the first response is %d %s, the replay %d %s", one.StatusCode, one.Body, two.StatusCode, two.Body)
+	}
+}
+
+// idempotency_permanent_failure tells the client that every retry gets the same answer. That is true
+// only if the answer is stored. The error is that of an inner call, which has stored it.
+func TestX2_PermanentIsToldOnlyIfItIsStored(t *testing.T) {
+	pay := func(ctx context.Context, r *rig) error {
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Permanent(errWire) })
+		return err
+	}
+	for name, c := range map[string]struct {
+		policy lambdaidem.Policy
+		h      func(context.Context, *rig) (response, error)
+	}{
+		"retryable": {lambdaidem.Rerun, func(ctx context.Context, r *rig) (response, error) {
+			return response{}, lambdaidem.Retryable(pay(ctx, r))
+		}},
+		"bank 2 hold": {lambdaidem.Hold, func(ctx context.Context, r *rig) (response, error) {
+			return response{}, errors.Join(pay(ctx, r), errBroken)
+		}}, // bank 2 has got the charge, and its reply is lost
+		"bank 2 unknown": {lambdaidem.Rerun, func(ctx context.Context, r *rig) (response, error) {
+			err := pay(ctx, r)
+			c := charge
+			c.Operation = "bank 2"
+			_, two := lambdaidem.Do(ctx, r.guard, c, func(context.Context) (int, error) { return 1, lambdaidem.Uncertain(errBroken) })
+			return response{}, errors.Join(err, two)
+		}},
+		"bank 2 unavailable": {lambdaidem.Rerun, func(ctx context.Context, r *rig) (response, error) {
+			err := pay(ctx, r)
+			c := charge
+			c.Operation = "bank 2"
+			r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			_, two := lambdaidem.Do(ctx, r.guard, c, func(context.Context) (int, error) { return 1, nil })
+			return response{}, lambdaidem.Retryable(errors.Join(err, two))
+		}},
+		"response": {lambdaidem.Hold, func(ctx context.Context, r *rig) (response, error) {
+			return r.guarded(func(context.Context, request) (response, error) { return response{}, lambdaidem.Permanent(errWire) })(ctx, post("inner", "{}"))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = c.policy })
+			_ = pay(t.Context(), r) // the charge has failed before, in an attempt of the order that has died, for example
+			r.store.forgetClaims()
+			r = r.later(func(ctx context.Context, _ request) (response, error) { return c.h(ctx, r) })
+			out, _ := r.handler(t.Context(), first())
+			rec := r.record(t)
+			if strings.Contains(out.Body, string(lambdaidem.ErrPermanent)) && rec.State != lambdaidem.Completed {
+				t.Errorf("the client is told %d %s; the record is %s", out.StatusCode, out.Body, rec.State)
+			}
+		})
+	}
+}
+
+// An inner call asks for a retry, and the handler joins its error with a rejection that is stored.
+// The stored answer is the rejection.
+func TestX4_AStoredAnswerAsksForNoRetry(t *testing.T) {
+	for status, code := range map[int]lambdaidem.Code{429: "slow_down", 503: "maintenance"} {
+		for name, by := range map[string]func(error) error{
+			"joined": func(err error) error {
+				return errors.Join(err, lambdaidem.Reject(http.StatusPaymentRequired, "not_paid", "No bank has paid."))
+			},
+			"wrapped": func(err error) error {
+				return fmt.Errorf("%w: %w", err, lambdaidem.Reject(http.StatusPaymentRequired, "not_paid", "No bank has paid."))
+			},
+		} {
+			t.Run(fmt.Sprint(status, " ", name), func(t *testing.T) {
+				r := newRig(nil)
+				r = r.later(func(ctx context.Context, _ request) (response, error) {
+					_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+						return 0, lambdaidem.Retryable(lambdaidem.Reject(status, code, ""))
+					})
+					return response{}, by(err)
+				})
+				one := r.send(t, first())
+				two := r.send(t, first())
+				if two.StatusCode != http.StatusPaymentRequired || one.StatusCode != two.StatusCode || !replayed(two) {
+					t.Errorf("the stored answer, replayed until the record expires, is %d %s (first %d)", two.StatusCode, two.Body, one.StatusCode)
+				}
+			})
+		}
+	}
+}
+
+// An inner call rejects the request for now, and the handler returns its error without a mark. The
+// record is released, so the client must not be told 402, which is final.
+func TestX2_ARejectionThatAnInnerCallDoesNotStoreIsNotSent(t *testing.T) {
+	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+		t.Run(string(policy), func(t *testing.T) {
+			r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = policy })
+			charged, night := 0, true
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+					if night {
+						return 0, lambdaidem.Retryable(lambdaidem.Reject(402, "limit_reached", "The daily limit is reached."))
+					}
+					charged++
+					return 1, nil
+				})
+				return response{StatusCode: 201}, err
+			})
+			out, err := r.handler(t.Context(), first())
+			state := r.record(t).State
+			night = false
+			_, _ = r.handler(t.Context(), first()) // the duplicate
+			if err == nil && out.StatusCode == 402 && charged > 0 {
+				t.Errorf("the client was told %d %s; the record was %s; a duplicate has charged %d times", out.StatusCode, out.Body, state, charged)
+			}
+		})
+	}
+}
+
+// An inner call has committed a write, and then the handler's answer contradicts its own writes. The
+// client must not be told that its request wrote nothing.
+func TestX2_AContradictionSaysNothingOfAnInnerCallsWrites(t *testing.T) {
+	var r *rig
+	r, l := withLedger(func(ctx context.Context, _ request) (response, error) {
+		if _, err := lambdaidem.Do(ctx, r.guard.With(func(o *lambdaidem.Options) { o.Outcome = nil }), charge, func(ctx context.Context) (int, error) {
+			enlist(ctx, "charge")
+			return 1, nil
+		}); err != nil {
+			return response{}, err
+		}
+		enlist(ctx, "order")
+		return response{StatusCode: http.StatusAccepted}, nil
+	}, func(o *lambdaidem.Options) {
+		o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { return lambdaidem.OutcomeReleased }
+	})
+	out := r.send(t, first())
+	l.wantDone(t, "charge")
+	wantProblem(t, out, http.StatusInternalServerError, lambdaidem.ErrWriteInvalid)
+	if strings.Contains(out.Body, "wrote nothing") {
+		t.Errorf("the client is told %s", out.Body)
 	}
 }

@@ -24,8 +24,8 @@ func answerOfResponse(r *Response) answerTells {
 
 // answerOfError returns what an error of the handler tells the client: that the client may
 // repeat the call, or that the call failed for good. outcome is the outcome of err.
-func answerOfError(err error, outcome Outcome) answerTells {
-	e := answeredError(err, outcome)
+func (g *Guard) answerOfError(err error, outcome Outcome) answerTells {
+	e := g.answeredError(err, outcome)
 	switch {
 	case e == nil, serverFailed(e.Status), asksForRetry(e.Status):
 		return mayRepeat

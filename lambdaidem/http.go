@@ -120,8 +120,8 @@ func (w *httpWork) ending() ending {
 		}
 		return end
 	}
-	end := w.attempt.settleError(w.g.outcomeOfError(w.err, OutcomeFailed), w.err)
-	problem := w.g.answerOf(w.err, end.outcome)
+	end := w.g.endingOfError(w.attempt, w.err)
+	problem := w.g.answerOf(w.attempt, w.err, end.outcome)
 	if problem == nil || w.errorStands {
 		return end
 	}
@@ -140,7 +140,7 @@ func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) 
 		return nil, &passedOn{w.err, false}
 	case w.replaced:
 		return &w.response, nil
-	case clientError(w.err) != nil:
+	case w.errorStands && clientError(w.err) != nil:
 		return problem(clientError(w.err)), nil //nolint:nilerr // the problem document is the answer
 	default:
 		return nil, w.err

@@ -57,10 +57,12 @@ func (a *attempt) innerOutcome() Outcome {
 //   - OutcomeUncertain: a guarded call inside this call is still running, or its outcome is unknown.
 //   - OutcomeReleased: the call may be half done, and a retry may complete it. That is so if an
 //     earlier attempt for the record died, if a step has a stored result, or if a guarded call
-//     inside this call may have had an effect, or was refused and may succeed later.
+//     inside this call may have had an effect, or was refused and may succeed later. It is always
+//     so for an optimistic attempt: it leaves no record that would stop the transaction of an
+//     earlier attempt, which may still commit.
 //   - "": the call does not affect the outcome of the outer handler.
 func (a *attempt) releasedEnding() Outcome {
-	if bindsEffect(a.bound) || a.steps.any() || a.inner.anyEffect() {
+	if a.g.opts.Optimistic || bindsEffect(a.bound) || a.steps.any() || a.inner.anyEffect() {
 		return outcomeOfBoth(a.innerOutcome(), OutcomeReleased)
 	}
 	return a.innerOutcome()
@@ -68,7 +70,7 @@ func (a *attempt) releasedEnding() Outcome {
 
 // isInner reports whether the attempt is for an inner call. The attempt that stands for an
 // unguarded run has no id: a call that an unguarded handler makes is not an inner call.
-func (a *attempt) isInner() bool { return a.outer != nil && a.outer.id != "" }
+func (a *attempt) isInner() bool { return a != nil && a.outer != nil && a.outer.id != "" }
 
 // beginInner counts a guarded call of the attempt's handler as running. It returns the call's
 // number: the guarded calls inside one outermost handler have the numbers 1, 2 and so on, in the
@@ -227,10 +229,11 @@ func (e *Error) temporary() bool {
 // Errors that events contain. Each says why an inner call is refused, or why a handler's answer is
 // not stored.
 var (
-	errInnerTooLate = errors.New("the handler that makes this call has returned without success; it must wait for the calls that it makes")
-	errInnerRunning = errors.New("the handler has returned while a guarded call that it made is still running; it must wait for the call")
-	errInnerUnknown = errors.New("the outcome of a guarded call that the handler made is unknown")
-	errInnerRefused = errors.New("a guarded call that the handler made was refused and may succeed later, so the failure is not final")
+	errInnerTooLate   = errors.New("the handler that makes this call has returned without success; it must wait for the calls that it makes")
+	errInnerRunning   = errors.New("the handler has returned while a guarded call that it made is still running; it must wait for the call")
+	errInnerUnknown   = errors.New("the outcome of a guarded call that the handler made is unknown")
+	errInnerRefused   = errors.New("a guarded call that the handler made was refused and may succeed later, so the failure is not final")
+	errStepUnreadable = errors.New("the stored result of a step can't be decoded by this version, so the failure is not final")
 	// errUncertainCause explains why a client receives an ErrOutcomeUnknown instead of a final
 	// error, such as a 402. A final error would tell the client not to repeat the request. That
 	// would be wrong while the outcome is uncertain.
@@ -239,9 +242,10 @@ var (
 
 // settle decides the outcome of a handler that has returned. o is the outcome that follows from
 // the handler's answer alone, and tells is what that answer tells the caller. Two things can change
-// the outcome: a step or an inner call that is still running or whose outcome is unknown, and an
-// inner call that was refused but may succeed later. Such a step or call is unsettled. The table at
-// the top of this file shows how unsettled calls change the outcome.
+// the outcome: a step or an inner call that is still running or whose outcome is unknown, and one
+// that may succeed later, because the call was refused, or because the step's stored result can't be
+// decoded. Such a step or call is unsettled. The table at the top of this file shows how unsettled
+// calls change the outcome.
 //
 // The result why is nil if the caller may receive the handler's answer. Otherwise why is an error
 // about the unsettled step or call. The caller must not receive the answer in two cases:
@@ -273,6 +277,8 @@ func (a *attempt) settle(o Outcome, tells answerTells) (settled Outcome, why err
 		why = errInnerUnknown
 	case left == OutcomeReleased && (stored || tells == final):
 		why = errInnerRefused
+	case a.steps.unreadable.Load() && (stored || tells == final):
+		left, why = OutcomeReleased, errStepUnreadable
 	default:
 		return o, nil
 	}
@@ -287,15 +293,17 @@ func (a *attempt) settle(o Outcome, tells answerTells) (settled Outcome, why err
 	return o, nil
 }
 
-// settleError returns the ending of a handler that returned the error err. o is the outcome that
-// follows from err alone. An unsettled step or inner call may change that outcome; see settle.
+// endingOfError returns the ending of a handler that returned the error err. a is the handler's
+// attempt. A step or an inner call that is unsettled may change the outcome that follows from err;
+// see settle.
 //
 // A final error, such as a 402, tells the client not to repeat the request. That would be wrong
 // while the outcome is uncertain, so the client then does not receive a final error. The exception
 // is an error that the handler itself has marked as Uncertain. The client receives that error,
 // because the handler chose it knowing that the outcome is uncertain.
-func (a *attempt) settleError(o Outcome, err error) ending {
-	tells := answerOfError(err, o)
+func (g *Guard) endingOfError(a *attempt, err error) ending {
+	o := g.outcomeOfError(err, OutcomeFailed)
+	tells := g.answerOfError(err, o)
 	if _, marked := err.(*uncertainError); marked { //nolint:errorlint // a mark inside err is not that of the whole error
 		tells = mayRepeat
 	}

@@ -541,3 +541,28 @@ func TestX4_TheDetailOfAnInnerRefusalIsNotTheClients(t *testing.T) {
 		}
 	}
 }
+
+// A handler passes on the replayed response of an inner request. To its own client the response is
+// no replay.
+func TestX2_AReplayPassedOnIsNotMarked(t *testing.T) {
+	for name, opt := range map[string]func(*lambdaidem.Options){
+		"created": func(*lambdaidem.Options) {},
+		"stored 503": func(o *lambdaidem.Options) {
+			o.Outcome = func(*lambdaidem.Response) lambdaidem.Outcome { return lambdaidem.OutcomeFailed }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := 201
+			if name != "created" {
+				status = 503
+			}
+			in := newRig(func(context.Context, request) (response, error) { return response{StatusCode: status}, nil }, opt)
+			_, _ = in.handler(t.Context(), post("inner", "{}"))
+			r := newRig(func(ctx context.Context, _ request) (response, error) { return in.handler(ctx, post("inner", "{}")) })
+			out := r.send(t, first())
+			if replayed(out) {
+				t.Errorf("the first answer to the client, %d, is marked as a replay: %v; the record is %s", out.StatusCode, out.Headers, r.record(t).State)
+			}
+		})
+	}
+}

@@ -291,3 +291,39 @@ func TestX4_AnInnerMessageThatDidNotBeginIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// A message's handler makes a guarded call for another message, whose handler panics. A mark on the
+// error of that call counts, as for any other error: the handler itself has not panicked.
+func TestX4_AMarkOnAnInnerPanicCounts(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		policy lambdaidem.Policy
+		mark   func(error) error
+		want   lambdaidem.State
+	}{
+		{"retryable under hold", lambdaidem.Hold, lambdaidem.Retryable, lambdaidem.Released},
+		{"uncertain under rerun", lambdaidem.Rerun, lambdaidem.Uncertain, lambdaidem.InProgress},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = c.policy })
+			in := r.guard.With(func(o *lambdaidem.Options) { o.Policy = lambdaidem.Rerun; o.Namespace = "inner" })
+			sns := in.SNS(func(context.Context, events.SNSEventRecord) error { panic("a bug") }, silent[events.SNSEventRecord])
+			h := r.guard.SQS(func(ctx context.Context, _ events.SQSMessage) error { return c.mark(sns(ctx, oneNotice())) }, silent[events.SQSMessage])
+			out, err := h(t.Context(), oneMessage())
+			if rec := r.record(t); rec.State != c.want || err != nil || len(out.BatchItemFailures) != 1 {
+				t.Errorf("the record is %s (last failure %q), want %s; %v %v", rec.State, rec.LastFailure, c.want, out, err)
+			}
+		})
+	}
+	t.Run("last failure", func(t *testing.T) {
+		r := newRig(nil)
+		sns := r.guard.SNS(func(context.Context, events.SNSEventRecord) error { panic("a bug") }, silent[events.SNSEventRecord])
+		r = r.later(func(ctx context.Context, _ request) (response, error) {
+			return response{StatusCode: http.StatusCreated}, fmt.Errorf("order: %w", sns(ctx, oneNotice()))
+		})
+		_, _ = r.handler(t.Context(), first())
+		if rec := r.record(t); rec.LastFailure == "panic" {
+			t.Errorf("the handler has not panicked; the record is %s, last failure %q", rec.State, rec.LastFailure)
+		}
+	})
+}

@@ -575,3 +575,31 @@ func TestX4_ARefusedCallThatRunsAgainIsSettled(t *testing.T) {
 		})
 	}
 }
+
+// The result of a step was stored as a number, and the next version reads a text. Its 402 is not
+// stored: after a rollback, the step's result is there.
+func TestE5_AFailureBesideAStepThatCantBeReadIsNotStored(t *testing.T) {
+	charged, version := 0, 1
+	r := newRig(func(ctx context.Context, _ request) (response, error) {
+		var err error
+		if version == 1 {
+			_, err = lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) { charged++; return 1, nil })
+			if err == nil && charged == 1 && lambdaidem.Attempt(ctx) == 1 {
+				return response{StatusCode: http.StatusServiceUnavailable}, nil
+			}
+		} else {
+			_, err = lambdaidem.Step(ctx, "charge", func(context.Context) (string, error) { charged++; return "p-1", nil })
+		}
+		if err != nil {
+			return response{StatusCode: http.StatusPaymentRequired}, nil
+		}
+		return response{StatusCode: http.StatusCreated}, nil
+	})
+	r.send(t, first())
+	version = 2
+	two := r.send(t, first())
+	version = 1 // rolled back
+	if three := r.send(t, first()); three.StatusCode == http.StatusPaymentRequired {
+		t.Errorf("charged %d times; the client is told %d, and after the rollback %d (replayed %t)", charged, two.StatusCode, three.StatusCode, replayed(three))
+	}
+}

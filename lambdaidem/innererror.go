@@ -1,16 +1,68 @@
 package lambdaidem
 
+import (
+	"reflect"
+)
+
 // passedOn wraps the error that an inner call, a guarded call inside a guarded handler,
 // returns to the outer handler. Marks in err, such as Retryable, and the status of an error
-// made by Reject describe only the inner call. The wrapper hides them, so that they don't
-// decide about the record of the outer handler, which may have had effects of its own.
+// made by Reject describe only the inner call. The guard of the outer handler does not look
+// for them in a passedOn, because the outer handler may have had effects of its own.
+//
+// The outer handler itself examines the error by errors.Is and errors.As. It finds what the
+// function of the inner call returned, except for what guards say about calls inside that
+// function. For example, the function may charge a card, make a guarded call that is refused
+// with ErrStoreUnavailable, and return that refusal. If the outer handler found
+// ErrStoreUnavailable, it would believe that the card was not charged.
 type passedOn struct {
 	err    error
 	stored bool // the inner call's record has the error as its failure, so every retry gets it again
 }
 
 func (e *passedOn) Error() string { return e.err.Error() }
-func (e *passedOn) Unwrap() error { return e.err }
+
+// Is implements the interface that errors.Is looks for.
+func (e *passedOn) Is(target error) bool {
+	if target == ErrRetryable && !isWholly[*retryableError](e.err) { // the mark is about a part of the error; another part may have had an effect
+		return false
+	}
+	return anyVisible(e.err, func(err error) bool {
+		if err == target { //nolint:errorlint // anyVisible walks the tree
+			return true
+		}
+		is, ok := err.(interface{ Is(target error) bool }) //nolint:errorlint // as above
+		return ok && is.Is(target)
+	})
+}
+
+// As implements the interface that errors.As looks for.
+func (e *passedOn) As(target any) bool {
+	to := reflect.ValueOf(target).Elem()
+	return anyVisible(e.err, func(err error) bool {
+		if reflect.TypeOf(err).AssignableTo(to.Type()) {
+			to.Set(reflect.ValueOf(err))
+			return true
+		}
+		as, ok := err.(interface{ As(target any) bool }) //nolint:errorlint // as above
+		return ok && as.As(target)
+	})
+}
+
+// isWholly reports whether err is an M, or wraps one M and nothing else. M is the type of a mark,
+// such as *retryableError. It is false for an err that joins several errors.
+func isWholly[M error](err error) bool {
+	for err != nil {
+		if _, ok := err.(M); ok {
+			return true
+		}
+		e, ok := err.(interface{ Unwrap() error })
+		if !ok {
+			return false
+		}
+		err = e.Unwrap()
+	}
+	return false
+}
 
 // withoutPassedOn returns the error inside err if err itself is a passedOn, the wrapper of
 // an inner guarded call's error. Any other error is returned unchanged. An error that the

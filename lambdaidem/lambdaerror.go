@@ -9,6 +9,7 @@ import "github.com/aws/aws-lambda-go/lambda/messages"
 //     example, what the store said.
 //   - A stored failure, or an error made by Reject, is returned as a
 //     messages.InvokeResponse_Error, so that Lambda reports its errorType.
+//   - If the error wraps the refusal of an inner call, Lambda reports its type, but another text.
 //   - Any other error is returned without the mark of Permanent, Retryable or Uncertain, so that
 //     Lambda reports the type of the marked error.
 func (d done[T]) lambdaError() error {
@@ -22,7 +23,7 @@ func (d done[T]) lambdaError() error {
 	case d.replay != nil: // the answer of the call itself could not be stored
 		return byCode(d.replay.err())
 	case d.outcome == OutcomeFailed:
-		return invokeError(failureOf(d.err))
+		return invokeError(failureText(d.err))
 	}
 	err := withoutPassedOn(d.err)
 	switch err.(type) { //nolint:errorlint // the error itself alone: what wraps one has an errorType of its own
@@ -34,13 +35,16 @@ func (d done[T]) lambdaError() error {
 		switch {
 		case e == nil:
 		case e.rejected:
-			return invokeError(failureOf(e))
+			return invokeError(failureText(e))
 		case !e.byGuard():
 		case shown == nil: // Lambda reports the errorType "Error", so that a state machine does not take the code of an inner call for that of its own call
-			return e.ofPart()
+			return &Error{Code: e.Code, Status: e.Status, Detail: partRefused}
 		default: // a guard made the error, perhaps the guard of an inner call
 			return byCode(shown.withoutCause())
 		}
+	}
+	if refusesPart(err) {
+		return invokeError(&Failure{Type: typeName(err), Message: partRefused})
 	}
 	return err
 }
@@ -51,14 +55,6 @@ func (e *Error) withoutCause() *Error {
 	shown := *e
 	shown.Err = nil
 	return &shown
-}
-
-// ofPart returns a copy of e, the refusal of an inner call, for the invoker of the handler that made
-// the call. The copy has no cause, and a text that is true for the invoker's own call.
-func (e *Error) ofPart() *Error {
-	shown := e.withoutCause()
-	shown.Detail = partRefused
-	return shown
 }
 
 // invokeError returns an error that Lambda reports with the errorType and the message of f.

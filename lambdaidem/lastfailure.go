@@ -27,7 +27,7 @@ func failureCode(err error) string {
 	case errors.Is(err, errInnerRefused):
 		return "inner_refused"
 	}
-	if p, ok := errors.AsType[*panicError](err); ok && p != nil {
+	if hasOwn[*panicError](err) {
 		return "panic"
 	}
 	if status, ok := errors.AsType[failedStatus](err); ok {

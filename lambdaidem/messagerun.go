@@ -2,7 +2,6 @@ package lambdaidem
 
 import (
 	"context"
-	"errors"
 	"runtime/debug"
 )
 
@@ -58,7 +57,7 @@ func (w *messageWork) ending() ending {
 		return ending{outcome: o, success: true, encoded: true}
 	}
 	outcome := OutcomeReleased
-	if p := (*panicError)(nil); errors.As(w.err, &p) { // ignore Permanent and other marks on the value of a panic
+	if hasOwn[*panicError](w.err) { // ignore Permanent and other marks on the value of a panic
 		if w.g.opts.Policy == Hold {
 			outcome = OutcomeUncertain
 		}

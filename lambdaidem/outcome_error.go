@@ -2,7 +2,6 @@ package lambdaidem
 
 import (
 	"errors"
-	"slices"
 )
 
 // outcomeOfError returns the outcome of an error that a handler returned. The error itself may
@@ -97,27 +96,10 @@ func outcomeWithinMark(err error) Outcome {
 	if u := (*uncertainError)(nil); errors.As(err, &u) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain
 	}
-	if hasMark[*permanentError](err) {
+	if hasOwn[*permanentError](err) {
 		return OutcomeFailed
 	}
 	return ""
-}
-
-// hasMark reports whether err, or an error that it wraps, is an M. M is the type of a mark, such
-// as *permanentError. hasMark does not look into the error of an inner call, because the marks
-// in that error describe only the inner call.
-func hasMark[M error](err error) bool {
-	switch e := err.(type) { //nolint:errorlint // the tree is walked here
-	case *passedOn:
-		return false
-	case M:
-		return true
-	case interface{ Unwrap() error }:
-		return hasMark[M](e.Unwrap())
-	case interface{ Unwrap() []error }:
-		return slices.ContainsFunc(e.Unwrap(), hasMark[M])
-	}
-	return false
 }
 
 // outcomeOfBoth returns the one of two outcomes that takes precedence: uncertain comes before

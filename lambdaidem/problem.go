@@ -238,7 +238,7 @@ func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 // has one, and so has an error with a problem document.
 func conditionFailed(err error) *Error {
 	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
-		Detail: "The request wrote nothing, because a condition that it requires is not met. Repeat it with the same key."}
+		Detail: "The request was not completed, because a condition that it requires is not met. Repeat it with the same key."}
 }
 
 // answerNotKept returns a Failure that the record stores instead of an answer, if the answer

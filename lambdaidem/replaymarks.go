@@ -2,15 +2,17 @@ package lambdaidem
 
 import "context"
 
-// again makes a replay from the stored response. It adds Options.ReplayMarks, and then lets
-// Options.OnReplay change the response.
+// again makes a replay from the stored response. It adds Options.ReplayMarks, unless a guarded
+// handler made the request, and then lets Options.OnReplay change the response.
 func (w *httpWork) again(ctx context.Context, r *Request) *Response {
 	g, resp := w.g, w.replayed
 	if resp.Header == nil {
 		resp.Header = make(map[string][]string) // for the hook to write to
 	}
-	for _, m := range g.opts.ReplayMarks {
-		resp.Set(m.Name, m.Value)
+	if attemptOf(ctx) == nil { // a guarded handler that made the request may pass on the response, which is no replay to its own client
+		for _, m := range g.opts.ReplayMarks {
+			resp.Set(m.Name, m.Value)
+		}
 	}
 	if g.opts.OnReplay != nil {
 		g.opts.OnReplay(ctx, r, resp)

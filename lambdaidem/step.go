@@ -52,7 +52,8 @@ const MaxStepName = 128
 //     called within a step, the store is not a [StepStore], Options.Optimistic is set, ctx
 //     has ended, or the handler has returned.
 //   - [ErrAnswerUnreadable] if there is a stored result, so that fn was not called, but the
-//     result does not fit T, because T has changed.
+//     result does not fit T, because T has changed. No failure of the handler is stored then,
+//     as after a guarded call that was refused and may succeed later.
 //   - [ErrOutcomeUnknown] if fn ran, but its result is too large or has no JSON, or it is
 //     unknown whether the result was stored. Whatever the handler returns, the caller gets
 //     503. No other attempt runs before the lease has ended. Every later call of Step in
@@ -85,7 +86,11 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 		return none, fmt.Errorf("step %q did not run: %w", name, err)
 	}
 	if stored {
-		return decodeStep[T](name, text)
+		value, err := decodeStep[T](name, text)
+		if err != nil {
+			a.steps.unreadable.Store(true)
+		}
+		return value, err
 	}
 	defer a.steps.end(name)
 	value, err := runStep(ctx, a, fn)

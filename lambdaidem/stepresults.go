@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,7 +15,8 @@ import (
 type steps struct {
 	// saving serializes the calls of StepStore.SaveSteps. Each call overwrites all steps in
 	// the record, so it must include the steps that the previous call has saved.
-	saving sync.Mutex
+	saving     sync.Mutex
+	unreadable atomic.Bool // a stored result could not be decoded; another deployment may be able to
 
 	mu      sync.Mutex
 	stored  Steps                    // the steps in the record, or those of this attempt if it failed open; the map is replaced and never modified, because a store may still read it

@@ -1,0 +1,115 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// The function of a Do charges a card, makes a guarded call of its own, and returns the error of
+// that call. The caller of the Do must find no code in the error that says that the function had no
+// effect, or it would charge another card.
+func TestX2_DoShowsNoCodeOfACallInsideItsFunction(t *testing.T) {
+	other := lambdaidem.Call{Operation: "receipt", Key: "order-1"}
+	one := func(context.Context) (int, error) { return 1, nil }
+	for name, inside := range map[string]struct {
+		code lambdaidem.Code
+		call func(context.Context, *rig) error
+	}{
+		"retryable": {lambdaidem.ErrRetryable, func(ctx context.Context, r *rig) error {
+			_, err := lambdaidem.Do(ctx, r.guard, other, func(context.Context) (int, error) { return 0, lambdaidem.Retryable(errWire) })
+			return err
+		}},
+		"joined": {lambdaidem.ErrRetryable, func(context.Context, *rig) error {
+			return errors.Join(lambdaidem.Retryable(errWire), errBroken)
+		}},
+		"unavailable": {lambdaidem.ErrStoreUnavailable, func(ctx context.Context, r *rig) error {
+			r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			_, err := lambdaidem.Do(ctx, r.guard, other, one)
+			return err
+		}},
+		"mismatch": {lambdaidem.ErrPayloadMismatch, func(ctx context.Context, r *rig) error {
+			_, _ = lambdaidem.Do(ctx, r.guard, other, one)
+			c := other
+			c.Payload = 2
+			_, err := lambdaidem.Do(ctx, r.guard, c, one)
+			return err
+		}},
+	} {
+		for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+			t.Run(name+" "+string(policy), func(t *testing.T) {
+				charged := 0
+				r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = policy })
+				r = r.later(func(ctx context.Context, _ request) (response, error) {
+					_, err := lambdaidem.Do(ctx, r.guard, charge, func(ctx context.Context) (int, error) {
+						charged++
+						return 1, inside.call(ctx, r)
+					})
+					if errors.Is(err, inside.code) {
+						c := charge
+						c.Operation = "charge another card"
+						_, err = lambdaidem.Do(ctx, r.guard, c, func(context.Context) (int, error) { charged++; return 1, nil })
+					}
+					if err != nil {
+						return response{}, err
+					}
+					return response{StatusCode: 201}, nil
+				})
+				out, err := r.handler(t.Context(), first())
+				if charged > 1 {
+					t.Errorf("charged %d times: %d %s, %v", charged, out.StatusCode, out.Body, err)
+				}
+			})
+		}
+	}
+}
+
+// The same holds for a Do that no guarded handler makes.
+func TestX2_AnOutermostDoShowsNoCodeOfACallInsideItsFunction(t *testing.T) {
+	r := newRig(nil)
+	_, err := lambdaidem.Do(t.Context(), r.guard, charge, func(ctx context.Context) (int, error) {
+		r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+		_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "receipt", Key: "k"}, func(context.Context) (int, error) { return 1, nil })
+		if !errors.Is(err, lambdaidem.ErrStoreUnavailable) {
+			t.Errorf("the inner call returned %v", err)
+		}
+		return 0, err
+	})
+	if own := (*lambdaidem.Error)(nil); err == nil || errors.Is(err, lambdaidem.ErrStoreUnavailable) || errors.As(err, &own) {
+		t.Errorf("the outer call returned %v", err)
+	}
+}
+
+// The caller of a Do finds what the function of a Do inside has returned, except for marks and
+// refusals.
+func TestX2_DoShowsTheApplicationsErrors(t *testing.T) {
+	r := newRig(nil)
+	for name, returned := range map[string]error{"plain": errWire, "retryable": lambdaidem.Retryable(errWire), "rejected": noPayment, "type": wireError{7}} {
+		t.Run(name, func(t *testing.T) {
+			_, err := lambdaidem.Do(t.Context(), r.guard, lambdaidem.Call{Operation: "charge", Key: name}, func(ctx context.Context) (int, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "reserve", Key: name}, func(context.Context) (int, error) { return 0, returned })
+				return 0, err
+			})
+			switch own, typed := (*lambdaidem.Error)(nil), (wireError{}); name {
+			case "rejected":
+				if !errors.As(err, &own) || own.Status != 402 {
+					t.Errorf("Do returned %v", err)
+				}
+			case "type":
+				if !errors.As(err, &typed) || typed.line != 7 || !errors.Is(err, wireError{7}) {
+					t.Errorf("Do returned %v", err)
+				}
+			default:
+				if !errors.Is(err, errWire) || errors.Is(err, errBroken) || errors.Is(err, lambdaidem.ErrRetryable) {
+					t.Errorf("Do returned %v", err)
+				}
+			}
+		})
+	}
+}
+
+type wireError struct{ line int }
+
+func (e wireError) Error() string { return "the wire is cut" }
