@@ -59,7 +59,8 @@ type Call struct {
 // handler: see [Reject] and the functions that mark an error, [Permanent], [Uncertain] and
 // [Retryable]. Inside a guarded handler, Do returns the error wrapped and without its mark,
 // because the guarded handler may have had effects of its own. A guarded handler without
-// effects can mark the error with Retryable again. An inner call that runs unguarded
+// effects can mark the error with Retryable again. errors.Is and errors.As find no codes and
+// marks of guarded calls that fn made. An inner call that runs unguarded
 // returns the error with its mark. If the stored result is a failure, Do returns an
 // *[Error] with its code. If the guard refuses the call, Do returns an *Error with one of
 // these codes: [ErrRequestInvalid], [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch],
@@ -89,7 +90,7 @@ func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 // returned returns the error that the call returns to its caller. The call is a call of Do
 // or of a typed handler, or one message of a batch.
 //
-// If the caller is a guarded handler, returned wraps the error in a passedOn. A passedOn
+// If the caller is a handler that a guard runs, returned wraps the error in a passedOn. A passedOn
 // hides marks such as Retryable: they describe this call, and must not decide about the
 // record of the guarded handler. A refusal by the guard is wrapped too. A refused message,
 // for example, may contain an error that BatchOptions.Key returned, and that error may have
@@ -99,7 +100,7 @@ func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 // that the caller finds no code of that call in it. The error is never wrapped if this call ran
 // without a record, as a part of the guarded handler: its marks count for that handler.
 func (d done[T]) returned(ctx context.Context) error {
-	if d.err == nil || d.merged || attemptOf(ctx) == nil && !hasOwn[*passedOn](d.err) {
+	if d.err == nil || d.merged || runOf(ctx) == nil && !hasOwn[*passedOn](d.err) {
 		return d.err
 	}
 	stored := d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded || d.replay != nil && d.replay.Code != ErrAnswerUnavailable

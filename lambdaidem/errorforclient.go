@@ -127,8 +127,9 @@ const partRefused = partFailed + " Repeat the request with the same key."
 const partFailed = "A part of the request was refused."
 
 // answerOf returns the problem document that an HTTP client receives for err, the error of a
-// guarded handler. a is the handler's attempt; nil if the handler runs unguarded. The text of the document depends on outcome, the outcome of err. If answerOf
-// returns nil, there is no document for err, and the guard passes on err itself.
+// handler. a is the handler's attempt, or nil if the handler runs unguarded. The text of the
+// document depends on outcome, the outcome of err. If answerOf returns nil, there is no document
+// for err, and the guard passes on err itself.
 func (g *Guard) answerOf(a *attempt, err error, outcome Outcome) *Response {
 	if e := g.answeredError(err, outcome); e != nil {
 		return problem(e)

@@ -64,7 +64,7 @@ func TestE4_AFailureBesideAnOptimisticCallIsNotStored(t *testing.T) {
 						return 1, nil
 					})
 					if err != nil {
-						return response{StatusCode: http.StatusPaymentRequired}, nil
+						return response{StatusCode: http.StatusPaymentRequired}, nil //nolint:nilerr // a failed call is a refused order
 					}
 					return response{StatusCode: http.StatusCreated}, nil
 				})

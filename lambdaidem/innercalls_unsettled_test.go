@@ -591,7 +591,7 @@ func TestE5_AFailureBesideAStepThatCantBeReadIsNotStored(t *testing.T) {
 			_, err = lambdaidem.Step(ctx, "charge", func(context.Context) (string, error) { charged++; return "p-1", nil })
 		}
 		if err != nil {
-			return response{StatusCode: http.StatusPaymentRequired}, nil
+			return response{StatusCode: http.StatusPaymentRequired}, nil //nolint:nilerr // as above
 		}
 		return response{StatusCode: http.StatusCreated}, nil
 	})

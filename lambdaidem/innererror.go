@@ -27,10 +27,10 @@ func (e *passedOn) Is(target error) bool {
 		return false
 	}
 	return anyVisible(e.err, func(err error) bool {
-		if err == target { //nolint:errorlint // anyVisible walks the tree
+		if err == target {
 			return true
 		}
-		is, ok := err.(interface{ Is(target error) bool }) //nolint:errorlint // as above
+		is, ok := err.(interface{ Is(target error) bool })
 		return ok && is.Is(target)
 	})
 }
@@ -43,7 +43,7 @@ func (e *passedOn) As(target any) bool {
 			to.Set(reflect.ValueOf(err))
 			return true
 		}
-		as, ok := err.(interface{ As(target any) bool }) //nolint:errorlint // as above
+		as, ok := err.(interface{ As(target any) bool })
 		return ok && as.As(target)
 	})
 }
@@ -52,7 +52,7 @@ func (e *passedOn) As(target any) bool {
 // such as *retryableError. It is false for an err that joins several errors.
 func isWholly[M error](err error) bool {
 	for err != nil {
-		if _, ok := err.(M); ok {
+		if _, ok := err.(M); ok { //nolint:errorlint // the errors are walked here
 			return true
 		}
 		e, ok := err.(interface{ Unwrap() error })
