@@ -42,17 +42,18 @@ func clientError(err error) *Error {
 // with a status such as 402, unless the handler has marked err. Such an error comes from an inner
 // call that did not store it, so a retry of this request may have another result.
 func (g *Guard) answeredError(err error, outcome Outcome) *Error {
-	switch e := clientError(err); {
-	case outcome == OutcomeFailed, outcome == OutcomeSucceeded:
-		if e := g.deciding(err, outcome, false); e != nil && e.Status != 0 {
-			return forClient(e, err)
+	if outcome == OutcomeFailed || outcome == OutcomeSucceeded {
+		e := g.deciding(err, outcome, false)
+		if e == nil || e.Status == 0 {
+			return nil
 		}
-		return nil
-	case outcome == OutcomeReleased && e != nil && e.rejected && g.outcomeOf(&Response{Status: e.Status}) == OutcomeFailed && !hasOwn[*retryableError](err):
-		return nil
-	default:
-		return e
+		return forClient(e, err)
 	}
+	e := clientError(err)
+	if outcome == OutcomeReleased && e != nil && e.rejected && g.outcomeOf(&Response{Status: e.Status}) == OutcomeFailed && !hasOwn[*retryableError](err) {
+		return nil
+	}
+	return e
 }
 
 // deciding returns the first *Error in err's tree of wrapped errors that has the given outcome, or

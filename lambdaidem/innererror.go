@@ -1,8 +1,6 @@
 package lambdaidem
 
-import (
-	"reflect"
-)
+import "reflect"
 
 // passedOn wraps the error that an inner call, a guarded call inside a guarded handler,
 // returns to the outer handler. Marks in err, such as Retryable, and the status of an error
@@ -23,11 +21,12 @@ func (e *passedOn) Error() string { return e.err.Error() }
 
 // Is implements the interface that errors.Is looks for.
 func (e *passedOn) Is(target error) bool {
-	if target == ErrRetryable && !isWholly[*retryableError](e.err) { // the mark is about a part of the error; another part may have had an effect
+	if target == ErrRetryable && !isRetryable(e.err) {
 		return false
 	}
+	isComparable := reflect.TypeOf(target).Comparable()
 	return anyVisible(e.err, func(err error) bool {
-		if err == target {
+		if isComparable && err == target {
 			return true
 		}
 		is, ok := err.(interface{ Is(target error) bool })
@@ -48,11 +47,11 @@ func (e *passedOn) As(target any) bool {
 	})
 }
 
-// isWholly reports whether err is an M, or wraps one M and nothing else. M is the type of a mark,
-// such as *retryableError. It is false for an err that joins several errors.
-func isWholly[M error](err error) bool {
+// isRetryable reports whether Retryable has marked err as a whole. It is false if err joins several
+// errors, only one of which is marked: another one may come from a call that had an effect.
+func isRetryable(err error) bool {
 	for err != nil {
-		if _, ok := err.(M); ok { //nolint:errorlint // the errors are walked here
+		if _, ok := err.(*retryableError); ok { //nolint:errorlint // the errors are walked here
 			return true
 		}
 		e, ok := err.(interface{ Unwrap() error })
