@@ -29,7 +29,7 @@ func withStatus(err error) *Error {
 // its request.
 func clientError(err error) *Error {
 	e := withStatus(err)
-	if e != nil && e.Code == ErrPermanent && !e.rejected { // the stored failure of an inner call, and this request may be repeated
+	if e != nil && e.Code == ErrPermanent { // the stored failure of an inner call, and this request may be repeated
 		return nil
 	}
 	return forClient(e, err)

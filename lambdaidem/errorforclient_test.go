@@ -336,32 +336,81 @@ func TestX2_PermanentIsToldOnlyIfItIsStored(t *testing.T) {
 	}
 }
 
-// An inner call asks for a retry, and the handler joins its error with a rejection that is stored.
-// The stored answer is the rejection.
+// The error that a handler returns is stored, and contains other errors that ask for a retry. The
+// answer to the client is the one that is meant to be stored.
 func TestX4_AStoredAnswerAsksForNoRetry(t *testing.T) {
-	for status, code := range map[int]lambdaidem.Code{429: "slow_down", 503: "maintenance"} {
-		for name, by := range map[string]func(error) error{
-			"joined": func(err error) error {
-				return errors.Join(err, lambdaidem.Reject(http.StatusPaymentRequired, "not_paid", "No bank has paid."))
-			},
-			"wrapped": func(err error) error {
-				return fmt.Errorf("%w: %w", err, lambdaidem.Reject(http.StatusPaymentRequired, "not_paid", "No bank has paid."))
-			},
-		} {
-			t.Run(fmt.Sprint(status, " ", name), func(t *testing.T) {
-				r := newRig(nil)
-				r = r.later(func(ctx context.Context, _ request) (response, error) {
-					_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
-						return 0, lambdaidem.Retryable(lambdaidem.Reject(status, code, ""))
-					})
-					return response{}, by(err)
+	slow := lambdaidem.Retryable(lambdaidem.Reject(http.StatusTooManyRequests, "slow_down", "Slow down."))
+	for name, c := range map[string]struct {
+		inner error // what the function of an inner call returns
+		by    func(error) error
+		want  int
+		code  lambdaidem.Code
+	}{
+		"joined":     {slow, func(err error) error { return errors.Join(err, noPayment) }, 402, "payment_failed"},
+		"wrapped":    {slow, func(err error) error { return fmt.Errorf("%w: %w", err, noPayment) }, 402, "payment_failed"},
+		"of its own": {nil, func(error) error { return errors.Join(slow, noPayment) }, 402, "payment_failed"},
+		"final of its own": {nil, func(error) error {
+			return errors.Join(lambdaidem.Retryable(lambdaidem.Reject(http.StatusNotFound, "closed", "")), noPayment)
+		}, 402, "payment_failed"},
+		"permanent":                      {slow, lambdaidem.Permanent, 429, "slow_down"},
+		"permanent, marked as retryable": {nil, func(error) error { return lambdaidem.Permanent(slow) }, 429, "slow_down"},
+	} {
+		for _, stored := range []lambdaidem.Outcome{lambdaidem.OutcomeFailed, lambdaidem.OutcomeSucceeded} {
+			if c.inner == nil && stored == lambdaidem.OutcomeSucceeded {
+				continue // the error that asks for a retry decides then
+			}
+			t.Run(name+" "+string(stored), func(t *testing.T) {
+				r := newRig(nil, func(o *lambdaidem.Options) {
+					o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {
+						if r.Status == http.StatusPaymentRequired {
+							return stored
+						}
+						return lambdaidem.DefaultOutcome(r)
+					}
 				})
-				one := r.send(t, first())
-				two := r.send(t, first())
-				if two.StatusCode != http.StatusPaymentRequired || one.StatusCode != two.StatusCode || !replayed(two) {
-					t.Errorf("the stored answer, replayed until the record expires, is %d %s (first %d)", two.StatusCode, two.Body, one.StatusCode)
-				}
+				r = r.later(func(ctx context.Context, _ request) (response, error) {
+					_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, c.inner })
+					return response{}, c.by(err)
+				})
+				one, two := r.send(t, first()), r.send(t, first())
+				wantProblem(t, one, c.want, c.code)
+				wantReplay(t, two, one)
 			})
+		}
+	}
+}
+
+// An inner call was in progress and then done, and the handler makes its refusal final. The stored
+// answer must not say that the request is in progress.
+func TestX4_ARefusalMadePermanentAsksForNoRetry(t *testing.T) {
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 1, nil })
+		_, _ = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 1, nil })
+		return response{}, lambdaidem.Permanent(err)
+	})
+	one, two := r.send(t, first()), r.send(t, first())
+	wantProblem(t, one, http.StatusInternalServerError, lambdaidem.ErrPermanent)
+	wantReplay(t, two, one)
+}
+
+// A guard runs a typed handler unguarded. The invoker reads nothing of a refusal inside it either.
+func TestX2_TheInvokerOfAnUnguardedHandlerReadsNothingOfACallInside(t *testing.T) {
+	r := newRig(nil)
+	for name, by := range map[string]func(error) error{
+		"Error":     lambdaidem.Permanent,
+		"wrapError": func(err error) error { return fmt.Errorf("order: %w", err) },
+	} {
+		h := lambdaidem.Handler(r.guard, "order", func(_ context.Context, o order) (string, error) { return o.ID, nil },
+			func(ctx context.Context, _ order) (int, error) {
+				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 1, nil })
+				return 0, by(err)
+			}, func(o *lambdaidem.HandlerOptions[order]) { o.Skip = func(context.Context, order) bool { return true } })
+		_, errorType, message := invoke(t, h, `{"ID":"o-1"}`)
+		if errorType != name || !strings.HasPrefix(message, "A part of the request was refused.") {
+			t.Errorf("told %q: %q; want %q", errorType, message, name)
 		}
 	}
 }

@@ -41,13 +41,13 @@ func anyVisible(err error, match func(error) bool) bool {
 }
 
 // saidByGuard reports whether err itself, without the errors that it wraps, is the refusal of a
-// call, a code of the guard, or a mark.
+// call, a code of the guard, or a mark. (The code ErrRetryable is no matter: see passedOn.Is.)
 func saidByGuard(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // the error itself alone
 	case *Error:
 		return e == nil || e.byGuard()
 	case Code:
-		return codedAs[e] != nil || e == ErrPermanent || e == ErrRetryable
+		return codedAs[e] != nil || e == ErrPermanent
 	case *permanentError, *retryableError, *uncertainError:
 		return true
 	}

@@ -57,11 +57,7 @@ func (w *messageWork) ending() ending {
 		return ending{outcome: o, success: true, encoded: true}
 	}
 	outcome := OutcomeReleased
-	if hasOwn[*panicError](w.err) { // ignore Permanent and other marks on the value of a panic
-		if w.g.opts.Policy == Hold {
-			outcome = OutcomeUncertain
-		}
-	} else if o := w.g.outcomeOfError(w.err, ""); o != OutcomeSucceeded && o != OutcomeFailed {
+	if o := w.g.outcomeOfError(w.err, ""); o != OutcomeSucceeded && o != OutcomeFailed {
 		outcome = o
 	}
 	outcome, changed := w.attempt.settle(outcome, mayRepeat)
