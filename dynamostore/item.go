@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"strings"
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -36,64 +35,6 @@ type item struct {
 	Bound       string // why a released record refuses a retry with a different payload; "" if it accepts one
 	Encrypts    string // the cipher of the store that took the lease; "" if that store does not encrypt answers
 }
-
-// claimed returns the item to write for a claim: a record in progress under the claim's
-// token. Its attempt number is 1, or one more than that of the record that the claim takes
-// over.
-func claimed(c lambdaidem.Claim) *item {
-	attempt := int64(1)
-	if c.Over != nil {
-		attempt = int64(c.Over.Attempt) + 1
-	}
-	return &item{
-		ID:         c.ID,
-		Status:     lambdaidem.InProgress,
-		Token:      c.Token,
-		Attempt:    integer{attempt, true},
-		LeaseEnd:   epochMillis(c.LeaseEnd),
-		Expiration: deletionOf(c.Expires),
-		Validation: validUTF8(c.Fingerprint),
-		Scope:      validUTF8(c.Scope),
-		StartedAt:  epochMillis(c.Now),
-		Invocation: validUTF8(c.Invocation),
-		Bound:      validUTF8(c.Bound),
-	}
-}
-
-// finish changes the item to a completed record with the result r, and removes its steps. A
-// result with an answer must come from pack, which decides how the answer is stored.
-func (it *item) finish(r lambdaidem.Result) {
-	it.Status, it.LeaseShard = lambdaidem.Completed, ""
-	it.dropSteps()
-	it.Outcome = string(r.Outcome)
-	it.CompletedAt = epochMillis(r.At)
-	it.Expiration = deletionOf(r.Expires)
-	it.Data = r.Value
-	if it.Data == nil && r.Failure == nil {
-		it.Data = []byte{} // an empty answer; a completed record without an answer is invalid
-	}
-	if a, ok := r.Apart.(*apart); ok {
-		it.Data, it.Encoding, it.Parts = a.Data, optionalText{a.Encoding, true}, &a.Parts
-	}
-	if f := r.Failure; f != nil {
-		it.Failure = &lambdaidem.Failure{
-			Code: lambdaidem.Code(validUTF8(string(f.Code))), Type: validUTF8(f.Type), Message: validUTF8(f.Message), Status: f.Status,
-		}
-	}
-}
-
-// release changes the item to a released record, which the next attempt can take over at
-// once. The parameter failure is the error code of the attempt, or "" if the code is unknown.
-// The parameter bound is the reason why the record refuses a retry with a different payload,
-// or "" if the record accepts such a retry.
-func (it *item) release(expires time.Time, failure, bound string) {
-	it.Status, it.LeaseShard = lambdaidem.Released, ""
-	it.Expiration = deletionOf(expires)
-	it.LastFailure, it.Bound = validUTF8(failure), validUTF8(bound)
-}
-
-// validUTF8 replaces invalid UTF-8, which DynamoDB does not store.
-func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // heldBy reports whether the record is in progress under the given fencing token. It
 // returns false for a nil item.
