@@ -25,8 +25,7 @@ type writes struct{ lock, takeover, completion, release, saving, resealing, hold
 func (l *layout) writes(table string) writes {
 	of := func(op string, sets updates, condition string, returns types.ReturnValue) write {
 		w := write{op: op, sets: sets, condition: condition, names: l.names(sets, condition), returns: returns}
-		w.action = w.headFor(table, "")
-		w.head = w.headFor(table, returns)
+		w.encode(table, returns)
 		return w
 	}
 	// The last argument says which item the response to a write contains: the item as it
@@ -53,19 +52,18 @@ func (l *layout) writes(table string) writes {
 	}
 }
 
-// headFor returns the beginning of the JSON of a request or of an action in a transaction: the
-// table's name, the condition, the attribute names, and which item DynamoDB should return. This
-// text is the same for all records, so it is encoded only once.
-//
-// returnValues is the member ReturnValues of a request. It must be "" for an action, because an
-// action that succeeds can't return an item.
-func (w *write) headFor(table string, returnValues types.ReturnValue) string {
+// encode sets head and action: the table's name, the condition, the attribute names, and which item
+// DynamoDB should return. This text is the same for all records, so it is encoded only once.
+// returns applies to a separate request, because an action that succeeds can't return an item.
+func (w *write) encode(table string, returns types.ReturnValue) {
 	var b []byte
 	b = lowlevel.AppendString(append(b, `{"TableName":`...), table)
 	b = lowlevel.AppendString(append(b, `,"ConditionExpression":`...), w.condition)
 	b = lowlevel.AppendNames(append(b, `,"ExpressionAttributeNames":`...), w.names)
-	if returnValues != "" && w.sets != 0 {
-		b = lowlevel.AppendString(append(b, `,"ReturnValues":`...), string(returnValues))
+	const onFailure = `,"ReturnValuesOnConditionCheckFailure":"ALL_OLD"`
+	w.action = string(b) + onFailure
+	if w.sets != 0 {
+		b = lowlevel.AppendString(append(b, `,"ReturnValues":`...), string(returns))
 	}
-	return string(append(b, `,"ReturnValuesOnConditionCheckFailure":"ALL_OLD"`...))
+	w.head = string(b) + onFailure
 }
