@@ -34,9 +34,10 @@ type PurgeOptions struct {
 	//     ErrAnswerUnavailable. Without the results of the steps, the handler would repeat
 	//     the steps.
 	//
-	// A record whose attempt died after a step is not forgotten. If Steps is set, the purge erases
-	// the steps and completes the record, as it does without Forget, and counts the record in
-	// PurgeProgress.OnlyErased. A second purge with Forget then makes the record expire.
+	// Forget does not apply to a record whose attempt died after a step. If Steps is set, the purge
+	// treats such a record as if Forget were not set: it erases the steps, completes the record,
+	// and counts it in PurgeProgress.OnlyErased. A second purge with Forget then makes the record
+	// expire.
 	//
 	// The record can't expire sooner, because the purge's own request may be delayed: AWS
 	// accepts a request for 15 minutes after it was signed. If the purge's request arrived

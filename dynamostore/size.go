@@ -10,18 +10,20 @@ import (
 // its attributes: 400 KB (AWS, "Quotas in Amazon DynamoDB").
 const maxItemSize = 400 * 1024
 
-// reservedSize is how many bytes of an item steps must leave free. A record with steps must always
-// have room for what later writes add, or no attempt and no operator could continue it. These are
-// the longest values of its other attributes, in bytes with the attributes' names:
+// reservedSize is the number of bytes of an item that its steps must leave free. A record with
+// steps must always have room for what later writes add. Otherwise no attempt and no operator could
+// continue it. The table has the longest values of the other attributes, in bytes, with the
+// attributes' names:
 //
-//	scope         3,939  five parts of 256 characters, each of which is escaped as three
-//	operations    3,285  MaxOperations changes with the longest name and reason
+//	scope         3,939  five parts of 256 characters; an escaped character takes three
+//	operations    3,285  MaxOperations operations, with the longest name and reason each
 //	last_failure    140
 //	invocation      138
 //	validation       87
-//	the others      131  times, state, attempt number, bound, cipher and lease shard
+//	the others      131  timestamps, state, attempt number, bound, cipher and lease shard
 //
-// The sum is 7,720. The rest is for attributes that Options gives longer names.
+// The sum is 7,720. The remainder of the 8 KiB is there because Options can give attributes longer
+// names.
 const reservedSize = 8 << 10
 
 // maxStepsSize is the maximum size of a record's key, token and steps in bytes, including the names

@@ -47,8 +47,8 @@ var directTransport = func(*wire.Client, *dynamodb.Client, bool) (_ transport, l
 	return nil, "this program is built without the direct transport"
 }
 
-// Transport returns the transport that the store uses. If it is [TransportSDK], why says why
-// the store does not use the direct transport.
+// Transport returns the transport that the store uses. If it is [TransportSDK], the second result
+// is the reason why the store does not use the direct transport.
 func (s *Store) Transport() (which Transport, why string) {
 	if s.first == nil {
 		return TransportSDK, s.whySDK

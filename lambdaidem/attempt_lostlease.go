@@ -31,7 +31,7 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 // failedLate returns what the caller receives if the handler failed after another attempt
 // had taken over the record. If the other attempt has finished, the caller receives the
 // other attempt's answer. If the record has another payload, the caller receives
-// ErrPayloadMismatch, with a text that allows no new key.
+// ErrPayloadMismatch, with a text that tells the client not to use a new key.
 //
 // Otherwise the call may still succeed in another attempt. The caller receives the failure
 // of this handler, unless that failure is final, such as a 402. After a final failure, the
@@ -48,11 +48,11 @@ func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decisi
 	return decision{}
 }
 
-// fromRecordAfterRun returns what the caller receives according to the record of another
-// attempt, like fromRecord, after this attempt's handler has run. If this attempt is
+// fromRecordAfterRun is like fromRecord, but for an attempt whose handler has already run: it
+// returns what the caller receives according to the record of another attempt. If this attempt is
 // optimistic, the transaction with the handler's writes was not committed, so the run had no
-// effects. Package idemtest must not count such a run, so fromRecordAfterRun subtracts the
-// run from the number of runs.
+// effects. Package idemtest must not count such a run, so fromRecordAfterRun subtracts the run from
+// the number of runs.
 func (a *attempt) fromRecordAfterRun(ctx context.Context, means meaning, rec Record) decision {
 	if a.g.opts.Optimistic {
 		runcount.Undo(ctx)
@@ -62,9 +62,9 @@ func (a *attempt) fromRecordAfterRun(ctx context.Context, means meaning, rec Rec
 }
 
 // mayHaveLeftEffects reports whether the attempt's handler has run and may have had effects that
-// are not undone if its answer is not stored. The enlisted writes of the handler are then not
-// made, but calls to other services have happened. The handler of an optimistic attempt has no
-// other effects than enlisted writes, unless it made a guarded call.
+// remain even if its answer is dropped. The handler's enlisted writes are dropped with the answer,
+// but not its calls to other services. The handler of an optimistic attempt has no effects besides
+// enlisted writes, unless it made a guarded call.
 func (a *attempt) mayHaveLeftEffects() bool {
 	return a.started && (!a.g.opts.Optimistic || a.inner.anyEffect())
 }

@@ -23,10 +23,10 @@ type Call struct {
 	// [ErrPayloadMismatch]. Payloads are compared as JSON: the order of members does not
 	// matter, and struct fields with zero values are ignored. Fields that encoding/json
 	// leaves out, such as unexported ones and those with the tag json:"-", do not count
-	// either: two payloads that differ only in such a field are the same. A struct that is
-	// not zero and has no other fields is refused. The Go type of Payload must
-	// not depend on what a client sends, because payloads of two types can't be compared: see
-	// docs/effects.md, "Steps and downstream keys". Default: nil, which is equal only to nil.
+	// either: two payloads that differ only in such a field are the same. A struct that has only
+	// such fields is refused, unless it is zero. The Go type of Payload must not depend on what a
+	// client sends, because payloads of two types can't be compared: see docs/effects.md, "Steps
+	// and downstream keys". Default: nil, which is equal only to nil.
 	Payload any
 	// Repeated says that this call probably repeats an earlier one. The guard then first
 	// reads the record, as for Options.Repeated over HTTP. If the record has the result,
@@ -59,15 +59,14 @@ type Call struct {
 // handler: see [Reject] and the functions that mark an error, [Permanent], [Uncertain] and
 // [Retryable]. Inside a guarded handler, Do returns the error wrapped and without its mark,
 // because the guarded handler may have had effects of its own. A guarded handler without
-// effects can mark the error with Retryable again. errors.Is and errors.As find no codes and
-// marks of guarded calls that fn made. An inner call that runs unguarded
-// returns the error with its mark. If the stored result is a failure, Do returns an
-// *[Error] with its code. If the guard refuses the call, Do returns an *Error with one of
-// these codes: [ErrRequestInvalid], [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch],
-// [ErrInProgress], [ErrAttemptAbandoned], [ErrStoreUnavailable], [ErrOutOfTime],
-// [ErrOutcomeUnknown], [ErrAnswerUnavailable], [ErrAnswerUnreadable], [ErrRecordForeign],
-// [ErrStreaming], or, because of a write that fn enlisted, [ErrConditionFailed] or
-// [ErrWriteInvalid]. Use errors.Is to compare them.
+// effects can mark the error with Retryable again. errors.Is and errors.As do not find the codes
+// and marks of guarded calls that fn made. An inner call that runs unguarded returns the error with
+// its mark. If the stored result is a failure, Do returns an *[Error] with its code. If the guard
+// refuses the call, Do returns an *Error with one of these codes: [ErrRequestInvalid],
+// [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress], [ErrAttemptAbandoned],
+// [ErrStoreUnavailable], [ErrOutOfTime], [ErrOutcomeUnknown], [ErrAnswerUnavailable],
+// [ErrAnswerUnreadable], [ErrRecordForeign], [ErrStreaming], or, because of a write that fn
+// enlisted, [ErrConditionFailed] or [ErrWriteInvalid]. Use errors.Is to compare them.
 func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (T, error)) (T, error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Principal: c.Principal, Operation: c.Operation, Key: c.Key}
 	got := do(ctx, g, who, c, fn)
@@ -90,15 +89,15 @@ func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 // returned returns the error that the call returns to its caller. The call is a call of Do
 // or of a typed handler, or one message of a batch.
 //
-// If the caller is a handler that a guard runs, returned wraps the error in a passedOn. A passedOn
-// hides marks such as Retryable: they describe this call, and must not decide about the
-// record of the guarded handler. A refusal by the guard is wrapped too. A refused message,
-// for example, may contain an error that BatchOptions.Key returned, and that error may have
-// a mark.
+// returned wraps the error in a passedOn if the caller is a handler that a guard runs. A passedOn
+// hides marks such as Retryable: they describe this call, and must not decide about the record of
+// the guarded handler. A refusal by the guard is wrapped too. A refused message, for example, may
+// contain an error that BatchOptions.Key returned, and that error may have a mark.
 //
-// The error is also wrapped if it contains the error of a guarded call inside this call, so
-// that the caller finds no code of that call in it. The error is never wrapped if this call ran
-// without a record, as a part of the guarded handler: its marks count for that handler.
+// The error is also wrapped if it contains the error of a guarded call that was made inside this
+// one, so that the caller does not find the code of the inner call. The error is never wrapped if
+// this call had no record and ran as a part of the guarded handler, because the marks of the error
+// then count for that handler.
 func (d done[T]) returned(ctx context.Context) error {
 	if d.err == nil || d.merged || runOf(ctx) == nil && !hasOwn[*passedOn](d.err) {
 		return d.err

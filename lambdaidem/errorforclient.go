@@ -37,10 +37,11 @@ func clientError(err error) *Error {
 
 // answeredError is like clientError, for an error of a guarded handler with the given outcome.
 //
-// If the error is stored, every retry gets the same answer, so the client receives only an *Error
-// that has this outcome. If the record is released, the client receives no error made by Reject
-// with a status such as 402, unless the handler has marked err. Such an error comes from an inner
-// call that did not store it, so a retry of this request may have another result.
+// If the error is stored, every retry gets the same answer, so the client may receive only an
+// *Error with the same outcome. If the record is released, and the handler has not marked err as
+// Retryable, the client does not receive an error that Reject made with a status such as 402. That
+// error comes from an inner call that did not store it, so a retry of this request may have another
+// result.
 func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 	if outcome == OutcomeFailed || outcome == OutcomeSucceeded {
 		e := g.deciding(err, outcome, false)
@@ -57,10 +58,10 @@ func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 }
 
 // deciding returns the first *Error in err's tree of wrapped errors that has the given outcome, or
-// nil if there is none. The outcome is that of err, and is stored. Other errors in the tree may
-// ask the client to repeat the request: refusals of inner calls, failures that an inner call has
-// not stored, and errors made by Reject with a status such as 503. permanent says that Permanent
-// has marked err. Every error in err then counts, except for the refusals.
+// nil if there is none. The outcome is that of err as a whole, and is stored. deciding skips errors
+// that may ask the client to repeat the request: refusals of inner calls, failures that an inner
+// call has not stored, and errors made by Reject with a status such as 503. If permanent is true,
+// because Permanent has marked err, deciding skips only the refusals.
 func (g *Guard) deciding(err error, outcome Outcome, permanent bool) *Error {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case *passedOn:

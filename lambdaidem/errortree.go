@@ -19,9 +19,8 @@ func anyIn(err error, match func(error) bool) bool {
 	return false
 }
 
-// hasOwn reports whether err, or an error that it wraps, is an M. M is the type of a mark, such
-// as *permanentError, or *panicError. Like anyIn, hasOwn does not look into the error of an inner
-// call.
+// hasOwn reports whether err, or an error that it wraps, is an M. M is *panicError, or the type of
+// a mark such as *permanentError. Like anyIn, hasOwn does not look into the error of an inner call.
 func hasOwn[M error](err error) bool {
 	return anyIn(err, func(err error) bool {
 		_, ok := err.(M) //nolint:errorlint // anyIn walks the tree
@@ -29,8 +28,8 @@ func hasOwn[M error](err error) bool {
 	})
 }
 
-// anyVisible is like anyIn, but it looks into the errors of inner calls too. It leaves out what
-// guards say there.
+// anyVisible is like anyIn, but it also looks into the errors of inner calls. There it skips what
+// comes from a guard; see saidByGuard.
 func anyVisible(err error, match func(error) bool) bool {
 	return anyIn(err, func(err error) bool {
 		if inner, ok := err.(*passedOn); ok { //nolint:errorlint // anyIn walks the tree
@@ -41,7 +40,8 @@ func anyVisible(err error, match func(error) bool) bool {
 }
 
 // saidByGuard reports whether err itself, without the errors that it wraps, is the refusal of a
-// call, a code of the guard, or a mark. (The code ErrRetryable is no matter: see passedOn.Is.)
+// call, a code of the guard, or a mark. The code ErrRetryable is not among them, because
+// passedOn.Is has looked for it before.
 func saidByGuard(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // the error itself alone
 	case *Error:

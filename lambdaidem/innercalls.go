@@ -57,9 +57,9 @@ func (a *attempt) innerOutcome() Outcome {
 //   - OutcomeUncertain: a guarded call inside this call is still running, or its outcome is unknown.
 //   - OutcomeReleased: the call may be half done, and a retry may complete it. That is so if an
 //     earlier attempt for the record died, if a step has a stored result, or if a guarded call
-//     inside this call may have had an effect, or was refused and may succeed later. It is always
-//     so for an optimistic attempt: it leaves no record that would stop the transaction of an
-//     earlier attempt, which may still commit.
+//     inside this call may have had an effect, or was refused and may succeed later. An optimistic
+//     attempt always ends like this, because it leaves no record that could stop the transaction of
+//     an earlier attempt, and that transaction may still commit.
 //   - "": the call does not affect the outcome of the outer handler.
 func (a *attempt) releasedEnding() Outcome {
 	if a.g.opts.Optimistic || bindsEffect(a.bound) || a.steps.any() || a.inner.anyEffect() {
@@ -241,11 +241,10 @@ var (
 )
 
 // settle decides the outcome of a handler that has returned. o is the outcome that follows from
-// the handler's answer alone, and tells is what that answer tells the caller. Two things can change
-// the outcome: a step or an inner call that is still running or whose outcome is unknown, and one
-// that may succeed later, because the call was refused, or because the step's stored result can't be
-// decoded. Such a step or call is unsettled. The table at the top of this file shows how unsettled
-// calls change the outcome.
+// the handler's answer alone, and tells is what that answer tells the caller. A step or an inner
+// call that is unsettled can change the outcome. It is unsettled if it is still running, if its
+// outcome is unknown, if the call was refused and may succeed later, or if the step's stored result
+// can't be decoded. The table at the top of this file shows how unsettled calls change the outcome.
 //
 // The result why is nil if the caller may receive the handler's answer. Otherwise why is an error
 // about the unsettled step or call. The caller must not receive the answer in two cases:

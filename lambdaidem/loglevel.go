@@ -29,8 +29,8 @@ func (k Kind) warns() bool {
 }
 
 // isPermanent reports whether the handler marked err as Permanent. Such an error is logged as a
-// warning, because only the log has the whole error. The record and the client get at most the
-// error's text.
+// warning and not at a lower level, because the log is the only place that has the whole error. The
+// record and the client get at most the error's text.
 func isPermanent(err error) bool {
 	_, ok := errors.AsType[*permanentError](err)
 	return ok

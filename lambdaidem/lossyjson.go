@@ -15,9 +15,9 @@ import (
 // differ only in a part that is not written have the same JSON. They would have the same
 // fingerprint, and no caller would receive that part of a result.
 //
-// A struct may have fields that are unexported or have the tag json:"-", beside others. Every Go
-// programmer expects encoding/json to leave these out, and generated types such as protobuf
-// messages have them.
+// A struct is allowed to have fields that are unexported or have the tag json:"-", as long as it
+// has other fields too. Every Go programmer expects encoding/json to leave these out, and generated
+// types such as protobuf messages have them.
 
 // unseen returns an error if text, the JSON of v, does not show all of v. name describes v
 // in the error. These parts of v are an error:

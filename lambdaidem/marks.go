@@ -85,8 +85,8 @@ func (e *retryableError) Unwrap() []error {
 
 // withoutMarks returns the error whose type Lambda reports as the errorType. If err has a
 // mark, this is the error that was passed to Permanent, Uncertain or Retryable. Otherwise it
-// is err. If this error has more marks, or is a passedOn, the wrapper of an inner call's
-// error, withoutMarks removes these too.
+// is err. withoutMarks also removes any further marks from this error. If the error is a passedOn,
+// which wraps the error of an inner call, withoutMarks returns the error inside.
 func withoutMarks(err error) error {
 	for {
 		if p := (*permanentError)(nil); errors.As(err, &p) {

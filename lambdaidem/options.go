@@ -192,8 +192,8 @@ type Options struct {
 	//
 	// If the handler enlisted writes and the record turns out to belong to another payload,
 	// the writes are not made, and the client gets [ErrPayloadMismatch] although the handler
-	// has run. The detail then tells the client not to use a new key, because the handler may
-	// have called other services, which a new key would repeat.
+	// has run. The detail then tells the client not to use a new key, because the handler may have
+	// called other services, and a request with a new key would repeat these calls.
 	//
 	// With FailOpen under policy [Hold], a record may wait for an operator although the handler
 	// has run and the client has its answer. This happens if the database grants the lease,
@@ -306,7 +306,7 @@ type Options struct {
 	// in bytes. Storing a step writes all steps of the record again. While a record has
 	// steps, every refused duplicate costs one more write unit for each KB of the steps.
 	// Default: 16 KiB. A store may have a lower limit: dynamostore stores at most about 392 KB,
-	// counted with encryption.
+	// including the overhead of encryption.
 	MaxStepBytes int
 
 	// Clock returns the current time. Set it in tests only. Default: time.Now.

@@ -2,8 +2,8 @@ package lambdaidem
 
 import "context"
 
-// again makes a replay from the stored response. It adds Options.ReplayMarks, unless a guarded
-// handler made the request, and then lets Options.OnReplay change the response.
+// again makes a replay from the stored response. Unless a guarded handler made the request, it adds
+// Options.ReplayMarks. It then lets Options.OnReplay change the response.
 func (w *httpWork) again(ctx context.Context, r *Request) *Response {
 	g, resp := w.g, w.replayed
 	if resp.Header == nil {

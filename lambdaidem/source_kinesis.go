@@ -10,14 +10,13 @@ import (
 // partition key keep their order: after one of them has failed, no later record with that key
 // begins. The event source mapping needs ReportBatchItemFailures. Lambda then retries from
 // the lowest sequence number that is reported, or splits the batch there
-// (BisectBatchOnFunctionError). The handler does not run again for later records of the batch
-// that it has already handled.
+// (BisectBatchOnFunctionError). For later records that it has already handled, the handler does not
+// run again.
 //
 // A shard makes no progress past a record that fails, so configure MaximumRetryAttempts,
 // MaximumRecordAgeInSeconds and a destination for failures in the mapping. Set both limits
-// high enough to outlast a lease. If another invocation is still handling a record, the
-// batch waits for it: until shortly before the deadline of its own invocation, or for
-// BatchOptions.Wait if that is set.
+// high enough to outlast a lease. If another invocation is still handling a record, this invocation
+// waits for it until shortly before its own deadline, or for BatchOptions.Wait if that is set.
 //
 // The event type is events.KinesisEvent with the fields of a tumbling window. A mapping
 // with a tumbling window (TumblingWindowInSeconds) can't be guarded: every invocation

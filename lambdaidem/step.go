@@ -52,8 +52,8 @@ const MaxStepName = 128
 //     called within a step, the store is not a [StepStore], Options.Optimistic is set, ctx
 //     has ended, or the handler has returned.
 //   - [ErrAnswerUnreadable] if there is a stored result, so that fn was not called, but the
-//     result does not fit T, because T has changed. No failure of the handler is stored then,
-//     as after a guarded call that was refused and may succeed later.
+//     result does not fit T, because T has changed. If the handler then fails, its failure is not
+//     stored, so that a retry runs the handler again.
 //   - [ErrOutcomeUnknown] if fn ran, but its result is too large or has no JSON, or it is
 //     unknown whether the result was stored. Whatever the handler returns, the caller gets
 //     503. No other attempt runs before the lease has ended. Every later call of Step in

@@ -17,10 +17,10 @@ import (
 // is decoded from the stored JSON, like the value that later callers receive. It therefore lacks
 // whatever the JSON of v lacks, such as unexported fields.
 //
-// If an interface in v holds a struct, decoding gives a map, whose JSON may have another order of
-// members. storable then returns the JSON of the decoded value. If the JSON of the decoded value
-// differs in anything else, if JSON can't represent v, or if v is a stream, storable returns v and
-// an error.
+// If an interface in v holds a struct, decoding gives a map, and the JSON of the map may have its
+// members in a different order. storable then returns the JSON of the decoded value. If that JSON
+// differs from the JSON of v in more than the order, if JSON can't represent v, or if v is a
+// stream, storable returns v and an error.
 func storable[T any](v T) ([]byte, T, error) {
 	if _, stream := any(v).(io.Reader); stream { // streams can't see this if T is an interface type
 		return nil, v, streamRefused(fmt.Sprintf("a result of type %T", v))

@@ -46,7 +46,8 @@ func origin(r jarserver.Run) string { return "http://" + r.Name + ".invalid" }
 func javaArgs(lib string, o Options, r jarserver.Run) []string {
 	var args []string
 	if !o.Benchmark {
-		// With one JIT compiler and the serial garbage collector, our tests use three quarters of the processor time.
+		// With one JIT compiler and the serial garbage collector, our tests use a quarter less
+		// processor time.
 		args = append(args, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 	}
 	args = append(args,

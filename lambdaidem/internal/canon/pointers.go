@@ -32,8 +32,8 @@ type node struct {
 	// members has the child node for each token below this node. The token is the name of
 	// an object's member, in canonical spelling.
 	members map[string]*node
-	// elements has the child nodes whose token is a number such as "0", which can also be an
-	// array index. The map's key is that index.
+	// elements has the child nodes whose token is a number such as "0". Such a token may be the
+	// name of a member or the index of an array element. The map's key is that index.
 	elements map[int]*node
 }
 

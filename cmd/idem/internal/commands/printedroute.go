@@ -13,9 +13,9 @@ func printedRoute(scope lambdaidem.RecordScope) string {
 	return strings.TrimPrefix(scope.Method+" "+unescaped(scope.Route), " ")
 }
 
-// parseRoute returns the identities of all records whose route is printed as text. It takes the other
-// parts of each identity from who. It returns an error if text seems to be the route of an HTTP
-// request, but has no method.
+// parseRoute returns the identities of all records whose printed route equals text. It takes the
+// other parts of each identity from who. It returns an error if text seems to be the route of an
+// HTTP request, but has no method.
 func parseRoute(who lambdaidem.Identity, text string) ([]lambdaidem.Identity, error) {
 	method, route, _ := strings.Cut(text, " ")
 	may, err := withRoute(who, method, route)
@@ -31,8 +31,9 @@ func parseRoute(who lambdaidem.Identity, text string) ([]lambdaidem.Identity, er
 	return append(may, who), nil
 }
 
-// parseScope returns the identities of all records with the scope, without their keys. It returns an
-// error if a part of the scope was shortened, because such a scope does not identify a record.
+// parseScope returns the identities of all records with the scope. The identities have no keys. It
+// returns an error if a part of the scope was shortened, because such a scope does not identify a
+// record.
 func parseScope(scope lambdaidem.RecordScope) ([]lambdaidem.Identity, error) {
 	var who lambdaidem.Identity
 	var route string
@@ -52,10 +53,11 @@ func parseScope(scope lambdaidem.RecordScope) ([]lambdaidem.Identity, error) {
 	return withRoute(who, scope.Method, route)
 }
 
-// withRoute returns who with the method and the route of a scope, without escapes. It returns two
-// identities if records of two kinds have such a scope: a message is known by a key or by the id
-// that its source gave it, and the route of an HTTP request is a template, or the path of a
-// request without one.
+// withRoute returns copies of the identity who with the method and the route of a scope. It removes
+// the escapes from both. It usually returns one copy. It returns two if records of two kinds have
+// such a scope: a message may be known by a key, or by the id that its source gave it; and the
+// route of an HTTP request may be a route template, or the path of a request for which there is no
+// template.
 func withRoute(who lambdaidem.Identity, method, route string) ([]lambdaidem.Identity, error) {
 	slash := strings.IndexByte(route, '/')
 	switch {

@@ -40,8 +40,8 @@ type candidate struct {
 }
 
 // candidates returns the records that the command line may mean: the record with the id in args,
-// or those that the flags describe. It returns an error if both are given, because they may
-// identify the records of two callers.
+// or those that the flags describe. It returns an error if args has an id and flags are set too,
+// because the id and the flags may identify records of different callers.
 func (i *identity) candidates(s *dynamostore.Store, args []string) (all []candidate, err error) {
 	if len(args) == 1 {
 		if *i != (identity{}) {
@@ -76,9 +76,10 @@ func recordIDOf(s *dynamostore.Store, who lambdaidem.Identity, idPrefix string) 
 	return lambdaidem.New(s, func(o *lambdaidem.Options) { o.Namespace, o.IDPrefix = who.Namespace, idPrefix }).RecordID(who), nil
 }
 
-// identities returns the identities that the flags may describe. They differ if records of several
-// kinds have the route. They also differ if the key is a String of RFC 9651: it means the text within
-// its quotes if it came in a header, and itself if Options.Key returned it.
+// identities returns the identities that the flags may describe. There can be more than one for two
+// reasons. Records of several kinds may have the route. And the key may look like a String of RFC
+// 9651, which is in quotes: if the key came in a header, the record has the text within the quotes;
+// if Options.Key returned it, the record has the quotes too.
 func (i *identity) identities() ([]lambdaidem.Identity, error) {
 	who := i.Identity
 	switch {
