@@ -137,13 +137,13 @@ func (a *attempt) recordInner(number int64, rec innerRecord, inner *attempt, d d
 	}
 }
 
-// recordUnidentified handles a panic in a function of the application, such as a key function,
-// while the guard identifies a call. The guard defers recordUnidentified before it calls such a
-// function, and sets identified to true afterwards. identified is therefore still false after a
-// panic.
+// recordUnidentified records an inner call that panicked while the guard identified it, for
+// example in the application's key function. It records, in the attempt of the handler that made
+// the call, that the call was refused and that a retry may succeed. For a call that no guarded
+// handler made, it does nothing. It does not recover the panic.
 //
-// The panic matters only for a call that a guarded handler has made. recordUnidentified records in
-// that handler's attempt that the call was refused and that a retry may succeed.
+// The guard defers recordUnidentified before it calls the application's function, and sets
+// identified to true afterwards. So if identified is still false, the function panicked.
 func recordUnidentified(ctx context.Context, identified *bool) {
 	if outer := attemptOf(ctx); outer != nil && !*identified {
 		outer.recordInner(0, innerRecord{}, nil, decision{refusal: &Error{forNow: true}})

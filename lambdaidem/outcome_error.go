@@ -6,13 +6,12 @@ import (
 
 // outcomeOfError returns the outcome of an error that a handler returned. The error itself may
 // ask for an outcome, for example because Permanent has marked it; see outcomeOfMarks.
-// Otherwise its outcome is uncertain under policy Hold, and released under policy Rerun.
+// Otherwise the policy decides: uncertain under Hold, released under Rerun.
 //
-// innerFailure is the outcome of one special error: the stored failure of an inner call, that
-// is, of a guarded call that the handler made. innerFailure is normally OutcomeFailed, because
-// every retry gets the same failure again. For the handler of a message, innerFailure is "", so
-// that the stored failure asks for no outcome: a failed message is not stored, and must run
-// again.
+// innerFailure is the outcome that an error asks for if it is the stored failure of an inner
+// call. It is normally OutcomeFailed, because every retry gets the same stored failure again.
+// For the handler of a message it is "", and the policy decides: the failure of a message is not
+// stored, because the message must run again.
 func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 	if o := g.outcomeOfMarks(err, innerFailure); o != "" {
 		return o

@@ -115,10 +115,10 @@ func tree(text []byte) (any, error) {
 	return v, d.Decode(&v) //nolint:wrapcheck // can't happen: the text is valid
 }
 
-// lost compares two JSON values, and returns the path of the first value in stored that is missing
-// or different in held, such as "answer.body". It returns "" if there is none. The parameter at is
-// the path of stored itself. Objects in held may have more members. A value that is null or missing
-// equals any empty value (see isEmpty), because tags of encoding/json can omit empty members.
+// lost returns the path of the first value in stored that is missing from held or different there,
+// such as "answer.body", or "" if there is none. Both are JSON values, and at is the path of stored
+// itself. Objects in held may have members that stored does not have. A value that is null or
+// missing equals any empty value (see isEmpty), because tags of encoding/json can omit empty members.
 func lost(at string, stored, held any) string {
 	if isEmpty(stored) && isEmpty(held) && (stored == nil || held == nil) {
 		return ""

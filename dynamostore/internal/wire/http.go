@@ -28,10 +28,10 @@ func newHTTP(users *dynamodb.Options) *HTTP {
 	return &HTTP{users: users.HTTPClient, checksums: !users.DisableValidateResponseChecksum, correctsClock: !users.DisableClockSkewCorrection}
 }
 
-// Do implements dynamodb.HTTPClient for the SDK's client. The first attempt of a call may
-// have been sent already without the SDK, by a [First], which is faster. Do then returns the
-// response or error of that attempt and sends nothing, so that the SDK treats it as its own
-// first attempt.
+// Do implements dynamodb.HTTPClient for the SDK's client. To save time, a [First] may have sent
+// the first attempt of a call before the SDK was involved. In that case, Do sends nothing and
+// returns the response or error of that attempt, and the SDK takes it for the result of an
+// attempt that it made itself.
 func (h *HTTP) Do(r *http.Request) (*http.Response, error) {
 	if c := callOf(r.Context()); c != nil && c.first != nil {
 		made := c.first
