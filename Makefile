@@ -48,7 +48,7 @@ up: ## Leave the functions running on http://127.0.0.1:3000 (PORT=...)
 ##### To know that it works
 
 .PHONY: test
-test: lint check-race browser test-go test-simulator test-cost ## Everything: lint, all tests under -race, the simulator
+test: lint check-race browser test-go test-simulator test-without-race ## Everything: lint, all tests under -race, the simulator
 	$(call say,everything passed)
 
 .PHONY: lint
@@ -112,11 +112,12 @@ test-simulator:
 	$(simulator_test) ./simulator -run '^TestSimulate_G3' -count=1 -timeout 10m -v -args -seed=$(commit_seed) -seeds=10000 $(draw_failing)
 	$(simulator_test) ./simulator/deliveries -count=1 -timeout 10m -v
 
-# test-cost runs the tests that would take too long with the race detector.
-.PHONY: test-cost
-test-cost:
-	$(call say,the figures of docs/cost.md)
+# test-without-race runs the tests that would take too long with the race detector.
+.PHONY: test-without-race
+test-without-race:
+	$(call say,without the race detector: the figures of docs/cost.md, and the same store on both transports)
 	$(GO) test ./bench/cost -count=1
+	$(with_dynamodb) $(GO) test ./dynamostore -run 'OnTheSDKsTransport|BothTransportsMakeTheSame' -count=1
 
 # SEED is one seed for `make simulate` to draw, failing or not.
 SEED ?=

@@ -1,3 +1,8 @@
+//go:build !race
+
+// make test-without-race runs this test. The race detector sees the same tests on the direct
+// transport.
+
 package dynamostore
 
 import (

@@ -1,6 +1,6 @@
 //go:build !race
 
-// make test-cost runs these tests without the race detector; see pages_test.go.
+// make test-without-race runs these tests without the race detector; see pages_test.go.
 
 package main
 

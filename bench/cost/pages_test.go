@@ -1,7 +1,7 @@
 //go:build !race
 
 // With the race detector, these tests take minutes for megabytes of JSON, and nothing here is
-// concurrent. Run them with make test-cost.
+// concurrent. Run them with make test-without-race.
 
 package main
 
