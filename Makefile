@@ -115,7 +115,7 @@ test-simulator:
 # test-without-race runs the tests that would take too long with the race detector.
 .PHONY: test-without-race
 test-without-race:
-	$(call say,without the race detector: the figures of docs/cost.md, and the same store on both transports)
+	$(call say,without the race detector: the figures of docs/cost.md and both transports)
 	$(GO) test ./bench/cost -count=1
 	$(with_dynamodb) $(GO) test ./dynamostore -run 'OnTheSDKsTransport|BothTransportsMakeTheSame' -count=1
 
