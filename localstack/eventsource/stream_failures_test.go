@@ -140,11 +140,11 @@ func TestStream_WhatIsGivenUpIsToldToOnFailure(t *testing.T) {
 func TestStream_AQueueThatCannotBeToldHoldsNothingBack(t *testing.T) {
 	bubble(t, func(w *world) {
 		dead := w.create("dead", nil)
-		w.stream.write("one", "a", "b")
 		s := fromStream()
 		s.BatchSize, s.Retries, s.OnFailure = 1, 0, head+"dead"
 		w.start(failsOn("a"), s)
 		dead.delete()
+		w.stream.write("one", "a", "b")
 		time.Sleep(time.Minute)
 		expect(t, "batches", w.batches(), []string{"a", "b"})
 		w.logs("telling dead of it: ")
