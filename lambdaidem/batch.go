@@ -143,8 +143,9 @@ func (b *messageGuard[E, M]) failed(ctx context.Context, t *batchMessage[M]) {
 	warn := func(err error) {
 		slog.Default().WarnContext(ctx, "a message failed", "source", t.source, "id", t.name, "record", t.recordID(), "error", err)
 	}
+	err := t.end.returned(ctx) // without codes of calls inside the handler
 	if b.opts.OnFailure == nil {
-		if !errors.Is(t.end.err, ErrNotBegun) {
+		if !errors.Is(err, ErrNotBegun) {
 			warn(t.end.err)
 		}
 		return
@@ -154,7 +155,7 @@ func (b *messageGuard[E, M]) failed(ctx context.Context, t *batchMessage[M]) {
 			warn(errors.Join(t.end.err, &panicError{v, debug.Stack()}))
 		}
 	}()
-	b.opts.OnFailure(ctx, t.raw, t.end.err)
+	b.opts.OnFailure(ctx, t.raw, err)
 }
 
 // recordID returns the id of the message's record, or "" if the message has none.

@@ -57,16 +57,18 @@ type Call struct {
 //
 // Do returns the error that fn returned. The error has an outcome like the error of a
 // handler: see [Reject] and the functions that mark an error, [Permanent], [Uncertain] and
-// [Retryable]. Inside a guarded handler, Do returns the error wrapped and without its mark,
-// because the guarded handler may have had effects of its own. A guarded handler without
-// effects can mark the error with Retryable again. errors.Is and errors.As do not find the codes
-// and marks of guarded calls that fn made. An inner call that runs unguarded returns the error with
-// its mark. If the stored result is a failure, Do returns an *[Error] with its code. If the guard
-// refuses the call, Do returns an *Error with one of these codes: [ErrRequestInvalid],
-// [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress], [ErrAttemptAbandoned],
+// [Retryable]. Inside a guarded handler, or if fn returns the error of a guarded call that it made,
+// Do wraps the error. errors.Is and errors.As then find what fn returned, but no codes of a guard
+// in it. The mark does not count for the guarded handler, which may have had effects of its own. If
+// it had none, it can mark the error with Retryable again. An inner call that runs unguarded returns
+// the error with its mark.
+//
+// If the stored result is a failure, Do returns an *[Error] with its code. If the guard refuses the
+// call, Do returns an *Error with one of these codes: [ErrRequestInvalid], [ErrKeyMissing],
+// [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress], [ErrAttemptAbandoned],
 // [ErrStoreUnavailable], [ErrOutOfTime], [ErrOutcomeUnknown], [ErrAnswerUnavailable],
 // [ErrAnswerUnreadable], [ErrRecordForeign], [ErrStreaming], or, because of a write that fn
-// enlisted, [ErrConditionFailed] or [ErrWriteInvalid]. Use errors.Is to compare them.
+// enlisted, [ErrConditionFailed] or [ErrWriteInvalid]. Use errors.Is and errors.As to examine them.
 func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (T, error)) (T, error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Principal: c.Principal, Operation: c.Operation, Key: c.Key}
 	got := do(ctx, g, who, c, fn)
@@ -81,7 +83,11 @@ type done[T any] struct {
 	replay  *Failure // the stored failure, if err is made from it; otherwise nil
 	refusal *Error   // equal to err if the guard refused the call; otherwise nil
 	ran     bool     // the handler of a message has run, and may have had an effect, although the guard has then refused the message
-	merged  bool     // the call ran without a record inside a guarded handler, as a part of that handler
+	// storedAs is the *Error whose code and status the record has for err; nil if they are those of
+	// ErrPermanent, or if err is not stored.
+	storedAs *Error
+	rejected bool // err is the guard's error about rejected writes of fn
+	merged   bool // the call ran without a record inside a guarded handler, as a part of that handler
 }
 
 func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
@@ -102,8 +108,10 @@ func (d done[T]) returned(ctx context.Context) error {
 	if d.err == nil || d.merged || runOf(ctx) == nil && !hasOwn[*passedOn](d.err) {
 		return d.err
 	}
-	stored := d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded || d.replay != nil && d.replay.Code != ErrAnswerUnavailable
-	return &passedOn{d.err, stored}
+	e := &passedOn{err: d.err, byGuard: d.refusal != nil || d.replay != nil || d.rejected, storedAs: d.storedAs}
+	e.stored = d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded || d.replay != nil && d.replay.Code != ErrAnswerUnavailable
+	e.retryable = d.outcome == OutcomeReleased && isRetryable(d.err)
+	return e
 }
 
 func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(context.Context) (T, error)) done[T] {
@@ -159,7 +167,12 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	case !d.replays:
 		return w.handlerResult()
 	case d.failure != nil:
-		return done[T]{err: d.failure.err(), replay: d.failure}
+		err := d.failure.err()
+		got := done[T]{err: err, replay: d.failure}
+		if err.Code != ErrPermanent {
+			got.storedAs = err
+		}
+		return got
 	}
 	return done[T]{value: w.again}
 }
@@ -172,6 +185,7 @@ type doWork[T any] struct {
 	result  T       // what fn returned, or the value of an Answer that replaces it
 	err     error   // what fn returned, or the error that replaces it after a rejected transaction
 	outcome Outcome // outcome of err; empty while it is not known, and if err is nil
+	refused bool    // the database has rejected the writes that fn enlisted
 	again   T       // the decoded stored result; zero unless the call is replayed
 }
 
@@ -208,7 +222,7 @@ func (w *doWork[T]) answered() {
 
 func (w *doWork[T]) rejected(err error) ending {
 	var none T
-	w.result, w.err = none, err
+	w.result, w.err, w.refused = none, err, true
 	w.answered()
 	return w.ending()
 }
@@ -236,5 +250,9 @@ func (w *doWork[T]) handlerResult() done[T] {
 	if w.err != nil && w.outcome == "" { // fn ran unguarded
 		w.outcome = w.g.outcomeOfError(w.err, OutcomeFailed)
 	}
-	return done[T]{value: w.result, err: w.err, outcome: w.outcome}
+	got := done[T]{value: w.result, err: w.err, outcome: w.outcome, rejected: w.refused}
+	if w.err != nil && (w.outcome == OutcomeFailed || w.outcome == OutcomeSucceeded) {
+		got.storedAs = w.g.deciding(w.err, w.outcome, unmarked)
+	}
+	return got
 }

@@ -5,16 +5,28 @@ import (
 	"net/http"
 )
 
-// withStatus returns the first *Error in err's tree of wrapped errors. It returns nil if there
-// is no *Error, or if the first one has no HTTP status.
+// withStatus returns the first *Error in err's tree of wrapped errors, those of inner calls
+// included. It returns nil if there is no *Error, or if the first one has no HTTP status.
 func withStatus(err error) *Error {
-	if err == nil { // skip errors.As, which allocates
-		return nil
-	}
-	if e := (*Error)(nil); errors.As(err, &e) && e != nil && e.Status != 0 {
+	if e := firstError(err); e != nil && e.Status != 0 {
 		return e
 	}
 	return nil
+}
+
+// firstError returns the first *Error in err's tree of wrapped errors, those of inner calls
+// included, or nil if there is none.
+func firstError(err error) (first *Error) {
+	anyIn(err, func(err error) bool {
+		switch e := err.(type) { //nolint:errorlint // anyIn walks the tree
+		case *passedOn:
+			first = firstError(e.err)
+		case *Error:
+			first = e
+		}
+		return first != nil
+	})
+	return first
 }
 
 // clientError returns the *Error that the client receives for err, the error of a handler. It
@@ -27,31 +39,38 @@ func withStatus(err error) *Error {
 // client would send its request with a new key, and the request would be carried out twice.
 // After a 500 that says that the inner call's answer can't be read, the client would not repeat
 // its request.
-func clientError(err error) *Error {
+//
+// The client does not receive a failure that an inner call has not stored either, if it tells the
+// client not to repeat the request, such as a 402: a retry of the request may have another result.
+func (g *Guard) clientError(err error) *Error {
 	e := withStatus(err)
-	if e != nil && e.Code == ErrPermanent { // the stored failure of an inner call, and this request may be repeated
+	switch {
+	case e == nil, e.Code == ErrPermanent: // the latter is the stored failure of an inner call, and this request may be repeated
+		return nil
+	case e.rejected && g.outcomeOf(&Response{Status: e.Status}) == OutcomeFailed && isUnstored(err, e):
 		return nil
 	}
 	return forClient(e, err)
 }
 
-// answeredError is like clientError, for an error of a guarded handler with the given outcome.
-//
-// If the error is stored, every retry gets the same answer, so the client may receive only an
-// *Error with the same outcome. If the record is released, and the handler has not marked err as
-// Retryable, the client does not receive an error that Reject made with a status such as 402. That
-// error comes from an inner call that did not store it, so a retry of this request may have another
-// result.
+// isUnstored reports whether e is a part of the error of an inner call that has not stored it. err
+// is the error of the handler that made the call.
+func isUnstored(err error, e *Error) bool {
+	return anyIn(err, func(err error) bool {
+		inner, ok := err.(*passedOn) //nolint:errorlint // anyIn walks the tree
+		return ok && !inner.stored && firstError(inner.err) == e
+	})
+}
+
+// answeredError is like clientError, for an error of a guarded handler with the given outcome. If
+// the error is stored, every retry gets the same answer, so the client may receive only an *Error
+// with the same outcome.
 func (g *Guard) answeredError(err error, outcome Outcome) *Error {
-	if outcome == OutcomeFailed || outcome == OutcomeSucceeded {
-		e := g.deciding(err, outcome, false)
-		if e == nil || e.Status == 0 {
-			return nil
-		}
-		return forClient(e, err)
+	if outcome != OutcomeFailed && outcome != OutcomeSucceeded {
+		return g.clientError(err)
 	}
-	e := clientError(err)
-	if outcome == OutcomeReleased && e != nil && e.rejected && g.outcomeOf(&Response{Status: e.Status}) == OutcomeFailed && !hasOwn[*retryableError](err) {
+	e := g.deciding(err, outcome, unmarked)
+	if e == nil || e.Status == 0 {
 		return nil
 	}
 	return e
@@ -60,35 +79,63 @@ func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 // deciding returns the first *Error in err's tree of wrapped errors that has the given outcome, or
 // nil if there is none. The outcome is that of err as a whole, and is stored. deciding skips errors
 // that may ask the client to repeat the request: refusals of inner calls, failures that an inner
-// call has not stored, and errors made by Reject with a status such as 503. If permanent is true,
-// because Permanent has marked err, deciding skips only the refusals.
-func (g *Guard) deciding(err error, outcome Outcome, permanent bool) *Error {
+// call has not stored, and errors made by Reject with a status such as 503. mark is the mark around
+// err: with Permanent, deciding skips only the refusals, and with Retryable, it skips everything but
+// an error that is marked as Permanent inside.
+func (g *Guard) deciding(err error, outcome Outcome, mark markAround) *Error {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case *passedOn:
-		if !permanent && !e.stored {
-			return nil
+		switch {
+		case e.stored:
+			return e.storedAs
+		case mark == markedPermanent:
+			return applicationsError(e)
 		}
-		return g.deciding(e.err, outcome, true)
+		return nil
 	case *permanentError:
-		return g.deciding(e.err, outcome, true)
+		return g.deciding(e.err, outcome, markedPermanent)
+	case *retryableError:
+		if mark == unmarked {
+			mark = markedRetryable
+		}
+		return g.deciding(e.err, outcome, mark)
 	case *Error:
-		if e == nil || e.byGuard() && e.temporary() || !permanent && g.outcomeOfMarks(e, OutcomeFailed) != outcome {
+		switch {
+		case isRefusal(e) && !e.ofOwnWrites(), mark == markedRetryable:
+			return nil
+		case mark == unmarked && g.outcomeOfMarks(e, OutcomeFailed) != outcome:
 			return nil
 		}
 		return e
 	case interface{ Unwrap() error }:
-		return g.deciding(e.Unwrap(), outcome, permanent)
+		return g.deciding(e.Unwrap(), outcome, mark)
 	case interface{ Unwrap() []error }:
-		if _, retryable := err.(*retryableError); retryable && !permanent { //nolint:errorlint // as above
-			return nil
-		}
 		for _, one := range e.Unwrap() {
-			if found := g.deciding(one, outcome, permanent); found != nil {
+			if found := g.deciding(one, outcome, mark); found != nil {
 				return found
 			}
 		}
 	}
 	return nil
+}
+
+// markAround says which function has marked an error from outside.
+type markAround int
+
+const (
+	unmarked markAround = iota
+	markedRetryable
+	markedPermanent
+)
+
+// applicationsError returns the first *Error in err's tree of wrapped errors that no guard made, or
+// nil if there is none.
+func applicationsError(err error) (first *Error) {
+	anyVisible(err, false, func(err error) bool {
+		first, _ = err.(*Error) //nolint:errorlint // anyVisible walks the tree
+		return first != nil
+	})
+	return first
 }
 
 // forClient returns the *Error that the client receives for e, which is in err's tree of wrapped

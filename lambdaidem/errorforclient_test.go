@@ -354,6 +354,9 @@ func TestX4_AStoredAnswerAsksForNoRetry(t *testing.T) {
 		}, 402, "payment_failed"},
 		"permanent":                      {slow, lambdaidem.Permanent, 429, "slow_down"},
 		"permanent, marked as retryable": {nil, func(error) error { return lambdaidem.Permanent(slow) }, 429, "slow_down"},
+		"retryable around permanent": {nil, func(error) error {
+			return lambdaidem.Retryable(lambdaidem.Permanent(lambdaidem.Reject(http.StatusServiceUnavailable, "closed", "Closed.")))
+		}, 503, "closed"},
 	} {
 		for _, stored := range []lambdaidem.Outcome{lambdaidem.OutcomeFailed, lambdaidem.OutcomeSucceeded} {
 			if c.inner == nil && stored == lambdaidem.OutcomeSucceeded {

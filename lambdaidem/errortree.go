@@ -28,41 +28,58 @@ func hasOwn[M error](err error) bool {
 	})
 }
 
-// anyVisible is like anyIn, but it also looks into the errors of inner calls. There it skips what
-// comes from a guard; see saidByGuard.
-func anyVisible(err error, match func(error) bool) bool {
-	return anyIn(err, func(err error) bool {
-		if inner, ok := err.(*passedOn); ok { //nolint:errorlint // anyIn walks the tree
-			return anyVisible(inner.err, func(err error) bool { return !saidByGuard(err) && match(err) })
-		}
-		return match(err)
-	})
-}
-
-// saidByGuard reports whether err itself, without the errors that it wraps, is the refusal of a
-// call, a code of the guard, or a mark. The code ErrRetryable is not among them, because
-// passedOn.Is has looked for it before.
-func saidByGuard(err error) bool {
-	switch e := err.(type) { //nolint:errorlint // the error itself alone
-	case *Error:
-		return e == nil || e.byGuard()
-	case Code:
-		return codedAs[e] != nil || e == ErrPermanent
-	case *permanentError, *retryableError, *uncertainError:
+// anyVisible reports whether match returns true for err or for an error that err wraps. It looks into
+// the errors of inner calls too. It skips refusals and codes that come from a guard; those in err
+// itself it skips only if byGuard is false.
+func anyVisible(err error, byGuard bool, match func(error) bool) bool {
+	if inner, ok := err.(*passedOn); ok { //nolint:errorlint // the tree is walked here
+		return anyVisible(inner.err, false, match)
+	}
+	switch {
+	case err == nil, !byGuard && isRefusal(err): // the cause of a refusal is about the refused call too
+		return false
+	case (byGuard || !isGuardsCode(err)) && match(err):
 		return true
+	}
+	switch e := err.(type) { //nolint:errorlint // as above
+	case interface{ Unwrap() error }:
+		return anyVisible(e.Unwrap(), byGuard, match)
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			if anyVisible(one, byGuard, match) {
+				return true
+			}
+		}
 	}
 	return false
 }
 
-// refusesPart reports whether err contains the refusal of an inner call.
+// isGuardsCode reports whether err itself is one of the guard's codes.
+func isGuardsCode(err error) bool {
+	code, ok := err.(Code) //nolint:errorlint // the error itself alone
+	return ok && (codedAs[code] != nil || code == ErrPermanent || code == ErrRetryable)
+}
+
+// isRefusal reports whether err itself is an *Error that a guard made.
+func isRefusal(err error) bool {
+	e, ok := err.(*Error) //nolint:errorlint // the error itself alone
+	return ok && (e == nil || e.byGuard())
+}
+
+// refusesPart reports whether err, the error of a handler, contains the refusal of an inner call.
 func refusesPart(err error) bool {
 	return anyIn(err, func(err error) bool {
-		inner, ok := err.(*passedOn) //nolint:errorlint // anyIn walks the tree
-		return ok && (anyIn(inner.err, isRefusal) || refusesPart(inner.err))
+		switch e := err.(type) { //nolint:errorlint // anyIn walks the tree
+		case *passedOn:
+			return anyIn(e.err, isRefusal) || refusesPart(e.err)
+		case *Error:
+			return isRefusal(err) && !e.ofOwnWrites()
+		}
+		return false
 	})
 }
 
-func isRefusal(err error) bool {
-	e, ok := err.(*Error) //nolint:errorlint // the error itself alone
-	return ok && e != nil && e.byGuard()
+// ofOwnWrites reports whether e may be about writes that the handler itself has enlisted.
+func (e *Error) ofOwnWrites() bool {
+	return e != nil && (e.Code == ErrConditionFailed || e.Code == ErrWriteInvalid)
 }

@@ -47,8 +47,8 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 // refusal as an error instead; see clientError.
 func (g *Guard) refuse(ctx context.Context, r *Request, refusal *Error) (*Response, error) {
 	if attemptOf(ctx) != nil {
-		inner := &passedOn{refusal, false}
-		if refusal = clientError(inner); refusal == nil {
+		inner := &passedOn{err: refusal, byGuard: true}
+		if refusal = g.clientError(inner); refusal == nil {
 			return nil, inner
 		}
 	}
@@ -137,11 +137,11 @@ func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) 
 	case d.refusal != nil:
 		return w.g.refuse(ctx, r, d.refusal)
 	case w.replaced && attemptOf(ctx) != nil && ownWritesRejected(w.err):
-		return nil, &passedOn{w.err, false}
+		return nil, &passedOn{err: w.err, byGuard: true}
 	case w.replaced:
 		return &w.response, nil
-	case w.errorStands && clientError(w.err) != nil:
-		return problem(clientError(w.err)), nil //nolint:nilerr // the problem document is the answer
+	case w.errorStands && w.g.clientError(w.err) != nil:
+		return problem(w.g.clientError(w.err)), nil //nolint:nilerr // the problem document is the answer
 	default:
 		return nil, w.err
 	}

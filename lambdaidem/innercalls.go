@@ -276,7 +276,7 @@ func (a *attempt) settle(o Outcome, tells answerTells) (settled Outcome, why err
 		why = errInnerUnknown
 	case left == OutcomeReleased && (stored || tells == final):
 		why = errInnerRefused
-	case a.steps.unreadable.Load() && (stored || tells == final):
+	case a.steps.anyUnreadable() && (stored || tells == final):
 		left, why = OutcomeReleased, errStepUnreadable
 	default:
 		return o, nil

@@ -8,24 +8,33 @@ import "reflect"
 // for them in a passedOn, because the outer handler may have had effects of its own.
 //
 // The outer handler itself examines the error by errors.Is and errors.As. It finds what the
-// function of the inner call returned, except for what guards say about calls inside that
-// function. For example, the function may charge a card, make a guarded call that is refused
-// with ErrStoreUnavailable, and return that refusal. If the outer handler found
-// ErrStoreUnavailable, it would believe that the card was not charged.
+// function of the inner call returned, but not what guards say there. For example, the function
+// may charge a card, make a guarded call that is refused with ErrStoreUnavailable, and return that
+// refusal. If the outer handler found ErrStoreUnavailable, it would believe that the card was not
+// charged.
 type passedOn struct {
-	err    error
-	stored bool // the inner call's record has the error as its failure, so every retry gets it again
+	err error
+	// byGuard is set if the guard of the inner call made err: a refusal, a stored failure, or the
+	// rejection of enlisted writes. The outer handler finds its code.
+	byGuard bool
+	// retryable is set if the inner call's record was released because Retryable marked err.
+	retryable bool
+	// stored is set if the inner call's record has err as its failure, so that every retry gets it
+	// again. storedAs is the *Error whose code and status the record has; nil if they are those of
+	// ErrPermanent.
+	stored   bool
+	storedAs *Error
 }
 
 func (e *passedOn) Error() string { return e.err.Error() }
 
 // Is implements the interface that errors.Is looks for.
 func (e *passedOn) Is(target error) bool {
-	if target == ErrRetryable && !isRetryable(e.err) {
-		return false
+	if target == ErrRetryable && e.retryable || target == ErrPermanent && e.stored && e.storedAs == nil {
+		return true
 	}
 	isComparable := reflect.TypeOf(target).Comparable()
-	return anyVisible(e.err, func(err error) bool {
+	return anyVisible(e.err, e.byGuard, func(err error) bool {
 		if isComparable && err == target {
 			return true
 		}
@@ -36,8 +45,12 @@ func (e *passedOn) Is(target error) bool {
 
 // As implements the interface that errors.As looks for.
 func (e *passedOn) As(target any) bool {
+	if to, ok := target.(**Error); ok && e.storedAs != nil {
+		*to = e.storedAs
+		return true
+	}
 	to := reflect.ValueOf(target).Elem()
-	return anyVisible(e.err, func(err error) bool {
+	return anyVisible(e.err, e.byGuard, func(err error) bool {
 		if reflect.TypeOf(err).AssignableTo(to.Type()) {
 			to.Set(reflect.ValueOf(err))
 			return true

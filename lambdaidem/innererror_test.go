@@ -86,7 +86,7 @@ func TestX2_AnOutermostDoShowsNoCodeOfACallInsideItsFunction(t *testing.T) {
 // refusals.
 func TestX2_DoShowsTheApplicationsErrors(t *testing.T) {
 	r := newRig(nil)
-	for name, returned := range map[string]error{"plain": errWire, "retryable": lambdaidem.Retryable(errWire), "permanent": lambdaidem.Permanent(errWire), "rejected": noPayment, "type": wireError{7}} {
+	for name, returned := range map[string]error{"plain": errWire, "retryable": lambdaidem.Retryable(errWire), "rejected": noPayment, "type": wireError{7}} {
 		t.Run(name, func(t *testing.T) {
 			_, err := lambdaidem.Do(t.Context(), r.guard, lambdaidem.Call{Operation: "charge", Key: name}, func(ctx context.Context) (int, error) {
 				_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "reserve", Key: name}, func(context.Context) (int, error) { return 0, returned })
@@ -102,7 +102,7 @@ func TestX2_DoShowsTheApplicationsErrors(t *testing.T) {
 					t.Errorf("Do returned %v", err)
 				}
 			default:
-				if !errors.Is(err, errWire) || errors.Is(err, errBroken) || errors.Is(err, lambdaidem.ErrRetryable) || errors.Is(err, lambdaidem.ErrPermanent) {
+				if !errors.Is(err, errWire) || errors.Is(err, errBroken) || errors.Is(err, lambdaidem.ErrRetryable) {
 					t.Errorf("Do returned %v", err)
 				}
 			}

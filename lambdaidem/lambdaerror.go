@@ -23,7 +23,7 @@ func (d done[T]) lambdaError() error {
 		return invokeError(d.replay)
 	case d.replay != nil: // the answer of the call itself could not be stored
 		return byCode(d.replay.err())
-	case d.outcome == OutcomeFailed:
+	case d.outcome == OutcomeFailed, d.outcome == OutcomeSucceeded:
 		return invokeError(failureText(d.err))
 	}
 	err := withoutPassedOn(d.err)
@@ -32,7 +32,7 @@ func (d done[T]) lambdaError() error {
 		err = withoutMarks(err)
 	}
 	if e, ok := err.(*Error); ok { //nolint:errorlint // as above
-		shown := clientError(d.err)
+		shown := forClient(e, d.err)
 		switch {
 		case e == nil:
 		case e.rejected:

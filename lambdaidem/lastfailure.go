@@ -34,7 +34,7 @@ func failureCode(err error) string {
 		return fmt.Sprintf("http_%d", int(status))
 	}
 	cause := withoutMarks(err)
-	if own, ok := errors.AsType[*Error](cause); ok && own != nil {
+	if own := firstError(cause); own != nil {
 		if _, inner := errors.AsType[*passedOn](err); (inner || own.replayed) && own.byGuard() {
 			return label("inner_" + string(own.Code))
 		}
@@ -47,13 +47,17 @@ func failureCode(err error) string {
 }
 
 // goType returns the name of an error's Go type, such as "net.OpError". Types of packages
-// fmt and errors say nothing about the error, so goType unwraps them. It uses the first of
+// fmt and errors say nothing about the error, so goType unwraps them, as it does the error of an inner call. It uses the first of
 // several joined errors.
 func goType(err error) string {
 	for {
 		t := reflect.TypeOf(err)
 		name := strings.TrimPrefix(t.String(), "*")
 		var behind error
+		if inner, ok := err.(*passedOn); ok { //nolint:errorlint // one layer at a time
+			err = inner.err
+			continue
+		}
 		if strings.HasPrefix(name, "fmt.") || strings.HasPrefix(name, "errors.") {
 			switch e := err.(type) { //nolint:errorlint // one layer at a time
 			case interface{ Unwrap() error }:

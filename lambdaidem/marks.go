@@ -61,7 +61,7 @@ type permanentError struct{ err error }
 func (e *permanentError) Error() string { return e.err.Error() }
 
 func (e *permanentError) Unwrap() []error {
-	if own := (*Error)(nil); errors.As(e.err, &own) {
+	if hasOwn[*Error](e.err) {
 		return []error{e.err} // err has a code already, which is stored and replayed
 	}
 	return []error{e.err, ErrPermanent}
@@ -77,7 +77,7 @@ type retryableError struct{ err error }
 func (e *retryableError) Error() string { return e.err.Error() }
 
 func (e *retryableError) Unwrap() []error {
-	if own := (*Error)(nil); errors.As(e.err, &own) {
+	if hasOwn[*Error](e.err) {
 		return []error{e.err} // err has a code already
 	}
 	return []error{e.err, ErrRetryable}
@@ -95,8 +95,10 @@ func withoutMarks(err error) error {
 			err = u.err
 		} else if r := (*retryableError)(nil); errors.As(err, &r) {
 			err = r.err
+		} else if inner, ok := err.(*passedOn); ok { //nolint:errorlint // what wraps a passedOn has a type of its own
+			err = inner.err
 		} else {
-			return withoutPassedOn(err)
+			return err
 		}
 	}
 }

@@ -87,9 +87,7 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 	}
 	if stored {
 		value, err := decodeStep[T](name, text)
-		if err != nil {
-			a.steps.unreadable.Store(true)
-		}
+		a.steps.decoded(name, err == nil)
 		return value, err
 	}
 	defer a.steps.end(name)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -15,18 +14,18 @@ import (
 type steps struct {
 	// saving serializes the calls of StepStore.SaveSteps. Each call overwrites all steps in
 	// the record, so it must include the steps that the previous call has saved.
-	saving     sync.Mutex
-	unreadable atomic.Bool // a stored result could not be decoded; another deployment may be able to
+	saving sync.Mutex
 
-	mu      sync.Mutex
-	stored  Steps                    // the steps in the record, or those of this attempt if it failed open; the map is replaced and never modified, because a store may still read it
-	running map[string]chan struct{} // the running calls of Step by name; each channel is closed when its call ends
-	over    error                    // why no further step may run; nil while steps may run
-	left    bool                     // a step was still running when the handler returned
-	unsaved error                    // why the result of a step could not be stored; nil if all results were stored
-	lostTo  *Record                  // the record of the attempt that has taken over, found by a save; nil if there is none
-	cancel  context.CancelFunc       // ends the handler's context
-	stop    context.CancelFunc       // ends the running call of SaveSteps; nil if none is running
+	mu         sync.Mutex
+	stored     Steps                    // the steps in the record, or those of this attempt if it failed open; the map is replaced and never modified, because a store may still read it
+	running    map[string]chan struct{} // the running calls of Step by name; each channel is closed when its call ends
+	over       error                    // why no further step may run; nil while steps may run
+	unreadable map[string]bool          // the steps whose stored results could not be decoded; another deployment may be able to
+	left       bool                     // a step was still running when the handler returned
+	unsaved    error                    // why the result of a step could not be stored; nil if all results were stored
+	lostTo     *Record                  // the record of the attempt that has taken over, found by a save; nil if there is none
+	cancel     context.CancelFunc       // ends the handler's context
+	stop       context.CancelFunc       // ends the running call of SaveSteps; nil if none is running
 }
 
 // errHandlerReturned is the error of a step that runs after the handler has returned.
@@ -74,6 +73,28 @@ func (s *steps) any() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.stored) > 0
+}
+
+// decoded records whether the stored result of the step with the given name could be decoded. A
+// handler may read a result again, as a value of another type.
+func (s *steps) decoded(name string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case ok:
+		delete(s.unreadable, name)
+	case s.unreadable == nil:
+		s.unreadable = map[string]bool{name: true}
+	default:
+		s.unreadable[name] = true
+	}
+}
+
+// anyUnreadable reports whether the stored result of a step could not be decoded.
+func (s *steps) anyUnreadable() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.unreadable) > 0
 }
 
 // end marks the step with the given name as no longer running, so that other calls that wait

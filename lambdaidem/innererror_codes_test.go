@@ -1,0 +1,348 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// placeOrder is that of docs/effects.md, under Hold. pay asks a guarded psp, which is refused because
+// the store is throttled for a moment. pay has had no effect, so it marks the refusal by Retryable.
+// placeOrder must find that mark (or a code to compare), mark the error again, and be released.
+func TestX2_AMarkMadeAgainAroundARefusalIsFound(t *testing.T) {
+	for name, psp := range map[string]func(ctx context.Context, r *rig) error{
+		"marked": func(ctx context.Context, r *rig) error {
+			_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "psp", Key: "k"}, func(context.Context) (int, error) { return 0, lambdaidem.Retryable(errWire) })
+			return err
+		},
+		"refused": func(ctx context.Context, r *rig) error {
+			r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "psp", Key: "k"}, func(context.Context) (int, error) { return 1, nil })
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			healthy := false
+			r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+			var codes []lambdaidem.Code
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(ctx context.Context) (int, error) {
+					if healthy {
+						return 1, nil
+					}
+					if err := psp(ctx, r); err != nil {
+						return 0, lambdaidem.Retryable(err) // pay has had no effect of its own yet
+					}
+					return 1, nil
+				})
+				for _, c := range []lambdaidem.Code{lambdaidem.ErrRetryable, lambdaidem.ErrStoreUnavailable} {
+					if errors.Is(err, c) {
+						codes = append(codes, c)
+					}
+				}
+				if errors.Is(err, lambdaidem.ErrRetryable) {
+					return response{}, lambdaidem.Retryable(err) // placeOrder has had no effect of its own yet
+				}
+				if err != nil {
+					return response{}, err
+				}
+				return response{StatusCode: http.StatusCreated}, nil
+			}, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+			_, _ = r.handler(t.Context(), first())
+			healthy = true
+			if out, err := r.handler(t.Context(), first()); out.StatusCode != http.StatusCreated {
+				t.Errorf("placeOrder found %v; its retry is told %d %s, %v; the record is %s", codes, out.StatusCode, out.Body, err, r.record(t).State)
+			}
+		})
+	}
+}
+
+// pay (a Do) authorizes in a step and captures afterwards. After a deployment the step's stored
+// result can't be decoded: pay returns Step's error, and nothing was captured. placeOrder reads in
+// docs/errors.md that idempotency_answer_unreadable of a Do means "the operation was carried out".
+func TestX2_AnUnreadableStepIsNoUnreadableAnswer(t *testing.T) {
+	captured, shipped, version := 0, 0, 1
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(ctx context.Context) (string, error) {
+			var err error
+			if version == 1 {
+				_, err = lambdaidem.Step(ctx, "authorize", func(context.Context) (int, error) { return 1, nil })
+			} else {
+				_, err = lambdaidem.Step(ctx, "authorize", func(context.Context) (string, error) { return "a-1", nil })
+			}
+			if err != nil {
+				return "", err
+			}
+			if version == 1 {
+				return "", errWire // the capture failed
+			}
+			captured++
+			return "p-1", nil
+		})
+		if errors.Is(err, lambdaidem.ErrAnswerUnreadable) { // paid: "The operation was carried out"
+			err = nil
+		}
+		if err != nil {
+			return response{}, err
+		}
+		shipped++
+		return response{StatusCode: 201}, nil
+	})
+	_, _ = r.handler(t.Context(), first())
+	version = 2
+	out, err := r.handler(t.Context(), first())
+	if shipped > captured {
+		t.Errorf("shipped %d, captured %d: %d, %v", shipped, captured, out.StatusCode, err)
+	}
+}
+
+// A version that knows the old form of a step's result reads it in that form. Its step is there; the
+// 402 that it decides on is final.
+func TestE5_AStepReadInItsOldFormIsSettled(t *testing.T) {
+	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+		t.Run(string(policy), func(t *testing.T) {
+			version := 1
+			r := newRig(func(ctx context.Context, _ request) (response, error) {
+				if version == 1 {
+					if _, err := lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) { return 1, nil }); err != nil {
+						return response{}, err
+					}
+					return response{}, lambdaidem.Retryable(errWire)
+				}
+				_, err := lambdaidem.Step(ctx, "charge", func(context.Context) (string, error) { return "p-1", nil })
+				if errors.Is(err, lambdaidem.ErrAnswerUnreadable) { // from the version before
+					_, err = lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) { return 1, nil })
+				}
+				if err != nil {
+					return response{}, err
+				}
+				return response{StatusCode: http.StatusPaymentRequired}, nil
+			}, func(o *lambdaidem.Options) { o.Policy = policy })
+			_, _ = r.handler(t.Context(), first())
+			version = 2
+			for i := range 3 {
+				out, err := r.handler(t.Context(), first())
+				if i == 2 && out.StatusCode != 402 {
+					t.Errorf("told %d %s, %v", out.StatusCode, out.Body, err)
+				}
+			}
+		})
+	}
+}
+
+// As TestX2_DoShowsNoCodeOfACallInsideItsFunction, but the function of the Do took the *Error out
+// of the error, for its log line, and returns it.
+func TestX2_ARefusalTakenOutOfItsErrorIsNotFound(t *testing.T) {
+	for name, with := range map[string]func(error) error{
+		"as": func(err error) error {
+			var e *lambdaidem.Error
+			if errors.As(err, &e) {
+				return fmt.Errorf("receipt: %w", e)
+			}
+			return err
+		},
+		"code": func(err error) error {
+			var e *lambdaidem.Error
+			if errors.As(err, &e) {
+				return e.Code
+			}
+			return err
+		},
+		"unwrapped": func(err error) error { return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			charged := 0
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(ctx context.Context) (int, error) {
+					charged++
+					r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+					_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "receipt", Key: "order-1"}, func(context.Context) (int, error) { return 1, nil })
+					return 1, with(err)
+				})
+				if errors.Is(err, lambdaidem.ErrStoreUnavailable) {
+					charged++
+				}
+				return response{StatusCode: 503}, nil
+			})
+			_, _ = r.handler(t.Context(), first())
+			if charged > 1 {
+				t.Errorf("charged %d times", charged)
+			}
+		})
+	}
+}
+
+// The cause of a refusal further inside.
+func TestX2_TheCauseOfARefusalFurtherInsideIsNotFound(t *testing.T) {
+	r := newRig(nil)
+	_, err := lambdaidem.Do(t.Context(), r.guard, charge, func(ctx context.Context) (int, error) {
+		r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+		_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "receipt", Key: "k"}, func(context.Context) (int, error) { return 1, nil })
+		return 0, err
+	})
+	if s := (*lambdaidem.StoreError)(nil); errors.As(err, &s) {
+		t.Errorf("the charge ran, and its caller finds %+v: not applied %t", s, s.NotApplied)
+	}
+}
+
+// What a caller finds in the first error of a Do and in that of a replay.
+func TestX2_TheCodesOfAStoredErrorAreThoseOfItsReplay(t *testing.T) {
+	codes := []lambdaidem.Code{lambdaidem.ErrPermanent, lambdaidem.ErrPayloadMismatch, lambdaidem.ErrKeyInvalid, lambdaidem.ErrRetryable}
+	other := func(n int) lambdaidem.Call { return lambdaidem.Call{Operation: "psp", Key: "k", Payload: n} }
+	for name, fn := range map[string]func(ctx context.Context, g *lambdaidem.Guard) error{
+		"permanent mismatch": func(ctx context.Context, g *lambdaidem.Guard) error {
+			_, _ = lambdaidem.Do(ctx, g, other(1), func(context.Context) (int, error) { return 1, nil })
+			_, err := lambdaidem.Do(ctx, g, other(2), func(context.Context) (int, error) { return 1, nil })
+			return lambdaidem.Permanent(err)
+		},
+		"permanent key": func(ctx context.Context, g *lambdaidem.Guard) error {
+			_, err := lambdaidem.Do(ctx, g, lambdaidem.Call{Operation: "psp", Key: "\x00"}, func(context.Context) (int, error) { return 1, nil })
+			return lambdaidem.Permanent(fmt.Errorf("psp: %w", err))
+		},
+		"inner permanent": func(ctx context.Context, g *lambdaidem.Guard) error {
+			_, err := lambdaidem.Do(ctx, g, other(1), func(context.Context) (int, error) { return 1, lambdaidem.Permanent(errWire) })
+			return err
+		},
+	} {
+		for _, outer := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " ", outer), func(t *testing.T) {
+				r := newRig(nil)
+				ran := 0
+				var errs []error
+				call := func(ctx context.Context) {
+					_, err := lambdaidem.Do(ctx, r.guard, charge, func(ctx context.Context) (int, error) { ran++; return 0, fn(ctx, r.guard) })
+					errs = append(errs, err)
+				}
+				r = r.later(func(ctx context.Context, _ request) (response, error) {
+					call(ctx)
+					return response{StatusCode: 503}, nil
+				})
+				for range 2 {
+					if outer {
+						_, _ = r.handler(t.Context(), first())
+					} else {
+						call(t.Context())
+					}
+				}
+				if ran != 1 || len(errs) != 2 {
+					t.Fatalf("the function ran %d times; %v", ran, errs)
+				}
+				for _, c := range codes {
+					if errors.Is(errs[0], c) != errors.Is(errs[1], c) {
+						t.Errorf("%s: first %t, replay %t", c, errors.Is(errs[0], c), errors.Is(errs[1], c))
+					}
+				}
+				var a, b *lambdaidem.Error
+				if errors.As(errs[0], &a) && errors.As(errs[1], &b) && (a.Code != b.Code || a.Status != b.Status) {
+					t.Errorf("first %s %d, replay %s %d", a.Code, a.Status, b.Code, b.Status)
+				}
+			})
+		}
+	}
+}
+
+// pay charges the bank, then a guarded call of its own is refused because of its payload, for good,
+// and pay says so by Permanent. The caller of pay asks for a retry at first. In its retry, which
+// replays pay's failure, it must not find a mismatch: that would say that pay's key belongs to
+// another order, and that nothing was charged for this one.
+func TestX2_AStoredFailureHasNoCodeOfACallInside(t *testing.T) {
+	charged := 0
+	one := func(context.Context) (int, error) { return 1, nil }
+	r := newRig(nil)
+	receipt := lambdaidem.Call{Operation: "receipt", Key: "r", Payload: 1}
+	_, _ = lambdaidem.Do(t.Context(), r.guard, receipt, one)
+	receipt.Payload = 2
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		pay := func(c lambdaidem.Call) error {
+			_, err := lambdaidem.Do(ctx, r.guard, c, func(ctx context.Context) (int, error) {
+				charged++
+				_, err := lambdaidem.Do(ctx, r.guard, receipt, one)
+				return 0, lambdaidem.Permanent(err)
+			})
+			return err
+		}
+		err := pay(charge)
+		if errors.Is(err, lambdaidem.ErrPayloadMismatch) { // "A new request needs a new key"
+			next := charge
+			next.Key = "another"
+			err = pay(next)
+		}
+		if err != nil && lambdaidem.Attempt(ctx) == 1 {
+			return response{StatusCode: http.StatusServiceUnavailable}, nil
+		}
+		return response{}, err
+	})
+	_, _ = r.handler(t.Context(), first())
+	out, err := r.handler(t.Context(), first())
+	if charged > 1 {
+		t.Errorf("charged %d times: %d %s, %v", charged, out.StatusCode, out.Body, err)
+	}
+}
+
+// pay's error is marked in part, and the guard holds the outcome of pay for unknown: its record stays
+// in progress. The caller must not find a mark that says how pay ended.
+func TestX2_AMarkThatDoesNotCountIsNotFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy lambdaidem.Policy
+		err    error
+		code   lambdaidem.Code
+	}{
+		"permanent and another":   {lambdaidem.Hold, errors.Join(lambdaidem.Permanent(errBroken), errWire), lambdaidem.ErrPermanent},
+		"permanent and uncertain": {lambdaidem.Rerun, errors.Join(lambdaidem.Permanent(errBroken), lambdaidem.Uncertain(errWire)), lambdaidem.ErrPermanent},
+		"retryable, uncertain":    {lambdaidem.Rerun, lambdaidem.Retryable(lambdaidem.Uncertain(errWire)), lambdaidem.ErrRetryable},
+		"retryable, permanent":    {lambdaidem.Rerun, lambdaidem.Retryable(lambdaidem.Permanent(errWire)), lambdaidem.ErrRetryable},
+		"uncertain, retryable":    {lambdaidem.Hold, lambdaidem.Uncertain(lambdaidem.Retryable(errWire)), lambdaidem.ErrRetryable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = c.policy })
+			found, kept := false, lambdaidem.Record{}
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, c.err })
+				found = errors.Is(err, c.code)
+				claims := r.store.allClaims()
+				kept, _ = r.store.Store.Get(ctx, claims[len(claims)-1].ID, claims[len(claims)-1].Now)
+				return response{StatusCode: 503}, nil
+			})
+			_, _ = r.handler(t.Context(), first())
+			if found {
+				t.Errorf("the record of the call is %s (%s), and its caller finds %s", kept.State, kept.Result.Outcome, c.code)
+			}
+		})
+	}
+}
+
+// pay charges the first bank; then its helper marks an error as Retryable, and pay, which has had an
+// effect, marks that as Uncertain. Uncertain decides: the record of pay stays in progress. The caller
+// must not find ErrRetryable, which says that nothing happened in pay, or it charges the second bank.
+func TestX2_UncertainAroundRetryableIsNotRetryable(t *testing.T) {
+	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+		charged := 0
+		r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = policy })
+		r = r.later(func(ctx context.Context, _ request) (response, error) {
+			_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+				charged++
+				helper := lambdaidem.Retryable(errWire)
+				return 0, lambdaidem.Uncertain(helper) // the bank has been asked before
+			})
+			if errors.Is(err, lambdaidem.ErrRetryable) { // nothing happened there
+				next := charge
+				next.Operation = "second bank"
+				_, err = lambdaidem.Do(ctx, r.guard, next, func(context.Context) (int, error) { charged++; return 1, nil })
+			}
+			if err != nil {
+				return response{}, err
+			}
+			return response{StatusCode: http.StatusCreated}, nil
+		})
+		out, err := r.handler(t.Context(), first())
+		if charged > 1 {
+			t.Errorf("%s: charged at %d banks: %d, %v", policy, charged, out.StatusCode, err)
+		}
+	}
+}
