@@ -170,6 +170,15 @@ func TestX2_TheInvokerReadsNothingOfACallInside(t *testing.T) {
 				}
 				return err
 			},
+			"two calls inside": func(ctx context.Context, r *rig) error {
+				_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "ship", Key: "s"}, func(ctx context.Context) (int, error) {
+					c := charge
+					c.Payload = order{"other"}
+					_, err := lambdaidem.Do(ctx, r.guard, c, func(context.Context) (int, error) { return 1, nil })
+					return 0, err
+				})
+				return err
+			},
 			"unavailable, then done": func(ctx context.Context, r *rig) error {
 				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
 				ship := lambdaidem.Call{Operation: "ship", Key: "s"}
@@ -386,16 +395,26 @@ func TestX4_AStoredAnswerAsksForNoRetry(t *testing.T) {
 // An inner call was in progress and then done, and the handler makes its refusal final. The stored
 // answer must not say that the request is in progress.
 func TestX4_ARefusalMadePermanentAsksForNoRetry(t *testing.T) {
-	r := newRig(nil)
-	r = r.later(func(ctx context.Context, _ request) (response, error) {
-		r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 1, nil })
-		_, _ = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 1, nil })
-		return response{}, lambdaidem.Permanent(err)
-	})
-	one, two := r.send(t, first()), r.send(t, first())
-	wantProblem(t, one, http.StatusInternalServerError, lambdaidem.ErrPermanent)
-	wantReplay(t, two, one)
+	for name, by := range map[string]func(error) error{
+		"as it is": func(err error) error { return err },
+		"taken out": func(err error) error {
+			own, _ := errors.AsType[*lambdaidem.Error](err)
+			return fmt.Errorf("order: %w", own)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 1, nil })
+				_, _ = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 1, nil })
+				return response{}, lambdaidem.Permanent(by(err))
+			})
+			one, two := r.send(t, first()), r.send(t, first())
+			wantProblem(t, one, http.StatusInternalServerError, lambdaidem.ErrPermanent)
+			wantReplay(t, two, one)
+		})
+	}
 }
 
 // A guard runs a typed handler unguarded. The invoker reads nothing of a refusal inside it either.

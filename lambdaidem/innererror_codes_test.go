@@ -346,3 +346,46 @@ func TestX2_UncertainAroundRetryableIsNotRetryable(t *testing.T) {
 		}
 	}
 }
+
+// What decided about the record of pay is what its caller finds: the rejection that is stored, and
+// the mark of the whole error.
+func TestX2_TheCallerFindsWhatDecided(t *testing.T) {
+	for name, c := range map[string]struct {
+		err         error
+		found, none lambdaidem.Code
+		status      int // of the *Error that errors.As finds; 0 if there is none
+	}{
+		"rejection beside permanent":    {errors.Join(noPayment, lambdaidem.Permanent(errWire)), "payment_failed", lambdaidem.ErrPermanent, 402},
+		"rejection after a retryable":   {errors.Join(lambdaidem.Retryable(lambdaidem.Reject(429, "slow_down", "Slow down.")), noPayment), "payment_failed", lambdaidem.ErrRetryable, 402},
+		"a text around retryable":       {fmt.Errorf("pay: %w", lambdaidem.Retryable(errWire)), lambdaidem.ErrRetryable, lambdaidem.ErrPermanent, 0},
+		"a text around permanent":       {fmt.Errorf("pay: %w", lambdaidem.Permanent(errWire)), lambdaidem.ErrPermanent, lambdaidem.ErrRetryable, 0},
+		"retryable, beside another one": {errors.Join(lambdaidem.Retryable(errWire), errBroken), "", lambdaidem.ErrRetryable, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, c.err })
+				own, _ := errors.AsType[*lambdaidem.Error](err)
+				if c.found != "" && !errors.Is(err, c.found) || errors.Is(err, c.none) || c.status != 0 && (own == nil || own.Status != c.status) {
+					t.Errorf("Do returned %v, with %+v", err, own)
+				}
+				return response{StatusCode: http.StatusServiceUnavailable}, nil
+			})
+			r.send(t, first())
+		})
+	}
+}
+
+// The database rejects the writes of pay. The caller of pay finds the code of that error.
+func TestX2_TheCallerFindsThatWritesWereRejected(t *testing.T) {
+	r, l := withLedger(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		l.fail(commit, rejects(&lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: http.StatusInternalServerError, Detail: "No."}))
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(ctx context.Context) (int, error) { enlist(ctx, "charge"); return 1, nil })
+		if !errors.Is(err, lambdaidem.ErrConditionFailed) {
+			t.Errorf("Do returned %v", err)
+		}
+		return response{StatusCode: http.StatusServiceUnavailable}, nil
+	})
+	r.send(t, first())
+}
