@@ -355,8 +355,11 @@ func TestX4_AStoredAnswerAsksForNoRetry(t *testing.T) {
 		want  int
 		code  lambdaidem.Code
 	}{
-		"joined":     {slow, func(err error) error { return errors.Join(err, noPayment) }, 402, "payment_failed"},
-		"wrapped":    {slow, func(err error) error { return fmt.Errorf("%w: %w", err, noPayment) }, 402, "payment_failed"},
+		"joined":  {slow, func(err error) error { return errors.Join(err, noPayment) }, 402, "payment_failed"},
+		"wrapped": {slow, func(err error) error { return fmt.Errorf("%w: %w", err, noPayment) }, 402, "payment_failed"},
+		"unmarked": {nil, func(error) error {
+			return errors.Join(lambdaidem.Reject(http.StatusServiceUnavailable, "closed", "Closed."), noPayment)
+		}, 402, "payment_failed"},
 		"of its own": {nil, func(error) error { return errors.Join(slow, noPayment) }, 402, "payment_failed"},
 		"final of its own": {nil, func(error) error {
 			return errors.Join(lambdaidem.Retryable(lambdaidem.Reject(http.StatusNotFound, "closed", "")), noPayment)
@@ -487,4 +490,16 @@ func TestX2_AContradictionSaysNothingOfAnInnerCallsWrites(t *testing.T) {
 	if strings.Contains(out.Body, "wrote nothing") {
 		t.Errorf("the client is told %s", out.Body)
 	}
+}
+
+// A rejected write decides that the failure is final. The client gets the code of that failure.
+func TestX4_ARejectedWriteMadePermanentHasItsCode(t *testing.T) {
+	r, l := withLedger(func(ctx context.Context, _ request) (response, error) {
+		enlist(ctx, "order")
+		return response{StatusCode: http.StatusCreated}, nil
+	})
+	l.fail(commit, rejects(lambdaidem.Permanent(&lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: http.StatusInternalServerError, Detail: "No."})))
+	one, two := r.send(t, first()), r.send(t, first())
+	wantProblem(t, one, http.StatusInternalServerError, lambdaidem.ErrConditionFailed)
+	wantReplay(t, two, one)
 }

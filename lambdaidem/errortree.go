@@ -66,12 +66,13 @@ func isRefusal(err error) bool {
 	return ok && (e == nil || e.byGuard())
 }
 
-// refusesPart reports whether err, the error of a handler, contains the refusal of an inner call.
+// refusesPart reports whether err, the error of a handler, contains the refusal of an inner call. The
+// text about rejected writes is true of the handler too, so it is no such refusal.
 func refusesPart(err error) bool {
 	return anyIn(err, func(err error) bool {
 		switch e := err.(type) { //nolint:errorlint // anyIn walks the tree
 		case *passedOn:
-			return anyIn(e.err, isRefusal) || refusesPart(e.err)
+			return refusesPart(e.err)
 		case *Error:
 			return isRefusal(err) && !e.ofOwnWrites()
 		}

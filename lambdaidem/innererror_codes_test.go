@@ -385,6 +385,14 @@ func TestX2_TheCallerFindsThatWritesWereRejected(t *testing.T) {
 		if !errors.Is(err, lambdaidem.ErrConditionFailed) {
 			t.Errorf("Do returned %v", err)
 		}
+		l.fail(commit, rejects(&lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: http.StatusInternalServerError, Detail: "No."}))
+		inner := r.guard.APIGatewayV2(func(ctx context.Context, _ request) (response, error) {
+			enlist(ctx, "ship")
+			return response{StatusCode: http.StatusCreated}, nil
+		})
+		if _, err := inner(ctx, post("inner", "{}")); !errors.Is(err, lambdaidem.ErrConditionFailed) {
+			t.Errorf("the inner handler returned %v", err)
+		}
 		return response{StatusCode: http.StatusServiceUnavailable}, nil
 	})
 	r.send(t, first())

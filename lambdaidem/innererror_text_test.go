@@ -219,3 +219,16 @@ func TestX2_AMessageWithAPartThatDidNotBeginHasBegun(t *testing.T) {
 		}
 	})(t.Context(), event("m-2"))
 }
+
+// LastFailure names the type of the error that an inner call's function returned, whatever wraps it.
+func TestX10_LastFailureNamesTheErrorOfAnInnerCall(t *testing.T) {
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, &cardDeclined{errWire} })
+		return response{}, fmt.Errorf("charge: %w", err)
+	})
+	_, _ = r.handler(t.Context(), first())
+	if rec := r.record(t); rec.LastFailure != "lambdaidem_test.cardDeclined" {
+		t.Errorf("last failure %q", rec.LastFailure)
+	}
+}
