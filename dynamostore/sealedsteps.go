@@ -60,8 +60,9 @@ func (s *Store) needsResealing(it *item) bool {
 // long after the guard's TTL.
 //
 // resealSteps ignores errors, because the attempt already has the decrypted steps and can
-// run. One such error is that the steps are too large once they are encrypted. The next attempt tries again. If the error is a lost lease, the attempt learns of
-// the loss at its next write, which fails too.
+// run. One such error is that the steps are too large once they are encrypted. The next
+// attempt tries again. If the error is a lost lease, the attempt learns of the loss at its
+// next write, which fails too.
 func (s *Store) resealSteps(ctx context.Context, it *item, steps lambdaidem.Steps, now time.Time) {
 	ours, err := s.itemWithSteps(ctx, it.ID, it.Token, steps)
 	if err != nil {

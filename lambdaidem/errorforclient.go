@@ -14,21 +14,6 @@ func withStatus(err error) *Error {
 	return nil
 }
 
-// firstError returns the first *Error in err's tree of wrapped errors, those of inner calls
-// included, or nil if there is none.
-func firstError(err error) (first *Error) {
-	anyIn(err, func(err error) bool {
-		switch e := err.(type) { //nolint:errorlint // anyIn walks the tree
-		case *passedOn:
-			first = firstError(e.err)
-		case *Error:
-			first = e
-		}
-		return first != nil
-	})
-	return first
-}
-
 // clientError returns the *Error that the client receives for err, the error of a handler. It
 // returns nil if err contains no *Error with an HTTP status, or if the client must not receive
 // that *Error.
@@ -127,16 +112,6 @@ const (
 	markedRetryable
 	markedPermanent
 )
-
-// applicationsError returns the first *Error in err's tree of wrapped errors that no guard made, or
-// nil if there is none.
-func applicationsError(err error) (first *Error) {
-	anyVisible(err, false, func(err error) bool {
-		first, _ = err.(*Error) //nolint:errorlint // anyVisible walks the tree
-		return first != nil
-	})
-	return first
-}
 
 // forClient returns the *Error that the client receives for e, which is in err's tree of wrapped
 // errors. It returns nil if e is nil, or if the client must not receive e.

@@ -84,3 +84,28 @@ func refusesPart(err error) bool {
 func (e *Error) ofOwnWrites() bool {
 	return e != nil && (e.Code == ErrConditionFailed || e.Code == ErrWriteInvalid)
 }
+
+// firstError returns the first *Error in err's tree of wrapped errors, those of inner calls
+// included, or nil if there is none.
+func firstError(err error) (first *Error) {
+	anyIn(err, func(err error) bool {
+		switch e := err.(type) { //nolint:errorlint // anyIn walks the tree
+		case *passedOn:
+			first = firstError(e.err)
+		case *Error:
+			first = e
+		}
+		return first != nil
+	})
+	return first
+}
+
+// applicationsError returns the first *Error in err's tree of wrapped errors that no guard made, or
+// nil if there is none.
+func applicationsError(err error) (first *Error) {
+	anyVisible(err, false, func(err error) bool {
+		first, _ = err.(*Error) //nolint:errorlint // anyVisible walks the tree
+		return first != nil
+	})
+	return first
+}

@@ -36,8 +36,8 @@ type HandlerOptions[In any] struct {
 // [Reject] made it.
 //
 // The payload, which must be the same under the same key, is the JSON of the event after
-// decoding into an In; see [Call.Payload] for the fields that do not count. A replay has the same bytes as the first answer; see [Do] for
-// results that hold interfaces.
+// decoding into an In; see [Call.Payload] for the fields that do not count. A replay has the
+// same bytes as the first answer; see [Do] for results that hold interfaces.
 //
 // If the guard refuses an event, Lambda reports the code as the errorType, such as
 // "idempotency_in_progress", so that a state machine can catch it. The cause appears only

@@ -152,7 +152,7 @@ func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) 
 // error; see Guard.refuse.
 func ownWritesRejected(err error) bool {
 	e := withStatus(err)
-	return e != nil && e.byGuard() && (e.Code == ErrConditionFailed || e.Code == ErrWriteInvalid)
+	return e != nil && e.byGuard() && e.ofOwnWrites()
 }
 
 func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.toStore(&w.response)), nil }

@@ -47,8 +47,8 @@ func failureCode(err error) string {
 }
 
 // goType returns the name of an error's Go type, such as "net.OpError". Types of packages
-// fmt and errors say nothing about the error, so goType unwraps them, as it does the error of an inner call. It uses the first of
-// several joined errors.
+// fmt and errors say nothing about the error, so goType unwraps them, as it does the error of an
+// inner call. It uses the first of several joined errors.
 func goType(err error) string {
 	for {
 		t := reflect.TypeOf(err)

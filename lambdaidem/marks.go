@@ -83,10 +83,9 @@ func (e *retryableError) Unwrap() []error {
 	return []error{e.err, ErrRetryable}
 }
 
-// withoutMarks returns the error whose type Lambda reports as the errorType. If err has a
-// mark, this is the error that was passed to Permanent, Uncertain or Retryable. Otherwise it
-// is err. withoutMarks also removes any further marks from this error. If the error is a passedOn,
-// which wraps the error of an inner call, withoutMarks returns the error inside.
+// withoutMarks returns the error inside err that is neither a mark nor a passedOn, the wrapper of an
+// inner call's error. Lambda reports the type of this error as the errorType. If err is marked
+// inside other errors, such as those of fmt.Errorf, withoutMarks removes these errors too.
 func withoutMarks(err error) error {
 	for {
 		if p := (*permanentError)(nil); errors.As(err, &p) {

@@ -192,8 +192,8 @@ type Options struct {
 	//
 	// If the handler enlisted writes and the record turns out to belong to another payload,
 	// the writes are not made, and the client gets [ErrPayloadMismatch] although the handler
-	// has run. The detail then tells the client not to use a new key, because the handler may have
-	// called other services, and a request with a new key would repeat these calls.
+	// has run. The detail then tells the client not to use a new key, because the handler may
+	// have called other services, and a request with a new key would repeat these calls.
 	//
 	// With FailOpen under policy [Hold], a record may wait for an operator although the handler
 	// has run and the client has its answer. This happens if the database grants the lease,
