@@ -5,9 +5,9 @@
 //
 // SIDE is bare (the AWS SDK alone), toolkit, or warm (the toolkit with Store.Warm). While the process
 // serves requests, it has the processor share of a function with MEGABYTES of memory, or all
-// processors if MEGABYTES is 0. Its init phase has no limit, as on Lambda. The process prints a JSON
-// object with the durations of the init phase (init), of the first request (first) and of a later
-// one (later), in nanoseconds.
+// processors if MEGABYTES is 0. Its init phase has no limit, as on Lambda. The process is idle for a
+// moment before each request. It prints a JSON object with the durations of the init phase (init), of
+// the first request (first) and of a later one (later), in nanoseconds.
 package main
 
 import (
@@ -32,9 +32,16 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// laterRequests is the number of requests after the first one. The duration of a later request is the
-// median of the second half of them.
-const laterRequests = 40
+const (
+	// laterRequests is the number of requests after the first one. The duration of a later request is
+	// the median of the second half of them.
+	laterRequests = 8
+	// idle is the time between requests. A request that comes after a pause takes longer than one that
+	// follows another at once, because the processor has to wake up. The first request always comes
+	// after a pause, so the others do too. After the pause, a small function has its whole share of the
+	// processor again, because idle is longer than quota.Period.
+	idle = 60 * time.Millisecond
+)
 
 func main() {
 	if err := run(context.Background(), os.Args[1:]); err != nil {
@@ -66,6 +73,7 @@ func run(ctx context.Context, args []string) (err error) {
 	}
 	took := make([]time.Duration, 1+laterRequests)
 	for i := range took {
+		time.Sleep(idle)
 		start := time.Now()
 		if err := serve(ctx, rand.Text()); err != nil {
 			return err
