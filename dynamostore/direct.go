@@ -1,6 +1,8 @@
 package dynamostore
 
 import (
+	"errors"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/lambdaidem/toolkit/dynamostore/internal/direct"
@@ -10,10 +12,10 @@ import (
 // init makes the direct transport available. No other file imports internal/direct. If this
 // file and that package are deleted, the store still works, but more slowly.
 func init() {
-	directTransport = func(client *wire.Client, users *dynamodb.Client, forced bool) (transport, string) {
+	directTransport = func(client *wire.Client, users *dynamodb.Client, forced bool) (wire.First, error) {
 		if lost := direct.Lost(users); lost != "" && !forced {
-			return nil, lost
+			return nil, errors.New(lost)
 		}
-		return direct.New(client), ""
+		return direct.New(client)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go"
 	smithyauth "github.com/aws/smithy-go/auth"
@@ -228,14 +229,15 @@ func sending(name, value string) func(*dynamodb.Options) {
 	}
 }
 
-// If the rehearsal panics, the SDK's client makes all tries from then on.
+// If a function of the user panics while New compares the requests, New does not panic, and the
+// SDK's client makes all tries.
 func TestE1_ARehearsalThatPanicsIsNone(t *testing.T) {
 	resolver := &steered{} // panics when it is called
 	s, sent := recording(func(o *dynamodb.Options) { o.EndpointResolverV2 = resolver }, "records", TransportDirect)
 	func() {
 		defer func() {
 			if recover() == nil {
-				t.Error("it did not panic")
+				t.Error("the SDK's request did not panic")
 			}
 		}()
 		_, _ = s.Acquire(t.Context(), claim)
@@ -247,5 +249,30 @@ func TestE1_ARehearsalThatPanicsIsNone(t *testing.T) {
 	which, why := s.Transport()
 	if all := sent.take(t); which != TransportSDK || why == "" || len(all) != 1 || !all[0].bySDK {
 		t.Errorf("the transport is %q, since %q, and sent %+v; want the SDK's", which, why, all)
+	}
+}
+
+// sourced is a provider of credentials that counts how often the SDK asks for their sources.
+type sourced struct {
+	aws.CredentialsProvider
+	asked int
+}
+
+func (s *sourced) ProviderSources() []aws.CredentialSource {
+	s.asked++
+	return nil
+}
+
+// New compares the requests, so that the first request of a process need not. The SDK asks for the
+// sources of credentials whenever it makes a request, and the direct transport never does.
+func TestE1_NewComparesTheRequests(t *testing.T) {
+	creds := &sourced{CredentialsProvider: credentials.NewStaticCredentialsProvider("AKID", "SECRET", "")}
+	s, _ := recording(func(o *dynamodb.Options) { o.Credentials = creds }, "records", TransportAuto)
+	byNew := creds.asked
+	if _, err := s.Acquire(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	if byNew == 0 || creds.asked != byNew {
+		t.Errorf("the SDK made requests %d times in New and %d times after it; want some in New alone", byNew, creds.asked-byNew)
 	}
 }

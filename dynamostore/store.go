@@ -14,8 +14,7 @@ import (
 // for concurrent use. Its methods leave no goroutines behind.
 type Store struct {
 	wire   *wire.Client
-	first  transport // makes the first try of each request; nil if the SDK's client makes all tries
-	whySDK string    // why the SDK's client makes all tries; "" if first is set
+	whySDK string // why the SDK's client makes all tries; "" if the direct transport makes the first one
 	table  string
 	tables []string // a slice with only table, for wire.Request.Tables
 	opts   Options

@@ -1,6 +1,8 @@
 package dynamostore
 
 import (
+	"errors"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
@@ -27,34 +29,23 @@ const (
 	TransportSDK Transport = "sdk"
 )
 
-// transport makes the first try of each request in place of the SDK's client.
-type transport interface {
-	wire.First
-	// Ready returns nil if the transport can be used, and otherwise the reason why not.
-	Ready() error
-}
-
-// directTransport returns the direct transport for the requests of a client. If the user's
-// client has a setting that the direct transport would ignore, directTransport returns no
-// transport, and lost describes the setting. The last argument is true if Options.Transport
-// is TransportDirect. directTransport then returns the direct transport in spite of such a
-// setting.
+// directTransport returns the direct transport for the requests of a client. If the direct
+// transport can't make the requests that the user's client would make, directTransport returns
+// an error that says why. The same holds if the client has a setting that the direct transport
+// would ignore, unless forced is true. It is true if Options.Transport is TransportDirect.
 //
 // The function below is a placeholder. The file direct.go replaces it with the real function
 // when the program starts. If direct.go is deleted from the package, the placeholder remains,
 // and the SDK's client makes all tries.
-var directTransport = func(*wire.Client, *dynamodb.Client, bool) (_ transport, lost string) {
-	return nil, "this program is built without the direct transport"
+var directTransport = func(_ *wire.Client, _ *dynamodb.Client, forced bool) (wire.First, error) {
+	return nil, errors.New("this program is built without the direct transport")
 }
 
 // Transport returns the transport that the store uses. If it is [TransportSDK], the second result
 // is the reason why the store does not use the direct transport.
 func (s *Store) Transport() (which Transport, why string) {
-	if s.first == nil {
+	if s.whySDK != "" {
 		return TransportSDK, s.whySDK
-	}
-	if err := s.first.Ready(); err != nil {
-		return TransportSDK, err.Error()
 	}
 	return TransportDirect, ""
 }
@@ -66,7 +57,10 @@ func (s *Store) chooseTransport(users *dynamodb.Client) {
 		s.whySDK = "Options.Transport, or the environment variable " + transportVariable + ", asks for it"
 		return
 	}
-	if s.first, s.whySDK = directTransport(s.wire, users, s.opts.Transport == TransportDirect); s.first != nil {
-		s.wire.Use(s.first)
+	first, err := directTransport(s.wire, users, s.opts.Transport == TransportDirect)
+	if err != nil {
+		s.whySDK = err.Error()
+		return
 	}
+	s.wire.Use(first)
 }

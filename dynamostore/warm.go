@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -22,8 +21,7 @@ const warmTimeout = 2 * time.Second
 type Warmed struct {
 	// Took is the time that Warm took.
 	Took time.Duration
-	// Transport is the transport that the store's requests will use. It is empty if Warm had
-	// too little time to find out.
+	// Transport is the transport that the store's requests use.
 	Transport Transport
 	// Err says what Warm could not do. The first request then has to do it. Err is nil if
 	// nothing failed.
@@ -66,13 +64,10 @@ func (s *Store) Warm(ctx context.Context) Warmed {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
-	var transport atomic.Value
 	results := make(chan error, 2) // DynamoDB and the source of the keys are asked at the same time
 	go func() {
 		results <- recovered(func() error {
 			_, err := s.read(ctx, opWarm, probeID)
-			which, _ := s.Transport()
-			transport.Store(which)
 			return err
 		})
 	}()
@@ -81,9 +76,8 @@ func (s *Store) Warm(ctx context.Context) Warmed {
 	for range cap(results) {
 		errs = append(errs, firstOf(ctx, results))
 	}
-	w := Warmed{Took: time.Since(start), Err: errors.Join(errs...)}
-	w.Transport, _ = transport.Load().(Transport)
-	return w
+	which, _ := s.Transport()
+	return Warmed{Took: time.Since(start), Transport: which, Err: errors.Join(errs...)}
 }
 
 // firstOf returns the next result. If ctx ends first, firstOf waits 50 ms more for a result, and

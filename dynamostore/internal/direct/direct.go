@@ -2,18 +2,16 @@
 // less than half of the processor time. The package uses the HTTP client, credentials, Region
 // and endpoint of the SDK's client, and signs requests as the SDK does.
 //
-// The package builds requests like the version of the SDK for which it was written. Before the
-// first request, it lets the SDK build a test request that is not sent, builds the same
-// request itself, and compares the two; see [Transport.Ready]. This comparison can't find some
-// settings of a client. [Lost] looks for those.
+// The package builds requests like the version of the SDK for which it was written. [New] lets
+// the SDK build a test request that is not sent, builds the same request itself, and compares
+// the two. This comparison can't find some settings of a client. [Lost] looks for those.
 package direct
 
 import (
 	"bytes"
 	"context"
-	"errors"
+	"fmt"
 	"net/url"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -27,15 +25,13 @@ type Transport struct {
 	client  *wire.Client
 	options dynamodb.Options // the options of the SDK's client
 
-	rehearsal sync.Once // runs rehearse, which sets head, signsItself and unfit
-	head      head      // the header fields of every request
+	head head // the header fields of every request
 	// signsItself reports whether package sigv4, which is faster than the SDK's signer, may
 	// sign requests. It is true if rehearse finds that both make the same signatures, and that
 	// the SDK's signer does not log. The SDK's signer still signs a request if the endpoint or
 	// the session token has an unusual form; see the method signing.
 	signsItself bool
 	signer      sigv4.Signer // used only if signsItself is true
-	unfit       error        // why the transport can't be used; nil if it can
 
 	single, several endpointCache // single: the endpoint of requests for one item; several: that of transactions
 	trace           traces
@@ -44,19 +40,21 @@ type Transport struct {
 var _ wire.First = (*Transport)(nil)
 
 // New returns a transport that makes the first attempts of a client's calls. The caller must
-// pass it to client.Use.
-func New(client *wire.Client) *Transport {
-	return &Transport{client: client, options: client.SDK().Options()}
-}
-
-// Ready returns nil if the transport can be used, and otherwise an error that says why it
-// can't. The first call of Ready compares a request of the transport with one of the SDK.
-func (t *Transport) Ready() error {
-	t.rehearsal.Do(func() {
-		t.unfit = errors.New("the rehearsal of its requests did not end") // the result of later calls if rehearse panics in the user's code
-		t.unfit = t.rehearse()
-	})
-	return t.unfit
+// pass it to client.Use. New returns an error if the transport can't be used, because a test
+// request of the transport differs from that of the SDK, or because a function of the client's
+// options panics.
+//
+// New sends nothing. In a new process it takes about 0.6 ms of processor time. A Lambda function
+// that makes its store before lambda.Start spends this time in the init phase, where a small
+// function has more processor time than in an invocation.
+func New(client *wire.Client) (_ *Transport, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the client panics when it makes a test request: %v", p)
+		}
+	}()
+	t := &Transport{client: client, options: client.SDK().Options()}
+	return t, t.rehearse()
 }
 
 // attempt is a wire.Attempt together with the parts of its request, so that all of them
@@ -73,7 +71,7 @@ type attempt struct {
 // getting the credentials, Attempt returns nil. The SDK's client then makes the attempt, and
 // the caller gets the SDK's error.
 func (t *Transport) Attempt(ctx context.Context, r *wire.Request) *wire.Attempt {
-	if t.Ready() != nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, t.client.AttemptTimeout())
