@@ -123,21 +123,40 @@ func create(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV
 	return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusCreated, Headers: map[string]string{"Content-Type": "application/json"}, Body: body}, nil
 }
 
-// twoWrites is the simplest code with which a handler can be made idempotent by hand: a conditional
-// PutItem and an UpdateItem.
+// twoWrites makes a handler idempotent by hand: it locks the key with a conditional PutItem, and
+// stores the answer with a conditional UpdateItem. It writes what the toolkit writes too, so that
+// DynamoDB Local has as much to do: a token, the end of the lease, and a fingerprint.
 func twoWrites(ctx context.Context, client *dynamodb.Client, table, key string) error {
-	id := &types.AttributeValueMemberS{Value: key}
+	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	number := func(n int64) types.AttributeValue {
+		return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+	}
+	now, token := time.Now(), text(rand.Text())
+	expiration := number(now.Add(24 * time.Hour).Unix())
 	_, err := client.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName: aws.String(table), Item: map[string]types.AttributeValue{"id": id, "status": &types.AttributeValueMemberS{Value: "INPROGRESS"}},
-		ConditionExpression: aws.String("attribute_not_exists(id)"),
+		TableName: aws.String(table),
+		Item: map[string]types.AttributeValue{
+			"id": text(key), "status": text("INPROGRESS"), "token": token, "validation": text(rand.Text()),
+			"started_at": number(now.UnixMilli()), "in_progress_expiration": number(now.Add(time.Minute).UnixMilli()), "expiration": expiration,
+		},
+		ConditionExpression:                 aws.String("attribute_not_exists(id) OR expiration <= :now OR #status = :in_progress AND in_progress_expiration <= :now_ms"),
+		ExpressionAttributeNames:            map[string]string{"#status": "status"},
+		ExpressionAttributeValues:           map[string]types.AttributeValue{":now": number(now.Unix()), ":now_ms": number(now.UnixMilli()), ":in_progress": text("INPROGRESS")},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if err != nil {
 		return err
 	}
 	_, err = client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: aws.String(table), Key: map[string]types.AttributeValue{"id": id},
-		UpdateExpression: aws.String("SET #data = :data"), ExpressionAttributeNames: map[string]string{"#data": "data"},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":data": &types.AttributeValueMemberS{Value: body}},
+		TableName: aws.String(table), Key: map[string]types.AttributeValue{"id": text(key)},
+		ConditionExpression:      aws.String("#status = :in_progress AND #token = :token"),
+		UpdateExpression:         aws.String("SET #status = :completed, #data = :data, completed_at = :now_ms, expiration = :expiration REMOVE in_progress_expiration"),
+		ExpressionAttributeNames: map[string]string{"#status": "status", "#token": "token", "#data": "data"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":in_progress": text("INPROGRESS"), ":completed": text("COMPLETED"), ":token": token, ":data": text(body),
+			":now_ms": number(time.Now().UnixMilli()), ":expiration": expiration,
+		},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	return err
 }
