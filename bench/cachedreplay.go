@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/lambdaidem/toolkit/bench/internal/interval"
 	"github.com/lambdaidem/toolkit/bench/internal/table"
 )
 
@@ -12,7 +13,7 @@ import (
 // KB, in nanoseconds. BenchmarkCachedReplay of package lambdaidem measures it, and in turns with it
 // the parts that no replay can do without, because those are internal to that package.
 type cachedReplay struct {
-	whole, needed, beyond, events, own estimate
+	whole, needed, beyond, events, own interval.Estimate
 }
 
 // measureCache runs the benchmark the given number of times. Each run reports medians.
@@ -23,21 +24,21 @@ func measureCache(ctx context.Context, runs int, random *rand.Rand) (*cachedRepl
 		return nil, err
 	}
 	var c cachedReplay
-	err = metrics.read(runs, random, map[string]*estimate{
+	err = metrics.read(runs, random, map[string]*interval.Estimate{
 		"whole": &c.whole, "needed": &c.needed, "beyond": &c.beyond, "events": &c.events, "own": &c.own,
 	})
 	return &c, err
 }
 
 func (c *cachedReplay) table() table.Table {
-	row := func(what string, e estimate, aim, verdict string) []string {
-		return []string{what, fmt.Sprintf("%.2f µs (%.2f–%.2f)", e.value/1000, e.low/1000, e.high/1000), aim, verdict}
+	row := func(what string, e interval.Estimate, aim, verdict string) []string {
+		return []string{what, fmt.Sprintf("%.2f µs (%.2f–%.2f)", e.Value/1000, e.Low/1000, e.High/1000), aim, verdict}
 	}
 	return table.Table{
 		{"a replay from the cache, 1 KB", "measured", "aim", ""},
 		row("whole", c.whole, "", ""),
 		row("fingerprint, record's id, decoding the answer", c.needed, "", ""),
-		row("beyond that", c.beyond, fmt.Sprintf("≤ %.0f µs", aimCached.Seconds()*1e6), string(c.beyond.atMost(float64(aimCached)))),
+		row("beyond that", c.beyond, fmt.Sprintf("≤ %.0f µs", aimCached.Seconds()*1e6), string(c.beyond.AtMost(float64(aimCached)))),
 		row("of it: reading and writing the events", c.events, "", ""),
 		row("of it: the guard's own", c.own, "", ""),
 	}

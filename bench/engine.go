@@ -5,12 +5,13 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 
+	"github.com/lambdaidem/toolkit/bench/internal/interval"
 	"github.com/lambdaidem/toolkit/bench/internal/table"
 )
 
 // engine has the time per message that Guard.SQS takes, that a loop calling Do takes, and their
 // difference, in nanoseconds; see BenchmarkMessages of package lambdaidem.
-type engine struct{ engine, loop, beyond estimate }
+type engine struct{ engine, loop, beyond interval.Estimate }
 
 // measureEngine runs the benchmark the given number of times. Each run reports medians.
 func measureEngine(ctx context.Context, runs int, random *mathrand.Rand) (*engine, error) {
@@ -20,18 +21,18 @@ func measureEngine(ctx context.Context, runs int, random *mathrand.Rand) (*engin
 		return nil, err
 	}
 	var e engine
-	err = metrics.read(runs, random, map[string]*estimate{"engine": &e.engine, "loop": &e.loop, "beyond": &e.beyond})
+	err = metrics.read(runs, random, map[string]*interval.Estimate{"engine": &e.engine, "loop": &e.loop, "beyond": &e.beyond})
 	return &e, err
 }
 
 func (e *engine) table() table.Table {
-	row := func(what string, x estimate, aim, verdict string) []string {
-		return []string{what, fmt.Sprintf("%.2f µs (%.2f–%.2f)", x.value/1000, x.low/1000, x.high/1000), aim, verdict}
+	row := func(what string, x interval.Estimate, aim, verdict string) []string {
+		return []string{what, fmt.Sprintf("%.2f µs (%.2f–%.2f)", x.Value/1000, x.Low/1000, x.High/1000), aim, verdict}
 	}
 	return table.Table{
 		{"10,000 SQS messages of 1 KB over the store in memory, each", "measured", "aim", ""},
 		row("by the decorator", e.engine, "", ""),
 		row("by a loop that calls Do", e.loop, "", ""),
-		row("beyond the loop", e.beyond, fmt.Sprintf("≤ %.0f µs", aimEngine.Seconds()*1e6), string(e.beyond.atMost(float64(aimEngine)))),
+		row("beyond the loop", e.beyond, fmt.Sprintf("≤ %.0f µs", aimEngine.Seconds()*1e6), string(e.beyond.AtMost(float64(aimEngine)))),
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lambdaidem/toolkit/bench/internal/interval"
 )
 
 // metrics has the values that the runs of a benchmark of package lambdaidem have reported, by the
@@ -52,13 +54,13 @@ func readMetrics(name, out string) (metrics, error) {
 
 // read sets each estimate in into to the median of the metric with that name. It returns an error
 // unless each metric has one value for each run.
-func (m metrics) read(runs int, random *rand.Rand, into map[string]*estimate) error {
+func (m metrics) read(runs int, random *rand.Rand, into map[string]*interval.Estimate) error {
 	for name, to := range into {
 		values := m[name]
 		if len(values) != runs {
 			return fmt.Errorf("the benchmark printed ns-%s %d times; want %d: %v", name, len(values), runs, m)
 		}
-		*to = bootstrap(runs, func(times []int) float64 { return median(values, times) }, random)
+		*to = interval.Bootstrap(runs, func(times []int) float64 { return median(values, times) }, random)
 	}
 	return nil
 }

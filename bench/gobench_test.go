@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/lambdaidem/toolkit/bench/internal/interval"
 )
 
 const benchmarked = `goos: linux
@@ -15,7 +17,7 @@ PASS
 func readCachedReplay(out string) (c cachedReplay, err error) {
 	all, err := readMetrics("BenchmarkCachedReplay", out)
 	if err == nil {
-		err = all.read(3, fixed(), map[string]*estimate{"whole": &c.whole, "needed": &c.needed, "beyond": &c.beyond, "events": &c.events, "own": &c.own})
+		err = all.read(3, fixed(), map[string]*interval.Estimate{"whole": &c.whole, "needed": &c.needed, "beyond": &c.beyond, "events": &c.events, "own": &c.own})
 	}
 	return c, err
 }
@@ -25,7 +27,7 @@ func TestMetricsAreTheMediansOfTheRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.beyond.value != 2000 || c.beyond.low != 1000 || c.beyond.high != 3000 || c.whole != (estimate{23000, 23000, 23000}) || c.own.value != 1600 {
+	if c.beyond.Value != 2000 || c.beyond.Low != 1000 || c.beyond.High != 3000 || c.whole != (between(23000, 23000, 23000)) || c.own.Value != 1600 {
 		t.Errorf("read %+v", c)
 	}
 	for name, out := range map[string]string{

@@ -10,25 +10,26 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/lambdaidem/toolkit/bench/internal/interval"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
 // guardResults has the measurements of the guard with memstore. All requests are new.
 type guardResults struct {
-	call    estimate // nanoseconds of a call with a body of bodySize
-	cost    cost     // of the same calls
-	growth  []growth // for ordinary bodies
+	call    interval.Estimate // nanoseconds of a call with a body of bodySize
+	cost    cost              // of the same calls
+	growth  []growth          // for ordinary bodies
 	hostile []growth
 }
 
 // growth says how the time of a call grows with the size of its input.
 type growth struct {
 	input       input
-	small       int      // size of the smaller input, in units of input.unit
-	large       int      // size of the larger input
-	nanoseconds float64  // median time of a call with the larger input
-	factor      estimate // time with the larger input divided by the time with the smaller one
+	small       int               // size of the smaller input, in units of input.unit
+	large       int               // size of the larger input
+	nanoseconds float64           // median time of a call with the larger input
+	factor      interval.Estimate // time with the larger input divided by the time with the smaller one
 }
 
 func (g growth) perUnit() float64 { return g.nanoseconds / float64(g.large) }
@@ -52,7 +53,7 @@ func measureGuard(ctx context.Context, blocks int, random *mathrand.Rand) (*guar
 	}
 	one := newSeries(times[0])
 	all.cost = spent
-	all.call = bootstrap(5*blocks, func(times []int) float64 { return float64(one.quantile(0.5, times)) }, random)
+	all.call = interval.Bootstrap(5*blocks, func(times []int) float64 { return float64(one.quantile(0.5, times)) }, random)
 	for size := growthFactor * bodySize; size <= largeBody; size *= 4 {
 		g, err := grow(ctx, ordinaryBody, size, blocks, random)
 		if err != nil {

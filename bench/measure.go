@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lambdaidem/toolkit/bench/internal/interval"
 )
 
 // block performs the operations, atOnce of them at a time. It returns the time of each and the cost
@@ -95,7 +97,7 @@ type comparison struct {
 	took     [sides]series
 	cost     [sides]cost
 
-	median, p99 estimate // ours / floor
+	median, p99 interval.Estimate // ours / floor
 }
 
 // compare measures a scenario. The two sides take turns, block by block, in random order.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/lambdaidem/toolkit/bench/internal/interval"
 	"github.com/lambdaidem/toolkit/bench/internal/table"
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -27,7 +28,7 @@ const (
 type throughput struct {
 	batches int
 	rate    [sides]float64 // messages per second
-	ratio   estimate
+	ratio   interval.Estimate
 }
 
 // measureMessages lets both sides handle batches of new messages, in turns, in random order. The
@@ -85,7 +86,7 @@ func throughputOf(took [][sides]float64, random *mathrand.Rand) *throughput {
 	for side := range sides {
 		t.rate[side] = float64(len(took)*messagesABatch) / sum(side, nil)
 	}
-	t.ratio = bootstrap(len(took), func(times []int) float64 { return sum(floorSide, times) / sum(oursSide, times) }, random)
+	t.ratio = interval.Bootstrap(len(took), func(times []int) float64 { return sum(floorSide, times) / sum(oursSide, times) }, random)
 	return t
 }
 
@@ -109,6 +110,6 @@ func (t *throughput) table() table.Table {
 	return table.Table{
 		{fmt.Sprintf("new SQS messages, %d at once", messagesAtOnce), "batches of " + fmt.Sprint(messagesABatch), "bare SDK", "toolkit", "toolkit : bare SDK", fmt.Sprintf("aim ≥ %.2f", aimThroughput)},
 		{"messages a second", fmt.Sprint(t.batches), fmt.Sprintf("%.0f", t.rate[floorSide]), fmt.Sprintf("%.0f", t.rate[oursSide]),
-			fmt.Sprintf("%.3f (%.3f–%.3f)", t.ratio.value, t.ratio.low, t.ratio.high), string(t.ratio.atLeast(aimThroughput))},
+			fmt.Sprintf("%.3f (%.3f–%.3f)", t.ratio.Value, t.ratio.Low, t.ratio.High), string(t.ratio.AtLeast(aimThroughput))},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/lambdaidem/toolkit/bench/internal/interval"
 	"github.com/lambdaidem/toolkit/bench/internal/svg"
 )
 
@@ -34,9 +35,9 @@ func writePlot() error {
 // published is one row of the page's table of ratios.
 type published struct {
 	scenario string
-	atOnce   string   // number of requests at once
-	median   estimate // the toolkit's median divided by the bare SDK's
-	aim      float64  // the maximum that the median should be; 0 if there is no aim
+	atOnce   string            // number of requests at once
+	median   interval.Estimate // the toolkit's median divided by the bare SDK's
+	aim      float64           // the maximum that the median should be; 0 if there is no aim
 }
 
 // publishedRatios returns the rows of the table that results.ratios makes.
@@ -53,7 +54,7 @@ func publishedRatios(page []byte) (all []published, err error) {
 			return nil, fmt.Errorf("%q is no row of the table of ratios", line)
 		}
 		p := published{scenario: strings.TrimPrefix(cells[0], "| "), atOnce: cells[1]}
-		if _, err := fmt.Sscanf(cells[3], "%f (%f–%f)", &p.median.value, &p.median.low, &p.median.high); err != nil {
+		if _, err := fmt.Sscanf(cells[3], "%f (%f–%f)", &p.median.Value, &p.median.Low, &p.median.High); err != nil {
 			return nil, fmt.Errorf("the median of %s is %q: %w", p.scenario, cells[3], err)
 		}
 		if aim := cells[4]; aim != "" {
@@ -82,7 +83,7 @@ func plotRatios(all []published) []byte {
 	largest := 1.0
 	groups := 0
 	for i, p := range all {
-		largest = max(largest, p.median.high, p.aim)
+		largest = max(largest, p.median.High, p.aim)
 		if i == 0 || p.atOnce != all[i-1].atOnce {
 			groups++
 		}
@@ -111,8 +112,8 @@ func plotRatios(all []published) []byte {
 			say(`<text x="20" y="%d" font-weight="bold">%s at once</text>`, y-rowHeight+4, p.atOnce)
 		}
 		say(`<text x="%d" y="%d" text-anchor="end">%s</text>`, plotLeft-8, y+4, p.scenario)
-		say(`<path d="M%s %dH%s" stroke="#14508c" stroke-width="2"/>`, across(p.median.low), y, across(p.median.high))
-		say(`<circle cx="%s" cy="%d" r="4" fill="#14508c"/>`, across(p.median.value), y)
+		say(`<path d="M%s %dH%s" stroke="#14508c" stroke-width="2"/>`, across(p.median.Low), y, across(p.median.High))
+		say(`<circle cx="%s" cy="%d" r="4" fill="#14508c"/>`, across(p.median.Value), y)
 		if p.aim > 0 {
 			say(`<path d="M%s %dv12" stroke="#b03a1e" stroke-width="2"/>`, across(p.aim), y-6)
 		}

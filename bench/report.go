@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 
+	"github.com/lambdaidem/toolkit/bench/internal/interval"
 	"github.com/lambdaidem/toolkit/bench/internal/quota"
 	"github.com/lambdaidem/toolkit/bench/internal/table"
 )
@@ -135,7 +136,7 @@ func (r *results) ratios() table.Table {
 		allocations, heldAllocations := scalar(float64(ours.allocations)/float64(floor.allocations), aim.allocations)
 		t = append(t, []string{
 			c.scenario.name, fmt.Sprint(c.plan.atOnce), fmt.Sprintf("2 × %d", len(c.took[oursSide])),
-			c.median.String(), c.median.held(aim.median), c.p99.String(), c.p99.held(aim.p99),
+			c.median.String(), held(c.median, aim.median), c.p99.String(), held(c.p99, aim.p99),
 			cpu, heldCPU, allocations, heldAllocations,
 		})
 	}
@@ -144,19 +145,17 @@ func (r *results) ratios() table.Table {
 
 // scalar returns a ratio as text, and the verdict on its aim. Such a ratio is one of sums, so it
 // has no interval.
-func scalar(ratio, aim float64) (value, held string) {
-	return fmt.Sprintf("%.2f", ratio), estimate{ratio, ratio, ratio}.held(aim)
+func scalar(ratio, aim float64) (value, verdict string) {
+	return fmt.Sprintf("%.2f", ratio), held(interval.Exactly(ratio), aim)
 }
 
 // held returns the verdict on an aim, or "" if there is none.
-func (e estimate) held(aim float64) string {
+func held(e interval.Estimate, aim float64) string {
 	if aim == 0 {
 		return ""
 	}
-	return fmt.Sprintf("≤ %.2f: %s", aim, e.atMost(aim))
+	return fmt.Sprintf("≤ %.2f: %s", aim, e.AtMost(aim))
 }
-
-func (e estimate) String() string { return fmt.Sprintf("%.3f (%.3f–%.3f)", e.value, e.low, e.high) }
 
 func (r *results) operations() table.Table {
 	t := table.Table{{"scenario", "at once", "side", "median", "99th percentile", "CPU", "allocations", "allocated", "sent", "received", "round trips"}}
@@ -183,17 +182,17 @@ func (r *results) operations() table.Table {
 
 func (g *guardResults) call1KB() table.Table {
 	allocations := g.cost.each(float64(g.cost.allocations))
-	verdictOn := estimate{allocations, allocations, allocations} // the count hardly varies
+	verdictOn := interval.Exactly(allocations) // the count hardly varies
 	cpu := "not measured"
 	if g.cost.cpuMeasured {
 		cpu = micros(g.cost.each(float64(g.cost.cpu)))
 	}
 	return table.Table{
 		{"a body of 1 KB", "measured", "aim", ""},
-		{"time", fmt.Sprintf("%.1f µs (%.1f–%.1f)", g.call.value/1000, g.call.low/1000, g.call.high/1000),
-			fmt.Sprintf("≤ %.0f µs", aimCall.Seconds()*1e6), string(g.call.atMost(float64(aimCall)))},
+		{"time", fmt.Sprintf("%.1f µs (%.1f–%.1f)", g.call.Value/1000, g.call.Low/1000, g.call.High/1000),
+			fmt.Sprintf("≤ %.0f µs", aimCall.Seconds()*1e6), string(g.call.AtMost(float64(aimCall)))},
 		{"processor time", cpu, "", ""},
-		{"allocations", fmt.Sprintf("%.1f", allocations), fmt.Sprintf("≤ %d", aimAllocations), string(verdictOn.atMost(aimAllocations))},
+		{"allocations", fmt.Sprintf("%.1f", allocations), fmt.Sprintf("≤ %d", aimAllocations), string(verdictOn.AtMost(aimAllocations))},
 	}
 }
 
@@ -204,8 +203,8 @@ func (g *guardResults) growthTable() table.Table {
 			t = append(t, []string{
 				x.input.name, amount(x.small, x.input.unit), amount(x.large, x.input.unit), micros(x.nanoseconds),
 				fmt.Sprintf("%.2f", x.perUnit()),
-				fmt.Sprintf("%.1f (%.1f–%.1f)", x.factor.value, x.factor.low, x.factor.high),
-				string(x.factor.atMost(aimFactor)),
+				fmt.Sprintf("%.1f (%.1f–%.1f)", x.factor.Value, x.factor.Low, x.factor.High),
+				string(x.factor.AtMost(aimFactor)),
 			})
 		}
 	}

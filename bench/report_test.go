@@ -10,7 +10,7 @@ import (
 
 // example returns results with one comparison and one growth of known numbers.
 func example() *results {
-	c := comparison{scenario: scenarios[0], plan: plan{atOnce: 1}, median: estimate{0.99, 0.98, 0.995}, p99: estimate{1.07, 1.06, 1.08}}
+	c := comparison{scenario: scenarios[0], plan: plan{atOnce: 1}, median: between(0.99, 0.98, 0.995), p99: between(1.07, 1.06, 1.08)}
 	for side := range sides {
 		c.took[side] = newSeries([][]time.Duration{{time.Millisecond, 2 * time.Millisecond}})
 		n := int64(side + 1)
@@ -26,13 +26,13 @@ func example() *results {
 		comparisons: []comparison{c, other, none},
 		large: &largeResults{bytes: 6 << 20, first: c.took[floorSide], next: newSeries([][]time.Duration{{5e6}, {7e6}, {9e6}}),
 			cost: [2]cost{{operations: 2, trips: 54, sent: 4 << 20}, {operations: 3, trips: 78, received: 3 << 20}}},
-		cached:   &cachedReplay{whole: estimate{9000, 8000, 9100}, beyond: estimate{2000, 1990, 2010}},
+		cached:   &cachedReplay{whole: between(9000, 8000, 9100), beyond: between(2000, 1990, 2010)},
 		messages: throughputOf([][sides]float64{{floorSide: 1, oursSide: 2}, {floorSide: 3, oursSide: 3}}, fixed()),
-		engine:   &engine{engine: estimate{15000, 14000, 15500}, loop: estimate{21000, 20000, 22000}, beyond: estimate{5500, 5100, 5600}},
+		engine:   &engine{engine: between(15000, 14000, 15500), loop: between(21000, 20000, 22000), beyond: between(5500, 5100, 5600)},
 		guard: &guardResults{
-			call:    estimate{14_000, 13_000, 16_000},
+			call:    between(14_000, 13_000, 16_000),
 			cost:    cost{operations: 10, allocations: 605},
-			hostile: []growth{{input: hostile[0], small: 1 << 16, large: 1 << 20, nanoseconds: 2 << 20, factor: estimate{40, 39, 41}}},
+			hostile: []growth{{input: hostile[0], small: 1 << 16, large: 1 << 20, nanoseconds: 2 << 20, factor: between(40, 39, 41)}},
 		},
 	}
 }

@@ -320,7 +320,7 @@ func TestMessagesAreMeasured(t *testing.T) {
 			t.Errorf("%s: %v messages a second", sideNames[side], got.rate[side])
 		}
 	}
-	if got.ratio.value <= 0 || got.ratio.low > got.ratio.high {
+	if got.ratio.Value <= 0 || got.ratio.Low > got.ratio.High {
 		t.Errorf("the ratio is %+v", got.ratio)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lambdaidem/toolkit/bench/internal/interval"
 	"github.com/lambdaidem/toolkit/bench/internal/quota"
 	"github.com/lambdaidem/toolkit/bench/internal/table"
 )
@@ -29,7 +30,7 @@ type small struct {
 	megabytes int
 	scenario  string
 	each      [sides]time.Duration // average time of one operation
-	ratio     estimate             // ours / floor
+	ratio     interval.Estimate    // ours / floor
 }
 
 // measureSmall measures new requests and replays, one at a time, with the processor time of
@@ -90,7 +91,7 @@ func smallOf(megabytes int, name string, took [][sides]time.Duration, random *ra
 	for side := range sides {
 		one.each[side] = sum(side, nil) / time.Duration(len(took)*smallBlock)
 	}
-	one.ratio = bootstrap(len(took), func(times []int) float64 { return float64(sum(oursSide, times)) / float64(sum(floorSide, times)) }, random)
+	one.ratio = interval.Bootstrap(len(took), func(times []int) float64 { return float64(sum(oursSide, times)) / float64(sum(floorSide, times)) }, random)
 	return one
 }
 

@@ -32,12 +32,13 @@ const (
 // directTransport returns the direct transport for the requests of a client. If the direct
 // transport can't make the requests that the user's client would make, directTransport returns
 // an error that says why. The same holds if the client has a setting that the direct transport
-// would ignore, unless forced is true. It is true if Options.Transport is TransportDirect.
+// would ignore, unless the last argument is true. It is true if Options.Transport is
+// TransportDirect.
 //
 // The function below is a placeholder. The file direct.go replaces it with the real function
 // when the program starts. If direct.go is deleted from the package, the placeholder remains,
 // and the SDK's client makes all tries.
-var directTransport = func(_ *wire.Client, _ *dynamodb.Client, forced bool) (wire.First, error) {
+var directTransport = func(*wire.Client, *dynamodb.Client, bool) (wire.First, error) {
 	return nil, errors.New("this program is built without the direct transport")
 }
 

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/lambdaidem/toolkit/bench/internal/command"
+	"github.com/lambdaidem/toolkit/bench/internal/interval"
 	"github.com/lambdaidem/toolkit/bench/internal/quota"
 	"github.com/lambdaidem/toolkit/bench/internal/table"
 	"github.com/lambdaidem/toolkit/dynamostore"
@@ -104,10 +105,11 @@ func run(ctx context.Context, s settings) (err error) {
 			all = append(all, c)
 		}
 	}
+	t := report(all, mathrand.New(mathrand.NewPCG(1, 2)))
 	if s.markdown {
-		return report(all).Markdown(os.Stdout)
+		return t.Markdown(os.Stdout)
 	}
-	return report(all).Text(os.Stdout)
+	return t.Text(os.Stdout)
 }
 
 // functions starts processes of the program function.
@@ -116,7 +118,8 @@ type functions struct{ program, certificate, table string }
 // times has the durations that one process measured.
 type times struct{ Init, First, Later time.Duration }
 
-// comparison has the times of all processes under one condition.
+// comparison has the times of all processes under one condition. Each side has the same number of
+// samples.
 type comparison struct {
 	roundTrip time.Duration
 	megabytes int
@@ -164,31 +167,60 @@ func (f *functions) start(ctx context.Context, endpoint, side string, megabytes 
 	return t, json.Unmarshal(out.Bytes(), &t)
 }
 
-// median returns the median of one of a side's times.
-func (c *comparison) median(side string, of func(times) time.Duration) time.Duration {
+func (t times) first() time.Duration { return t.First }
+func (t times) later() time.Duration { return t.Later }
+func (t times) init() time.Duration  { return t.Init }
+
+// quantity is one of the times that the processes of a side measured.
+type quantity struct {
+	side string
+	of   func(times) time.Duration
+}
+
+// The quantities of the table.
+var (
+	sdk    = quantity{"bare", times.first}
+	cold   = quantity{"toolkit", times.first}
+	warm   = quantity{"warm", times.first}
+	later  = quantity{"warm", times.later}
+	warmed = quantity{"warm", times.init}
+)
+
+// median returns the median of a quantity. It counts sample i as often as weights[i] says, or once
+// if weights is nil.
+func (c *comparison) median(q quantity, weights []int) time.Duration {
 	var all []time.Duration
-	for _, t := range c.took[side] {
-		all = append(all, of(t))
+	for i, t := range c.took[q.side] {
+		n := 1
+		if weights != nil {
+			n = weights[i]
+		}
+		all = append(all, slices.Repeat([]time.Duration{q.of(t)}, n)...)
 	}
 	slices.Sort(all)
 	return all[len(all)/2]
 }
 
-func (t times) first() time.Duration { return t.First }
-func (t times) later() time.Duration { return t.Later }
-func (t times) init() time.Duration  { return t.Init }
+// ratio estimates the quotient of the medians of a and b. Sample i of every side was measured at about
+// the same time, so the bootstrap draws whole samples.
+func (c *comparison) ratio(a, b quantity, random *mathrand.Rand) interval.Estimate {
+	return interval.Bootstrap(len(c.took[a.side]), func(weights []int) float64 {
+		return float64(c.median(a, weights)) / float64(c.median(b, weights))
+	}, random)
+}
 
 // report returns a table with a row for each condition.
-func report(all []comparison) table.Table {
+func report(all []comparison, random *mathrand.Rand) table.Table {
 	t := table.Table{{
-		"round trip", "function", "SDK: first request", "toolkit: first request", "÷ SDK's", "with Warm: init phase", "with Warm: first request", "÷ a later one",
+		"round trip", "function", "SDK: first request", "toolkit: first request", "÷ SDK's", "aim",
+		"with Warm: init phase", "with Warm: first request", "÷ a later one", "aim",
 	}}
 	for i := range all {
 		c := &all[i]
-		sdk, cold, warm := c.median("bare", times.first), c.median("toolkit", times.first), c.median("warm", times.first)
+		toSDK, toLater := c.ratio(cold, sdk, random), c.ratio(warm, later, random)
 		t = append(t, []string{
-			c.roundTrip.String(), sizeName(c.megabytes), millis(sdk), millis(cold), held(cold, sdk, aimCold),
-			millis(c.median("warm", times.init)), millis(warm), held(warm, c.median("warm", times.later), aimWarm),
+			c.roundTrip.String(), sizeName(c.megabytes), millis(c.median(sdk, nil)), millis(c.median(cold, nil)), short(toSDK), held(toSDK, aimCold),
+			millis(c.median(warmed, nil)), millis(c.median(warm, nil)), short(toLater), held(toLater, aimWarm),
 		})
 	}
 	return t
@@ -203,11 +235,10 @@ func sizeName(megabytes int) string {
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/1e6) }
 
-// held returns a cell with the ratio a/b, and with whether the ratio meets the aim.
-func held(a, b time.Duration, aim float64) string {
-	ratio, verdict := float64(a)/float64(b), "missed"
-	if ratio <= aim {
-		verdict = "met"
-	}
-	return fmt.Sprintf("%.2f (≤ %.1f: %s)", ratio, aim, verdict)
+func short(e interval.Estimate) string {
+	return fmt.Sprintf("%.2f (%.2f–%.2f)", e.Value, e.Low, e.High)
+}
+
+func held(e interval.Estimate, aim float64) string {
+	return fmt.Sprintf("≤ %.1f: %s", aim, e.AtMost(aim))
 }

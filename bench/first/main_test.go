@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -29,16 +30,28 @@ func TestReport_ComparesMedians(t *testing.T) {
 	const ms = time.Millisecond
 	c := comparison{roundTrip: 30 * ms, megabytes: 128, took: map[string][]times{
 		"bare":    {{First: 100 * ms}, {First: 900 * ms}, {First: 80 * ms}},
-		"toolkit": {{First: 100 * ms}, {First: 101 * ms}, {First: 1 * ms}},
-		"warm":    {{200 * ms, 25 * ms, 20 * ms}, {900 * ms, 1 * ms, 1 * ms}, {1 * ms, 99 * ms, 99 * ms}},
+		"toolkit": {{First: 50 * ms}, {First: 450 * ms}, {First: 40 * ms}},
+		"warm":    {{200 * ms, 25 * ms, 20 * ms}, {900 * ms, 50 * ms, 40 * ms}, {1 * ms, 10 * ms, 8 * ms}},
 	}}
 	unlimited := c
 	unlimited.megabytes = 0
-	row := []string{"30ms", "128 MB", "100.0 ms", "100.0 ms", "1.00 (≤ 1.0: met)", "200.0 ms", "25.0 ms", "1.25 (≤ 1.2: missed)"}
-	got := report([]comparison{c, unlimited})
+	row := []string{"30ms", "128 MB", "100.0 ms", "50.0 ms", "0.50 (0.50–0.50)", "≤ 1.0: met", "200.0 ms", "25.0 ms", "1.25 (1.25–1.25)", "≤ 1.2: missed"}
+	got := report([]comparison{c, unlimited}, rand.New(rand.NewPCG(1, 2)))
 	want := table.Table{got[0], row, append([]string{"30ms", "no limit"}, row[2:]...)}
 	if diff := cmp.Diff(want, got); diff != "" || len(got[0]) != len(row) {
 		t.Errorf("the head has %d cells, a row %d; (-want +got):\n%s", len(got[0]), len(row), diff)
+	}
+}
+
+// The interval of a ratio is the range of what other samples might give.
+func TestRatio_HasAnInterval(t *testing.T) {
+	const ms = time.Millisecond
+	c := comparison{took: map[string][]times{
+		"bare":    {{First: 1 * ms}, {First: 1 * ms}, {First: 1 * ms}, {First: 1 * ms}, {First: 1 * ms}},
+		"toolkit": {{First: 1 * ms}, {First: 2 * ms}, {First: 3 * ms}, {First: 4 * ms}, {First: 5 * ms}},
+	}}
+	if e := c.ratio(cold, sdk, rand.New(rand.NewPCG(1, 2))); e.Value != 3 || e.Low < 1 || e.Low >= 3 || e.High <= 3 || e.High > 5 {
+		t.Errorf("the ratio is %v; want 3, in an interval from 1 to 5", e)
 	}
 }
 
