@@ -646,30 +646,21 @@ func TestV2_WhatIsNeverDiscarded(t *testing.T) {
 	}
 }
 
-// An operator has completed the record of a message as failed, with the value that a handled
-// message has. The message counts as handled.
-func TestV2_AMessageSettledAsFailedIsDone(t *testing.T) {
-	r := newRig(nil)
-	h := r.guard.SQS(func(context.Context, events.SQSMessage) error { return lambdaidem.Uncertain(errWire) }, silent[events.SQSMessage])
-	if _, err := h(t.Context(), oneMessage()); err != nil {
-		t.Fatal(err)
-	}
-	rec := r.record(t)
-	if _, err := r.store.Store.Complete(t.Context(), lambdaidem.Lease{ID: rec.ID, Token: rec.Token}, lambdaidem.Result{
-		Outcome: lambdaidem.OutcomeFailed, Value: []byte("{}"), At: time.Now(), Expires: time.Now().Add(time.Hour),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := h(t.Context(), oneMessage()); err != nil || len(out.BatchItemFailures) != 0 {
-		t.Errorf("the batch returned %+v, %v", out, err)
-	}
-}
-
 // An operator has completed the record of a message without an answer. If the outcome is failed,
 // the message may not have been handled. It is then not acknowledged, so that it reaches the
-// dead-letter queue.
+// dead-letter queue. The same holds if the record has the value that a handled message has, which
+// [lambdaidem.CheckResult] refuses together with that outcome.
 func TestV2_AMessageWhoseRecordWasEndedIsNotAcknowledged(t *testing.T) {
-	for outcome, failures := range map[lambdaidem.Outcome]int{lambdaidem.OutcomeFailed: 1, lambdaidem.OutcomeSucceeded: 0} {
+	nobodyKnows := lambdaidem.NoAnswer("nobody knows")
+	for _, c := range []struct {
+		ended    lambdaidem.Result
+		failures int
+	}{
+		{lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: nobodyKnows}, 1},
+		{lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Value: []byte("{}")}, 1},
+		{lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Failure: nobodyKnows}, 0},
+		{lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte("{}")}, 0},
+	} {
 		r := newRig(nil)
 		var why error
 		h := r.guard.SQS(func(context.Context, events.SQSMessage) error { return lambdaidem.Uncertain(errWire) }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
@@ -679,15 +670,14 @@ func TestV2_AMessageWhoseRecordWasEndedIsNotAcknowledged(t *testing.T) {
 			t.Fatal(err)
 		}
 		rec := r.record(t)
-		if _, err := r.store.Store.Complete(t.Context(), lambdaidem.Lease{ID: rec.ID, Token: rec.Token}, lambdaidem.Result{
-			Outcome: outcome, Failure: lambdaidem.NoAnswer("nobody knows"), At: time.Now(), Expires: time.Now().Add(time.Hour),
-		}); err != nil {
+		c.ended.At, c.ended.Expires = time.Now(), time.Now().Add(time.Hour)
+		if _, err := r.store.Store.Complete(t.Context(), lambdaidem.Lease{ID: rec.ID, Token: rec.Token}, c.ended); err != nil {
 			t.Fatal(err)
 		}
 		why = nil
 		out, err := h(t.Context(), oneMessage())
-		if err != nil || len(out.BatchItemFailures) != failures || (failures > 0) != errors.Is(why, lambdaidem.ErrAnswerUnavailable) {
-			t.Errorf("%s: the batch returned %+v, %v; the message failed with %v", outcome, out, err, why)
+		if err != nil || len(out.BatchItemFailures) != c.failures || (c.failures > 0) != errors.Is(why, lambdaidem.ErrAnswerUnavailable) {
+			t.Errorf("%+v: the batch returned %+v, %v; the message failed with %v", c.ended, out, err, why)
 		}
 	}
 }

@@ -25,8 +25,9 @@ import (
 //     400 to 599 or 0 for no status.
 //   - For a [RecordMessage], r.Value must be {}.
 //
-// r.Outcome must be [OutcomeSucceeded] or [OutcomeFailed]. A failure made by [NoAnswer] is
-// valid for every kind, with either outcome.
+// r.Outcome must be [OutcomeSucceeded] or [OutcomeFailed]. A Value may have OutcomeFailed only
+// for a RecordHTTP, whose status tells the client of the failure. A failure made by [NoAnswer]
+// is valid for every kind, with either outcome.
 //
 // CheckResult does not know which type the handler of a RecordValue returns. A replay
 // decodes the JSON into that type and encodes the value again. The replay fails if the new
@@ -48,6 +49,10 @@ func CheckResult(scope string, r Result) error {
 		err = checkFailure(s.Kind(), r)
 	case s.Kind() == RecordHTTP:
 		err = checkAnswer(r.Value)
+	case r.Outcome == OutcomeFailed && s.Kind() == RecordMessage:
+		err = errors.New("its outcome is failed, and its value says that the message was handled; if it was not handled, complete the record without an answer (NoAnswer, or idem settle --no-answer)")
+	case r.Outcome == OutcomeFailed:
+		err = errors.New("its outcome is failed, and retries would return its value without an error; give a failure instead (Result.Failure, or idem settle --fail-code and --fail-message)")
 	case s.Kind() == RecordMessage:
 		if string(r.Value) != "{}" {
 			err = errors.New("a message's is {}")

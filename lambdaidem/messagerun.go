@@ -1,6 +1,7 @@
 package lambdaidem
 
 import (
+	"cmp"
 	"context"
 	"runtime/debug"
 )
@@ -75,8 +76,12 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 		refused := refusedDo[struct{}](d.refusal)
 		refused.ran = w.ran && w.attempt.mayHaveLeftEffects()
 		return refused
-	case d.replays && d.failure != nil && d.outcome == OutcomeFailed: // an operator has completed the record as failed, so the message may not have been handled
-		return refusedDo[struct{}](answerUnavailable(d.failure, d.outcome))
+	case d.replays && d.outcome == OutcomeFailed:
+		// An operator has completed the record as failed, so the message may not have been
+		// handled. The record has a failure, unless the operator's program stored a value that
+		// CheckResult refuses.
+		failure := cmp.Or(d.failure, NoAnswer("an operator settled the message as failed"))
+		return refusedDo[struct{}](answerUnavailable(failure, d.outcome))
 	case d.replays: // an earlier attempt has handled the message
 		return done[struct{}]{}
 	}

@@ -117,6 +117,9 @@ func TestO2_CheckResultRefusesWhatNoGuardCanReplay(t *testing.T) {
 	failed := func(f lambdaidem.Failure) lambdaidem.Result {
 		return lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: &f}
 	}
+	failedWith := func(value string) lambdaidem.Result {
+		return lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Value: []byte(value)}
+	}
 	declined := lambdaidem.Failure{Code: "declined", Message: "no", Status: 402}
 	both, succeeded := failed(declined), failed(declined)
 	var zipped bytes.Buffer
@@ -214,6 +217,10 @@ func TestO2_CheckResultRefusesWhatNoGuardCanReplay(t *testing.T) {
 		{message, ok(`{}`), ""},
 		{message, ok(`1`), "{}"},
 		{message, failed(declined), "a failure is none"},
+		{message, failedWith(`{}`), "without an answer"},
+		{message, failed(*lambdaidem.NoAnswer("it is lost")), ""},
+		{value, failedWith(`{"a":1}`), "give a failure"},
+		{overHTTP, failedWith(`{"statusCode":402,"body":""}`), ""},
 		{"shop", ok(`{}`), "parts"},
 		{"a b c", ok(`{}`), "parts"},
 		{"a b c d e f", ok(`{}`), "parts"},

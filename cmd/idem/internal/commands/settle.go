@@ -29,7 +29,9 @@ runs the handler. Do it if you know what happened. The answer must fit the recor
            errorType. --fail-type gives another errorType, such as the name of the Go
            type of the error that the handler would have returned
   message  no flag: a message has no other answer than that it is done
-  any      --no-answer: the operation is done, and retries get "answer unavailable"
+  any      --no-answer: no retry runs the handler, and retries get "answer unavailable".
+           A message then fails until it is in its dead-letter queue, unless you add
+           --outcome succeeded
 
 An answer that can't be sent is refused, for example if Content-Length is not the length
 of the body, if a response with status 204 has a body, or if a header has a line break.
