@@ -18,11 +18,19 @@ const (
 	// record: it belongs to another tool, and must not be replaced even if it has expired.
 	lockIsFree = "attribute_not_exists(#id) OR (attribute_exists(#token) AND " + isGone + ")"
 
-	// isStillWhatWasSeen holds if a record to take over has the same token, state and
-	// lease end as when it was read. It never holds for a completed record, because such
-	// a record must not change.
-	isStillWhatWasSeen = "#token = :seen_token AND #status = :seen_state AND #lease_end = :seen_end" +
-		" AND NOT #status = :completed AND NOT " + isGone
+	// isUnchanged holds if a record has the same token, state and lease end as when it was
+	// read. It never holds for a completed record, because such a record must not change.
+	isUnchanged = "#token = :seen_token AND #status = :seen_state AND #lease_end = :seen_end" +
+		" AND NOT #status = :completed"
+
+	// isStillWhatWasSeen holds if a record to take over has not changed since it was read,
+	// and has not expired.
+	isStillWhatWasSeen = isUnchanged + " AND NOT " + isGone
+
+	// isStillExpired holds if an expired record has not changed since it was read. It does
+	// not hold if a guard with policy Hold has removed the expiry since: the record then
+	// waits for an operator.
+	isStillExpired = isUnchanged + " AND " + isGone
 
 	// isStillInProgress is like isStillWhatWasSeen, but holds only for a record in progress.
 	isStillInProgress = isStillWhatWasSeen + " AND #status = :in_progress"

@@ -52,8 +52,9 @@ type PurgeOptions struct {
 	// Steps also erases the results of steps in released records and in records whose
 	// attempt died. Without these results, the next attempt would repeat the steps. So
 	// the purge completes such a record without an answer, and no retry runs the handler
-	// again. Default: false, which leaves the steps and counts these records in
-	// PurgeProgress.KeptSteps.
+	// again. A record that has expired stays expired, so a retry runs the handler as if
+	// there were no record. Default: false, which leaves the steps and counts these records
+	// in PurgeProgress.KeptSteps.
 	Steps bool
 
 	// DryRun makes the purge count the records that it would change, and change none.

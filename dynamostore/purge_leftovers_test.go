@@ -548,3 +548,225 @@ func TestO2_APurgeSaysNothingFalseOfWhatItErases(t *testing.T) {
 		}
 	}
 }
+
+// expireSteps leaves two records with the result of a step, which expired half an hour ago: one was
+// released, and the attempt of the other died. DynamoDB has not deleted their items yet.
+func (d *desk) expireSteps(t *testing.T) {
+	t.Helper()
+	d.clock = time.Now().Add(-24*time.Hour - 30*time.Minute)
+	_, _ = d.do(t, d.guard, "released", func(ctx context.Context) (string, error) {
+		_, err := lambdaidem.Step(ctx, "card", func(context.Context) (string, error) { return "alice paid 10", nil })
+		return "", errors.Join(errLater, err)
+	})
+	d.die(t, "dead")
+}
+
+// A purge erases the steps of expired records too, because DynamoDB may delete their items days
+// late. The records stay expired, so a retry runs as the first.
+func TestO2_PurgeErasesTheStepsOfExpiredRecords(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps, forget bool
+		purged        []string
+	}{
+		"steps":            {steps: true, purged: []string{"dead", "released"}},
+		"forget":           {forget: true, purged: []string{"released"}},
+		"steps and forget": {steps: true, forget: true, purged: []string{"dead", "released"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := openDesk(t)
+			d.expireSteps(t)
+			before := map[string]lambdaidem.Record{}
+			for _, key := range []string{"dead", "released"} {
+				before[key] = d.inspect(t, d.id(key)).Record
+			}
+			options := func(p *PurgeOptions) { p.Steps, p.Forget = c.steps, c.forget }
+			dry := d.purge(t, d.operator(t, "alice"), options, func(p *PurgeOptions) { p.DryRun = true })
+			if dry.Matched != len(c.purged) || dry.KeptSteps != 2-len(c.purged) || dry.OnlyErased != 0 {
+				t.Errorf("the dry run says %+v", dry)
+			}
+			sum := d.purge(t, d.operator(t, "alice"), options)
+			if sum.Purged != len(c.purged) || sum.Changed != 0 || sum.KeptSteps != 2-len(c.purged) || sum.OnlyErased != 0 {
+				t.Errorf("it says %+v", sum)
+			}
+			for _, key := range c.purged {
+				rec := d.inspect(t, d.id(key)).Record
+				if len(rec.Steps) != 0 || !rec.Expires.Equal(before[key].Expires) || rec.Token == before[key].Token {
+					t.Errorf("%s was %+v, and is %+v", key, before[key], rec)
+				}
+			}
+			for range 2 {
+				sum = d.purge(t, d.operator(t, "alice"), options)
+			}
+			if sum.Purged != 0 || sum.Changed != 0 || sum.Before != len(c.purged) {
+				t.Errorf("the third purge says %+v", sum)
+			}
+			d.clock = time.Now()
+			for _, key := range c.purged {
+				if got, err := d.do(t, d.guard, key, answerOf("again")); got != "again" || err != nil || d.inspect(t, d.id(key)).Record.Attempt != 1 {
+					t.Errorf("a retry of %s got %q, %v", key, got, err)
+				}
+			}
+		})
+	}
+}
+
+// Between the read and the write of a purge, a new request begins under the key of an expired record,
+// or a guard with policy Hold and a slow clock removes the record's expiry, so that it waits for an
+// operator. The purge leaves such a record alone.
+func TestO2_PurgeOfExpiredStepsNeverTouchesWhatBeganMeanwhile(t *testing.T) {
+	for name, meanwhile := range map[string]func(*testing.T, *desk){
+		"begun anew": func(t *testing.T, d *desk) {
+			d.clock = time.Now()
+			d.die(t, "dead")
+		},
+		"held": func(t *testing.T, d *desk) {
+			d.clock = d.clock.Add(time.Hour)
+			held := d.guard.With(func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+			if _, err := d.do(t, held, "dead", answerOf("again")); !errors.Is(err, lambdaidem.ErrAttemptAbandoned) {
+				t.Errorf("a retry got %v", err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := openDesk(t)
+			d.clock = time.Now().Add(-24*time.Hour - 30*time.Minute)
+			d.die(t, "dead")
+			sum := d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) {
+				p.Steps = true
+				p.Match = func(lambdaidem.Record) bool { // called when the page has been read and nothing has been written yet
+					meanwhile(t, d)
+					return true
+				}
+			})
+			if seen := d.inspect(t, d.id("dead")); sum.Changed != 1 || sum.Purged != 0 || seen.Record.State != lambdaidem.InProgress || len(seen.Record.Steps) != 1 || seen.Record.GoneAt(seen.Now) {
+				t.Errorf("it says %+v, and the record is %+v", sum, seen.Record)
+			}
+		})
+	}
+}
+
+// A purge has erased the steps of an expired record. DynamoDB refuses all requests that were sent for
+// this record before and arrive afterwards: without the steps, a retry would repeat their effects.
+func TestO2_LateRequestsAfterAPurgeOfExpiredSteps(t *testing.T) {
+	const ttl = time.Hour
+	step := func(ctx context.Context) (string, error) {
+		_, err := lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) { return 7, nil })
+		return "", errors.Join(lambdaidem.Uncertain(errLater), err)
+	}
+	purge := func(t *testing.T, d *shiftedDesk, s *Store) {
+		o, err := s.Operator("alice", "a reason")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for sum, err := range o.Purge(t.Context(), func(p *PurgeOptions) { p.Steps = true }) {
+			if err != nil || sum.Purged != 1 || sum.Changed != 0 {
+				t.Fatalf("the purge says %+v, %v", sum, err)
+			}
+		}
+	}
+	short := func(o *lambdaidem.Options) { o.TTL = ttl }
+
+	// The guard's clock is behind, so the record has not expired for it yet. It reads the record with
+	// its steps; the purge erases them; then its takeover arrives.
+	t.Run("a takeover by a slow clock", func(t *testing.T) {
+		d := openShifted(t)
+		_, _ = d.pay(t, d.guard(New(d.client, d.table), short), step)
+		d.offset += ttl + time.Minute
+		slow := New(d.before("UpdateItem", 1, func() { purge(t, d, New(d.client, d.table)) }), d.table)
+		_, err := d.pay(t, d.guard(slow, short, func(o *lambdaidem.Options) { o.Clock = func() time.Time { return d.now().Add(-2 * time.Minute) } }),
+			func(context.Context) (string, error) { t.Error("the handler runs without its steps"); return "", nil })
+		if !errors.Is(err, lambdaidem.ErrAnswerUnavailable) {
+			t.Errorf("a retry got %v", err)
+		}
+	})
+
+	// DynamoDB gets a second copy of a request after the purge.
+	for name, operation := range map[string]string{"a claim": "PutItem", "a step": "UpdateItem"} {
+		t.Run(name, func(t *testing.T) {
+			d := openShifted(t)
+			var again func() (*http.Response, error)
+			copying := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
+				if strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+operation) {
+					again = send
+				}
+				return send()
+			})
+			_, _ = d.pay(t, d.guard(New(copying, d.table), short), step)
+			d.offset += ttl + time.Minute
+			purge(t, d, New(d.client, d.table))
+			wantRefused(t, again)
+			if rec := d.inspect(t).Record; rec.State != lambdaidem.Completed || len(rec.Steps) != 0 {
+				t.Errorf("the record is %+v", rec)
+			}
+		})
+	}
+
+	// A new request has begun under the key when a second copy of the purge's write arrives.
+	t.Run("the purge's own write", func(t *testing.T) {
+		d := openShifted(t)
+		g := d.guard(New(d.client, d.table), short)
+		_, _ = d.pay(t, g, step)
+		d.offset += ttl + time.Minute
+		var again func() (*http.Response, error)
+		purge(t, d, New(d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
+			if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") {
+				again = send
+			}
+			return send()
+		}), d.table))
+		_, _ = d.pay(t, g, step)
+		wantRefused(t, again)
+		if rec := d.inspect(t).Record; rec.State != lambdaidem.InProgress || len(rec.Steps) != 1 {
+			t.Errorf("the record is %+v", rec)
+		}
+	})
+}
+
+// wantRefused sends a request again, whose condition must fail.
+func wantRefused(t *testing.T, send func() (*http.Response, error)) {
+	t.Helper()
+	resp, err := send()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || !bytes.Contains(body, []byte("ConditionalCheckFailedException")) {
+		t.Errorf("the late request got %s, %v", body, err)
+	}
+}
+
+// The reply to the write that erases the steps of an expired record is lost. The repeated write finds
+// another token, which is the purge's own.
+func TestO2_PurgeOfExpiredStepsSurvivesALostReply(t *testing.T) {
+	d := openDesk(t)
+	d.clock = time.Now().Add(-24*time.Hour - 30*time.Minute)
+	d.die(t, "dead")
+	client, w := over(d.client)
+	o, err := New(client, d.table, patient, quick).Operator("alice", "a reason")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.after("UpdateItem", loseReply)
+	if sum := d.purge(t, o, func(p *PurgeOptions) { p.Steps = true }); sum.Purged != 1 || sum.Changed != 0 {
+		t.Errorf("it says %+v", sum)
+	}
+}
+
+// Two purges erase the steps of the same expired record. The slower one reports that the record has
+// changed, and does not add its name to what operators did.
+func TestO2_OfTwoPurgesOfExpiredStepsOneWins(t *testing.T) {
+	d := openDesk(t)
+	d.clock = time.Now().Add(-24*time.Hour - 30*time.Minute)
+	d.die(t, "dead")
+	steps := func(p *PurgeOptions) { p.Steps = true }
+	sum := d.purge(t, d.operator(t, "alice"), steps, func(p *PurgeOptions) {
+		p.Match = func(lambdaidem.Record) bool { // called when the page has been read and nothing has been written yet
+			d.purge(t, d.operator(t, "bob"), steps)
+			return true
+		}
+	})
+	if ops := d.inspect(t, d.id("dead")).Operations; sum.Changed != 1 || sum.Purged != 0 || len(ops) != 1 || ops[0].By != "bob" {
+		t.Errorf("it says %+v, and the record keeps %+v", sum, ops)
+	}
+}

@@ -25,7 +25,7 @@ func (p *purge) shouldPurge(it *item, clock Inspected) bool {
 			if it.Status == lambdaidem.InProgress {
 				sum.Undecided++
 			}
-			if p.opts.Forget && p.opts.DryRun {
+			if p.opts.DryRun && p.onlyErasesSteps(it, clock) {
 				sum.OnlyErased++
 			}
 			do = !p.opts.DryRun

@@ -10,8 +10,8 @@ import (
 )
 
 // erasesSteps reports whether the purge erases the steps of the record because of
-// PurgeOptions.Steps. The record must have steps and must not have expired. It must also be
-// released, or be in progress although its attempt has died.
+// PurgeOptions.Steps. The record must have steps. It must also be released, or be in progress
+// although its attempt has died.
 //
 // If PurgeOptions.Forget is set too, erasesSteps returns false for a released record, because
 // the purge then calls forgetSteps for it.
@@ -19,15 +19,16 @@ func (p *purge) erasesSteps(it *item, clock Inspected) bool {
 	if !p.opts.Steps || len(it.Steps) == 0 {
 		return false
 	}
-	rec, now := it.record(), clock.At()
-	switch {
-	case rec.GoneAt(now):
-		return false
-	case it.Status == lambdaidem.Released:
+	if it.Status == lambdaidem.Released {
 		return !p.opts.Forget
-	default:
-		return it.Status == lambdaidem.InProgress && !rec.LeaseLiveAt(now.Add(-p.o.opts.MaxSkew))
 	}
+	return it.Status == lambdaidem.InProgress && !it.record().LeaseLiveAt(clock.At().Add(-p.o.opts.MaxSkew))
+}
+
+// onlyErasesSteps reports whether PurgeOptions.Forget is set but does not apply to a record whose
+// steps eraseSteps erases. Forget has nothing to do for a record that has already expired.
+func (p *purge) onlyErasesSteps(it *item, clock Inspected) bool {
+	return p.opts.Forget && !it.record().GoneAt(clock.At())
 }
 
 // eraseSteps erases the steps of a record. Without its steps, the next attempt would repeat
@@ -37,14 +38,17 @@ func (p *purge) erasesSteps(it *item, clock Inspected) bool {
 func (p *purge) eraseSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
 	seen := p.inspected(it, clock)
 	expires := p.o.expires(seen)
-	if seen.Record.Expires.IsZero() {
+	switch own := seen.Record.Expires; {
+	case own.IsZero():
 		// The record waits for an operator under policy Hold, and has no expiry. It must
 		// not get one: nobody knows until when retries may arrive, and a retry after the
 		// expiry would run the handler again, which would repeat the steps.
-		expires = time.Time{}
+		expires = own
+	case seen.Record.GoneAt(seen.At()):
+		expires = own // the record already counts as absent, and must stay so
 	}
 	done, err := p.completeWithoutSteps(ctx, seen, OperationErased, expires)
-	if done && p.opts.Forget {
+	if done && p.onlyErasesSteps(it, clock) {
 		p.count(func(sum *PurgeProgress) { sum.OnlyErased++ })
 	}
 	return done, err
@@ -72,6 +76,10 @@ func (p *purge) inspected(it *item, clock Inspected) Inspected {
 // record also removes its steps. The record gets a new fencing token, so an attempt that is
 // still running can't store anything. completeWithoutSteps reports false if the record has
 // changed since it was read.
+//
+// An expired record is completed too, not only stripped of its steps. A guard whose clock is
+// behind may still take the record for one that has not expired. If the record could be taken
+// over, that guard would run the handler, which would repeat the steps.
 func (p *purge) completeWithoutSteps(ctx context.Context, seen Inspected, what OperationKind, expires time.Time) (bool, error) {
 	next, err := p.o.nextItem(seen, what, false)
 	if err != nil {
@@ -83,8 +91,12 @@ func (p *purge) completeWithoutSteps(ctx context.Context, seen Inspected, what O
 		At:      seen.At().Truncate(time.Millisecond),
 		Expires: expires,
 	})
+	condition := isStillWhatWasSeen
+	if seen.Record.GoneAt(seen.At()) {
+		condition = isStillExpired
+	}
 	return p.update(ctx, &attributeUpdate{
 		sets: completion, also: []string{attrToken, attrOperations},
-		condition: isStillWhatWasSeen, returns: types.ReturnValueNone,
+		condition: condition, returns: types.ReturnValueNone,
 	}, next, (&given{now: seen.At(), seen: &seen.Record}).attributes())
 }
