@@ -20,7 +20,7 @@ type recordView struct {
 	Attempt      int                        `json:"attempt"`
 	Invocation   string                     `json:"invocation,omitempty"`  // the Lambda request id of the attempt
 	LastFailure  string                     `json:"lastFailure,omitempty"` // why the attempt was released
-	Bound        string                     `json:"bound,omitempty"`       // why only the same payload may run again; see lambdaidem.Record.Bound
+	Bound        string                     `json:"bound,omitempty"`       // why a released record refuses another payload; see lambdaidem.Record.Bound
 	Kind         lambdaidem.RecordKind      `json:"kind,omitempty"`
 	Scope        string                     `json:"scope"`
 	Fingerprint  string                     `json:"fingerprint,omitempty"`
@@ -60,7 +60,10 @@ func viewOf(seen dynamostore.Inspected) recordView {
 	v := recordView{
 		ID: rec.ID, State: stateOf(rec, now), Token: rec.Token, Attempt: rec.Attempt, Scope: rec.Scope, Fingerprint: rec.Fingerprint,
 		StartedAt: moment(rec.StartedAt), LeaseEnd: moment(rec.LeaseEnd), CompletedAt: moment(rec.CompletedAt), Expires: moment(rec.Expires),
-		DatabaseTime: seen.Now, Invocation: rec.Invocation, LastFailure: rec.LastFailure, Bound: rec.Bound, downstreamKey: rec.DownstreamKey,
+		DatabaseTime: seen.Now, Invocation: rec.Invocation, LastFailure: rec.LastFailure, downstreamKey: rec.DownstreamKey,
+	}
+	if v.State == "released" {
+		v.Bound = rec.Bound
 	}
 	if rec.State == lambdaidem.InProgress {
 		if v.Lease = "over"; rec.LeaseLiveAt(now) {

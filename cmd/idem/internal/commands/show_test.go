@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambdacontext"
@@ -131,6 +132,20 @@ func TestL9_ShowSaysWhatBindsARecord(t *testing.T) {
 	d.idem(append([]string{"show"}, byKey("k")...)...).want(t, exitDone, "bound         downstream_key: only the same payload runs again, because another service may have got a downstream key\n")
 	if v := d.view("k"); v.Bound != lambdaidem.BoundByDownstreamKey {
 		t.Errorf("it is bound by %q", v.Bound)
+	}
+}
+
+// No payload runs again under the key of a completed record, so show prints nothing that binds it.
+func TestL9_ShowSaysOfNoCompletedRecordThatItIsBound(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "k", died)
+	d.clock = time.Now()
+	if got := d.pay(d.guard, "k", paid); got.StatusCode != 201 {
+		t.Fatal(got)
+	}
+	shown := d.idem(append([]string{"show"}, byKey("k")...)...).want(t, exitDone, "completed: retries get its answer")
+	if v := d.view("k"); strings.Contains(shown.out, "bound") || v.Bound != "" {
+		t.Errorf("it is bound by %q, and shown as\n%s", v.Bound, shown.out)
 	}
 }
 
