@@ -73,7 +73,7 @@ type PurgeProgress struct {
 	Matched    int           // selected records that the options allow the purge to change
 	Purged     int           // matched records that were erased or forgotten; 0 in a dry run
 	OnlyErased int           // purged records (in a dry run, matched records) that PurgeOptions.Forget does not apply to, because their attempt died; purge again to forget them
-	Before     int           // matched records to which an earlier purge had already done the same
+	Before     int           // matched records with nothing left to do: an earlier purge had done the same, or there was never an answer
 	Changed    int           // matched records left alone because they changed during the purge
 	InProgress int           // selected records in progress, which were left alone
 	Parts      int           // parts of answers that were deleted

@@ -86,10 +86,16 @@ func endOf(rec lambdaidem.Record) time.Time {
 
 // match reports whether the record matches every flag. If the scope of the record can't be
 // parsed, the record matches no flag that compares a part of the scope.
+//
+// Purge also calls match for each part of an answer, with a record that has no State; see
+// [dynamostore.Operator.Purge]. A part does not count as a record.
 func (m *matcher) match(rec lambdaidem.Record) bool {
 	var scope *lambdaidem.RecordScope
 	if s, err := lambdaidem.ParseScope(rec.Scope); err == nil {
 		scope = &s
+	}
+	if rec.State == lambdaidem.Absent {
+		return m.matchPart(rec, scope)
 	}
 	m.Records++
 	all, others := true, true // others is whether every flag except --caller matches
@@ -114,7 +120,19 @@ func (m *matcher) match(rec lambdaidem.Record) bool {
 	return all
 }
 
-// rememberTenant adds the tenant of a chosen record to the findings. Tenants may have callers of
+// matchPart reports whether a part of an answer matches every flag.
+func (m *matcher) matchPart(part lambdaidem.Record, scope *lambdaidem.RecordScope) bool {
+	for _, t := range m.tests {
+		if !t.fits(part, scope) {
+			return false
+		}
+	}
+	m.Chosen++
+	m.rememberTenant(part.ID, scope)
+	return true
+}
+
+// rememberTenant adds the tenant of a chosen record or part to the findings. Tenants may have callers of
 // the same name, so a purge by caller may erase more than its operator means.
 func (m *matcher) rememberTenant(id string, scope *lambdaidem.RecordScope) {
 	if len(m.IDPrefixes) < seenAtMost {

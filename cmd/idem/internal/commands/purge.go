@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
+	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
 // purgeCommand has the flags of the purge command.
@@ -37,7 +38,7 @@ func (p *purgeCommand) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.Older, "older-than", "", "records that were completed (or begun, if released) longer ago than this: 36h, 30d")
 	f.StringVar(&p.Since, "since", "", "records that were completed (or begun, if released) at this time or later, such as the point to which other data was restored: 2026-11-22T03:00:00Z")
 	f.BoolVar(&p.All, "all", false, "all records; required if no other flag selects records")
-	f.BoolVar(&p.forget, "forget", false, "also make these records, and released ones, expire in 15 minutes: a retry then runs the handler a SECOND time")
+	f.BoolVar(&p.forget, "forget", false, "also make these records, and released ones, expire in 15 minutes plus --max-skew: a retry then runs the handler a SECOND time")
 	f.BoolVar(&p.steps, "steps", false, "also erase the results of steps of records that are released or whose attempt died: no retry of these records runs again")
 	f.BoolVar(&p.dryRun, "dry-run", false, "change nothing; count what would be changed")
 	f.Float64Var(&p.rate, "rate", 100, "the maximum capacity units per second, reads and writes together")
@@ -62,9 +63,9 @@ Released records and records in progress keep the results of their steps, becaus
 next attempt needs them. --steps erases those too, and completes the records without an
 answer: no retry of them runs again. Records with a live lease are never changed.
 
---forget also makes the records expire 15 minutes later, when no request that was sent
-before can still arrive. A retry after that runs the handler, and has its effects a
-second time. DynamoDB deletes the records later. Functions with a cache (Options.Cache)
+--forget also makes the records expire 15 minutes and --max-skew later, when no request
+that was sent before can still arrive. A retry after that runs the handler, and has its
+effects a second time. DynamoDB deletes the records later. Functions with a cache (Options.Cache)
 may replay an answer until it leaves the cache. A record whose attempt died after a step is
 only erased, by --steps; repeat --forget to let it expire too.
 
@@ -206,9 +207,13 @@ func (p *purgeCommand) confirm(ctx context.Context, a *app) error {
 	if !p.forget {
 		return p.ask(ctx, a, "erase", "This erases the answers %s, for good. The records stay.", p.says())
 	}
-	say(a.Err, "WARNING: --forget lets records expire, in 15 minutes. A retry that comes after that runs again, and has its effects a SECOND time.\n")
+	say(a.Err, "WARNING: --forget lets records expire, in %s. A retry that comes after that runs again, and has its effects a SECOND time.\n", span(p.expiresIn()))
 	return p.ask(ctx, a, "forget", "This forgets the records %s.", p.says())
 }
+
+// expiresIn returns the time from a purge with --forget to the expiry of the records; see
+// [dynamostore.PurgeOptions]. A record that would have expired sooner does so.
+func (p *purgeCommand) expiresIn() time.Duration { return lambdaidem.MinTTL + p.maxSkew }
 
 // bar returns a progress bar, or nil if the output is not a terminal. The length of the bar
 // is the number of items in the table, which DynamoDB updates about every six hours

@@ -13,7 +13,7 @@ import (
 // that the report of a purge that was resumed covers the whole purge.
 type findings struct {
 	Records int `json:"records"` // records that were compared
-	Chosen  int `json:"chosen"`  // records that match every flag
+	Chosen  int `json:"chosen"`  // records, and parts of answers, that match every flag
 
 	Flags map[string]*flagFindings `json:"flags"` // the findings for each flag, by the name of the flag
 

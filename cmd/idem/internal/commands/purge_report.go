@@ -12,7 +12,7 @@ import (
 
 func (p *purgeCommand) report(a *app, sum dynamostore.PurgeProgress, match *matcher) error {
 	v := purgeView{
-		DryRun: p.dryRun, OnlyErased: sum.OnlyErased, forget: p.forget,
+		DryRun: p.dryRun, OnlyErased: sum.OnlyErased, forget: p.forget, expiresIn: p.expiresIn(),
 		Looked: sum.Looked, Matched: sum.Matched, Purged: sum.Purged, Before: sum.Before, Changed: sum.Changed, InProgress: sum.InProgress,
 		Parts: sum.Parts, Orphans: sum.Orphans, KeptParts: sum.KeptParts, KeptSteps: sum.KeptSteps, Undecided: sum.Undecided, InnerCalls: sum.InnerCalls, Foreign: sum.Foreign,
 		Units: sum.Units, Seconds: sum.Elapsed.Round(time.Millisecond).Seconds(),
@@ -41,9 +41,9 @@ type purgeView struct {
 	Looked     int     `json:"looked"`
 	Matched    int     `json:"matched"`
 	Purged     int     `json:"purged"`
-	Forgotten  int     `json:"forgotten"`  // purged records that expire in 15 minutes; in a dry run, those that would
-	OnlyErased int     `json:"onlyErased"` // purged records to which --forget did not apply; in a dry run, would not
-	Before     int     `json:"erasedBefore"`
+	Forgotten  int     `json:"forgotten"`   // purged records that expire soon; in a dry run, those that would
+	OnlyErased int     `json:"onlyErased"`  // purged records to which --forget did not apply; in a dry run, would not
+	Before     int     `json:"nothingToDo"` // matched records that had no answer to erase; with --forget, that were forgotten before
 	Changed    int     `json:"changedMeanwhile"`
 	InProgress int     `json:"inProgress"`
 	Parts      int     `json:"parts"`
@@ -68,7 +68,8 @@ type purgeView struct {
 	WithoutCaller int      `json:"withoutCaller"`                 // records without a caller that match every other flag
 	RoutesWithout []string `json:"routesWithoutCaller,omitempty"` // the routes of the records without a caller
 
-	forget bool // --forget
+	forget    bool          // --forget
+	expiresIn time.Duration // when forgotten records expire; see purgeCommand.expiresIn
 }
 
 // done returns how many records were purged, or would be.
@@ -81,7 +82,11 @@ func (v purgeView) done() int {
 
 // text prints the report as sentences.
 func (v purgeView) text(to printer) {
-	would, soon := "", ", as of 15 minutes from now"
+	would, soon := "", fmt.Sprintf(", as of %s from now", span(v.expiresIn))
+	before := "had no answer to erase"
+	if v.forget {
+		before = "had been forgotten before"
+	}
 	if v.DryRun {
 		would, soon = "would be ", ""
 	}
@@ -106,7 +111,7 @@ func (v purgeView) text(to printer) {
 		{v.KeptSteps, "record keeps the results of its steps" + stepsErased, "records keep the results of their steps" + stepsErased},
 		{v.Undecided, "of them belongs to an attempt that died after a step" + proofErased, "of them belong to attempts that died after a step" + proofErased},
 		{v.InnerCalls, "record is released, and a retry needs the answer of a guarded call that its handler made" + innerErased, "records are released, and retries need the answers of guarded calls that their handlers made" + innerErased},
-		{v.Before, "was erased before", "were erased before"},
+		{v.Before, before, before},
 		{v.InProgress, "is in progress, and was left", "are in progress, and were left"},
 		{v.Changed, "changed meanwhile, and was left", "changed meanwhile, and were left"},
 		{v.Foreign, "item is no record, or has renamed attributes (--attribute), and was left", "items are no records, or have renamed attributes (--attribute), and were left"},

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,8 +65,8 @@ func TestO2_PurgeByScope(t *testing.T) {
 	if v := d.view("a"); v.Answer.Failure == nil || v.Operations[0].What != "erased" || v.Operations[0].Reason != "erasure request 7" {
 		t.Errorf("it is shown as %+v", v)
 	}
-	d.idem("purge", "--all", "--reason", "r", "--yes").want(t, exitDone, "2 records erased", "2 were erased before")
-	d.typing("forget\n", "purge", "--namespace", "shop", "--forget", "--reason", "r").want(t, exitDone, "3 records forgotten, as of 15 minutes from now", "WARNING")
+	d.idem("purge", "--all", "--reason", "r", "--yes").want(t, exitDone, "2 records erased", "2 had no answer to erase")
+	d.typing("forget\n", "purge", "--namespace", "shop", "--forget", "--reason", "r").want(t, exitDone, "3 records forgotten, as of 15m2s from now", "WARNING: --forget lets records expire, in 15m2s.")
 	d.clock = time.Now().Add(lambdaidem.MinTTL + 5*time.Second)
 	if got := d.pay(d.guard, "a", paid); got.StatusCode != 201 || d.runs != 1 {
 		t.Errorf("a retry of what was forgotten got %+v after %d runs", got, d.runs)
@@ -125,6 +126,47 @@ func TestO2_APurgeByCallerSaysWhatItLeavesToPrograms(t *testing.T) {
 	if v.Matched != 1 || !slices.Equal(v.CallersAlike, []string{"carla"}) || v.WithoutCaller != 1 || !slices.Equal(v.RoutesWithout, []string{"shop charge%20it"}) {
 		t.Errorf("%+v; want carol's record, carla like her, and one record without a caller", v)
 	}
+}
+
+// A record counts once, however many items its answer needs.
+func TestO2_PartsOfAnswersDoNotCountAsRecords(t *testing.T) {
+	d := openDesk(t)
+	noise := make([]byte, 1<<20) // incompressible
+	_, _ = rand.Read(noise)
+	for _, caller := range []string{"", "carol"} {
+		call := lambdaidem.Call{Operation: "report", Key: "k", Principal: caller}
+		if _, err := lambdaidem.Do(t.Context(), d.guard, call, func(context.Context) ([]byte, error) { return noise, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var v purgeView
+	d.idem("purge", "--caller", "carol", "--dry-run", "--rate", "10000", "-o", "json").want(t, exitDone).into(t, &v)
+	if v.Matched != 1 || v.WithoutCaller != 1 || v.Looked < 6 {
+		t.Errorf("the report is %+v; want one record of carol and one without a caller", v)
+	}
+	d.idem("purge", "--caller", "erin", "--dry-run", "--rate", "10000").want(t, exitDone, "Each flag was compared with 2 records:\n  --caller erin matches 0;")
+}
+
+// With --forget, a purge prints when the records expire. That depends on --max-skew.
+func TestO2_ForgettingSaysWhenTheRecordsExpire(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.guard, "a", paid)
+	d.typing("forget\n", "purge", "--namespace", "shop", "--forget", "--max-skew", "1h", "--reason", "r").
+		want(t, exitDone, "1 record forgotten, as of 1h15m from now", "lets records expire, in 1h15m.")
+	if v := d.view("a"); v.Expires.Sub(v.DatabaseTime).Round(time.Minute) != 75*time.Minute {
+		t.Errorf("it expires in %v", v.Expires.Sub(v.DatabaseTime))
+	}
+}
+
+// An operator has ended a record without an answer, so the first purge has nothing to erase. It does
+// not say that an earlier purge erased the answer.
+func TestO2_APurgeSaysThatARecordHadNoAnswer(t *testing.T) {
+	d := openDesk(t)
+	d.pay(d.held(), "k", died)
+	d.idem(append([]string{"settle", "--token", d.view("k").Token, "--reason", "r", "--yes", "--no-answer"}, byKey("k")...)...).want(t, exitDone)
+	d.idem("purge", "--all", "--reason", "r", "--yes").want(t, exitDone, "0 records erased.\n1 had no answer to erase.\n")
+	d.idem("purge", "--all", "--reason", "r", "--yes", "--forget").want(t, exitDone, "1 record forgotten")
+	d.idem("purge", "--all", "--reason", "r", "--yes", "--forget").want(t, exitDone, "0 records forgotten", "1 had been forgotten before.\n")
 }
 
 func TestO2_PurgeRefusesWhatItCantMean(t *testing.T) {
@@ -201,7 +243,7 @@ func TestO2_AResumedPurgeReportsTheWhole(t *testing.T) {
 	found := newFindings()
 	before := filter{Caller: "carol"}.matcher(ages{}, time.Now(), found)
 	for _, scope := range []string{"shop POST /payments carol", "shop POST /payments caroll", "shop reserve "} {
-		before.match(lambdaidem.Record{Scope: scope})
+		before.match(lambdaidem.Record{State: lambdaidem.Completed, Scope: scope})
 	}
 	text, err := json.Marshal(journal{Purge: identity, After: last, Found: found, Sum: dynamostore.PurgeProgress{Looked: 3, Matched: 1, InProgress: 1}})
 	if err != nil {
@@ -300,7 +342,7 @@ func TestO2_PurgeSaysWhichRecordsItOnlyErased(t *testing.T) {
 				t.Errorf("the dry run reports %+v", v)
 			}
 			purge("--dry-run").want(t, exitDone, "1 record would be forgotten.\n1 record would be erased, not forgotten: its attempt died; repeat --forget to let it expire.\n")
-			purge("--yes").want(t, exitDone, "1 record forgotten, as of 15 minutes from now.\n1 record erased, not forgotten: its attempt died; repeat --forget to let it expire.\n")
+			purge("--yes").want(t, exitDone, "1 record forgotten, as of 15m2s from now.\n1 record erased, not forgotten: its attempt died; repeat --forget to let it expire.\n")
 			if soon() {
 				t.Error("the first purge lets the record expire")
 			}

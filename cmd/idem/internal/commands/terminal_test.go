@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -158,7 +159,7 @@ func TestO2_APurgeCountsInWords(t *testing.T) {
 1 record keeps the results of its steps (--steps erases those of released records and dead attempts).
 1 of them belongs to an attempt that died after a step (the steps may be the only proof of a payment: decide such a record before you erase them, see docs/operate.md).
 1 record is released, and a retry needs the answer of a guarded call that its handler made (if that was erased, nothing can complete the request: see docs/idem.md).
-1 was erased before.
+1 had no answer to erase.
 1 is in progress, and was left.
 1 changed meanwhile, and was left.
 1 item is no record, or has renamed attributes (--attribute), and was left.
@@ -171,7 +172,7 @@ Looked at 1 item. Capacity units: 0.5.
 2 records keep the results of their steps (--steps erases those of released records and dead attempts).
 2 of them belong to attempts that died after a step (the steps may be the only proof of a payment: decide such a record before you erase them, see docs/operate.md).
 2 records are released, and retries need the answers of guarded calls that their handlers made (if that was erased, nothing can complete the request: see docs/idem.md).
-2 were erased before.
+2 had no answer to erase.
 2 are in progress, and were left.
 2 changed meanwhile, and were left.
 2 items are no records, or have renamed attributes (--attribute), and were left.
@@ -179,13 +180,13 @@ Looked at 2 items. Capacity units: 4.
 `: {Purged: 2, Looked: 2, Parts: 2, Orphans: 2, KeptParts: 2, KeptSteps: 2, Undecided: 2, InnerCalls: 2, Before: 2, InProgress: 2, Changed: 2, Foreign: 2, Units: 4},
 		`1 record would be forgotten.
 1 record would be erased, not forgotten: its attempt died; repeat --forget to let it expire.
-2 were erased before.
+2 had been forgotten before.
 Looked at 0 items. Capacity units: 0.
 `: {DryRun: true, Matched: 4, Before: 2, Forgotten: 1, OnlyErased: 1, forget: true},
-		`0 records forgotten, as of 15 minutes from now.
+		`0 records forgotten, as of 1h15m from now.
 2 records erased, not forgotten: their attempts died; repeat --forget to let them expire.
 Looked at 2 items. Capacity units: 3.
-`: {Purged: 2, OnlyErased: 2, Looked: 2, Units: 3, forget: true},
+`: {Purged: 2, OnlyErased: 2, Looked: 2, Units: 3, forget: true, expiresIn: 75 * time.Minute},
 	} {
 		var out strings.Builder
 		if v.text(printer{&out}); out.String() != want {
