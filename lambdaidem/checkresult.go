@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // CheckResult returns an error if the guard could not replay r from a record with the given
@@ -106,6 +107,14 @@ func checkAnswer(value []byte) error {
 	}
 	if string(encodeAnswer(r)) != string(value) {
 		return errors.New("it has members, or white space, that no stored answer has")
+	}
+	// net/http recognizes this header only under its canonical name. Under another, such as
+	// content-length, it sends the value as it is, and may send its own Content-Length too.
+	// Clients refuse a malformed length, and two lengths that differ, even if only by a zero.
+	for _, length := range valuesOf(r, "Content-Length") {
+		if n, err := strconv.ParseUint(length, 10, 63); err != nil || strconv.FormatUint(n, 10) != length {
+			return fmt.Errorf("its Content-Length is %q; it must be a number without sign and leading zeros; leave the header out, the server sets it", length)
+		}
 	}
 	return checkSendable(r)
 }
