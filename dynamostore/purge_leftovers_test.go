@@ -653,7 +653,7 @@ func TestO2_LateRequestsAfterAPurgeOfExpiredSteps(t *testing.T) {
 		_, err := lambdaidem.Step(ctx, "charge", func(context.Context) (int, error) { return 7, nil })
 		return "", errors.Join(lambdaidem.Uncertain(errLater), err)
 	}
-	purge := func(t *testing.T, d *shiftedDesk, s *Store) {
+	purge := func(t *testing.T, s *Store) {
 		o, err := s.Operator("alice", "a reason")
 		if err != nil {
 			t.Fatal(err)
@@ -672,7 +672,7 @@ func TestO2_LateRequestsAfterAPurgeOfExpiredSteps(t *testing.T) {
 		d := openShifted(t)
 		_, _ = d.pay(t, d.guard(New(d.client, d.table), short), step)
 		d.offset += ttl + time.Minute
-		slow := New(d.before("UpdateItem", 1, func() { purge(t, d, New(d.client, d.table)) }), d.table)
+		slow := New(d.before("UpdateItem", 1, func() { purge(t, New(d.client, d.table)) }), d.table)
 		_, err := d.pay(t, d.guard(slow, short, func(o *lambdaidem.Options) { o.Clock = func() time.Time { return d.now().Add(-2 * time.Minute) } }),
 			func(context.Context) (string, error) { t.Error("the handler runs without its steps"); return "", nil })
 		if !errors.Is(err, lambdaidem.ErrAnswerUnavailable) {
@@ -693,7 +693,7 @@ func TestO2_LateRequestsAfterAPurgeOfExpiredSteps(t *testing.T) {
 			})
 			_, _ = d.pay(t, d.guard(New(copying, d.table), short), step)
 			d.offset += ttl + time.Minute
-			purge(t, d, New(d.client, d.table))
+			purge(t, New(d.client, d.table))
 			wantRefused(t, again)
 			if rec := d.inspect(t).Record; rec.State != lambdaidem.Completed || len(rec.Steps) != 0 {
 				t.Errorf("the record is %+v", rec)
@@ -708,7 +708,7 @@ func TestO2_LateRequestsAfterAPurgeOfExpiredSteps(t *testing.T) {
 		_, _ = d.pay(t, g, step)
 		d.offset += ttl + time.Minute
 		var again func() (*http.Response, error)
-		purge(t, d, New(d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
+		purge(t, New(d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
 			if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") {
 				again = send
 			}

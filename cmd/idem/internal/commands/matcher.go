@@ -127,13 +127,13 @@ func (m *matcher) matchPart(part lambdaidem.Record, scope *lambdaidem.RecordScop
 			return false
 		}
 	}
-	m.Chosen++
+	m.Chosen++ // so that a purge that deletes only parts does not say that nothing matched
 	m.rememberTenant(part.ID, scope)
 	return true
 }
 
-// rememberTenant adds the tenant of a chosen record or part to the findings. Tenants may have callers of
-// the same name, so a purge by caller may erase more than its operator means.
+// rememberTenant adds the tenant of a chosen record or part to the findings. Tenants may have
+// callers of the same name, so a purge by caller may erase more than its operator means.
 func (m *matcher) rememberTenant(id string, scope *lambdaidem.RecordScope) {
 	if len(m.IDPrefixes) < seenAtMost {
 		m.IDPrefixes[lambdaidem.IDPrefixOf(id)] = true

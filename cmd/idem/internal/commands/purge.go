@@ -65,9 +65,9 @@ answer: no retry of them runs again. Records with a live lease are never changed
 
 --forget also makes the records expire 15 minutes and --max-skew later, when no request
 that was sent before can still arrive. A retry after that runs the handler, and has its
-effects a second time. DynamoDB deletes the records later. Functions with a cache (Options.Cache)
-may replay an answer until it leaves the cache. A record whose attempt died after a step is
-only erased, by --steps; repeat --forget to let it expire too.
+effects a second time. DynamoDB deletes the records later. Functions with a cache
+(Options.Cache) may replay an answer until it leaves the cache. A record whose attempt
+died after a step is only erased, by --steps; repeat --forget to let it expire too.
 
 If a purge has deleted parts of answers, repeat it an hour later: a delayed request can
 write a deleted part again. No record refers to such a part, and it stays until its TTL.
