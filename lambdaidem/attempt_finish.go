@@ -97,6 +97,7 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	case end.outcome == OutcomeReleased:
 		var takenOver *Record
 		if d, takenOver = a.release(ctx, end.err); takenOver != nil {
+			a.takenOver = true
 			late, cancel := a.finishContext(ctx) // failedLate may load an answer
 			d = a.failedLate(late, *takenOver, end)
 			cancel()

@@ -250,6 +250,9 @@ func (w *doWork[T]) handlerResult() done[T] {
 	if w.err != nil && w.outcome == "" { // fn ran unguarded
 		w.outcome = w.g.outcomeOfError(w.err, OutcomeFailed)
 	}
+	if w.attempt != nil && w.attempt.takenOver {
+		w.outcome = OutcomeUncertain // the attempt that has the record decides
+	}
 	got := done[T]{value: w.result, err: w.err, outcome: w.outcome, rejected: w.refused}
 	if w.err != nil && (w.outcome == OutcomeFailed || w.outcome == OutcomeSucceeded) {
 		got.storedAs = w.g.deciding(w.err, w.outcome, unmarked)

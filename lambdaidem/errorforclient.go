@@ -32,7 +32,7 @@ func (g *Guard) clientError(err error) *Error {
 	switch {
 	case e == nil, e.Code == ErrPermanent: // the latter is the stored failure of an inner call, and this request may be repeated
 		return nil
-	case e.rejected && g.outcomeOf(&Response{Status: e.Status}) == OutcomeFailed && isUnstored(err, e):
+	case !e.byGuard() && g.outcomeOf(problem(e)) == OutcomeFailed && isUnstored(err, e):
 		return nil
 	}
 	return forClient(e, err)
@@ -90,15 +90,14 @@ func (g *Guard) deciding(err error, outcome Outcome, mark markAround) *Error {
 			return nil
 		case mark == unmarked && g.outcomeOfMarks(e, OutcomeFailed) != outcome:
 			return nil
+		case e.replayed && e.Code == ErrPermanent: // of an inner call, and taken out of its error
+			return nil
 		}
 		return e
-	case interface{ Unwrap() error }:
-		return g.deciding(e.Unwrap(), outcome, mark)
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			if found := g.deciding(one, outcome, mark); found != nil {
-				return found
-			}
+	}
+	for _, one := range wrapped(err) {
+		if found := g.deciding(one, outcome, mark); found != nil {
+			return found
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package lambdaidem_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -502,4 +503,173 @@ func TestX4_ARejectedWriteMadePermanentHasItsCode(t *testing.T) {
 	one, two := r.send(t, first()), r.send(t, first())
 	wantProblem(t, one, http.StatusInternalServerError, lambdaidem.ErrConditionFailed)
 	wantReplay(t, two, one)
+}
+
+// The record of the charge has a 402. The call around it, pay, makes that Retryable, because another card
+// may be there next time. So the client must not read 402, whether the charge ran or was replayed.
+func TestX2_AReplayedRejectionThatAnInnerCallDoesNotStoreIsNotSent(t *testing.T) {
+	for name, with := range map[string]func(error) error{
+		"marked": lambdaidem.Retryable,
+		"marked, taken out": func(err error) error {
+			if e, ok := errors.AsType[*lambdaidem.Error](err); ok {
+				return lambdaidem.Retryable(e)
+			}
+			return lambdaidem.Retryable(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reserved := 0
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				reserved++ // an effect of the handler's own
+				_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (int, error) {
+					_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, noPayment })
+					return 0, with(err)
+				})
+				return response{}, err
+			})
+			for i := range 3 {
+				out, err := r.handler(t.Context(), first())
+				if rec := r.record(t); rec.State != lambdaidem.Completed && out.StatusCode == http.StatusPaymentRequired {
+					t.Errorf("request %d: the record is %s, the client is told %d %s, %v", i+1, rec.State, out.StatusCode, out.Body, err)
+				}
+			}
+		})
+	}
+}
+
+// The same for an *Error that was not made by Reject. It releases the record of the inner call.
+func TestX2_AnErrorMadeWithoutRejectThatAnInnerCallDoesNotStoreIsNotSent(t *testing.T) {
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+			return 0, &lambdaidem.Error{Code: "card_declined", Status: http.StatusPaymentRequired}
+		})
+		return response{}, err
+	})
+	out, err := r.handler(t.Context(), first())
+	if rec := r.record(t); rec.State != lambdaidem.Completed && out.StatusCode == http.StatusPaymentRequired {
+		t.Errorf("the record is %s, the client is told %d %s, %v", rec.State, out.StatusCode, out.Body, err)
+	}
+}
+
+// The handler of an inner request returns a stored failure that it took out of its wrapper, and the outer
+// handler passes on the response, a 500. The outer record is released, so the client may repeat its request.
+func TestX2_AnInnerRequestDoesNotSayThatTheOuterOneFailedForGood(t *testing.T) {
+	r := newRig(nil)
+	reserve := lambdaidem.Call{Operation: "reserve", Key: "k"}
+	broken := func(context.Context) (int, error) { return 0, lambdaidem.Permanent(errWire) }
+	_, _ = lambdaidem.Do(t.Context(), r.guard, reserve, broken)
+	pay := r.guard.APIGatewayV2(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, r.guard, reserve, broken)
+		if e, ok := errors.AsType[*lambdaidem.Error](err); ok {
+			return response{}, e
+		}
+		return response{}, err
+	})
+	r.store.forgetClaims()
+	r = r.later(func(ctx context.Context, _ request) (response, error) { return pay(ctx, post("inner", "{}")) })
+	out := r.send(t, first())
+	var doc struct{ Code lambdaidem.Code }
+	if err := json.Unmarshal([]byte(out.Body), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if rec := r.record(t); rec.State != lambdaidem.Completed && doc.Code == lambdaidem.ErrPermanent {
+		t.Errorf("the record is %s, the client is told %d %s", rec.State, out.StatusCode, out.Body)
+	}
+}
+
+// A write of an inner net/http request is rejected, and the outer handler passes on the response. The
+// condition is not one of the client's request.
+func TestX2_TheConditionOfAnInnerNetHTTPRequestIsNotTheClients(t *testing.T) {
+	for name, verdict := range map[string]error{
+		"plain":        errBroken,
+		"from a guard": &lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: 500, Detail: "The request was not completed, because a condition that it requires is not met."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, l := withLedger(nil, func(o *lambdaidem.Options) { o.AnonymousCallers = true })
+			pay := r.guard.Middleware(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
+				enlist(in.Context(), "pay")
+				w.WriteHeader(http.StatusCreated)
+			}))
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				l.fail(commit, rejects(verdict))
+				in := httptest.NewRequest(http.MethodPost, "http://h/pay", strings.NewReader("{}")).WithContext(ctx)
+				in.Header.Set("Idempotency-Key", "k")
+				rw := httptest.NewRecorder()
+				pay.ServeHTTP(rw, in)
+				return response{StatusCode: rw.Code, Body: rw.Body.String()}, nil
+			})
+			out := r.send(t, first())
+			var doc struct{ Code lambdaidem.Code }
+			if err := json.Unmarshal([]byte(out.Body), &doc); err != nil {
+				t.Fatal(err)
+			}
+			if doc.Code == lambdaidem.ErrConditionFailed {
+				t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+			}
+		})
+	}
+}
+
+// A failure that asks the client to repeat the request is sent, even if an inner call has not stored it.
+func TestX2_AFailureThatAsksForARetryIsSent(t *testing.T) {
+	for name, inner := range map[string]func(r *rig) (int, error){
+		"of another service": func(*rig) (int, error) {
+			return 0, lambdaidem.Reject(http.StatusConflict, lambdaidem.ErrInProgress, "Later.")
+		},
+		"of a guard": func(r *rig) (int, error) {
+			return lambdaidem.Do(context.Background(), r.guard, charge, func(context.Context) (int, error) {
+				_, err := lambdaidem.Do(context.Background(), r.guard, charge, answersOne)
+				return 0, err
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := func(o *lambdaidem.Options) {
+				o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {
+					if name == "of a guard" && r.Status == http.StatusConflict {
+						return lambdaidem.OutcomeFailed
+					}
+					return lambdaidem.DefaultOutcome(r)
+				}
+			}
+			r := newRig(nil, options)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(context.Context) (int, error) { return inner(r) })
+				return response{}, err
+			}, options)
+			wantProblem(t, r.send(t, first()), http.StatusConflict, lambdaidem.ErrInProgress)
+		})
+	}
+}
+
+// An *Error that a handler returns is the client's answer, whatever its code is and wherever it comes
+// from, if it decides about the record.
+func TestX4_AFinalRejectionIsSent(t *testing.T) {
+	declined := func(code lambdaidem.Code) error {
+		return lambdaidem.Reject(http.StatusPaymentRequired, code, "The card was declined.")
+	}
+	for name, answer := range map[string]func(ctx context.Context, g *lambdaidem.Guard) error{
+		"with the code of Permanent": func(context.Context, *lambdaidem.Guard) error { return declined(lambdaidem.ErrPermanent) },
+		"taken out of the error of an inner call": func(ctx context.Context, g *lambdaidem.Guard) error {
+			var e *lambdaidem.Error
+			for range 2 { // the second error is a replay
+				_, err := lambdaidem.Do(ctx, g, charge, func(context.Context) (int, error) { return 0, declined("card_declined") })
+				if !errors.As(err, &e) {
+					return err
+				}
+			}
+			return e
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) { return response{}, answer(ctx, r.guard) })
+			if out := r.send(t, first()); out.StatusCode != http.StatusPaymentRequired {
+				t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+			}
+			r.wantState(t, lambdaidem.Completed)
+		})
+	}
 }

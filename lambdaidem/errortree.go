@@ -1,31 +1,95 @@
 package lambdaidem
 
+import (
+	"errors"
+	"slices"
+)
+
+// wrapped returns the errors that err wraps, one level deep. It returns none for a passedOn, the
+// error of an inner call: what is inside describes only that call.
+//
+// Some error types, such as that of github.com/hashicorp/go-multierror, contain errors that their
+// method Unwrap does not return, and that only their method As finds. If these are marks or errors of
+// inner calls, wrapped returns them too. It then adds errUnseen, because err may contain others.
+func wrapped(err error) []error {
+	var all []error
+	switch e := err.(type) { //nolint:errorlint // err itself
+	case *passedOn:
+		return nil
+	case interface{ Unwrap() error }:
+		all = []error{e.Unwrap()}
+	case interface{ Unwrap() []error }:
+		all = e.Unwrap()
+	}
+	e, ok := err.(interface{ As(target any) bool }) //nolint:errorlint // as above
+	if !ok {
+		return all
+	}
+	hidden := slices.DeleteFunc(foundByAs(e), func(found error) bool {
+		return slices.ContainsFunc(all, func(one error) bool {
+			return anyIn(one, func(err error) bool { return err == found }) //nolint:errorlint // anyIn walks the tree
+		})
+	})
+	if len(hidden) == 0 {
+		return all
+	}
+	return slices.Concat(all, hidden, []error{errUnseen})
+}
+
+// errUnseen stands for errors that no method of an error type shows.
+var errUnseen = errors.New("errors that can't be seen")
+
+// foundByAs returns a mark of each kind, and the error of an inner call, if the method As of an error
+// finds them.
+func foundByAs(e interface{ As(target any) bool }) (found []error) {
+	var (
+		inner     *passedOn
+		uncertain *uncertainError
+		permanent *permanentError
+		retryable *retryableError
+	)
+	if e.As(&inner) {
+		found = append(found, inner)
+	}
+	if e.As(&uncertain) {
+		found = append(found, uncertain)
+	}
+	if e.As(&permanent) {
+		found = append(found, permanent)
+	}
+	if e.As(&retryable) {
+		found = append(found, retryable)
+	}
+	return found
+}
+
 // anyIn reports whether match returns true for err or for an error that err wraps. It does not
 // look into a passedOn, the error of an inner call: what is inside describes only that call.
 func anyIn(err error, match func(error) bool) bool {
 	if err == nil || match(err) {
 		return err != nil
 	}
-	switch e := err.(type) { //nolint:errorlint // the tree is walked here
-	case interface{ Unwrap() error }:
-		return anyIn(e.Unwrap(), match)
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			if anyIn(one, match) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(wrapped(err), func(one error) bool { return anyIn(one, match) })
 }
 
-// hasOwn reports whether err, or an error that it wraps, is an M. M is *panicError, or the type of
-// a mark such as *permanentError. Like anyIn, hasOwn does not look into the error of an inner call.
-func hasOwn[M error](err error) bool {
-	return anyIn(err, func(err error) bool {
-		_, ok := err.(M) //nolint:errorlint // anyIn walks the tree
-		return ok
+// firstOwn returns the first M among err and the errors that it wraps. M is *panicError, or the type
+// of a mark such as *permanentError. Like anyIn, firstOwn does not look into the error of an inner
+// call.
+func firstOwn[M error](err error) (first M, ok bool) {
+	ok = anyIn(err, func(err error) bool {
+		m, is := err.(M) //nolint:errorlint // anyIn walks the tree
+		if is {
+			first = m
+		}
+		return is
 	})
+	return first, ok
+}
+
+// hasOwn reports whether firstOwn finds an M.
+func hasOwn[M error](err error) bool {
+	_, ok := firstOwn[M](err)
+	return ok
 }
 
 // anyVisible reports whether match returns true for err or for an error that err wraps. It looks into
@@ -41,17 +105,7 @@ func anyVisible(err error, byGuard bool, match func(error) bool) bool {
 	case (byGuard || !isGuardsCode(err)) && match(err):
 		return true
 	}
-	switch e := err.(type) { //nolint:errorlint // as above
-	case interface{ Unwrap() error }:
-		return anyVisible(e.Unwrap(), byGuard, match)
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			if anyVisible(one, byGuard, match) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(wrapped(err), func(one error) bool { return anyVisible(one, byGuard, match) })
 }
 
 // isGuardsCode reports whether err itself is one of the guard's codes.

@@ -1,6 +1,9 @@
 package lambdaidem
 
-import "context"
+import (
+	"context"
+	"reflect"
+)
 
 // HandlerOptions are the options of [Handler].
 type HandlerOptions[In any] struct {
@@ -80,6 +83,9 @@ func handle[In, Out any](
 	defer recordUnidentified(ctx, &identified)
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Operation: operation, Handler: true}
 	c := Call{Operation: operation, Payload: in, Skip: g.off || o.Skip != nil && o.Skip(ctx, in)}
+	if reflect.TypeFor[In]().Kind() == reflect.Interface { // the client chooses the type of in, but not that of its address; see typedJSON.form
+		c.Payload = &in
+	}
 	c.Repeated = !c.Skip && o.Repeated != nil && o.Repeated(ctx, in)
 	refuse := func(kind Kind, e *Error) done[Out] {
 		identified = true

@@ -1,6 +1,9 @@
 package lambdaidem
 
-import "reflect"
+import (
+	"reflect"
+	"slices"
+)
 
 // passedOn wraps the error that an inner call, a guarded call inside a guarded handler,
 // returns to the outer handler. Marks in err, such as Retryable, and the status of an error
@@ -30,7 +33,7 @@ func (e *passedOn) Error() string { return e.err.Error() }
 
 // Is implements the interface that errors.Is looks for.
 func (e *passedOn) Is(target error) bool {
-	if target == ErrRetryable && e.retryable || target == ErrPermanent && e.stored && e.storedAs == nil {
+	if target == ErrRetryable && e.retryable || e.stored && target == e.code() {
 		return true
 	}
 	isComparable := reflect.TypeOf(target).Comparable()
@@ -39,15 +42,23 @@ func (e *passedOn) Is(target error) bool {
 			return true
 		}
 		is, ok := err.(interface{ Is(target error) bool })
-		return ok && is.Is(target)
+		return ok && !isGuardsCode(target) && is.Is(target) // the method may find the code of a call inside the function
 	})
 }
 
 // As implements the interface that errors.As looks for.
 func (e *passedOn) As(target any) bool {
-	if to, ok := target.(**Error); ok && e.storedAs != nil {
-		*to = e.storedAs
-		return true
+	switch to := target.(type) {
+	case **Error:
+		if e.storedAs != nil {
+			*to = e.storedAs
+			return true
+		}
+	case *Code:
+		if e.stored {
+			*to = e.code()
+			return true
+		}
 	}
 	to := reflect.ValueOf(target).Elem()
 	return anyVisible(e.err, e.byGuard, func(err error) bool {
@@ -56,24 +67,39 @@ func (e *passedOn) As(target any) bool {
 			return true
 		}
 		as, ok := err.(interface{ As(target any) bool })
-		return ok && as.As(target)
+		if !ok || !as.As(target) {
+			return false
+		}
+		if found, ok := to.Interface().(error); ok && saidByGuard(found) { // of a call inside the function
+			to.SetZero()
+			return false
+		}
+		return true
 	})
 }
 
-// isRetryable reports whether Retryable has marked err as a whole. It is false if err joins several
-// errors, only one of which is marked: another one may come from a call that had an effect.
-func isRetryable(err error) bool {
-	for err != nil {
-		if _, ok := err.(*retryableError); ok { //nolint:errorlint // the errors are walked here
-			return true
-		}
-		e, ok := err.(interface{ Unwrap() error })
-		if !ok {
-			return false
-		}
-		err = e.Unwrap()
+// code returns the code that the record has, if stored is set.
+func (e *passedOn) code() Code {
+	if e.storedAs != nil {
+		return e.storedAs.Code
 	}
-	return false
+	return ErrPermanent
+}
+
+// saidByGuard reports whether err itself is an error that only guards make.
+func saidByGuard(err error) bool {
+	_, byStore := err.(*StoreError) //nolint:errorlint // the error itself alone
+	return byStore || isGuardsCode(err) || isRefusal(err)
+}
+
+// isRetryable reports whether Retryable has marked err as a whole. If err joins several errors, all of
+// them must be marked: one that is not may come from a call that had an effect.
+func isRetryable(err error) bool {
+	if _, ok := err.(*retryableError); ok { //nolint:errorlint // the tree is walked here
+		return true
+	}
+	all := wrapped(err)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(one error) bool { return !isRetryable(one) })
 }
 
 // withoutPassedOn returns the error inside err if err itself is a passedOn, the wrapper of

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -396,4 +399,198 @@ func TestX2_TheCallerFindsThatWritesWereRejected(t *testing.T) {
 		return response{StatusCode: http.StatusServiceUnavailable}, nil
 	})
 	r.send(t, first())
+}
+
+// The handler of an inner HTTP request charges a card and then returns the refusal of a call of its own.
+// If the outer handler found the code of that refusal, it would charge the card again under a new key.
+func TestX2_AnInnerRequestShowsNoCodeOfACallInside(t *testing.T) {
+	for name, with := range map[string]func(error) error{
+		"as it is": func(err error) error { return err },
+		"wrapped":  func(err error) error { return fmt.Errorf("receipt: %w", err) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			charged := 0
+			r := newRig(nil)
+			receipt := lambdaidem.Call{Operation: "receipt", Key: "r", Payload: 1}
+			_, _ = lambdaidem.Do(t.Context(), r.guard, receipt, answersOne)
+			receipt.Payload = 2
+			pay := r.guard.APIGatewayV2(func(ctx context.Context, _ request) (response, error) {
+				charged++ // the card
+				_, err := lambdaidem.Do(ctx, r.guard, receipt, answersOne)
+				return response{}, with(err)
+			})
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := pay(ctx, post("inner-1", "{}"))
+				if errors.Is(err, lambdaidem.ErrPayloadMismatch) { // "did the handler run? no"; the key belongs to another payment: use a new one
+					_, err = pay(ctx, post("inner-2", "{}"))
+				}
+				return response{}, err
+			})
+			out, err := r.handler(t.Context(), first())
+			if charged > 1 {
+				t.Errorf("charged %d times: %d %s, %v", charged, out.StatusCode, out.Body, err)
+			}
+		})
+	}
+}
+
+// The function of Do is paused for longer than its lease, and another attempt takes over the record. Then
+// Retryable has not released the record.
+func TestX2_ErrRetryableIsNotFoundAfterALostLease(t *testing.T) {
+	charged := 0
+	clock := &ticker{now: time.Now()}
+	r := newRig(nil, clock.option)
+	taken, done := make(chan struct{}), make(chan struct{})
+	finished := make(chan struct{})
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+			clock.advance(2 * time.Minute)
+			go func() {
+				defer close(finished)
+				_, _ = lambdaidem.Do(context.Background(), r.guard, charge, func(context.Context) (int, error) {
+					close(taken)
+					<-done
+					charged++
+					return 1, nil
+				})
+			}()
+			<-taken
+			return 0, lambdaidem.Retryable(errWire)
+		})
+		if errors.Is(err, lambdaidem.ErrRetryable) {
+			t.Errorf("the record of the charge is in progress under another attempt, and Do says that it was released: %v", err)
+		}
+		return response{StatusCode: 503}, nil
+	})
+	_, _ = r.handler(t.Context(), first())
+	close(done)
+	<-finished
+}
+
+// An Uncertain error inside the argument of Retryable keeps the lease, also for the handler of a message.
+func TestX2_ErrRetryableIsNotFoundInAnUncertainMessage(t *testing.T) {
+	r := newRig(nil)
+	pay := r.guard.SNS(func(context.Context, events.SNSEventRecord) error {
+		return lambdaidem.Retryable(fmt.Errorf("bank: %w", lambdaidem.Uncertain(errWire)))
+	})
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		err := pay(ctx, events.SNSEvent{Records: []events.SNSEventRecord{{EventSource: "aws:sns", SNS: events.SNSEntity{MessageID: "m-1", TopicArn: "arn:aws:sns:eu-west-1:1:t"}}}})
+		if errors.Is(err, lambdaidem.ErrRetryable) {
+			t.Errorf("the record of the message is uncertain, and its caller finds ErrRetryable: %v", err)
+		}
+		return response{StatusCode: 503}, nil
+	})
+	r.send(t, first())
+}
+
+// errors.Join(err, conn.Close()) joins err with nothing if the connection could be closed. The caller must
+// find the mark that has released the record. Otherwise, under Hold, its own record waits for an operator.
+func TestX2_AJoinOfRetryableErrorsIsRetryable(t *testing.T) {
+	for name, returned := range map[string]error{
+		"joined with nil":          errors.Join(lambdaidem.Retryable(errWire), nil),
+		"joined with another mark": errors.Join(lambdaidem.Retryable(errWire), lambdaidem.Retryable(errBroken)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			healthy := false
+			hold := func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold }
+			r := newRig(nil, hold)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+					if healthy {
+						return 1, nil
+					}
+					return 0, returned
+				})
+				if errors.Is(err, lambdaidem.ErrRetryable) {
+					return response{}, lambdaidem.Retryable(err) // the handler has had no effect of its own
+				}
+				if err != nil {
+					return response{}, err
+				}
+				return response{StatusCode: http.StatusCreated}, nil
+			}, hold)
+			_, _ = r.handler(t.Context(), first())
+			healthy = true
+			if out, err := r.handler(t.Context(), first()); out.StatusCode != http.StatusCreated {
+				t.Errorf("the retry is told %d %s, %v; the record is %s", out.StatusCode, out.Body, err, r.record(t).State)
+			}
+		})
+	}
+}
+
+// The function of Do passes on by Reject what the guard of another service has said.
+func TestX2_ACodeOfAnotherGuardIsFoundInTheFirstErrorAsInItsReplay(t *testing.T) {
+	for _, code := range []lambdaidem.Code{lambdaidem.ErrPayloadMismatch, lambdaidem.ErrPermanent, lambdaidem.ErrInProgress, lambdaidem.ErrAnswerUnavailable, lambdaidem.ErrKeyInvalid} {
+		t.Run(string(code), func(t *testing.T) {
+			r := newRig(nil)
+			ran := 0
+			var found, as []bool
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+					ran++
+					return 0, lambdaidem.Reject(422, code, "No.")
+				})
+				found = append(found, errors.Is(err, code))
+				e, ok := errors.AsType[*lambdaidem.Error](err)
+				as = append(as, ok && e.Code == code)
+				return response{StatusCode: 503}, nil
+			})
+			for range 2 {
+				_, _ = r.handler(t.Context(), first())
+			}
+			if len(found) != 2 || found[0] != found[1] || as[0] != as[1] {
+				t.Errorf("ran %d: errors.Is finds it: %v, errors.As: %v", ran, found, as)
+			}
+		})
+	}
+}
+
+// A caller may let errors.As find the Code, and not the *Error.
+func TestX2_TheCodeThatAsFindsIsThatOfTheReplay(t *testing.T) {
+	for name, returned := range map[string]error{
+		"permanent":                   lambdaidem.Permanent(errWire),
+		"rejection after a retryable": errors.Join(lambdaidem.Retryable(lambdaidem.Reject(429, "slow_down", "Slow down.")), noPayment),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			var found []lambdaidem.Code
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, returned })
+				var c lambdaidem.Code
+				errors.As(err, &c)
+				found = append(found, c)
+				return response{StatusCode: 503}, nil
+			})
+			r.send(t, first())
+			r.send(t, first())
+			if found[0] != found[1] {
+				t.Errorf("errors.As finds %q, then %q", found[0], found[1])
+			}
+		})
+	}
+}
+
+// The function of Do takes the *Error of a replayed failure out of its wrapper.
+func TestX2_APermanentFailureTakenOutIsFoundInTheFirstErrorAsInItsReplay(t *testing.T) {
+	r := newRig(nil)
+	reserve := lambdaidem.Call{Operation: "reserve", Key: "k"}
+	broken := func(context.Context) (int, error) { return 0, lambdaidem.Permanent(errWire) }
+	_, _ = lambdaidem.Do(t.Context(), r.guard, reserve, broken)
+	var found []bool
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(ctx context.Context) (int, error) {
+			_, err := lambdaidem.Do(ctx, r.guard, reserve, broken)
+			if e, ok := errors.AsType[*lambdaidem.Error](err); ok {
+				return 0, e
+			}
+			return 0, err
+		})
+		found = append(found, errors.Is(err, lambdaidem.ErrPermanent))
+		return response{StatusCode: http.StatusServiceUnavailable}, nil
+	})
+	r.send(t, first())
+	r.send(t, first())
+	if !found[0] || !found[1] {
+		t.Errorf("errors.Is finds ErrPermanent: %v", found)
+	}
 }

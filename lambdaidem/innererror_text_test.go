@@ -232,3 +232,30 @@ func TestX10_LastFailureNamesTheErrorOfAnInnerCall(t *testing.T) {
 		t.Errorf("last failure %q", rec.LastFailure)
 	}
 }
+
+type orderFailed struct{ why error }
+
+func (e *orderFailed) Error() string { return "order: " + e.why.Error() }
+func (e *orderFailed) Unwrap() error { return e.why }
+
+// The mark is that of the inner call. The error around it is the handler's own, and Lambda reports its type.
+func TestX2_AHandlersErrorAroundAMarkedInnerErrorKeepsItsType(t *testing.T) {
+	for name, markIt := range map[string]func(error) error{"permanent": lambdaidem.Permanent, "retryable": lambdaidem.Retryable, "uncertain": lambdaidem.Uncertain} {
+		for outer, again := range map[string]func(error) error{"none": func(err error) error { return err }, "permanent": lambdaidem.Permanent, "retryable": lambdaidem.Retryable} {
+			t.Run(name+" in "+outer, func(t *testing.T) {
+				r := newRig(nil)
+				h := lambdaidem.Handler(r.guard, "order", func(_ context.Context, o order) (string, error) { return o.ID, nil },
+					func(ctx context.Context, _ order) (int, error) {
+						_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, markIt(&cardDeclined{errWire}) })
+						return 0, again(&orderFailed{err})
+					})
+				for range 2 {
+					_, errorType, text := invoke(t, h, `{"ID":"o-1"}`)
+					if errorType != "orderFailed" && !strings.HasPrefix(errorType, "idempotency_") {
+						t.Errorf("the errorType is %q: %s", errorType, text)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,7 +1,5 @@
 package lambdaidem
 
-import "errors"
-
 // Permanent marks an error with which every retry would fail too. The error is stored,
 // and a retry receives the stored error without running the handler.
 //
@@ -85,14 +83,15 @@ func (e *retryableError) Unwrap() []error {
 
 // withoutMarks returns the error inside err that is neither a mark nor a passedOn, the wrapper of an
 // inner call's error. Lambda reports the type of this error as the errorType. If err is marked
-// inside other errors, such as those of fmt.Errorf, withoutMarks removes these errors too.
+// inside other errors, such as those of fmt.Errorf, withoutMarks removes these errors too. It leaves an
+// error that the handler made around the error of an inner call, whose marks describe only that call.
 func withoutMarks(err error) error {
 	for {
-		if p := (*permanentError)(nil); errors.As(err, &p) {
+		if p, ok := firstOwn[*permanentError](err); ok {
 			err = p.err
-		} else if u := (*uncertainError)(nil); errors.As(err, &u) {
+		} else if u, ok := firstOwn[*uncertainError](err); ok {
 			err = u.err
-		} else if r := (*retryableError)(nil); errors.As(err, &r) {
+		} else if r, ok := firstOwn[*retryableError](err); ok {
 			err = r.err
 		} else if inner, ok := err.(*passedOn); ok { //nolint:errorlint // what wraps a passedOn has a type of its own
 			err = inner.err

@@ -14,6 +14,7 @@ type messageWork struct {
 	fn      func(context.Context) error
 	ran     bool // the handler has been called
 	err     error
+	outcome Outcome // how the message has ended; empty before that, and if it runs unguarded
 }
 
 // run calls the handler. A panic fails this message, but not the others of its batch.
@@ -62,6 +63,7 @@ func (w *messageWork) ending() ending {
 		outcome = o
 	}
 	outcome, changed := w.attempt.settle(outcome, mayRepeat)
+	w.outcome = outcome
 	return ending{outcome: outcome, err: w.err, changed: changed}
 }
 
@@ -85,7 +87,10 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 	case d.replays: // an earlier attempt has handled the message
 		return done[struct{}]{}
 	}
-	return done[struct{}]{err: w.err, outcome: OutcomeReleased}
+	if w.attempt.takenOver {
+		w.outcome = OutcomeUncertain // the attempt that has the record decides
+	}
+	return done[struct{}]{err: w.err, outcome: w.outcome}
 }
 
 // passMessage runs the handler of a message unguarded.

@@ -84,10 +84,11 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	call := &httpCall{h: h, w: w, r: r, read: req}
 	resp, err := g.serve(ctx, req, &httpWork{g: g, served: call})
-	switch refusal := withStatus(err); { // a net/http handler returns no error, so err is a refusal or comes from a rejected transaction
-	case refusal != nil: // a guarded handler made this request, and the guard refuses it; see Guard.refuse
+	switch { // a net/http handler returns no error, so err is a refusal or comes from a rejected transaction
+	case err == nil:
+	case attemptOf(ctx) != nil: // a guarded handler made this request; see Guard.refuse
 		resp = g.ownAnswer(ctx, req, innerRefused(err))
-	case err != nil: // the transaction was rejected
+	default: // the transaction was rejected
 		resp = g.ownAnswer(ctx, req, conditionFailed(err))
 	}
 	if resp == nil {

@@ -19,6 +19,16 @@ const (
 	OutcomeUncertain Outcome = "uncertain" // not stored: the effects are unknown, and the Policy decides what a retry does
 )
 
+// orUncertain returns o, or OutcomeUncertain if o is not one of the constants.
+func (o Outcome) orUncertain() Outcome {
+	switch o {
+	case OutcomeSucceeded, OutcomeFailed, OutcomeReleased:
+		return o
+	case OutcomeUncertain:
+	}
+	return OutcomeUncertain
+}
+
 // outcomeOf returns the outcome of a response. The function Options.Outcome decides the outcome.
 // If that option is nil, the rules of DefaultOutcome apply. Options.Outcome gets a copy of the
 // response: if the function changed the original, a replay would differ from the answer that the

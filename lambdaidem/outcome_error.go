@@ -63,23 +63,19 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 		case e.replayed && e.Code != ErrAnswerUnavailable: // the stored failure of an inner call
 			return innerFailure
 		case e.rejected:
-			return g.outcomeOf(&Response{Status: e.Status})
+			return g.outcomeOf(problem(e)).orUncertain()
 		}
 		return g.outcomeOfMarks(e.Err, innerFailure)
-	case interface{ Unwrap() error }:
-		return g.outcomeOfMarks(e.Unwrap(), innerFailure)
-	case interface{ Unwrap() []error }:
-		var all Outcome
-		for _, one := range e.Unwrap() {
-			o := g.outcomeOfMarks(one, innerFailure)
-			if o == "" && one != nil && g.opts.Policy == Hold {
-				return OutcomeUncertain
-			}
-			all = outcomeOfBoth(all, o)
-		}
-		return all
 	}
-	return ""
+	var all Outcome
+	for _, one := range wrapped(err) {
+		o := g.outcomeOfMarks(one, innerFailure)
+		if o == "" && one != nil && g.opts.Policy == Hold {
+			return OutcomeUncertain
+		}
+		all = outcomeOfBoth(all, o)
+	}
+	return all
 }
 
 // outcomeWithinMark returns the outcome that err asks for, or "" if err asks for none. err is

@@ -481,3 +481,59 @@ func TestX2_FailuresOfDoReplay(t *testing.T) {
 		})
 	}
 }
+
+// Another service answers 409, because it is still carrying out the request. The handler passes that on by
+// Reject. A retry must run the handler again.
+func TestX4_ARefusalOfAnotherServicePassedOnByRejectIsNotStored(t *testing.T) {
+	busy := true
+	r := newRig(func(context.Context, request) (response, error) {
+		if busy {
+			return response{}, lambdaidem.Reject(http.StatusConflict, lambdaidem.ErrInProgress, "A request with this idempotency key is in progress. Repeat this request later to get its answer.")
+		}
+		return response{StatusCode: http.StatusCreated}, nil
+	})
+	one := r.send(t, first())
+	busy = false
+	if two := r.send(t, first()); two.StatusCode != http.StatusCreated {
+		t.Errorf("told %d %s; then, although the other service is done, %d %s", one.StatusCode, one.Body, two.StatusCode, two.Body)
+	}
+}
+
+// Whatever Options.Outcome returns that is not one of the constants has the effect of OutcomeUncertain, on
+// responses as on errors.
+func TestX4_AnOddOutcomeIsUncertain(t *testing.T) {
+	answers := map[string]func() (response, error){
+		"201":         func() (response, error) { return response{StatusCode: 201}, nil },
+		"402":         func() (response, error) { return response{StatusCode: 402}, nil },
+		"503":         func() (response, error) { return response{StatusCode: 503}, nil },
+		"Reject(402)": func() (response, error) { return response{}, lambdaidem.Reject(402, "no_funds", "No.") },
+		"Reject(503)": func() (response, error) { return response{}, lambdaidem.Reject(503, "later", "No.") },
+		"wrapped Reject(402)": func() (response, error) {
+			return response{}, fmt.Errorf("x: %w", lambdaidem.Reject(402, "no_funds", "No."))
+		},
+		"Permanent":             func() (response, error) { return response{}, lambdaidem.Permanent(errors.New("no")) },
+		"Permanent(Reject)":     func() (response, error) { return response{}, lambdaidem.Permanent(lambdaidem.Reject(402, "no", "No.")) },
+		"Retryable(Reject 402)": func() (response, error) { return response{}, lambdaidem.Retryable(lambdaidem.Reject(402, "no", "No.")) },
+		"Join(Reject 402, x)": func() (response, error) {
+			return response{}, errors.Join(lambdaidem.Reject(402, "no", "No."), errors.New("x"))
+		},
+		"error": func() (response, error) { return response{}, errors.New("x") },
+	}
+	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+		for name, answer := range answers {
+			ends := map[lambdaidem.Outcome]string{}
+			for _, o := range []lambdaidem.Outcome{lambdaidem.OutcomeUncertain, "odd", ""} {
+				r := newRig(func(context.Context, request) (response, error) { return answer() }, func(opts *lambdaidem.Options) {
+					opts.Policy, opts.Outcome = policy, func(*lambdaidem.Response) lambdaidem.Outcome { return o }
+				})
+				out, err := r.handler(t.Context(), first())
+				ends[o] = fmt.Sprintf("%d %v, record %s", out.StatusCode, err, r.record(t).State)
+			}
+			for o, end := range ends {
+				if want := ends[lambdaidem.OutcomeUncertain]; end != want {
+					t.Errorf("policy %v, %s: with %q the client gets %s; with OutcomeUncertain %s", policy, name, o, end, want)
+				}
+			}
+		}
+	}
+}

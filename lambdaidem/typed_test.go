@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-lambda-go/lambda"
+
 	"pgregory.net/rapid"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -391,5 +393,30 @@ func TestE5_AStepsTypeMayGainFields(t *testing.T) {
 	_, _ = r.handler(t.Context(), first())
 	if out := r.send(t, first()); out.StatusCode != 201 || out.Body != "r-1" {
 		t.Errorf("the answer is %+v", out)
+	}
+}
+
+// An event of type any is a map or a list, as the client likes. A request with another payload under the
+// same key is refused all the same, once the handler has asked for a downstream key.
+func TestV2_AClientCantChooseTheTypeOfAnEvent(t *testing.T) {
+	guard := lambdaidem.New(memstore.New(), func(o *lambdaidem.Options) { o.Namespace, o.Observer = "test", lambdaidem.Discard })
+	var paid []string
+	key := func(_ context.Context, in any) (string, error) {
+		if list, ok := in.([]any); ok {
+			in = list[0]
+		}
+		order, _ := in.(map[string]any)
+		id, _ := order["id"].(string)
+		return id, nil
+	}
+	h := lambda.NewHandler(lambdaidem.Handler(guard, "charge", key, func(ctx context.Context, in any) (string, error) {
+		text, _ := json.Marshal(in)
+		paid = append(paid, string(text)+" under "+lambdaidem.DownstreamKey(ctx, "charge"))
+		return "", lambdaidem.Retryable(errors.New("later"))
+	}))
+	_, _ = h.Invoke(t.Context(), []byte(`{"id":"k","amount":10}`))
+	_, _ = h.Invoke(t.Context(), []byte(`[{"id":"k","amount":999}]`))
+	if len(paid) != 1 {
+		t.Errorf("the handler ran for another payload under the downstream key of the first one: %q", paid)
 	}
 }

@@ -1,0 +1,144 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// errorList is an error like those of github.com/hashicorp/go-multierror: its method Unwrap never
+// returns the errors themselves.
+type errorList []error
+
+func severalErrors(errs ...error) error { return errorList(errs) }
+
+func (e errorList) Error() string {
+	var all []string
+	for _, one := range e {
+		all = append(all, one.Error())
+	}
+	return fmt.Sprintf("%d errors occurred: %s", len(all), strings.Join(all, "; "))
+}
+
+// Unwrap returns a list of the errors after the first one.
+func (e errorList) Unwrap() error {
+	if len(e) == 1 {
+		return nil
+	}
+	return e[1:]
+}
+
+func (e errorList) As(target any) bool   { return errors.As(e[0], target) }
+func (e errorList) Is(target error) bool { return errors.Is(e[0], target) }
+
+func answersOne(context.Context) (int, error) { return 1, nil }
+
+// The caller finds nothing of the refusal of a call inside the function, whatever the type of the error
+// that the function returns.
+func TestX2_DoShowsNoCodeOfACallInsideSeveralErrors(t *testing.T) {
+	for name, with := range map[string]func(error) error{
+		"first":  func(err error) error { return severalErrors(err, errBroken) },
+		"second": func(err error) error { return severalErrors(errBroken, err) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(ctx context.Context) (int, error) {
+					r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+					_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "receipt", Key: "order-1"}, answersOne)
+					return 0, with(err)
+				})
+				if errors.Is(err, lambdaidem.ErrStoreUnavailable) {
+					t.Error("errors.Is finds the code")
+				}
+				var (
+					code      lambdaidem.Code
+					refusal   *lambdaidem.Error
+					byStore   *lambdaidem.StoreError
+					several   errorList
+					temporary interface{ Temporary() bool }
+				)
+				if errors.As(err, &code) || code != "" {
+					t.Errorf("errors.As finds the code %q", code)
+				}
+				if errors.As(err, &refusal) || refusal != nil {
+					t.Errorf("errors.As finds the refusal %v", refusal)
+				}
+				if errors.As(err, &byStore) || byStore != nil {
+					t.Errorf("errors.As finds what the store said: %v", byStore)
+				}
+				if !errors.As(err, &several) || !errors.Is(err, errBroken) {
+					t.Errorf("the function's own errors are not in %v", err)
+				}
+				if errors.As(err, &temporary) {
+					t.Errorf("errors.As finds %v", temporary)
+				}
+				return response{StatusCode: 503}, nil
+			})
+			r.send(t, first())
+		})
+	}
+}
+
+// The invoker of a typed handler reads nothing of the refusal of a call inside the handler.
+func TestX2_TheInvokerReadsNothingOfARefusalAmongSeveralErrors(t *testing.T) {
+	for name, with := range map[string]func(error) error{
+		"released":  func(err error) error { return severalErrors(err, errBroken) },
+		"permanent": func(err error) error { return lambdaidem.Permanent(severalErrors(errBroken, err)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			charged := 0
+			r := newRig(nil)
+			receipt := lambdaidem.Call{Operation: "receipt", Key: "r", Payload: 1}
+			_, _ = lambdaidem.Do(t.Context(), r.guard, receipt, answersOne)
+			receipt.Payload = 2
+			h := lambdaidem.Handler(r.guard, "order", func(_ context.Context, o order) (string, error) { return o.ID, nil },
+				func(ctx context.Context, _ order) (int, error) {
+					charged++
+					_, err := lambdaidem.Do(ctx, r.guard, receipt, answersOne)
+					return 0, with(err)
+				})
+			_, errorType, text := invoke(t, h, `{"ID":"o-1"}`)
+			if strings.Contains(text, "Send a new key") {
+				t.Errorf("charged %d, and the invoker is told %q: %q", charged, errorType, text)
+			}
+		})
+	}
+}
+
+// A mark counts if errors.As finds it. Under Hold, the errors beside a mark may come from a call that
+// had an effect, so Retryable does not release the record.
+func TestX2_AMarkAmongSeveralErrorsCounts(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		err    error
+		policy lambdaidem.Policy
+		want   lambdaidem.State
+	}{
+		{"uncertain", severalErrors(errBroken, lambdaidem.Uncertain(errWire)), lambdaidem.Rerun, lambdaidem.InProgress},
+		{"permanent", severalErrors(errBroken, lambdaidem.Permanent(errWire)), lambdaidem.Rerun, lambdaidem.Completed},
+		{"retryable", severalErrors(errBroken, lambdaidem.Retryable(errWire)), lambdaidem.Rerun, lambdaidem.Released},
+		{"retryable", severalErrors(errBroken, lambdaidem.Retryable(errWire)), lambdaidem.Hold, lambdaidem.InProgress},
+		{"retryable alone", wholeError{lambdaidem.Retryable(errWire)}, lambdaidem.Hold, lambdaidem.Released},
+	} {
+		t.Run(c.name+" "+string(c.policy), func(t *testing.T) {
+			r := newRig(func(context.Context, request) (response, error) { return response{}, c.err }, func(o *lambdaidem.Options) { o.Policy = c.policy })
+			out, _ := r.handler(t.Context(), first())
+			r.wantState(t, c.want)
+			if c.want == lambdaidem.Released {
+				wantProblem(t, out, 503, lambdaidem.ErrRetryable)
+			}
+		})
+	}
+}
+
+// wholeError is an error type with a method As that finds nothing but what Unwrap returns.
+type wholeError struct{ err error }
+
+func (e wholeError) Error() string      { return e.err.Error() }
+func (e wholeError) Unwrap() error      { return e.err }
+func (e wholeError) As(target any) bool { return errors.As(e.err, target) }
