@@ -594,7 +594,7 @@ func TestX2_TheConditionOfAnInnerNetHTTPRequestIsNotTheClients(t *testing.T) {
 			}))
 			r = r.later(func(ctx context.Context, _ request) (response, error) {
 				l.fail(commit, rejects(verdict))
-				in := httptest.NewRequest(http.MethodPost, "http://h/pay", strings.NewReader("{}")).WithContext(ctx)
+				in := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://h/pay", strings.NewReader("{}"))
 				in.Header.Set("Idempotency-Key", "k")
 				rw := httptest.NewRecorder()
 				pay.ServeHTTP(rw, in)
@@ -619,8 +619,8 @@ func TestX2_AFailureThatAsksForARetryIsSent(t *testing.T) {
 			return 0, lambdaidem.Reject(http.StatusConflict, lambdaidem.ErrInProgress, "Later.")
 		},
 		"of a guard": func(r *rig) (int, error) {
-			return lambdaidem.Do(context.Background(), r.guard, charge, func(context.Context) (int, error) {
-				_, err := lambdaidem.Do(context.Background(), r.guard, charge, answersOne)
+			return lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) {
+				_, err := lambdaidem.Do(t.Context(), r.guard, charge, answersOne)
 				return 0, err
 			})
 		},

@@ -21,7 +21,7 @@ func wrapped(err error) []error {
 	case interface{ Unwrap() []error }:
 		all = e.Unwrap()
 	}
-	e, ok := err.(interface{ As(target any) bool }) //nolint:errorlint // as above
+	e, ok := err.(interface{ As(target any) bool })
 	if !ok {
 		return all
 	}

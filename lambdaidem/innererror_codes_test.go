@@ -447,7 +447,7 @@ func TestX2_ErrRetryableIsNotFoundAfterALostLease(t *testing.T) {
 			clock.advance(2 * time.Minute)
 			go func() {
 				defer close(finished)
-				_, _ = lambdaidem.Do(context.Background(), r.guard, charge, func(context.Context) (int, error) {
+				_, _ = lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) {
 					close(taken)
 					<-done
 					charged++
