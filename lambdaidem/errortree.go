@@ -19,8 +19,9 @@ func wrapped(err error) []error {
 	case interface{ Unwrap() error }:
 		all = []error{e.Unwrap()}
 	case interface{ Unwrap() []error }:
-		all = e.Unwrap()
+		all = slices.Clone(e.Unwrap())
 	}
+	all = slices.DeleteFunc(all, func(one error) bool { return one == nil })
 	e, ok := err.(interface{ As(target any) bool })
 	if !ok {
 		return all
@@ -33,7 +34,7 @@ func wrapped(err error) []error {
 	if len(hidden) == 0 {
 		return all
 	}
-	return slices.Concat(all, hidden, []error{errUnseen})
+	return append(append(all, hidden...), errUnseen)
 }
 
 // errUnseen stands for errors that no method of an error type shows.

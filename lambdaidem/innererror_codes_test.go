@@ -408,63 +408,79 @@ func TestX2_AnInnerRequestShowsNoCodeOfACallInside(t *testing.T) {
 		"as it is": func(err error) error { return err },
 		"wrapped":  func(err error) error { return fmt.Errorf("receipt: %w", err) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			charged := 0
-			r := newRig(nil)
-			receipt := lambdaidem.Call{Operation: "receipt", Key: "r", Payload: 1}
-			_, _ = lambdaidem.Do(t.Context(), r.guard, receipt, answersOne)
-			receipt.Payload = 2
-			pay := r.guard.APIGatewayV2(func(ctx context.Context, _ request) (response, error) {
-				charged++ // the card
-				_, err := lambdaidem.Do(ctx, r.guard, receipt, answersOne)
-				return response{}, with(err)
-			})
-			r = r.later(func(ctx context.Context, _ request) (response, error) {
-				_, err := pay(ctx, post("inner-1", "{}"))
-				if errors.Is(err, lambdaidem.ErrPayloadMismatch) { // "did the handler run? no"; the key belongs to another payment: use a new one
-					_, err = pay(ctx, post("inner-2", "{}"))
+		for outer, event := range map[string]request{"guarded": first(), "unguarded": post("", "{}")} {
+			t.Run(name+" in "+outer, func(t *testing.T) {
+				var r *rig
+				var pay handler
+				r, _ = withLedger(func(ctx context.Context, _ request) (response, error) {
+					if _, err := pay(ctx, post("inner", "{}")); errors.Is(err, lambdaidem.ErrPayloadMismatch) {
+						t.Errorf("the outer handler finds the code of the receipt: %v", err)
+					}
+					return response{StatusCode: 503}, nil
+				}, func(o *lambdaidem.Options) { o.KeyOptional = true })
+				receipt := lambdaidem.Call{Operation: "receipt", Key: "r", Payload: 1}
+				_, _ = lambdaidem.Do(t.Context(), r.guard, receipt, answersOne)
+				receipt.Payload = 2
+				charged := false
+				pay = r.guard.APIGatewayV2(func(ctx context.Context, _ request) (response, error) {
+					charged = true
+					_, err := lambdaidem.Do(ctx, r.guard, receipt, answersOne)
+					return response{}, with(err)
+				})
+				if r.send(t, event); !charged {
+					t.Error("the inner request did not run")
 				}
-				return response{}, err
 			})
-			out, err := r.handler(t.Context(), first())
-			if charged > 1 {
-				t.Errorf("charged %d times: %d %s, %v", charged, out.StatusCode, out.Body, err)
-			}
+		}
+	}
+}
+
+// The handler of an inner call is paused for longer than its lease, and another attempt takes over the
+// record. Then Retryable has not released the record.
+func TestX2_ErrRetryableIsNotFoundAfterALostLease(t *testing.T) {
+	type work = func(context.Context) error
+	for name, call := range map[string]func(context.Context, *lambdaidem.Guard, work) error{
+		"Do": func(ctx context.Context, g *lambdaidem.Guard, do work) error {
+			_, err := lambdaidem.Do(ctx, g, charge, func(ctx context.Context) (int, error) { return 1, do(ctx) })
+			return err
+		},
+		"a message": func(ctx context.Context, g *lambdaidem.Guard, do work) error {
+			return g.SNS(func(ctx context.Context, _ events.SNSEventRecord) error { return do(ctx) })(ctx, snsMessage("m-1"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := &ticker{now: time.Now()}
+			r := newRig(nil, clock.option)
+			taken, goOn, finished := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				err := call(ctx, r.guard, func(context.Context) error {
+					clock.advance(2 * time.Minute)
+					go func() {
+						defer close(finished)
+						_ = call(t.Context(), r.guard, func(context.Context) error {
+							close(taken)
+							<-goOn
+							return nil
+						})
+					}()
+					<-taken
+					return lambdaidem.Retryable(errWire)
+				})
+				if err == nil || errors.Is(err, lambdaidem.ErrRetryable) {
+					t.Errorf("the error %v says that the record was released; another attempt has it", err)
+				}
+				return response{StatusCode: 503}, nil
+			})
+			r.send(t, first())
+			close(goOn)
+			<-finished
 		})
 	}
 }
 
-// The function of Do is paused for longer than its lease, and another attempt takes over the record. Then
-// Retryable has not released the record.
-func TestX2_ErrRetryableIsNotFoundAfterALostLease(t *testing.T) {
-	charged := 0
-	clock := &ticker{now: time.Now()}
-	r := newRig(nil, clock.option)
-	taken, done := make(chan struct{}), make(chan struct{})
-	finished := make(chan struct{})
-	r = r.later(func(ctx context.Context, _ request) (response, error) {
-		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
-			clock.advance(2 * time.Minute)
-			go func() {
-				defer close(finished)
-				_, _ = lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) {
-					close(taken)
-					<-done
-					charged++
-					return 1, nil
-				})
-			}()
-			<-taken
-			return 0, lambdaidem.Retryable(errWire)
-		})
-		if errors.Is(err, lambdaidem.ErrRetryable) {
-			t.Errorf("the record of the charge is in progress under another attempt, and Do says that it was released: %v", err)
-		}
-		return response{StatusCode: 503}, nil
-	})
-	_, _ = r.handler(t.Context(), first())
-	close(done)
-	<-finished
+// snsMessage returns an SNS event with one message.
+func snsMessage(id string) events.SNSEvent {
+	return events.SNSEvent{Records: []events.SNSEventRecord{{EventSource: "aws:sns", SNS: events.SNSEntity{MessageID: id, TopicArn: "arn:aws:sns:eu-west-1:1:t"}}}}
 }
 
 // An Uncertain error inside the argument of Retryable keeps the lease, also for the handler of a message.
@@ -474,7 +490,7 @@ func TestX2_ErrRetryableIsNotFoundInAnUncertainMessage(t *testing.T) {
 		return lambdaidem.Retryable(fmt.Errorf("bank: %w", lambdaidem.Uncertain(errWire)))
 	})
 	r = r.later(func(ctx context.Context, _ request) (response, error) {
-		err := pay(ctx, events.SNSEvent{Records: []events.SNSEventRecord{{EventSource: "aws:sns", SNS: events.SNSEntity{MessageID: "m-1", TopicArn: "arn:aws:sns:eu-west-1:1:t"}}}})
+		err := pay(ctx, snsMessage("m-1"))
 		if errors.Is(err, lambdaidem.ErrRetryable) {
 			t.Errorf("the record of the message is uncertain, and its caller finds ErrRetryable: %v", err)
 		}

@@ -124,6 +124,7 @@ func TestX2_AMarkAmongSeveralErrorsCounts(t *testing.T) {
 		{"retryable", severalErrors(errBroken, lambdaidem.Retryable(errWire)), lambdaidem.Rerun, lambdaidem.Released},
 		{"retryable", severalErrors(errBroken, lambdaidem.Retryable(errWire)), lambdaidem.Hold, lambdaidem.InProgress},
 		{"retryable alone", wholeError{lambdaidem.Retryable(errWire)}, lambdaidem.Hold, lambdaidem.Released},
+		{"retryable beside nothing", pair{nil, lambdaidem.Retryable(errWire)}, lambdaidem.Hold, lambdaidem.Released},
 	} {
 		t.Run(c.name+" "+string(c.policy), func(t *testing.T) {
 			r := newRig(func(context.Context, request) (response, error) { return response{}, c.err }, func(o *lambdaidem.Options) { o.Policy = c.policy })
@@ -142,3 +143,8 @@ type wholeError struct{ err error }
 func (e wholeError) Error() string      { return e.err.Error() }
 func (e wholeError) Unwrap() error      { return e.err }
 func (e wholeError) As(target any) bool { return errors.As(e.err, target) }
+
+type pair [2]error
+
+func (p pair) Error() string   { return fmt.Sprintf("%v, %v", p[0], p[1]) }
+func (p pair) Unwrap() []error { return p[:] }

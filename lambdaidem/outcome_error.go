@@ -70,7 +70,7 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	var all Outcome
 	for _, one := range wrapped(err) {
 		o := g.outcomeOfMarks(one, innerFailure)
-		if o == "" && one != nil && g.opts.Policy == Hold {
+		if o == "" && g.opts.Policy == Hold {
 			return OutcomeUncertain
 		}
 		all = outcomeOfBoth(all, o)
