@@ -23,9 +23,9 @@ type attributeUpdate struct {
 
 // updateAttributes sends an UpdateItem for the record with the given item's id. For each
 // attribute that c selects, the UpdateItem stores the value that the item has. If the item has
-// no value for the attribute, the UpdateItem removes the attribute. The parameter values has the
-// values for the placeholders of the condition. updateAttributes adds the values that the
-// UpdateItem stores to this map.
+// no value for the attribute, the UpdateItem removes the attribute. On entry, the map values has
+// the values of the condition's placeholders. updateAttributes adds to it the values that the
+// UpdateItem stores.
 func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, it *item, values attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
 	var set, remove []string
 	names := s.layout.names(c.sets, c.condition)

@@ -131,9 +131,10 @@ func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error)
 //
 //   - After a conflict or throttling, a retry could succeed. The error is a StoreError.
 //   - Any other failure, such as a failed condition, comes from the handler's write itself.
-//     The error is a lambdaidem.Rejected. There is one exception: if the transaction has no
-//     record, and an earlier request may have been applied, the error is a StoreError,
-//     because nothing shows whether the handler's writes were made.
+//     The error is a lambdaidem.Rejected. There is one exception: an earlier request of this
+//     transaction may have been applied, and the write may fail now because it has already been
+//     made. If the transaction has no record, nothing shows whether that is so, and the error is a
+//     StoreError.
 //
 // If writes failed in both ways, writeFailed returns the error for the second way. If several
 // writes failed in the same way, it returns the error for the write that was enlisted first.

@@ -25,8 +25,9 @@ func (p *purge) erasesSteps(it *item, clock Inspected) bool {
 	return it.Status == lambdaidem.InProgress && !it.record().LeaseLiveAt(clock.At().Add(-p.o.opts.MaxSkew))
 }
 
-// onlyErasesSteps reports whether PurgeOptions.Forget is set but does not apply to a record whose
-// steps eraseSteps erases. Forget has nothing to do for a record that has already expired.
+// onlyErasesSteps reports whether eraseSteps erases the steps of a record that PurgeOptions.Forget
+// asks to forget, and does not forget the record. A record that has expired counts as forgotten
+// already.
 func (p *purge) onlyErasesSteps(it *item, clock Inspected) bool {
 	return p.opts.Forget && !it.record().GoneAt(clock.At())
 }
@@ -77,9 +78,9 @@ func (p *purge) inspected(it *item, clock Inspected) Inspected {
 // still running can't store anything. completeWithoutSteps reports false if the record has
 // changed since it was read.
 //
-// An expired record is completed too, not only stripped of its steps. A guard whose clock is
-// behind may still take the record for one that has not expired. If the record could be taken
-// over, that guard would run the handler, which would repeat the steps.
+// An expired record is completed too, not only stripped of its steps. A guard whose clock is behind
+// may not see yet that the record has expired. If the record were not completed, that guard could
+// take it over and run the handler, which would repeat the steps.
 func (p *purge) completeWithoutSteps(ctx context.Context, seen Inspected, what OperationKind, expires time.Time) (bool, error) {
 	next, err := p.o.nextItem(seen, what, false)
 	if err != nil {

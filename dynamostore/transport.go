@@ -31,9 +31,9 @@ const (
 
 // directTransport returns the direct transport for the requests of a client. If the direct
 // transport can't make the requests that the user's client would make, directTransport returns
-// an error that says why. The same holds if the client has a setting that the direct transport
-// would ignore, unless the last argument is true. It is true if Options.Transport is
-// TransportDirect.
+// an error that says why. It also returns an error if the client has a setting that the direct
+// transport would ignore. If Options.Transport is TransportDirect, the last argument is true, and
+// such a setting is no error.
 //
 // The function below is a placeholder. The file direct.go replaces it with the real function
 // when the program starts. If direct.go is deleted from the package, the placeholder remains,

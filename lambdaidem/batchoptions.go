@@ -82,12 +82,12 @@ type BatchOptions[M any] struct {
 	// ReportBatchItemFailures, for which Lambda treats a list of failures as a success.
 	// Default: false, the response lists the failed messages.
 	WholeBatch bool
-	// Discard reports whether to give up a message that the guard would refuse again on
-	// every retry, with [ErrKeyMissing], [ErrKeyInvalid] or [ErrPayloadMismatch]. If
-	// Discard returns true, the message is acknowledged without running, and a warning is
-	// logged on slog.Default(). A shard of a stream can't advance past a failed message
-	// until the retry limits of its event source mapping are reached. To let it advance,
-	// store the message elsewhere and then return true.
+	// Discard reports whether to give up on a message that the guard would refuse again on every
+	// retry, with [ErrKeyMissing], [ErrKeyInvalid] or [ErrPayloadMismatch]. If Discard returns
+	// true, the message is acknowledged without running, and a warning is logged on slog.Default().
+	// A shard of a stream can't advance past a failed message until the retry limits of its event
+	// source mapping are reached. To let it advance, store the message elsewhere and then return
+	// true.
 	//
 	// Some of these refusals end by themselves. An [ErrKeyInvalid] ends if its cause is a
 	// temporary error of BatchOptions.Key. The argument why wraps that error, so that
@@ -101,8 +101,9 @@ type BatchOptions[M any] struct {
 	// guard does not call Discard, and the message fails.
 	//
 	// The guard does not call Discard either if the handler has just run for the message and may
-	// have had an effect: without a lease, because of Options.FailOpen, with a lease that another
-	// attempt took over, or with Options.Optimistic if the handler made a guarded call.
+	// have had an effect. There are three such cases: the handler ran without a lease because of
+	// Options.FailOpen; another attempt took over its lease; or Options.Optimistic is set and the
+	// handler made a guarded call.
 	//
 	// If Discard returns true for a mismatch, identical messages later in the same batch
 	// are acknowledged without another call.

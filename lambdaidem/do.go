@@ -95,15 +95,15 @@ func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 // returned returns the error that the call returns to its caller. The call is a call of Do
 // or of a typed handler, or one message of a batch.
 //
-// returned wraps the error in a passedOn if the caller is a handler that a guard runs. A passedOn
-// hides marks such as Retryable: they describe this call, and must not decide about the record of
-// the guarded handler. A refusal by the guard is wrapped too. A refused message, for example, may
-// contain an error that BatchOptions.Key returned, and that error may have a mark.
+// If this call had no record and ran as a part of a guarded handler, the error is returned as it
+// is, because its marks count for that handler. Otherwise, returned wraps the error in a passedOn if
+// the caller is a handler that a guard runs. A passedOn hides marks such as Retryable: they describe
+// this call, and must not decide about the record of the guarded handler. A refusal by the guard is
+// wrapped too, because it may contain a marked error. The refusal of a message, for example, may
+// contain the error that BatchOptions.Key returned.
 //
 // The error is also wrapped if it contains the error of a guarded call that was made inside this
-// one, so that the caller does not find the code of the inner call. The error is never wrapped if
-// this call had no record and ran as a part of the guarded handler, because the marks of the error
-// then count for that handler.
+// one, so that the caller does not find the code of the inner call.
 func (d done[T]) returned(ctx context.Context) error {
 	if d.err == nil || d.merged || runOf(ctx) == nil && !hasOwn[*passedOn](d.err) {
 		return d.err
@@ -251,7 +251,7 @@ func (w *doWork[T]) handlerResult() done[T] {
 		w.outcome = w.g.outcomeOfError(w.err, OutcomeFailed)
 	}
 	if w.attempt != nil && w.attempt.takenOver {
-		w.outcome = OutcomeUncertain // the attempt that has the record decides
+		w.outcome = OutcomeUncertain // the attempt that now has the record decides the outcome
 	}
 	got := done[T]{value: w.result, err: w.err, outcome: w.outcome, rejected: w.refused}
 	if w.err != nil && (w.outcome == OutcomeFailed || w.outcome == OutcomeSucceeded) {

@@ -90,7 +90,7 @@ func (g *Guard) deciding(err error, outcome Outcome, mark markAround) *Error {
 			return nil
 		case mark == unmarked && g.outcomeOfMarks(e, OutcomeFailed) != outcome:
 			return nil
-		case e.replayed && e.Code == ErrPermanent: // of an inner call, and taken out of its error
+		case e.replayed && e.Code == ErrPermanent: // the error of an inner call, which the handler took out of its wrapper
 			return nil
 		}
 		return e

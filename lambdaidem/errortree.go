@@ -10,7 +10,8 @@ import (
 //
 // Some error types, such as that of github.com/hashicorp/go-multierror, contain errors that their
 // method Unwrap does not return, and that only their method As finds. If these are marks or errors of
-// inner calls, wrapped returns them too. It then adds errUnseen, because err may contain others.
+// inner calls, wrapped returns them too. If there are any, it also adds errUnseen, because err may
+// contain more errors that As does not show.
 func wrapped(err error) []error {
 	var all []error
 	switch e := err.(type) { //nolint:errorlint // err itself
@@ -37,7 +38,7 @@ func wrapped(err error) []error {
 	return append(append(all, hidden...), errUnseen)
 }
 
-// errUnseen stands for errors that no method of an error type shows.
+// errUnseen stands for errors that an error may contain although none of its methods shows them.
 var errUnseen = errors.New("errors that can't be seen")
 
 // foundByAs returns a mark of each kind, and the error of an inner call, if the method As of an error

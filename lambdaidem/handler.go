@@ -83,7 +83,9 @@ func handle[In, Out any](
 	defer recordUnidentified(ctx, &identified)
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Operation: operation, Handler: true}
 	c := Call{Operation: operation, Payload: in, Skip: g.off || o.Skip != nil && o.Skip(ctx, in)}
-	if reflect.TypeFor[In]().Kind() == reflect.Interface { // the client chooses the type of in, but not that of its address; see typedJSON.form
+	if reflect.TypeFor[In]().Kind() == reflect.Interface {
+		// The type of the value in the interface depends on what the client sends. The type
+		// of &in does not; see typedJSON.form.
 		c.Payload = &in
 	}
 	c.Repeated = !c.Skip && o.Repeated != nil && o.Repeated(ctx, in)

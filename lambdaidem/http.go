@@ -142,7 +142,7 @@ func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) 
 		return &w.response, nil
 	case w.errorStands && w.g.clientError(w.err) != nil:
 		return problem(w.g.clientError(w.err)), nil //nolint:nilerr // the problem document is the answer
-	case w.err != nil && runOf(ctx) != nil: // as done.returned
+	case w.err != nil && runOf(ctx) != nil: // as in done.returned
 		return nil, &passedOn{err: w.err}
 	default:
 		return nil, w.err

@@ -42,7 +42,7 @@ func (e *passedOn) Is(target error) bool {
 			return true
 		}
 		is, ok := err.(interface{ Is(target error) bool })
-		return ok && !isGuardsCode(target) && is.Is(target) // the method may find the code of a call inside the function
+		return ok && !isGuardsCode(target) && is.Is(target) // the method Is may find the code of a guarded call that the function made
 	})
 }
 
@@ -70,7 +70,7 @@ func (e *passedOn) As(target any) bool {
 		if !ok || !as.As(target) {
 			return false
 		}
-		if found, ok := to.Interface().(error); ok && saidByGuard(found) { // of a call inside the function
+		if found, ok := to.Interface().(error); ok && saidByGuard(found) { // about a guarded call that the function made
 			to.SetZero()
 			return false
 		}
@@ -78,7 +78,7 @@ func (e *passedOn) As(target any) bool {
 	})
 }
 
-// code returns the code that the record has, if stored is set.
+// code returns the code under which the record has the error. It is valid only if stored is set.
 func (e *passedOn) code() Code {
 	if e.storedAs != nil {
 		return e.storedAs.Code

@@ -83,8 +83,9 @@ func (e *retryableError) Unwrap() []error {
 
 // withoutMarks returns the error inside err that is neither a mark nor a passedOn, the wrapper of an
 // inner call's error. Lambda reports the type of this error as the errorType. If err is marked
-// inside other errors, such as those of fmt.Errorf, withoutMarks removes these errors too. It leaves an
-// error that the handler made around the error of an inner call, whose marks describe only that call.
+// inside other errors, such as those of fmt.Errorf, withoutMarks removes these errors too. It does
+// not remove an error in which the handler has wrapped the error of an inner call: the marks inside
+// describe only that call.
 func withoutMarks(err error) error {
 	for {
 		if p, ok := firstOwn[*permanentError](err); ok {

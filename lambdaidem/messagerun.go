@@ -80,7 +80,7 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 		return refused
 	case d.replays && d.outcome == OutcomeFailed:
 		// An operator has completed the record as failed, so the message may not have been
-		// handled. The record has a failure, unless the operator's program stored a value that
+		// handled. The record has a Failure, unless the operator's program stored a Value, which
 		// CheckResult refuses.
 		failure := cmp.Or(d.failure, NoAnswer("an operator settled the message as failed"))
 		return refusedDo[struct{}](answerUnavailable(failure, d.outcome))
@@ -88,7 +88,7 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 		return done[struct{}]{}
 	}
 	if w.attempt.takenOver {
-		w.outcome = OutcomeUncertain // the attempt that has the record decides
+		w.outcome = OutcomeUncertain // the attempt that now has the record decides the outcome
 	}
 	return done[struct{}]{err: w.err, outcome: w.outcome}
 }

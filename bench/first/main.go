@@ -118,8 +118,8 @@ type functions struct{ program, certificate, table string }
 // times has the durations that one process measured.
 type times struct{ Init, First, Later time.Duration }
 
-// comparison has the times of all processes under one condition. Each side has the same number of
-// samples.
+// comparison has the times of all processes with one round trip time and one memory size. Each side
+// has the same number of samples.
 type comparison struct {
 	roundTrip time.Duration
 	megabytes int
@@ -201,8 +201,9 @@ func (c *comparison) median(q quantity, weights []int) time.Duration {
 	return all[len(all)/2]
 }
 
-// ratio estimates the quotient of the medians of a and b. Sample i of every side was measured at about
-// the same time, so the bootstrap draws whole samples.
+// ratio estimates the quotient of the medians of a and b. Sample i of each side was measured at
+// about the same time as sample i of the others, so the bootstrap draws numbers i, and takes sample
+// i of both sides.
 func (c *comparison) ratio(a, b quantity, random *mathrand.Rand) interval.Estimate {
 	return interval.Bootstrap(len(c.took[a.side]), func(weights []int) float64 {
 		return float64(c.median(a, weights)) / float64(c.median(b, weights))

@@ -53,10 +53,11 @@ func Certificate(subject, issuer string) Caller {
 // APIKey returns the caller who sent an API key of a REST API. id is the id of that key.
 func APIKey(id string) Caller { return newCaller(apiKey, id, "", id != "", "id") }
 
-// newCaller returns a caller. It panics unless known is true, which means that all required
-// arguments are given. needed names these arguments, for the panic's text.
-func newCaller(kind callerKind, first, second string, known bool, needed string) Caller {
-	if !known {
+// newCaller returns a caller. If complete is false, the caller of newCaller lacks a required
+// argument, and newCaller panics. The text of the panic has the string needed, which lists the
+// required arguments.
+func newCaller(kind callerKind, first, second string, complete bool, needed string) Caller {
+	if !complete {
 		panic("idemtest: " + string(kind) + ": " + needed + " must not be empty: nothing would tell such a caller from others")
 	}
 	return Caller{kind, first, second}

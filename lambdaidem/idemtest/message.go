@@ -160,10 +160,10 @@ func DynamoDBStream(table string, messages ...Message) events.DynamoDBTimeWindow
 	return out
 }
 
-// Kafka returns an event of the topic with the given name, in an Amazon MSK cluster. As in Kafka, all
-// messages of a group are in the same partition, and a partition may have messages of several
-// groups. An event lists the messages partition by partition. A message's offset is derived from
-// its ID, so that it is the same in each event that has the message.
+// Kafka returns an event of the topic with the given name, in an Amazon MSK cluster. A message's
+// group is its Kafka key: all messages of a group are in the same partition, and a partition may
+// have messages of several groups. An event lists the messages partition by partition. A message's
+// offset is derived from its ID, so that it is the same in each event that has the message.
 func Kafka(topic string, messages ...Message) events.KafkaEvent {
 	out := events.KafkaEvent{EventSource: "aws:kafka", EventSourceARN: arnHead + "kafka" + arnTail + "cluster/test/11111111-2222-3333-4444-555555555555-1",
 		BootstrapServers: "b-1.example.com:9092", Records: map[string][]events.KafkaRecord{}}

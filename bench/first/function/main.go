@@ -33,8 +33,8 @@ import (
 )
 
 const (
-	// laterRequests is the number of requests after the first one. The duration of a later request is
-	// the median of the second half of them.
+	// laterRequests is the number of requests after the first one. The duration of a later request
+	// is the median over the second half of these requests.
 	laterRequests = 8
 	// idle is the time between requests. A request that comes after a pause takes longer than one that
 	// follows another at once, because the processor has to wake up. The first request always comes

@@ -14,15 +14,16 @@ type Estimate struct{ Value, Low, High float64 }
 // String returns the number and the interval in parentheses, such as "0.990 (0.980–0.995)".
 func (e Estimate) String() string { return fmt.Sprintf("%.3f (%.3f–%.3f)", e.Value, e.Low, e.High) }
 
-// Exactly returns the estimate of a number that has no error.
+// Exactly returns an estimate without uncertainty: both ends of the interval are value.
 func Exactly(value float64) Estimate { return Estimate{value, value, value} }
 
-// resamplings is the number of draws of a bootstrap. More draws hardly change the interval.
+// resamplings is how often a bootstrap resamples the blocks. More often hardly changes the
+// interval.
 const resamplings = 1000
 
-// Bootstrap estimates a statistic of blocks. It draws blocks with replacement many times, and
-// passes how often each was drawn to statistic. For the value itself, it passes nil, which counts
-// each block once.
+// Bootstrap estimates a statistic of blocks. It resamples the blocks with replacement many times.
+// Each time, it calls statistic with the number of times that each block was drawn. For
+// Estimate.Value it calls statistic(nil), which counts each block once.
 func Bootstrap(blocks int, statistic func(times []int) float64, random *rand.Rand) Estimate {
 	drawn := make([]float64, resamplings)
 	times := make([]int, blocks)

@@ -4,7 +4,8 @@
 //
 // The package builds requests like the version of the SDK for which it was written. [New] lets
 // the SDK build a test request that is not sent, builds the same request itself, and compares
-// the two. This comparison can't find some settings of a client. [Lost] looks for those.
+// the two. The comparison does not reveal every setting of a client that the transport would
+// ignore. [Lost] looks for the others.
 package direct
 
 import (
@@ -40,9 +41,8 @@ type Transport struct {
 var _ wire.First = (*Transport)(nil)
 
 // New returns a transport that makes the first attempts of a client's calls. The caller must
-// pass it to client.Use. New returns an error if the transport can't be used, because a test
-// request of the transport differs from that of the SDK, or because a function of the client's
-// options panics.
+// pass it to client.Use. New returns an error if the transport can't be used: if its test request
+// differs from that of the SDK, or if a function of the client's options panics.
 //
 // New sends nothing. In a new process it takes about 0.6 ms of processor time. A Lambda function
 // that makes its store before lambda.Start spends this time in the init phase, where a small

@@ -127,7 +127,7 @@ func (m *matcher) matchPart(part lambdaidem.Record, scope *lambdaidem.RecordScop
 			return false
 		}
 	}
-	m.Chosen++ // so that a purge that deletes only parts does not say that nothing matched
+	m.Chosen++ // otherwise a purge that deletes only parts would say that nothing matched
 	m.rememberTenant(part.ID, scope)
 	return true
 }

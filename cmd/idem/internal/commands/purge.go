@@ -212,7 +212,7 @@ func (p *purgeCommand) confirm(ctx context.Context, a *app) error {
 }
 
 // expiresIn returns the time from a purge with --forget to the expiry of the records; see
-// [dynamostore.PurgeOptions]. A record that would have expired sooner does so.
+// [dynamostore.PurgeOptions]. A record that expires sooner keeps its expiry.
 func (p *purgeCommand) expiresIn() time.Duration { return lambdaidem.MinTTL + p.maxSkew }
 
 // bar returns a progress bar, or nil if the output is not a terminal. The length of the bar

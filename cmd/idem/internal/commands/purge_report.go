@@ -41,9 +41,9 @@ type purgeView struct {
 	Looked     int     `json:"looked"`
 	Matched    int     `json:"matched"`
 	Purged     int     `json:"purged"`
-	Forgotten  int     `json:"forgotten"`   // purged records that expire soon; in a dry run, those that would
-	OnlyErased int     `json:"onlyErased"`  // purged records to which --forget did not apply; in a dry run, would not
-	Before     int     `json:"nothingToDo"` // matched records that had no answer to erase; with --forget, that were forgotten before
+	Forgotten  int     `json:"forgotten"`   // purged records that now expire soon (in a dry run: that would)
+	OnlyErased int     `json:"onlyErased"`  // purged records to which --forget did not apply (in a dry run: would not apply)
+	Before     int     `json:"nothingToDo"` // matched records that had no answer to erase, or, with --forget, that had been forgotten before
 	Changed    int     `json:"changedMeanwhile"`
 	InProgress int     `json:"inProgress"`
 	Parts      int     `json:"parts"`
