@@ -20,13 +20,17 @@ type Call struct {
 	Principal string
 	// Payload is what a retry must repeat, such as the arguments of the operation. A call
 	// whose Payload differs from that of the first call with this key gets
-	// [ErrPayloadMismatch]. Payloads are compared as JSON: the order of members does not
-	// matter, and struct fields with zero values are ignored. Fields that encoding/json
-	// leaves out, such as unexported ones and those with the tag json:"-", do not count
-	// either: two payloads that differ only in such a field are the same. A struct that has only
-	// such fields is refused, unless it is zero. The Go type of Payload must not depend on what a
-	// client sends, because payloads of two types can't be compared: see docs/effects.md, "Steps
-	// and downstream keys". Default: nil, which is equal only to nil.
+	// [ErrPayloadMismatch]. Default: nil, which is equal only to nil.
+	//
+	// Payloads are compared as JSON: the order of members does not matter, and struct fields
+	// with zero values are ignored. Fields that encoding/json leaves out, such as unexported
+	// ones and those with the tag json:"-", are not compared. All values of a struct type that
+	// has no other fields would therefore be equal, so such a struct is refused, unless it is
+	// zero.
+	//
+	// Use the same Go type in all calls of an operation, and do not let the client choose it,
+	// because payloads of two types can't be compared: see docs/effects.md, "Steps and
+	// downstream keys".
 	Payload any
 	// Repeated says that this call probably repeats an earlier one. The guard then first
 	// reads the record, as for Options.Repeated over HTTP. If the record has the result,

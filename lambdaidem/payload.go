@@ -74,8 +74,9 @@ func (m *message) payload(named []string) (p payload, parts []string) {
 			counted = append(counted, a)
 		}
 	}
-	// The attributes come from a map, in random order. The sort is stable, so that an
-	// attribute of the SQS message stays before one of the same name in an SNS envelope.
+	// Sort the attributes by name, because a map yields them in random order. Those of the SQS
+	// message come before those of an SNS envelope. The sort is stable, so that this remains so
+	// for two attributes with the same name.
 	slices.SortStableFunc(counted, func(a, b attribute) int { return strings.Compare(a.name, b.name) })
 	parts = slices.Clone(m.parts)
 	for _, a := range counted {

@@ -16,9 +16,9 @@ func (g *Guard) RecordID(i Identity) string {
 	return g.idOf(&i)
 }
 
-// idOf returns the id of the record that i identifies: idPrefix, Options.IDPrefix and "#" if that
-// option is set, and the SHA-256 of the parts of the identity in base64. The length of each part
-// is hashed before the part, so that different identities have different hashes.
+// idOf returns the id of the record that i identifies: idPrefix, then Options.IDPrefix and "#" (only
+// if that option is set), then the base64 of a SHA-256 hash over the parts of the identity. The length
+// of each part is hashed before the part, so that different identities have different hashes.
 //
 // Host and tenant come last, each after a label. If they are empty, they are left out. Both were
 // added in a later version, and identities without them must keep the ids that they had before.

@@ -7,7 +7,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// clockSeen is the difference between DynamoDB's clock and the local one, as of a response.
+// clockSeen is the difference between DynamoDB's clock and the local one, as measured when a
+// response arrived.
 type clockSeen struct {
 	date string        // the Date of the response
 	skew time.Duration // how far DynamoDB's clock was ahead of the local one
