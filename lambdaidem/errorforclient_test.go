@@ -673,3 +673,38 @@ func TestX4_AFinalRejectionIsSent(t *testing.T) {
 		})
 	}
 }
+
+// A write of a Do is rejected inside an inner HTTP request, which answers with a failure that is stored.
+// The first caller gets that answer, as later ones do.
+func TestX6_AnInnerRequestsFirstAnswerIsItsReplay(t *testing.T) {
+	for name, answer := range map[string]func(error) error{
+		"joined": func(err error) error {
+			return errors.Join(err, lambdaidem.Reject(http.StatusConflict, "sold_out", "No."))
+		},
+		"permanent": lambdaidem.Permanent,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var pay handler
+			r, l := withLedger(func(ctx context.Context, _ request) (response, error) {
+				one, err := pay(ctx, post("inner", "{}"))
+				if err != nil {
+					t.Errorf("the first caller gets the error %v", err)
+				}
+				two, err := pay(ctx, post("inner", "{}"))
+				if err != nil || one.StatusCode != two.StatusCode || one.Body != two.Body {
+					t.Errorf("the first caller gets %d %s, the second one %d %s, %v", one.StatusCode, one.Body, two.StatusCode, two.Body, err)
+				}
+				return response{StatusCode: 503}, nil
+			})
+			pay = r.guard.APIGatewayV2(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(ctx context.Context) (int, error) {
+					enlist(ctx, "stock")
+					l.fail(commit, rejects(&lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: 500})) // as dynamostore without Else
+					return 1, nil
+				})
+				return response{}, answer(err)
+			})
+			r.send(t, first())
+		})
+	}
+}

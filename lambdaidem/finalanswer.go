@@ -22,15 +22,26 @@ func answerOfResponse(r *Response) answerTells {
 	return final
 }
 
-// answerOfError returns what an error of the handler tells the client: that the client may
-// repeat the call, or that the call failed for good. outcome is the outcome of err.
+// answerOfError returns what an error of the handler tells its caller: that the caller may repeat
+// the call, or that the call failed for good. outcome is the outcome of err.
+//
+// The client of an HTTP handler does not receive the failure of an inner call that has not stored it;
+// see clientError. But a caller of Do finds it in err, and so does the invoker of a typed handler.
 func (g *Guard) answerOfError(err error, outcome Outcome) answerTells {
-	e := g.answeredError(err, outcome)
-	switch {
-	case e == nil, serverFailed(e.Status), asksForRetry(e.Status):
-		return mayRepeat
-	case e.byGuard(): // the refusal of an inner call that may be repeated; see clientError
+	if e := g.answeredError(err, outcome); e != nil && !e.byGuard() {
+		if e.isFinal() {
+			return final
+		}
 		return mayRepeat
 	}
-	return final
+	if anyVisible(err, false, func(err error) bool {
+		e, ok := err.(*Error) //nolint:errorlint // anyVisible walks the tree
+		return ok && e.isFinal()
+	}) {
+		return final
+	}
+	return mayRepeat
 }
+
+// isFinal reports whether the status of e tells the caller not to repeat the call.
+func (e *Error) isFinal() bool { return !serverFailed(e.Status) && !asksForRetry(e.Status) }

@@ -78,6 +78,7 @@ type httpWork struct {
 	response Response  // what the handler returned, or the problem document for its error
 	replayed *Response // the stored response; nil unless the request is replayed
 	replaced bool      // response is a problem document to send instead of the handler's error
+	refused  bool      // the database has rejected the writes that the handler enlisted
 	err      error     // the error that the handler returned, or that replaces it after a rejected transaction
 	// errorStands is true if the handler runs unguarded. The handler's error is then returned
 	// unchanged, as without a guard. There is one exception: an *Error that the client may receive
@@ -103,7 +104,7 @@ func (w *httpWork) answered() {
 }
 
 func (w *httpWork) rejected(err error) ending {
-	w.response, w.err, w.errorStands = Response{}, err, false
+	w.response, w.err, w.errorStands, w.refused = Response{}, err, false, true
 	w.forget()
 	w.answered()
 	return w.ending()
@@ -136,7 +137,7 @@ func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) 
 	switch {
 	case d.refusal != nil:
 		return w.g.refuse(ctx, r, d.refusal)
-	case w.replaced && attemptOf(ctx) != nil && ownWritesRejected(w.err):
+	case w.replaced && attemptOf(ctx) != nil && w.refused && ownWritesRejected(w.err):
 		return nil, &passedOn{err: w.err, byGuard: true}
 	case w.replaced:
 		return &w.response, nil

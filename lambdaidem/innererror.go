@@ -49,6 +49,8 @@ func (e *passedOn) Is(target error) bool {
 // As implements the interface that errors.As looks for.
 func (e *passedOn) As(target any) bool {
 	switch to := target.(type) {
+	case **permanentError, **uncertainError, **retryableError:
+		return false // a mark describes only the inner call
 	case **Error:
 		if e.storedAs != nil {
 			*to = e.storedAs

@@ -610,3 +610,64 @@ func TestX2_APermanentFailureTakenOutIsFoundInTheFirstErrorAsInItsReplay(t *test
 		t.Errorf("errors.Is finds ErrPermanent: %v", found)
 	}
 }
+
+// pay takes a part of the price from a wallet and the rest from a card. The wallet's call is refused for
+// now, and the card is declined, which that call's record does not store. If the caller of pay found
+// card_declined, it would charge the whole price to another card.
+func TestX4_ARejectionOfAnInnerCallBesideARefusedOneIsNotFound(t *testing.T) {
+	const declined lambdaidem.Code = "card_declined"
+	for name, with := range map[string]func(wallet, card error) error{
+		"joined":         func(wallet, card error) error { return errors.Join(wallet, card) },
+		"the last error": func(_, card error) error { return card },
+		"pay's own":      func(wallet, _ error) error { return errors.Join(wallet, lambdaidem.Reject(402, declined, "No.")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (int, error) {
+					r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+					_, wallet := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "wallet", Key: "k"}, answersOne)
+					_, card := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+						return 0, lambdaidem.Retryable(lambdaidem.Reject(402, declined, "No."))
+					})
+					return 0, with(wallet, card)
+				})
+				if errors.Is(err, declined) || !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+					t.Errorf("the caller of pay gets %v; want ErrOutcomeUnknown", err)
+				}
+				return response{StatusCode: 503}, nil
+			})
+			r.send(t, first())
+		})
+	}
+}
+
+// Under Hold, pay is held because it does not mark the error of its Do again. Then neither the caller of
+// pay nor the invoker of a typed handler finds card_declined.
+func TestX4_ARejectionOfAnInnerCallIsNotFoundIfTheOutcomeIsUncertain(t *testing.T) {
+	const declined lambdaidem.Code = "card_declined"
+	for name, mark := range map[string]func(error) error{"retryable": lambdaidem.Retryable, "uncertain": lambdaidem.Uncertain} {
+		t.Run(name, func(t *testing.T) {
+			hold := func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold }
+			r := newRig(nil, hold)
+			pay := func(ctx context.Context) error {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, mark(lambdaidem.Reject(402, declined, "No.")) })
+				return err
+			}
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (int, error) { return 0, pay(ctx) })
+				if errors.Is(err, declined) || !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
+					t.Errorf("the caller of pay gets %v; want ErrOutcomeUnknown", err)
+				}
+				return response{StatusCode: 503}, nil
+			}, hold)
+			r.send(t, first())
+			r.store.forgetClaims()
+			h := lambdaidem.Handler(r.guard, "order", func(_ context.Context, o order) (string, error) { return o.ID, nil },
+				func(ctx context.Context, _ order) (int, error) { return 0, pay(ctx) })
+			if _, errorType, text := invoke(t, h, `{"ID":"o-1"}`); errorType == string(declined) {
+				t.Errorf("the invoker is told %q: %s", errorType, text)
+			}
+		})
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-lambda-go/events"
+
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -148,3 +150,55 @@ type pair [2]error
 
 func (p pair) Error() string   { return fmt.Sprintf("%v, %v", p[0], p[1]) }
 func (p pair) Unwrap() []error { return p[:] }
+
+// The marks of an inner call describe only that call, also if the handler puts the call's error into an
+// error type with a method As.
+func TestX2_AMarkOfAnInnerCallIsNotFoundByTheMethodAs(t *testing.T) {
+	for name, with := range map[string]func(error) error{
+		"several":     func(err error) error { return severalErrors(err, errWire) },
+		"one":         func(err error) error { return wholeError{err} },
+		"one, hidden": func(err error) error { return hiddenError{err} },
+	} {
+		t.Run("retryable "+name, func(t *testing.T) {
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Retryable(errBroken) })
+				return response{}, with(err)
+			})
+			if out, err := r.handler(t.Context(), first()); err == nil {
+				t.Errorf("the client is told %d %s", out.StatusCode, out.Body)
+			}
+		})
+		t.Run("permanent "+name, func(t *testing.T) {
+			r := newRig(nil)
+			notify := r.guard.SNS(func(context.Context, events.SNSEventRecord) error { return lambdaidem.Permanent(errBroken) })
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				return response{}, with(notify(ctx, snsMessage("m-1")))
+			})
+			_, _ = r.handler(t.Context(), first())
+			r.wantState(t, lambdaidem.Released)
+		})
+	}
+}
+
+// A stored failure of an inner call is stored in the outer record too.
+func TestX4_AStoredFailureInATypeWithTheMethodAsIsStored(t *testing.T) {
+	for name, failure := range map[string]error{"Reject": lambdaidem.Reject(409, "sold_out", "No."), "Permanent": lambdaidem.Permanent(errBroken)} {
+		t.Run(name, func(t *testing.T) {
+			hold := func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold }
+			r := newRig(nil, hold)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, failure })
+				return response{}, wholeError{err}
+			}, hold)
+			_, _ = r.handler(t.Context(), first())
+			r.wantState(t, lambdaidem.Completed)
+		})
+	}
+}
+
+// hiddenError is an error type without the method Unwrap.
+type hiddenError struct{ err error }
+
+func (e hiddenError) Error() string      { return e.err.Error() }
+func (e hiddenError) As(target any) bool { return errors.As(e.err, target) }

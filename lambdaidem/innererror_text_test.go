@@ -259,3 +259,25 @@ func TestX2_AHandlersErrorAroundAMarkedInnerErrorKeepsItsType(t *testing.T) {
 		}
 	}
 }
+
+// The record of an inner call does not store that the card was declined, because a retry may use another
+// card. The invoker must not take the request for one that was declined for good.
+func TestX2_TheInvokerIsToldNoRejectionThatAnInnerCallHasNotStored(t *testing.T) {
+	for _, c := range []struct {
+		inner     error
+		errorType string
+	}{
+		{lambdaidem.Retryable(lambdaidem.Reject(402, "card_declined", "No.")), "Error"},
+		{lambdaidem.Retryable(lambdaidem.Reject(503, "bank_closed", "No.")), "bank_closed"},
+		{lambdaidem.Reject(402, "card_declined", "No."), "card_declined"},
+	} {
+		r := newRig(nil)
+		h := lambdaidem.Handler(r.guard, "order", func(_ context.Context, o order) (string, error) { return o.ID, nil },
+			func(ctx context.Context, _ order) (int, error) {
+				return lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, c.inner })
+			})
+		if _, errorType, text := invoke(t, h, `{"ID":"o-1"}`); errorType != c.errorType {
+			t.Errorf("%v: the invoker is told %q: %s; want %q", c.inner, errorType, text, c.errorType)
+		}
+	}
+}

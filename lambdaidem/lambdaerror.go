@@ -35,11 +35,11 @@ func (d done[T]) lambdaError() error {
 		shown := forClient(e, d.err)
 		switch {
 		case e == nil:
+		case shown == nil, e.isFinal() && isUnstored(d.err, e): // Lambda reports the errorType "Error", so that a state machine does not take the code of an inner call for that of its own call
+			return &Error{Code: e.Code, Status: e.Status, Detail: partRefused}
 		case e.rejected:
 			return invokeError(failureText(e))
 		case !e.byGuard():
-		case shown == nil: // Lambda reports the errorType "Error", so that a state machine does not take the code of an inner call for that of its own call
-			return &Error{Code: e.Code, Status: e.Status, Detail: partRefused}
 		default: // a guard made the error, perhaps the guard of an inner call
 			return byCode(shown.withoutCause())
 		}

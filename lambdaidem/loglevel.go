@@ -31,10 +31,7 @@ func (k Kind) warns() bool {
 // isPermanent reports whether the handler marked err as Permanent. Such an error is logged as a
 // warning and not at a lower level, because the log is the only place that has the whole error. The
 // record and the client get at most the error's text.
-func isPermanent(err error) bool {
-	_, ok := errors.AsType[*permanentError](err)
-	return ok
-}
+func isPermanent(err error) bool { return hasOwn[*permanentError](err) }
 
 // isWriteRejected reports whether err shows a mistake in an enlisted write: the write is
 // invalid, or its condition failed and the handler has not said what the failure means.

@@ -88,13 +88,22 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 //   - In all other cases the result is "". The status of an error made by Reject does not count,
 //     so that the application can change the outcome of such an error by a mark.
 func outcomeWithinMark(err error) Outcome {
-	if u := (*uncertainError)(nil); errors.As(err, &u) || errors.Is(err, ErrOutcomeUnknown) {
+	if hasUncertain(err) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain
 	}
 	if hasOwn[*permanentError](err) {
 		return OutcomeFailed
 	}
 	return ""
+}
+
+// hasUncertain reports whether err, or an error that it wraps, is marked as Uncertain. The mark of an
+// inner call counts too.
+func hasUncertain(err error) bool {
+	return anyVisible(err, false, func(err error) bool {
+		_, ok := err.(*uncertainError) //nolint:errorlint // anyVisible walks the tree
+		return ok
+	})
 }
 
 // outcomeOfBoth returns the one of two outcomes that takes precedence: uncertain comes before
