@@ -67,6 +67,8 @@ type kept struct {
 func keptTexts() []kept {
 	failure := &lambdaidem.Failure{Code: "card_declined", Type: "Declined", Message: "card " + secret + " was declined", Status: 402}
 	failed := lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: failure, At: result.At, Expires: result.Expires}
+	wrapping := failed
+	wrapping.Failure = &lambdaidem.Failure{Code: lambdaidem.ErrAnswerUnavailable, Type: "wrapError", Message: "card " + secret + ": the answer is unavailable", Status: 500}
 	long := *failure
 	long.Message += strings.Repeat(" and declined", 1000)
 	failedLong := failed
@@ -80,6 +82,7 @@ func keptTexts() []kept {
 		{"one that is compressed, in parts", func(o *Options) { o.MaxInline = 1 }, withValue([]byte(strings.Repeat(secret+noise(100<<10), 10)))},
 		{"a failure", none, failed},
 		{"a long failure", none, failedLong},
+		{"a failure because a guarded call has no answer", none, wrapping},
 	}
 }
 

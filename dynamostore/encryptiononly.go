@@ -15,9 +15,8 @@ func (s *Store) trusted(it *item) lambdaidem.Record {
 	}
 	if it.isErased() {
 		// The record has a failure in plaintext, which says that there is no answer. Accept
-		// this failure, because a purge stores it in plaintext, and so does an operator
-		// without a key. But return a fixed text: anyone who can write to the table could
-		// have changed the stored text.
+		// this failure, because every store stores it in plaintext. But return a fixed text:
+		// anyone who can write to the table could have changed the stored text.
 		r.Result.Failure = lambdaidem.NoAnswer("the answer was erased, or was never kept")
 		return r
 	}

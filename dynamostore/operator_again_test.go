@@ -267,3 +267,51 @@ func TestO2_WhatAPurgeErasedIsNotSettledAgain(t *testing.T) {
 		}
 	}
 }
+
+// An operator ends a record without an answer, because nobody knows whether the operation was carried
+// out. A purge has nothing to erase there. It must not claim that there was an answer, and the operator
+// can still settle the record again. Encryption makes no difference.
+func TestO2_APurgeLeavesARecordThatAnOperatorEndedWithoutAnAnswer(t *testing.T) {
+	for name, option := range map[string]func(*Options){
+		"plain":     func(*Options) {},
+		"in parts":  func(o *Options) { o.MaxInline = 1 },
+		"encrypted": encrypted("k1"),
+		"only":      func(o *Options) { encrypted("k1")(o); o.Encryption.Only = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := openShifted(t)
+			s := New(d.client, d.table, option)
+			g := d.guard(s, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+			_, _ = d.pay(t, g, func(context.Context) (string, error) { return "", errLater })
+			d.offset += 5 * time.Minute
+			operator, err := s.Operator("alice", "TICKET-3", again)
+			if err != nil {
+				t.Fatal(err)
+			}
+			none := lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: lambdaidem.NoAnswer("nobody knows")}
+			if _, err := operator.Settle(t.Context(), d.inspect(t), none); err != nil {
+				t.Fatal(err)
+			}
+			refusal := func() string {
+				t.Helper()
+				_, err := d.pay(t, g, func(context.Context) (string, error) { return "ran again", nil })
+				if !errors.Is(err, lambdaidem.ErrAnswerUnavailable) {
+					t.Fatalf("a retry gets %v", err)
+				}
+				return err.Error()
+			}
+			before := refusal()
+			for sum, err := range operator.Purge(t.Context()) {
+				if err != nil || sum.Purged != 0 || sum.Before != 1 {
+					t.Errorf("the purge says %+v, %v", sum, err)
+				}
+			}
+			if after := refusal(); after != before {
+				t.Errorf("a retry got %q before the purge, and %q after it", before, after)
+			}
+			if _, err := operator.Settle(t.Context(), d.inspect(t), corrected); err != nil {
+				t.Errorf("settling it again: %v", err)
+			}
+		})
+	}
+}

@@ -97,8 +97,7 @@ func (o *Operator) mayStore(seen Inspected, result lambdaidem.Result) error {
 	if err := lambdaidem.CheckResult(seen.Record.Scope, result); err != nil {
 		return fmt.Errorf("dynamostore: Settle: %w", err)
 	}
-	noAnswer := result.Failure != nil && result.Failure.Code == lambdaidem.ErrAnswerUnavailable
-	if seen.Encrypted && o.s.keys == nil && !noAnswer {
+	if seen.Encrypted && o.s.keys == nil && !saysNoAnswer(result.Failure) {
 		return ErrNotEncrypted
 	}
 	return nil

@@ -18,10 +18,16 @@ type packed struct {
 // answer is stored in the record or in parts. It writes nothing to DynamoDB. It returns a
 // StoreError if the answer exceeds Options.MaxAnswer, or if no encryption key is
 // available.
+//
+// A failure that says that there is no answer always stays in the record, in plain text: a purge,
+// which has no key, must see that there is nothing to erase.
 func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (packed, error) {
 	o := &s.opts
 	result.Apart = nil
 	answer := result.Value
+	if saysNoAnswer(result.Failure) {
+		return packed{result: result}, nil
+	}
 	if f := result.Failure; f != nil {
 		if s.keys == nil && len(f.Code)+len(f.Type)+len(f.Message) <= o.MaxInline {
 			return packed{result: result}, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -546,6 +547,27 @@ func TestO2_APurgeSaysNothingFalseOfWhatItErases(t *testing.T) {
 		if !errors.Is(err, lambdaidem.ErrAnswerUnavailable) || strings.Contains(err.Error(), "carried out") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: a retry got %v", key, err)
 		}
+	}
+}
+
+// A handler's own failure may have the code of an answer that is unavailable. A purge erases its text
+// like any other.
+func TestO2_PurgeErasesAFailureThatHasTheCodeOfAnUnavailableAnswer(t *testing.T) {
+	d := openShifted(t)
+	g := d.guard(New(d.client, d.table))
+	_, _ = d.pay(t, g, func(context.Context) (string, error) {
+		return "", lambdaidem.Permanent(fmt.Errorf("charge alice: %w", lambdaidem.Reject(500, lambdaidem.ErrAnswerUnavailable, "")))
+	})
+	if f := d.inspect(t).Record.Result.Failure; f == nil || f.Code != lambdaidem.ErrAnswerUnavailable || !strings.Contains(f.Message, "alice") {
+		t.Fatalf("the record has %+v", f)
+	}
+	for sum, err := range d.operator(t).Purge(t.Context()) {
+		if err != nil || sum.Purged != 1 {
+			t.Errorf("the purge says %+v, %v", sum, err)
+		}
+	}
+	if f := d.inspect(t).Record.Result.Failure; f == nil || strings.Contains(f.Message, "alice") {
+		t.Errorf("the purge left %+v", f)
 	}
 }
 
