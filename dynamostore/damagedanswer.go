@@ -45,11 +45,12 @@ func (it *item) names(a *apart) bool {
 
 // damagedAnswerError is the error for a stored answer, or the stored result of a step,
 // that this store can never read: it is missing, it was changed, its key no longer
-// exists, or Options.Encryption does not allow it. Trying again does not help.
+// exists, Options.Encryption does not allow it, or the store has no Options.Encryption.
+// Trying again does not help.
 type damagedAnswerError struct{ why error }
 
 func (e *damagedAnswerError) Error() string {
-	return "what is stored is not what was written: " + e.why.Error()
+	return "this store can't read what is stored: " + e.why.Error()
 }
 func (e *damagedAnswerError) Unwrap() error { return e.why }
 

@@ -52,7 +52,8 @@ func TestS1_TheCommandDecryptsWhereItIsAllowedTo(t *testing.T) {
 	if string(dead.Steps["reserve"]) != "null" || dead.StepsUnread == "" {
 		t.Errorf("without a key the steps are %s, %q", dead.Steps["reserve"], dead.StepsUnread)
 	}
-	d.idem("show", dead.ID).want(t, exitDone, "reserve: null", "steps unread", "has no Options.Encryption")
+	d.idem("show", dead.ID).want(t, exitDone, "reserve: null", "steps unread", "this store can't read what is stored: it is encrypted, and this store has no Options.Encryption")
+	d.idem("trace", dead.ID, "--then", "step:reserve => bank message charges").want(t, exitDone, "unknown: the steps of the record before can't be read", "has no Options.Encryption")
 
 	settle := []string{"settle", dead.ID, "--token", dead.Token, "--reason", "TICKET-1", "--yes", "--status", "201", "--body", "settled by alice"}
 	d.idem(settle...).want(t, exitUsage, "--key-file or --kms-key")

@@ -205,8 +205,11 @@ func (l *link) key(last *hop) (string, error) {
 	case kind == "step":
 		name, pointer, _ := strings.Cut(rest, "/")
 		result, ok := rec.Steps[name]
-		if !ok {
+		switch {
+		case !ok:
 			return "", fmt.Errorf("the record before has no step %q: steps are kept until it is completed", name)
+		case rec.StepsUnread != "":
+			return "", fmt.Errorf("the steps of the record before can't be read: %s", rec.StepsUnread)
 		}
 		return member(result, strings.TrimPrefix(rest, name), pointer)
 	}
