@@ -81,7 +81,7 @@ type PurgeProgress struct {
 	KeptParts  int           // parts left alone because a record may yet refer to them, or because the item under their record's id is not a record
 	KeptSteps  int           // selected records that keep the results of their steps
 	Undecided  int           // matched records in progress whose attempt died; PurgeOptions.Steps erases their steps, which may be the only proof of an effect
-	InnerCalls int           // selected released records whose handler made a guarded call; a retry needs the stored answer of that call
+	InnerCalls int           // selected released records that the purge does not complete, and whose handler made a guarded call; a retry needs the stored answer of that call
 	Foreign    int           // items left alone because they are not records of this package
 	Units      float64       // capacity units consumed
 	Elapsed    time.Duration // time since the purge began or was resumed

@@ -496,6 +496,34 @@ func TestO2_PurgeCountsRequestsThatNeedTheAnswerOfAnInnerCall(t *testing.T) {
 	}
 }
 
+// A purge that erases the steps of such a request completes its record, so no retry runs, and none needs
+// the answer of the call.
+func TestO2_PurgeCountsNoInnerCallOfARecordThatItCompletes(t *testing.T) {
+	for name, option := range map[string]func(*PurgeOptions){
+		"steps":   func(p *PurgeOptions) { p.Steps = true },
+		"forget":  func(p *PurgeOptions) { p.Forget = true },
+		"dry run": func(p *PurgeOptions) { p.Steps, p.DryRun = true, true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := openShifted(t)
+			g := d.guard(New(d.client, d.table))
+			_, err := d.pay(t, g, func(ctx context.Context) (string, error) {
+				_, stepErr := lambdaidem.Step(ctx, "reserve", func(context.Context) (int, error) { return 7, nil })
+				_, callErr := lambdaidem.Do(ctx, g, lambdaidem.Call{Operation: "charge", Key: "k"}, func(context.Context) (int, error) { return 1, nil })
+				return "", errors.Join(stepErr, callErr, errLater)
+			})
+			if !errors.Is(err, errLater) || d.inspect(t).Record.Bound != lambdaidem.BoundByInnerCall {
+				t.Fatalf("%v, %+v", err, d.inspect(t).Record)
+			}
+			for sum, err := range d.operator(t).Purge(t.Context(), option) {
+				if err != nil || sum.InnerCalls != 0 || sum.KeptSteps != 0 {
+					t.Errorf("it says %+v, %v", sum, err)
+				}
+			}
+		})
+	}
+}
+
 // A released record whose handler has completed a step is forgotten. A retry that comes before
 // the record expires does not run without the step. The record does not last longer than it
 // would have.

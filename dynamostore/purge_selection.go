@@ -13,10 +13,11 @@ func (p *purge) shouldPurge(it *item, clock Inspected) bool {
 	p.count(func(sum *PurgeProgress) {
 		erasesSteps := p.erasesSteps(it, clock)
 		forgets := p.opts.Forget && it.Status == lambdaidem.Released
-		if len(it.Steps) > 0 && !erasesSteps && !forgets {
+		completes := len(it.Steps) > 0 && (erasesSteps || forgets) // the record gets the failure lambdaidem.NoAnswer
+		if len(it.Steps) > 0 && !completes {
 			sum.KeptSteps++
 		}
-		if it.Status == lambdaidem.Released && it.Bound == lambdaidem.BoundByInnerCall {
+		if it.Status == lambdaidem.Released && it.Bound == lambdaidem.BoundByInnerCall && !completes {
 			sum.InnerCalls++
 		}
 		switch {

@@ -47,7 +47,7 @@ type purgeView struct {
 	Changed    int     `json:"changedMeanwhile"`
 	InProgress int     `json:"inProgress"`
 	Parts      int     `json:"parts"`
-	Orphans    int     `json:"orphanedParts"` // deleted parts of attempts that never completed; in a dry run, those that would be deleted
+	Orphans    int     `json:"orphanedParts"` // deleted parts that no record referred to; in a dry run, those that would be deleted
 	KeptParts  int     `json:"keptParts"`
 	KeptSteps  int     `json:"keptSteps"`  // records that keep the results of their steps
 	Undecided  int     `json:"undecided"`  // matched records whose attempt died after a step
@@ -69,7 +69,7 @@ type purgeView struct {
 	RoutesWithout []string `json:"routesWithoutCaller,omitempty"` // the routes of the records without a caller
 
 	forget    bool          // --forget
-	expiresIn time.Duration // when forgotten records expire; see purgeCommand.expiresIn
+	expiresIn time.Duration // when forgotten records expire, unless they would have expired sooner; see purgeCommand.expiresIn
 }
 
 // done returns how many records were purged, or would be.
@@ -82,7 +82,7 @@ func (v purgeView) done() int {
 
 // text prints the report as sentences.
 func (v purgeView) text(to printer) {
-	would, soon := "", fmt.Sprintf(", as of %s from now", span(v.expiresIn))
+	would, soon := "", fmt.Sprintf(", as of %s from now, or as of an earlier expiry", span(v.expiresIn))
 	before := "had no answer to erase"
 	if v.forget {
 		before = "had been forgotten before"
@@ -106,10 +106,10 @@ func (v purgeView) text(to printer) {
 		one, many string
 	}{
 		{v.OnlyErased, "record " + would + "erased, not forgotten: its attempt died; repeat --forget to let it expire", "records " + would + "erased, not forgotten: their attempts died; repeat --forget to let them expire"},
-		{v.Orphans, "part belonged to an attempt that never completed", "parts belonged to attempts that never completed"},
+		{v.Undecided, "record to which --steps applies belongs to an attempt that died after a step" + proofErased, "records to which --steps applies belong to attempts that died after a step" + proofErased},
+		{v.Orphans, "part had no record that referred to it", "parts had no records that referred to them"},
 		{v.KeptParts, "part was left: an answer that is being stored may need it", "parts were left: an answer that is being stored may need them"},
 		{v.KeptSteps, "record keeps the results of its steps" + stepsErased, "records keep the results of their steps" + stepsErased},
-		{v.Undecided, "of them belongs to an attempt that died after a step" + proofErased, "of them belong to attempts that died after a step" + proofErased},
 		{v.InnerCalls, "record is released, and a retry needs the answer of a guarded call that its handler made" + innerErased, "records are released, and retries need the answers of guarded calls that their handlers made" + innerErased},
 		{v.Before, before, before},
 		{v.InProgress, "is in progress, and was left", "are in progress, and were left"},

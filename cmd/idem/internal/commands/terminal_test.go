@@ -154,10 +154,10 @@ func TestO2_APurgeCountsInWords(t *testing.T) {
 	for want, v := range map[string]purgeView{
 		`1 record erased.
 1 part of an answer deleted.
-1 part belonged to an attempt that never completed.
+1 record to which --steps applies belongs to an attempt that died after a step (the steps may be the only proof of a payment: decide such a record before you erase them, see docs/operate.md).
+1 part had no record that referred to it.
 1 part was left: an answer that is being stored may need it.
 1 record keeps the results of its steps (--steps erases those of released records and dead attempts).
-1 of them belongs to an attempt that died after a step (the steps may be the only proof of a payment: decide such a record before you erase them, see docs/operate.md).
 1 record is released, and a retry needs the answer of a guarded call that its handler made (if that was erased, nothing can complete the request: see docs/idem.md).
 1 had no answer to erase.
 1 is in progress, and was left.
@@ -167,10 +167,10 @@ Looked at 1 item. Capacity units: 0.5.
 `: {Purged: 1, Looked: 1, Parts: 1, Orphans: 1, KeptParts: 1, KeptSteps: 1, Undecided: 1, InnerCalls: 1, Before: 1, InProgress: 1, Changed: 1, Foreign: 1, Units: 0.5},
 		`2 records erased.
 2 parts of answers deleted.
-2 parts belonged to attempts that never completed.
+2 records to which --steps applies belong to attempts that died after a step (the steps may be the only proof of a payment: decide such a record before you erase them, see docs/operate.md).
+2 parts had no records that referred to them.
 2 parts were left: an answer that is being stored may need them.
 2 records keep the results of their steps (--steps erases those of released records and dead attempts).
-2 of them belong to attempts that died after a step (the steps may be the only proof of a payment: decide such a record before you erase them, see docs/operate.md).
 2 records are released, and retries need the answers of guarded calls that their handlers made (if that was erased, nothing can complete the request: see docs/idem.md).
 2 had no answer to erase.
 2 are in progress, and were left.
@@ -183,7 +183,7 @@ Looked at 2 items. Capacity units: 4.
 2 had been forgotten before.
 Looked at 0 items. Capacity units: 0.
 `: {DryRun: true, Matched: 4, Before: 2, Forgotten: 1, OnlyErased: 1, forget: true},
-		`0 records forgotten, as of 1h15m from now.
+		`0 records forgotten, as of 1h15m from now, or as of an earlier expiry.
 2 records erased, not forgotten: their attempts died; repeat --forget to let them expire.
 Looked at 2 items. Capacity units: 3.
 `: {Purged: 2, OnlyErased: 2, Looked: 2, Units: 3, forget: true, expiresIn: 75 * time.Minute},
