@@ -674,14 +674,30 @@ func TestX4_AFinalRejectionIsSent(t *testing.T) {
 	}
 }
 
-// A write of a Do is rejected inside an inner HTTP request, which answers with a failure that is stored.
-// The first caller gets that answer, as later ones do.
+// A write is rejected inside an inner HTTP request, which answers with a failure that is stored. The
+// first caller gets that answer, as later ones do.
 func TestX6_AnInnerRequestsFirstAnswerIsItsReplay(t *testing.T) {
-	for name, answer := range map[string]func(error) error{
-		"joined": func(err error) error {
-			return errors.Join(err, lambdaidem.Reject(http.StatusConflict, "sold_out", "No."))
-		},
-		"permanent": lambdaidem.Permanent,
+	soldOut := lambdaidem.Reject(http.StatusConflict, "sold_out", "No.")
+	condition := &lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: 500} // as dynamostore without Else
+	inDo := func(ctx context.Context, g *lambdaidem.Guard) error {
+		_, err := lambdaidem.Do(ctx, g, charge, func(ctx context.Context) (int, error) {
+			enlist(ctx, "stock")
+			return 1, nil
+		})
+		return err
+	}
+	for name, c := range map[string]struct {
+		verdict error
+		answer  func(context.Context, *lambdaidem.Guard) error
+	}{
+		"of a call, joined": {condition, func(ctx context.Context, g *lambdaidem.Guard) error { return errors.Join(inDo(ctx, g), soldOut) }},
+		"of a call, permanent": {condition, func(ctx context.Context, g *lambdaidem.Guard) error {
+			return lambdaidem.Permanent(inDo(ctx, g))
+		}},
+		"its own": {soldOut, func(ctx context.Context, _ *lambdaidem.Guard) error {
+			enlist(ctx, "stock")
+			return nil
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var pay handler
@@ -696,13 +712,9 @@ func TestX6_AnInnerRequestsFirstAnswerIsItsReplay(t *testing.T) {
 				}
 				return response{StatusCode: 503}, nil
 			})
+			l.fail(commit, rejects(c.verdict))
 			pay = r.guard.APIGatewayV2(func(ctx context.Context, _ request) (response, error) {
-				_, err := lambdaidem.Do(ctx, r.guard, charge, func(ctx context.Context) (int, error) {
-					enlist(ctx, "stock")
-					l.fail(commit, rejects(&lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: 500})) // as dynamostore without Else
-					return 1, nil
-				})
-				return response{}, answer(err)
+				return response{StatusCode: 201}, c.answer(ctx, r.guard)
 			})
 			r.send(t, first())
 		})

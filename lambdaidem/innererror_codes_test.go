@@ -642,6 +642,27 @@ func TestX4_ARejectionOfAnInnerCallBesideARefusedOneIsNotFound(t *testing.T) {
 	}
 }
 
+// A failure that asks for a retry is no reason to hide it: another card would get it too.
+func TestX4_AFailureForNowOfAnInnerCallBesideARefusedOneIsFound(t *testing.T) {
+	const closed lambdaidem.Code = "bank_closed"
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (int, error) {
+			r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+			_, wallet := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "wallet", Key: "k"}, answersOne)
+			_, card := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+				return 0, lambdaidem.Reject(503, closed, "Later.")
+			})
+			return 0, errors.Join(wallet, card)
+		})
+		if !errors.Is(err, closed) {
+			t.Errorf("the caller of pay gets %v; want %s", err, closed)
+		}
+		return response{StatusCode: 503}, nil
+	})
+	r.send(t, first())
+}
+
 // Under Hold, pay is held because it does not mark the error of its Do again. Then neither the caller of
 // pay nor the invoker of a typed handler finds card_declined.
 func TestX4_ARejectionOfAnInnerCallIsNotFoundIfTheOutcomeIsUncertain(t *testing.T) {

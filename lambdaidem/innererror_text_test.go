@@ -261,23 +261,30 @@ func TestX2_AHandlersErrorAroundAMarkedInnerErrorKeepsItsType(t *testing.T) {
 }
 
 // The record of an inner call does not store that the card was declined, because a retry may use another
-// card. The invoker must not take the request for one that was declined for good.
+// card. The invoker must not take the request for one that was declined for good. A failure of the
+// handler's own is reported, whatever its mark is.
 func TestX2_TheInvokerIsToldNoRejectionThatAnInnerCallHasNotStored(t *testing.T) {
+	declined := lambdaidem.Reject(402, "card_declined", "No.")
 	for _, c := range []struct {
-		inner     error
-		errorType string
+		inner, own error
+		errorType  string
 	}{
-		{lambdaidem.Retryable(lambdaidem.Reject(402, "card_declined", "No.")), "Error"},
-		{lambdaidem.Retryable(lambdaidem.Reject(503, "bank_closed", "No.")), "bank_closed"},
-		{lambdaidem.Reject(402, "card_declined", "No."), "card_declined"},
+		{lambdaidem.Retryable(declined), nil, "Error"},
+		{lambdaidem.Retryable(lambdaidem.Reject(503, "bank_closed", "No.")), nil, "bank_closed"},
+		{declined, nil, "card_declined"},
+		{nil, lambdaidem.Retryable(declined), "card_declined"},
 	} {
 		r := newRig(nil)
 		h := lambdaidem.Handler(r.guard, "order", func(_ context.Context, o order) (string, error) { return o.ID, nil },
 			func(ctx context.Context, _ order) (int, error) {
-				return lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, c.inner })
+				n, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 1, c.inner })
+				if err == nil {
+					err = c.own
+				}
+				return n, err
 			})
 		if _, errorType, text := invoke(t, h, `{"ID":"o-1"}`); errorType != c.errorType {
-			t.Errorf("%v: the invoker is told %q: %s; want %q", c.inner, errorType, text, c.errorType)
+			t.Errorf("%v, %v: the invoker is told %q: %s; want %q", c.inner, c.own, errorType, text, c.errorType)
 		}
 	}
 }

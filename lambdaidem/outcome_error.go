@@ -83,27 +83,18 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 // outcome of its own; outcomeOfMarks combines the two outcomes.
 //
 //   - If err wraps an Uncertain error or ErrOutcomeUnknown, the result is OutcomeUncertain.
-//   - Otherwise, if err wraps a Permanent error, the result is OutcomeFailed. The Permanent
-//     error of an inner call does not count, because it describes only that call.
-//   - In all other cases the result is "". The status of an error made by Reject does not count,
+//   - Otherwise, if err wraps a Permanent error, the result is OutcomeFailed.
+//   - In all other cases the result is "". The marks of an inner call's error do not count, because
+//     they describe only that call. The status of an error made by Reject does not count,
 //     so that the application can change the outcome of such an error by a mark.
 func outcomeWithinMark(err error) Outcome {
-	if hasUncertain(err) || errors.Is(err, ErrOutcomeUnknown) {
+	if hasOwn[*uncertainError](err) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain
 	}
 	if hasOwn[*permanentError](err) {
 		return OutcomeFailed
 	}
 	return ""
-}
-
-// hasUncertain reports whether err, or an error that it wraps, is marked as Uncertain. The mark of an
-// inner call counts too.
-func hasUncertain(err error) bool {
-	return anyVisible(err, false, func(err error) bool {
-		_, ok := err.(*uncertainError) //nolint:errorlint // anyVisible walks the tree
-		return ok
-	})
 }
 
 // outcomeOfBoth returns the one of two outcomes that takes precedence: uncertain comes before
