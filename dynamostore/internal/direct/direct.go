@@ -71,9 +71,6 @@ type attempt struct {
 // getting the credentials, Attempt returns nil. The SDK's client then makes the attempt, and
 // the caller gets the SDK's error.
 func (t *Transport) Attempt(ctx context.Context, r *wire.Request) *wire.Attempt {
-	if ctx.Err() != nil {
-		return nil
-	}
 	limited, cancel := context.WithTimeout(ctx, t.client.AttemptTimeout())
 	defer cancel()
 	creds, err := t.options.Credentials.Retrieve(limited)
