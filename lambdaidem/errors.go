@@ -68,6 +68,9 @@ type Error struct {
 	// function may succeed when it is called again. A BatchOptions.Key that returns an
 	// invalid key counts as failed too.
 	forNow bool
+	// inner is set if errors.As has taken the error out of the error of an inner call, whose
+	// record has it.
+	inner bool
 	// replayed is set if the error was read from a record.
 	replayed     bool
 	message      string // if replayed is set: text of the original error, which the method Error returns

@@ -28,14 +28,28 @@ func wrapped(err error) []error {
 		return all
 	}
 	hidden := slices.DeleteFunc(foundByAs(e), func(found error) bool {
-		return slices.ContainsFunc(all, func(one error) bool {
-			return anyIn(one, func(err error) bool { return err == found }) //nolint:errorlint // anyIn walks the tree
-		})
+		return slices.ContainsFunc(all, func(one error) bool { return unwraps(one, found) })
 	})
 	if len(hidden) == 0 {
 		return all
 	}
 	return append(append(all, hidden...), errUnseen)
+}
+
+// unwraps reports whether found is err, or an error that the methods Unwrap of err and of the errors
+// inside return. Unlike anyIn, unwraps does not call wrapped. That would search each part of the tree
+// once more for each level above it.
+func unwraps(err, found error) bool {
+	if err == found { //nolint:errorlint // the tree is walked here
+		return true
+	}
+	switch e := err.(type) { //nolint:errorlint // as above
+	case interface{ Unwrap() error }:
+		return unwraps(e.Unwrap(), found)
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), func(one error) bool { return unwraps(one, found) })
+	}
+	return false
 }
 
 // errUnseen stands for errors that an error may contain although none of its methods shows them.

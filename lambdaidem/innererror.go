@@ -53,7 +53,9 @@ func (e *passedOn) As(target any) bool {
 		return false // a mark describes only the inner call
 	case **Error:
 		if e.storedAs != nil {
-			*to = e.storedAs
+			stored := *e.storedAs
+			stored.inner = e.stored
+			*to = &stored
 			return true
 		}
 	case *Code:

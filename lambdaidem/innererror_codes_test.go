@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -688,6 +689,37 @@ func TestX4_ARejectionOfAnInnerCallIsNotFoundIfTheOutcomeIsUncertain(t *testing.
 				func(ctx context.Context, _ order) (int, error) { return 0, pay(ctx) })
 			if _, errorType, text := invoke(t, h, `{"ID":"o-1"}`); errorType == string(declined) {
 				t.Errorf("the invoker is told %q: %s", errorType, text)
+			}
+		})
+	}
+}
+
+// A handler of messages that returns the stored failure of an inner call is held under Hold, also if it
+// takes the failure out of its error, and whether the failure is a replay or not.
+func TestX2_AFailureTakenOutIsHeldLikeItsReplay(t *testing.T) {
+	for _, replayed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) { // the second delivery waits for the end of the lease
+			r := newRig(nil, func(o *lambdaidem.Options) { o.Policy = lambdaidem.Hold })
+			pay := func(ctx context.Context) error {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Reject(402, "card_declined", "No.") })
+				return err
+			}
+			if replayed {
+				_ = pay(t.Context())
+			}
+			runs := 0
+			h := r.guard.SNS(func(ctx context.Context, _ events.SNSEventRecord) error {
+				runs++
+				if e, ok := errors.AsType[*lambdaidem.Error](pay(ctx)); ok {
+					return e
+				}
+				return nil
+			})
+			for range 2 {
+				_ = h(t.Context(), snsMessage("m-1"))
+			}
+			if runs != 1 {
+				t.Errorf("replayed %t: the message ran %d times", replayed, runs)
 			}
 		})
 	}

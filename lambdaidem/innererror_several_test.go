@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
@@ -202,3 +204,41 @@ type hiddenError struct{ err error }
 
 func (e hiddenError) Error() string      { return e.err.Error() }
 func (e hiddenError) As(target any) bool { return errors.As(e.err, target) }
+
+// The time to examine an error must not grow exponentially with the number of errors inside.
+func TestX2_ManyErrorsAreExaminedInTime(t *testing.T) {
+	const many = 200
+	for name, collect := range map[string]func(failed error) error{
+		"a list of errors": func(failed error) error { return errorList(slices.Repeat([]error{failed}, many)) },
+		"a list of marked errors": func(failed error) error {
+			return errorList(slices.Repeat([]error{lambdaidem.Retryable(failed)}, many))
+		},
+		"a marked list": func(failed error) error {
+			return lambdaidem.Retryable(errorList(slices.Repeat([]error{failed}, many)))
+		},
+		"marks in marks": func(failed error) error {
+			for range many {
+				failed = lambdaidem.Retryable(fmt.Errorf("again: %w", lambdaidem.Permanent(failed)))
+			}
+			return failed
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, errBroken })
+				return response{}, collect(err)
+			})
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_, _ = r.handler(context.WithoutCancel(t.Context()), first())
+			}()
+			select {
+			case <-done:
+			case <-time.After(20 * time.Second): // with exponential growth, it would take ages
+				t.Fatal("the guard still examines the error")
+			}
+		})
+	}
+}

@@ -113,3 +113,19 @@ func TestX2_DoShowsTheApplicationsErrors(t *testing.T) {
 type wireError struct{ line int }
 
 func (e wireError) Error() string { return "the wire is cut" }
+
+// Outside a guarded handler too, Do shows no code of a step inside its function: the caller would take
+// ErrAnswerUnreadable for a statement about the whole payment, which is released.
+func TestX2_AnOutermostDoShowsNoCodeOfAStep(t *testing.T) {
+	r := newRig(nil)
+	_, _ = lambdaidem.Do(t.Context(), r.guard, charge, func(ctx context.Context) (int, error) {
+		_, _ = lambdaidem.Step(ctx, "card", func(context.Context) (string, error) { return "receipt", nil })
+		return 0, errBroken
+	})
+	_, err := lambdaidem.Do(t.Context(), r.guard, charge, func(ctx context.Context) (int, error) {
+		return lambdaidem.Step(ctx, "card", func(context.Context) (int, error) { return 1, nil }) // the type has changed
+	})
+	if err == nil || errors.Is(err, lambdaidem.ErrAnswerUnreadable) {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -14,7 +14,7 @@ func Permanent(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &permanentError{err}
+	return &permanentError{err, hasOwn[*Error](err)}
 }
 
 // Uncertain marks an error after which nobody knows whether the handler had its effect,
@@ -51,16 +51,19 @@ func Retryable(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &retryableError{err}
+	return &retryableError{err, hasOwn[*Error](err)}
 }
 
-type permanentError struct{ err error }
+type permanentError struct {
+	err      error
+	hasError bool // err is or wraps an *Error, whose code is stored and replayed
+}
 
 func (e *permanentError) Error() string { return e.err.Error() }
 
 func (e *permanentError) Unwrap() []error {
-	if hasOwn[*Error](e.err) {
-		return []error{e.err} // err has a code already, which is stored and replayed
+	if e.hasError {
+		return []error{e.err}
 	}
 	return []error{e.err, ErrPermanent}
 }
@@ -70,13 +73,16 @@ type uncertainError struct{ err error }
 func (e *uncertainError) Error() string { return e.err.Error() }
 func (e *uncertainError) Unwrap() error { return e.err }
 
-type retryableError struct{ err error }
+type retryableError struct {
+	err      error
+	hasError bool // err is or wraps an *Error, which has a code of its own
+}
 
 func (e *retryableError) Error() string { return e.err.Error() }
 
 func (e *retryableError) Unwrap() []error {
-	if hasOwn[*Error](e.err) {
-		return []error{e.err} // err has a code already
+	if e.hasError {
+		return []error{e.err}
 	}
 	return []error{e.err, ErrRetryable}
 }

@@ -266,9 +266,12 @@ type Options struct {
 	ReplayMarks []Mark
 	// OnReplay may change a replayed response before it is sent. Default: nil.
 	OnReplay func(context.Context, *Request, *Response)
-	// OnOwnAnswer may change an error response that the guard itself makes (400, 409, 422,
-	// 503 and so on) before it is sent, for example to add CORS or tracing headers.
-	// Default: nil.
+	// OnOwnAnswer may change the problem document with which the guard refuses a request (400,
+	// 409, 422, 503 and so on) before it is sent, for example to add CORS or tracing headers. It
+	// is not called for the document of an error that the handler returned, such as one made by
+	// [Reject] or marked by [Retryable]: that is the handler's answer, and may be stored. To add
+	// headers to those too, let the handler return a response, or add the headers at the
+	// gateway. Default: nil.
 	OnOwnAnswer func(context.Context, *Request, *Response, *Error)
 	// UnstoredHeaders are the names of response headers that are sent to the first caller
 	// only: they are not stored and not replayed. Case does not matter. "Set-Cookie" also

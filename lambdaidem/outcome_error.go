@@ -60,7 +60,7 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 			return ""
 		case e.Code == ErrOutcomeUnknown: // a guarded call inside the handler may have had effects
 			return OutcomeUncertain
-		case e.replayed && e.Code != ErrAnswerUnavailable: // the stored failure of an inner call
+		case e.inner, e.replayed && e.Code != ErrAnswerUnavailable: // the stored failure of an inner call
 			return innerFailure
 		case e.rejected:
 			return g.outcomeOf(problem(e)).orUncertain()
