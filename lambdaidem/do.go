@@ -109,29 +109,17 @@ func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 // The error is also wrapped if it contains what a guard said of a step or a guarded call inside this
 // call, so that the caller does not find the code of that.
 func (d done[T]) returned(ctx context.Context) error {
-	if d.err == nil || d.merged || runOf(ctx) == nil && !d.saysOfCallInside() {
+	if d.err == nil || d.merged {
 		return d.err
 	}
-	e := &passedOn{err: d.err, byGuard: d.refusal != nil || d.replay != nil || d.rejected, storedAs: d.storedAs}
+	byGuard := d.refusal != nil || d.replay != nil || d.rejected
+	if runOf(ctx) == nil && !hasOwn[*passedOn](d.err) && (byGuard || !hasCodeOfRefusal(d.err)) {
+		return d.err
+	}
+	e := &passedOn{err: d.err, byGuard: byGuard, storedAs: d.storedAs}
 	e.stored = d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded || d.replay != nil && d.replay.Code != ErrAnswerUnavailable
 	e.retryable = d.outcome == OutcomeReleased && isRetryable(d.err)
 	return e
-}
-
-// saysOfCallInside reports whether the error contains what a guard said of a step or a guarded call
-// inside this call.
-func (d done[T]) saysOfCallInside() bool {
-	return d.refusal == nil && d.replay == nil && anyIn(d.err, func(err error) bool {
-		switch e := err.(type) { //nolint:errorlint // anyIn walks the tree
-		case *passedOn:
-			return true
-		case *Error:
-			return isRefusal(err) && !d.rejected
-		case Code:
-			return codedAs[e] != nil && !d.rejected // a guard's code, and not that of a mark
-		}
-		return false
-	})
 }
 
 func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(context.Context) (T, error)) done[T] {

@@ -130,6 +130,15 @@ func isGuardsCode(err error) bool {
 	return ok && (codedAs[code] != nil || code == ErrPermanent || code == ErrRetryable)
 }
 
+// hasCodeOfRefusal reports whether err, or an error that it wraps, is a code with which a guard
+// refuses calls. A step has such a code too, if its stored result can't be read.
+func hasCodeOfRefusal(err error) bool {
+	return anyIn(err, func(err error) bool {
+		code, ok := err.(Code) //nolint:errorlint // anyIn walks the tree
+		return ok && codedAs[code] != nil
+	})
+}
+
 // isRefusal reports whether err itself is an *Error that a guard made.
 func isRefusal(err error) bool {
 	e, ok := err.(*Error) //nolint:errorlint // the error itself alone

@@ -128,6 +128,8 @@ func TestX2_AMarkAmongSeveralErrorsCounts(t *testing.T) {
 		{"retryable", severalErrors(errBroken, lambdaidem.Retryable(errWire)), lambdaidem.Rerun, lambdaidem.Released},
 		{"retryable", severalErrors(errBroken, lambdaidem.Retryable(errWire)), lambdaidem.Hold, lambdaidem.InProgress},
 		{"retryable alone", wholeError{lambdaidem.Retryable(errWire)}, lambdaidem.Hold, lambdaidem.Released},
+		{"retryable wrapped", wholeError{fmt.Errorf("again: %w", lambdaidem.Retryable(errWire))}, lambdaidem.Hold, lambdaidem.Released},
+		{"retryable joined", wholeError{errors.Join(lambdaidem.Retryable(errWire))}, lambdaidem.Hold, lambdaidem.Released},
 		{"retryable beside nothing", pair{nil, lambdaidem.Retryable(errWire)}, lambdaidem.Hold, lambdaidem.Released},
 	} {
 		t.Run(c.name+" "+string(c.policy), func(t *testing.T) {

@@ -129,3 +129,33 @@ func TestX2_AnOutermostDoShowsNoCodeOfAStep(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// What the guard itself says of a call of Do outside a guarded handler is an *Error.
+func TestX2_AnOutermostRefusalIsAnError(t *testing.T) {
+	r, l := withLedger(nil)
+	do := func(amount int, fn func(context.Context) (int, error)) error {
+		c := charge
+		c.Payload = amount
+		_, err := lambdaidem.Do(t.Context(), r.guard, c, fn)
+		return err
+	}
+	l.fail(commit, rejects(&lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: 500}))
+	for _, c := range []struct {
+		code lambdaidem.Code
+		err  error
+	}{
+		{lambdaidem.ErrConditionFailed, do(1, func(ctx context.Context) (int, error) {
+			enlist(ctx, "stock")
+			return 1, nil
+		})},
+		{"sold_out", func() error {
+			_ = do(1, func(context.Context) (int, error) { return 0, lambdaidem.Reject(409, "sold_out", "No.") })
+			return do(1, answersOne) // a replay
+		}()},
+		{lambdaidem.ErrPayloadMismatch, do(2, answersOne)},
+	} {
+		if e, ok := c.err.(*lambdaidem.Error); !ok || e.Code != c.code { //nolint:errorlint // the error itself
+			t.Errorf("the error is a %T, %v; want an *Error with the code %s", c.err, c.err, c.code)
+		}
+	}
+}
