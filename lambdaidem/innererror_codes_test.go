@@ -446,7 +446,7 @@ func TestX2_ErrRetryableIsNotFoundAfterALostLease(t *testing.T) {
 			return err
 		},
 		"a message": func(ctx context.Context, g *lambdaidem.Guard, do work) error {
-			return g.SNS(func(ctx context.Context, _ events.SNSEventRecord) error { return do(ctx) })(ctx, snsMessage("m-1"))
+			return g.SNS(func(ctx context.Context, _ events.SNSEventRecord) error { return do(ctx) })(ctx, snsMessage())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -480,8 +480,8 @@ func TestX2_ErrRetryableIsNotFoundAfterALostLease(t *testing.T) {
 }
 
 // snsMessage returns an SNS event with one message.
-func snsMessage(id string) events.SNSEvent {
-	return events.SNSEvent{Records: []events.SNSEventRecord{{EventSource: "aws:sns", SNS: events.SNSEntity{MessageID: id, TopicArn: "arn:aws:sns:eu-west-1:1:t"}}}}
+func snsMessage() events.SNSEvent {
+	return events.SNSEvent{Records: []events.SNSEventRecord{{EventSource: "aws:sns", SNS: events.SNSEntity{MessageID: "m-1", TopicArn: "arn:aws:sns:eu-west-1:1:t"}}}}
 }
 
 // An Uncertain error inside the argument of Retryable keeps the lease, also for the handler of a message.
@@ -491,7 +491,7 @@ func TestX2_ErrRetryableIsNotFoundInAnUncertainMessage(t *testing.T) {
 		return lambdaidem.Retryable(fmt.Errorf("bank: %w", lambdaidem.Uncertain(errWire)))
 	})
 	r = r.later(func(ctx context.Context, _ request) (response, error) {
-		err := pay(ctx, snsMessage("m-1"))
+		err := pay(ctx, snsMessage())
 		if errors.Is(err, lambdaidem.ErrRetryable) {
 			t.Errorf("the record of the message is uncertain, and its caller finds ErrRetryable: %v", err)
 		}
@@ -716,7 +716,7 @@ func TestX2_AFailureTakenOutIsHeldLikeItsReplay(t *testing.T) {
 				return nil
 			})
 			for range 2 {
-				_ = h(t.Context(), snsMessage("m-1"))
+				_ = h(t.Context(), snsMessage())
 			}
 			if runs != 1 {
 				t.Errorf("replayed %t: the message ran %d times", replayed, runs)

@@ -177,7 +177,7 @@ func TestX2_AMarkOfAnInnerCallIsNotFoundByTheMethodAs(t *testing.T) {
 			r := newRig(nil)
 			notify := r.guard.SNS(func(context.Context, events.SNSEventRecord) error { return lambdaidem.Permanent(errBroken) })
 			r = r.later(func(ctx context.Context, _ request) (response, error) {
-				return response{}, with(notify(ctx, snsMessage("m-1")))
+				return response{}, with(notify(ctx, snsMessage()))
 			})
 			_, _ = r.handler(t.Context(), first())
 			r.wantState(t, lambdaidem.Released)
