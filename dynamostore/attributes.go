@@ -88,9 +88,7 @@ var itemAttributes = [...]attribute{
 		&renaming{"InProgressExpirationAttribute", func(o *Options) *string { return &o.InProgressExpirationAttribute }}},
 	{attrData, "#data", kindStringOrBinary, takeover | completion, func(it *item) field { return (*payload)(&it.Data) },
 		&renaming{"DataAttribute", func(o *Options) *string { return &o.DataAttribute }}},
-	// A guard's fingerprint is never empty, so the attribute can be the key of an index. The attribute of
-	// another caller's empty fingerprint is the empty string, because a record without it is invalid.
-	{attrValidation, "#validation", kindString, takeover, func(it *item) field { return &it.Validation },
+	{attrValidation, "#validation", kindString, takeover, func(it *item) field { return (*text)(&it.Validation) },
 		&renaming{"ValidationAttribute", func(o *Options) *string { return &o.ValidationAttribute }}},
 	{attrToken, "#token", kindString, takeover, func(it *item) field { return (*text)(&it.Token) }, nil},
 	{attrAttempt, "#attempt", kindNumber, takeover, func(it *item) field { return &it.Attempt }, nil},

@@ -139,7 +139,7 @@ func TestTheDocumentationListsEveryAttribute(t *testing.T) {
 func fullItem() *item {
 	n := integer{1, true}
 	return &item{
-		ID: "x", Status: "x", Token: "x", Attempt: n, LeaseEnd: n, Expiration: n, Validation: optionalText{"x", true}, Scope: "x", StartedAt: n, CompletedAt: n,
+		ID: "x", Status: "x", Token: "x", Attempt: n, LeaseEnd: n, Expiration: n, Validation: "x", Scope: "x", StartedAt: n, CompletedAt: n,
 		Outcome: "x", Data: []byte("x"), Failure: &lambdaidem.Failure{Code: "x"}, Encoding: optionalText{"x", true},
 		Parts: &parts{Checksum: []byte("x")}, Steps: lambdaidem.Steps{"x": []byte("x")}, LeaseShard: "x", Invocation: "x", LastFailure: "x", Encrypts: "x",
 	}

@@ -127,7 +127,7 @@ func TestX4_TransactionLeavesOutAnAnswerThatIsTooLarge(t *testing.T) {
 // If the record in the refusal has expired by now, Commit returns no record.
 func TestL7_TransactionOverAnExpiredRecordHasNone(t *testing.T) {
 	gone := reason{Code: "ConditionalCheckFailed", Item: map[string]map[string]string{
-		"id": {"S": lease.ID}, "status": {"S": "RELEASED"}, "token": {"S": "another"}, "attempt": {"N": "1"}, "validation": {"S": "f"}, "in_progress_expiration": {"N": "1"}, "expiration": {"N": "1"},
+		"id": {"S": lease.ID}, "status": {"S": "RELEASED"}, "token": {"S": "another"}, "attempt": {"N": "1"}, "in_progress_expiration": {"N": "1"}, "expiration": {"N": "1"},
 	}}
 	client, _ := inMemory(cancelled(gone, reason{Code: "None"}))
 	rec, err := alone(New(client, "records", quick)).Commit(t.Context(), &lambdaidem.Completion{Lease: lease, Result: result})
@@ -279,7 +279,7 @@ func TestE1_UnguardedConditionAfterALostRequestIsUnknown(t *testing.T) {
 func TestX8_TransactionIsJudgedOverEveryCall(t *testing.T) {
 	one := func(o *Options) { o.Attempts = 1 }
 	completed := reason{Code: "ConditionalCheckFailed", Item: map[string]map[string]string{
-		"id": {"S": lease.ID}, "status": {"S": "COMPLETED"}, "token": {"S": lease.Token}, "attempt": {"N": "1"}, "validation": {"S": "f"}, "in_progress_expiration": {"N": "4102444800000"},
+		"id": {"S": lease.ID}, "status": {"S": "COMPLETED"}, "token": {"S": lease.Token}, "attempt": {"N": "1"}, "in_progress_expiration": {"N": "4102444800000"},
 		"expiration": {"N": "4102444800"}, "outcome": {"S": "succeeded"}, "data": {"S": "{}"},
 	}}
 	for name, c := range map[string]struct {
@@ -326,7 +326,7 @@ func TestX8_LostRaceSettlesWhatWasUnknown(t *testing.T) {
 	one := func(o *Options) { o.Attempts = 1 }
 	another := reason{Code: "ConditionalCheckFailed", Item: map[string]map[string]string{
 		"id": {"S": lease.ID}, "status": {"S": "RELEASED"}, "token": {"S": "another"}, "attempt": {"N": "1"},
-		"in_progress_expiration": {"N": "4102444800000"}, "expiration": {"N": "4102444800"}, "validation": {"S": "f"},
+		"in_progress_expiration": {"N": "4102444800000"}, "expiration": {"N": "4102444800"},
 	}}
 	claim := lambdaidem.Claim{ID: lease.ID, Token: lease.Token, Now: result.At, LeaseEnd: result.At.Add(time.Minute), Expires: result.Expires}
 	first := lambdaidem.Completion{Lease: lease, Result: result, Claim: &claim}

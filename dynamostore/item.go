@@ -17,7 +17,7 @@ type item struct {
 	Attempt     integer
 	LeaseEnd    integer // epoch milliseconds
 	Expiration  integer // the TTL attribute, epoch seconds: an hour after the record expires
-	Validation  optionalText
+	Validation  string
 	Scope       string
 	StartedAt   integer // epoch milliseconds
 	CompletedAt integer // epoch milliseconds
@@ -54,7 +54,7 @@ func (it *item) record() lambdaidem.Record {
 		Attempt:     int(it.Attempt.n),
 		LeaseEnd:    fromMillis(it.LeaseEnd),
 		Expires:     expiryOf(it.Expiration),
-		Fingerprint: it.Validation.s,
+		Fingerprint: it.Validation,
 		Scope:       it.Scope,
 		StartedAt:   fromMillis(it.StartedAt),
 		Invocation:  it.Invocation,

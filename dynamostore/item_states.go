@@ -22,7 +22,7 @@ func claimed(c lambdaidem.Claim) *item {
 		Attempt:    integer{attempt, true},
 		LeaseEnd:   epochMillis(c.LeaseEnd),
 		Expiration: deletionOf(c.Expires),
-		Validation: optionalText{validUTF8(c.Fingerprint), true},
+		Validation: validUTF8(c.Fingerprint),
 		Scope:      validUTF8(c.Scope),
 		StartedAt:  epochMillis(c.Now),
 		Invocation: validUTF8(c.Invocation),

@@ -1,8 +1,6 @@
 package dynamostore
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -93,8 +91,7 @@ func TestWhatIsNotSetIsNoAttribute(t *testing.T) {
 	it.finish(lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded})
 	want := attributes{
 		attrID: str("id"), attrToken: str("t"), attrStatus: str("COMPLETED"), attrAttempt: number(1), attrOutcome: str("succeeded"),
-		attrData:       str(""), // an empty answer is an answer
-		attrValidation: str(""), // a record without a fingerprint's attribute would be refused
+		attrData: str(""), // an empty answer is an answer
 	}
 	if diff := cmp.Diff(want, standardLayout.attributes(it), avOptions); diff != "" {
 		t.Error(diff)
@@ -196,7 +193,6 @@ func TestD4_ADamagedItemIsRefusedInWords(t *testing.T) {
 		{"no outcome", func(a attributes) { delete(a, attrOutcome) }},
 		{"no token", func(a attributes) { delete(a, attrToken) }},
 		{"no lease end", func(a attributes) { delete(a, attrLeaseEnd) }},
-		{"no fingerprint", func(a attributes) { delete(a, attrValidation) }},
 		{"attempt zero", func(a attributes) { a[attrAttempt] = number(0) }},
 		{"attempt as text", func(a attributes) { a[attrAttempt] = str("one") }},
 		{"unknown status", func(a attributes) { a[attrStatus] = str("EXPIRED") }},
@@ -251,27 +247,6 @@ func TestD4_AnItemWithItsAnswerInTwoPlacesIsRefused(t *testing.T) {
 		it.Parts = &parts{Count: c.count, Length: 6, Checksum: make([]byte, 32)}
 		if _, err := standardLayout.parse(standardLayout.attributes(it)); isForeign(err) != c.foreign {
 			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// A version that renames the fingerprint refuses the records of the version before. If it took over a
-// released one, the fingerprint of the first payload would stay beside the answer for another, and the
-// version before would replay that answer to the first payload.
-func TestG3_AVersionThatRenamesTheFingerprintRefusesRecords(t *testing.T) {
-	d := openShifted(t)
-	before := d.guard(New(d.client, d.table))
-	after := d.guard(New(d.client, d.table, func(o *Options) { o.ValidationAttribute = "payload_hash" }))
-	pay := func(g *lambdaidem.Guard, amount int, err error) error {
-		_, err = lambdaidem.Do(t.Context(), g, lambdaidem.Call{Operation: "pay", Key: "k", Payload: amount}, func(context.Context) (int, error) { return amount, err })
-		return err
-	}
-	for _, result := range []error{errLater, nil} { // the record is released, then completed
-		if err := pay(before, 40, result); !errors.Is(err, result) {
-			t.Fatal(err)
-		}
-		if err := pay(after, 4000, nil); !errors.Is(err, lambdaidem.ErrRecordForeign) {
-			t.Errorf("the version that renames it gets %v; want ErrRecordForeign", err)
 		}
 	}
 }

@@ -20,8 +20,6 @@ func (it *item) strange() string {
 		return "its " + attrAttempt + " is not 1 or more"
 	case !it.LeaseEnd.there:
 		return "it has no " + attrLeaseEnd
-	case !it.Validation.there:
-		return "it has no " + attrValidation
 	case it.marksSteps() && it.Parts == nil:
 	case it.Encoding.there, it.Parts != nil:
 		if why := it.strangeEncoding(); why != "" {
