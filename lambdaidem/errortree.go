@@ -8,8 +8,8 @@ import (
 // wrapped returns the errors that err wraps, one level deep. It returns none for a passedOn, the
 // error of an inner call: what is inside describes only that call.
 //
-// Some error types, such as that of github.com/hashicorp/go-multierror, contain errors that their
-// method Unwrap does not return, and that only their method As finds. If these are marks or errors of
+// Some error types for lists of errors have another method that returns the list. Other types contain
+// errors that no such method returns, and that only their method As finds. If these are marks or errors of
 // inner calls, wrapped returns them too. If there are any, it also adds errUnseen, because err may
 // contain more errors that As does not show.
 func wrapped(err error) []error {
@@ -17,12 +17,16 @@ func wrapped(err error) []error {
 	switch e := err.(type) { //nolint:errorlint // err itself
 	case *passedOn:
 		return nil
+	case interface{ WrappedErrors() []error }: // github.com/hashicorp/go-multierror
+		return withoutNil(e.WrappedErrors())
+	case interface{ Errors() []error }: // go.uber.org/multierr and k8s.io/apimachinery
+		return withoutNil(e.Errors())
 	case interface{ Unwrap() error }:
 		all = []error{e.Unwrap()}
 	case interface{ Unwrap() []error }:
-		all = slices.Clone(e.Unwrap())
+		all = e.Unwrap()
 	}
-	all = slices.DeleteFunc(all, func(one error) bool { return one == nil })
+	all = withoutNil(all)
 	e, ok := err.(interface{ As(target any) bool })
 	if !ok {
 		return all
@@ -34,6 +38,10 @@ func wrapped(err error) []error {
 		return all
 	}
 	return append(append(all, hidden...), errUnseen)
+}
+
+func withoutNil(all []error) []error {
+	return slices.DeleteFunc(slices.Clone(all), func(one error) bool { return one == nil })
 }
 
 // unwraps reports whether found is err, or an error that the methods Unwrap of err and of the errors

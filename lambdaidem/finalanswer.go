@@ -28,11 +28,8 @@ func answerOfResponse(r *Response) answerTells {
 // The client of an HTTP handler does not receive the failure of an inner call that has not stored it;
 // see clientError. But a caller of Do finds it in err, and so does the invoker of a typed handler.
 func (g *Guard) answerOfError(err error, outcome Outcome) answerTells {
-	if e := g.answeredError(err, outcome); e != nil && !e.byGuard() {
-		if e.isFinal() {
-			return final
-		}
-		return mayRepeat
+	if e := g.answeredError(err, outcome); e != nil && !e.byGuard() && e.isFinal() {
+		return final
 	}
 	if anyVisible(err, false, func(err error) bool {
 		e, ok := err.(*Error) //nolint:errorlint // anyVisible walks the tree

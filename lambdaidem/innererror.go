@@ -58,6 +58,9 @@ func (e *passedOn) As(target any) bool {
 			*to = &stored
 			return true
 		}
+		if e.stored && !e.byGuard {
+			return false // no *Error in err has decided
+		}
 	case *Code:
 		if e.stored {
 			*to = e.code()

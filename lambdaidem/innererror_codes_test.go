@@ -724,3 +724,42 @@ func TestX2_AFailureTakenOutIsHeldLikeItsReplay(t *testing.T) {
 		})
 	}
 }
+
+// A 402 is not found while the outcome is uncertain, also if another failure, which asks for a retry, comes
+// first.
+func TestX4_ARejectionAfterAFailureForNowIsNotFoundIfTheOutcomeIsUncertain(t *testing.T) {
+	const declined lambdaidem.Code = "card_declined"
+	down := lambdaidem.Reject(503, "bank_down", "Later.")
+	for name, err := range map[string]error{
+		"joined":  errors.Join(lambdaidem.Uncertain(down), lambdaidem.Reject(402, declined, "No.")),
+		"in list": listedErrors{lambdaidem.Uncertain(down), lambdaidem.Reject(402, declined, "No.")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, found := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, err })
+				if errors.Is(found, declined) || !errors.Is(found, lambdaidem.ErrOutcomeUnknown) {
+					t.Errorf("the caller gets %v; want ErrOutcomeUnknown", found)
+				}
+				return response{StatusCode: 503}, nil
+			})
+			r.send(t, first())
+		})
+	}
+}
+
+// A failure is stored under the code of ErrPermanent, and another one beside it has decided nothing. The
+// first caller finds what later ones find.
+func TestX2_AnErrorBesideAPermanentOneIsNotFound(t *testing.T) {
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+			return 0, errors.Join(lambdaidem.Permanent(errBroken), lambdaidem.Reject(503, "bank_down", "Later."))
+		})
+		if e, ok := errors.AsType[*lambdaidem.Error](err); ok || !errors.Is(err, lambdaidem.ErrPermanent) {
+			t.Errorf("the first caller finds %v in %v", e, err)
+		}
+		return response{StatusCode: 503}, nil
+	})
+	r.send(t, first())
+}

@@ -244,3 +244,31 @@ func TestX2_ManyErrorsAreExaminedInTime(t *testing.T) {
 		})
 	}
 }
+
+// listedErrors has the methods of *multierror.Error of github.com/hashicorp/go-multierror.
+type listedErrors []error
+
+func (e listedErrors) Error() string          { return errorList(e).Error() }
+func (e listedErrors) WrappedErrors() []error { return e }
+func (e listedErrors) Unwrap() error          { return errorList(e) }
+
+// aggregate has the methods of an error of go.uber.org/multierr before version 1.10.
+type aggregate []error
+
+func (e aggregate) Error() string   { return errorList(e).Error() }
+func (e aggregate) Errors() []error { return e }
+
+// An error made by Reject decides, also in a list whose method Unwrap does not return it.
+func TestX4_ARejectionInAListIsStored(t *testing.T) {
+	soldOut := lambdaidem.Reject(409, "sold_out", "No.")
+	for name, err := range map[string]error{
+		"go-multierror": listedErrors{errBroken, soldOut, nil},
+		"multierr":      aggregate{errBroken, soldOut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(func(context.Context, request) (response, error) { return response{}, err })
+			wantProblem(t, r.send(t, first()), 409, "sold_out")
+			r.wantState(t, lambdaidem.Completed)
+		})
+	}
+}
