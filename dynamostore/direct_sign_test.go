@@ -229,8 +229,8 @@ func sending(name, value string) func(*dynamodb.Options) {
 	}
 }
 
-// If a function of the user panics while New compares the requests, New does not panic, and the
-// SDK's client makes all tries.
+// If a function in the client's options panics while New compares the requests, New does not panic,
+// and the SDK's client makes all tries.
 func TestE1_ARehearsalThatPanicsIsNone(t *testing.T) {
 	resolver := &steered{} // panics when it is called
 	s, sent := recording(func(o *dynamodb.Options) { o.EndpointResolverV2 = resolver }, "records", TransportDirect)

@@ -716,8 +716,8 @@ func TestO2_LateRequestsAfterAPurgeOfExpiredSteps(t *testing.T) {
 	}
 	short := func(o *lambdaidem.Options) { o.TTL = ttl }
 
-	// The guard's clock is behind, so the record has not expired for it yet. It reads the record with
-	// its steps; the purge erases them; then its takeover arrives.
+	// The guard's clock is behind, so for the guard the record has not expired yet. The guard reads the
+	// record with its steps, the purge erases the steps, and only then the guard's takeover arrives.
 	t.Run("a takeover by a slow clock", func(t *testing.T) {
 		d := openShifted(t)
 		_, _ = d.pay(t, d.guard(New(d.client, d.table), short), step)

@@ -99,3 +99,13 @@ func (a *attempt) lease() Lease {
 	}
 	return l
 }
+
+// outcomeLeft returns o, the outcome of the handler's error. If another attempt has taken over the
+// record, outcomeLeft returns OutcomeUncertain, because that attempt decides. a is nil if the handler
+// ran unguarded.
+func (a *attempt) outcomeLeft(o Outcome) Outcome {
+	if a != nil && a.takenOver {
+		return OutcomeUncertain
+	}
+	return o
+}

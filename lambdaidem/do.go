@@ -61,11 +61,13 @@ type Call struct {
 //
 // Do returns the error that fn returned. The error has an outcome like the error of a
 // handler: see [Reject] and the functions that mark an error, [Permanent], [Uncertain] and
-// [Retryable]. Inside a guarded handler, or if fn returns the error of a guarded call that it made,
-// Do wraps the error. errors.Is and errors.As then find what fn returned, but no codes of a guard
-// in it. The mark does not count for the guarded handler, which may have had effects of its own. If
-// it had none, it can mark the error with Retryable again. An inner call that runs unguarded returns
-// the error with its mark.
+// [Retryable].
+//
+// Do wraps the error if a guarded handler has called Do, or if the error contains what a guard said
+// of a step or a guarded call inside fn. errors.Is and errors.As then find what fn returned, but not
+// what the guard said. A mark in the error does not count for the guarded handler, which may have had
+// effects of its own. If the handler had none, it can mark the error with Retryable again. If Do
+// runs fn unguarded inside a guarded handler, Do returns the error as it is, with its mark.
 //
 // If the stored result is a failure, Do returns an *[Error] with its code. If the guard refuses the
 // call, Do returns an *Error with one of these codes: [ErrRequestInvalid], [ErrKeyMissing],
@@ -113,7 +115,7 @@ func (d done[T]) returned(ctx context.Context) error {
 		return d.err
 	}
 	byGuard := d.refusal != nil || d.replay != nil || d.rejected
-	if runOf(ctx) == nil && !hasOwn[*passedOn](d.err) && (byGuard || !hasCodeOfRefusal(d.err)) {
+	if runOf(ctx) == nil && !hasOwn[*passedOn](d.err) && (byGuard || !anyIn(d.err, isCodeOfRefusal)) {
 		return d.err
 	}
 	e := &passedOn{err: d.err, byGuard: byGuard, storedAs: d.storedAs}
@@ -258,9 +260,7 @@ func (w *doWork[T]) handlerResult() done[T] {
 	if w.err != nil && w.outcome == "" { // fn ran unguarded
 		w.outcome = w.g.outcomeOfError(w.err, OutcomeFailed)
 	}
-	if w.attempt != nil && w.attempt.takenOver {
-		w.outcome = OutcomeUncertain // the attempt that now has the record decides the outcome
-	}
+	w.outcome = w.attempt.outcomeLeft(w.outcome)
 	got := done[T]{value: w.result, err: w.err, outcome: w.outcome, rejected: w.refused}
 	if w.err != nil && (w.outcome == OutcomeFailed || w.outcome == OutcomeSucceeded) {
 		got.storedAs = w.g.deciding(w.err, w.outcome, unmarked)

@@ -31,8 +31,8 @@ func wrapped(err error) []error {
 	if !ok {
 		return all
 	}
-	hidden := slices.DeleteFunc(foundByAs(e), func(found error) bool {
-		return slices.ContainsFunc(all, func(one error) bool { return unwraps(one, found) })
+	hidden := slices.DeleteFunc(foundByAs(e), func(one error) bool {
+		return slices.ContainsFunc(all, func(err error) bool { return unwraps(err, one) })
 	})
 	if len(hidden) == 0 {
 		return all
@@ -65,26 +65,17 @@ var errUnseen = errors.New("errors that can't be seen")
 
 // foundByAs returns a mark of each kind, and the error of an inner call, if the method As of an error
 // finds them.
-func foundByAs(e interface{ As(target any) bool }) (found []error) {
-	var (
-		inner     *passedOn
-		uncertain *uncertainError
-		permanent *permanentError
-		retryable *retryableError
-	)
-	if e.As(&inner) {
-		found = append(found, inner)
+func foundByAs(e interface{ As(target any) bool }) []error {
+	return slices.Concat(found[*passedOn](e), found[*uncertainError](e), found[*permanentError](e), found[*retryableError](e))
+}
+
+// found returns the E that the method As of an error finds, or nothing.
+func found[E error](e interface{ As(target any) bool }) []error {
+	var one E
+	if !e.As(&one) {
+		return nil
 	}
-	if e.As(&uncertain) {
-		found = append(found, uncertain)
-	}
-	if e.As(&permanent) {
-		found = append(found, permanent)
-	}
-	if e.As(&retryable) {
-		found = append(found, retryable)
-	}
-	return found
+	return []error{one}
 }
 
 // anyIn reports whether match returns true for err or for an error that err wraps. It does not
@@ -134,17 +125,14 @@ func anyVisible(err error, byGuard bool, match func(error) bool) bool {
 
 // isGuardsCode reports whether err itself is one of the guard's codes.
 func isGuardsCode(err error) bool {
-	code, ok := err.(Code) //nolint:errorlint // the error itself alone
-	return ok && (codedAs[code] != nil || code == ErrPermanent || code == ErrRetryable)
+	return isCodeOfRefusal(err) || err == ErrPermanent || err == ErrRetryable //nolint:errorlint // the error itself alone
 }
 
-// hasCodeOfRefusal reports whether err, or an error that it wraps, is a code with which a guard
-// refuses calls. A step has such a code too, if its stored result can't be read.
-func hasCodeOfRefusal(err error) bool {
-	return anyIn(err, func(err error) bool {
-		code, ok := err.(Code) //nolint:errorlint // anyIn walks the tree
-		return ok && codedAs[code] != nil
-	})
+// isCodeOfRefusal reports whether err itself is a code with which a guard refuses calls. A step whose
+// stored result can't be read has such a code too.
+func isCodeOfRefusal(err error) bool {
+	code, ok := err.(Code) //nolint:errorlint // the error itself alone
+	return ok && codedAs[code] != nil
 }
 
 // isRefusal reports whether err itself is an *Error that a guard made.

@@ -11,10 +11,10 @@ import (
 // for them in a passedOn, because the outer handler may have had effects of its own.
 //
 // The outer handler itself examines the error by errors.Is and errors.As. It finds what the
-// function of the inner call returned, but not what guards say there. For example, the function
-// may charge a card, make a guarded call that is refused with ErrStoreUnavailable, and return that
-// refusal. If the outer handler found ErrStoreUnavailable, it would believe that the card was not
-// charged.
+// function of the inner call returned, but not what guards say inside that function. For example,
+// the function may charge a card, make a guarded call that is refused with ErrStoreUnavailable, and
+// return that refusal. If the outer handler found ErrStoreUnavailable, it would believe that the card
+// was not charged.
 type passedOn struct {
 	err error
 	// byGuard is set if the guard of the inner call made err: a refusal, a stored failure, or the

@@ -105,8 +105,8 @@ func TestX2_AnUnreadableStepIsNoUnreadableAnswer(t *testing.T) {
 	}
 }
 
-// A version that knows the old form of a step's result reads it in that form. Its step is there; the
-// 402 that it decides on is final.
+// A version of the handler knows the type that a step's result had before, and reads the result with
+// that type. The step is then settled, so the handler's 402 is stored.
 func TestE5_AStepReadInItsOldFormIsSettled(t *testing.T) {
 	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
 		t.Run(string(policy), func(t *testing.T) {
@@ -139,8 +139,8 @@ func TestE5_AStepReadInItsOldFormIsSettled(t *testing.T) {
 	}
 }
 
-// As TestX2_DoShowsNoCodeOfACallInsideItsFunction, but the function of the Do took the *Error out
-// of the error, for its log line, and returns it.
+// The function of a Do takes the *Error of a refused call out of the error that this call returned, for
+// a log line, and returns the *Error. The caller of the Do must not find its code.
 func TestX2_ARefusalTakenOutOfItsErrorIsNotFound(t *testing.T) {
 	for name, with := range map[string]func(error) error{
 		"as": func(err error) error {
@@ -613,14 +613,21 @@ func TestX2_APermanentFailureTakenOutIsFoundInTheFirstErrorAsInItsReplay(t *test
 }
 
 // pay takes a part of the price from a wallet and the rest from a card. The wallet's call is refused for
-// now, and the card is declined, which that call's record does not store. If the caller of pay found
-// card_declined, it would charge the whole price to another card.
+// now, and the card is declined, which the record of the card's call does not store. If the caller of pay
+// found card_declined, it would charge the whole price to another card. A failure that asks for a retry
+// is found: another card would get it too.
 func TestX4_ARejectionOfAnInnerCallBesideARefusedOneIsNotFound(t *testing.T) {
-	const declined lambdaidem.Code = "card_declined"
-	for name, with := range map[string]func(wallet, card error) error{
-		"joined":         func(wallet, card error) error { return errors.Join(wallet, card) },
-		"the last error": func(_, card error) error { return card },
-		"pay's own":      func(wallet, _ error) error { return errors.Join(wallet, lambdaidem.Reject(402, declined, "No.")) },
+	const declined, closed lambdaidem.Code = "card_declined", "bank_closed"
+	rejection := lambdaidem.Reject(402, declined, "No.")
+	for name, c := range map[string]struct {
+		card error
+		with func(wallet, card error) error
+		want lambdaidem.Code
+	}{
+		"joined":         {lambdaidem.Retryable(rejection), func(wallet, card error) error { return errors.Join(wallet, card) }, lambdaidem.ErrOutcomeUnknown},
+		"the last error": {lambdaidem.Retryable(rejection), func(_, card error) error { return card }, lambdaidem.ErrOutcomeUnknown},
+		"pay's own":      {lambdaidem.Retryable(rejection), func(wallet, _ error) error { return errors.Join(wallet, rejection) }, lambdaidem.ErrOutcomeUnknown},
+		"for now":        {lambdaidem.Reject(503, closed, "Later."), func(wallet, card error) error { return errors.Join(wallet, card) }, closed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(nil)
@@ -628,40 +635,17 @@ func TestX4_ARejectionOfAnInnerCallBesideARefusedOneIsNotFound(t *testing.T) {
 				_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (int, error) {
 					r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
 					_, wallet := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "wallet", Key: "k"}, answersOne)
-					_, card := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
-						return 0, lambdaidem.Retryable(lambdaidem.Reject(402, declined, "No."))
-					})
-					return 0, with(wallet, card)
+					_, card := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, c.card })
+					return 0, c.with(wallet, card)
 				})
-				if errors.Is(err, declined) || !errors.Is(err, lambdaidem.ErrOutcomeUnknown) {
-					t.Errorf("the caller of pay gets %v; want ErrOutcomeUnknown", err)
+				if errors.Is(err, declined) || !errors.Is(err, c.want) {
+					t.Errorf("the caller of pay gets %v; want %s", err, c.want)
 				}
 				return response{StatusCode: 503}, nil
 			})
 			r.send(t, first())
 		})
 	}
-}
-
-// A failure that asks for a retry is no reason to hide it: another card would get it too.
-func TestX4_AFailureForNowOfAnInnerCallBesideARefusedOneIsFound(t *testing.T) {
-	const closed lambdaidem.Code = "bank_closed"
-	r := newRig(nil)
-	r = r.later(func(ctx context.Context, _ request) (response, error) {
-		_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "pay", Key: "k"}, func(ctx context.Context) (int, error) {
-			r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-			_, wallet := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "wallet", Key: "k"}, answersOne)
-			_, card := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
-				return 0, lambdaidem.Reject(503, closed, "Later.")
-			})
-			return 0, errors.Join(wallet, card)
-		})
-		if !errors.Is(err, closed) {
-			t.Errorf("the caller of pay gets %v; want %s", err, closed)
-		}
-		return response{StatusCode: 503}, nil
-	})
-	r.send(t, first())
 }
 
 // Under Hold, pay is held because it does not mark the error of its Do again. Then neither the caller of

@@ -14,8 +14,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// errorList is an error like those of github.com/hashicorp/go-multierror: its method Unwrap never
-// returns the errors themselves.
+// errorList is like the error that the method Unwrap returns in github.com/hashicorp/go-multierror:
+// only its methods As and Is find the errors in it.
 type errorList []error
 
 func severalErrors(errs ...error) error { return errorList(errs) }

@@ -87,10 +87,7 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 	case d.replays: // an earlier attempt has handled the message
 		return done[struct{}]{}
 	}
-	if w.attempt.takenOver {
-		w.outcome = OutcomeUncertain // the attempt that now has the record decides the outcome
-	}
-	return done[struct{}]{err: w.err, outcome: w.outcome}
+	return done[struct{}]{err: w.err, outcome: w.attempt.outcomeLeft(w.outcome)}
 }
 
 // passMessage runs the handler of a message unguarded.

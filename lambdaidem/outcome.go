@@ -22,9 +22,8 @@ const (
 // orUncertain returns o, or OutcomeUncertain if o is not one of the constants.
 func (o Outcome) orUncertain() Outcome {
 	switch o {
-	case OutcomeSucceeded, OutcomeFailed, OutcomeReleased:
+	case OutcomeSucceeded, OutcomeFailed, OutcomeReleased, OutcomeUncertain:
 		return o
-	case OutcomeUncertain:
 	}
 	return OutcomeUncertain
 }

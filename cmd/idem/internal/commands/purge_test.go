@@ -180,8 +180,8 @@ func TestO2_ForgettingDoesNotPostponeAnExpiryInWords(t *testing.T) {
 	}
 }
 
-// An operator has ended a record without an answer, so the first purge has nothing to erase. It does
-// not say that an earlier purge erased the answer.
+// An operator has ended a record without an answer, so the first purge has nothing to erase. The
+// purge's report must not say that an earlier purge erased the answer.
 func TestO2_APurgeSaysThatARecordHadNoAnswer(t *testing.T) {
 	d := openDesk(t)
 	d.pay(d.held(), "k", died)
