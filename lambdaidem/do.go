@@ -63,11 +63,15 @@ type Call struct {
 // handler: see [Reject] and the functions that mark an error, [Permanent], [Uncertain] and
 // [Retryable].
 //
-// Do wraps the error if a guarded handler has called Do, or if the error contains what a guard said
-// of a step or a guarded call inside fn. errors.Is and errors.As then find what fn returned, but not
-// what the guard said. A mark in the error does not count for the guarded handler, which may have had
-// effects of its own. If the handler had none, it can mark the error with Retryable again. If Do
-// runs fn unguarded inside a guarded handler, Do returns the error as it is, with its mark.
+// Do wraps the error if a guarded handler has called Do. errors.Is and errors.As then find what fn
+// returned, but not what a guard said of a step or a guarded call inside fn. They find [ErrRetryable]
+// or [ErrPermanent] only if that mark has decided the outcome: not, for example, if errors.Join adds
+// an uncertain error. Outside a guarded handler, Do wraps only an error in which errors.Is would
+// find such a code.
+//
+// A mark in the error does not count for a guarded handler that has called Do, because the handler may
+// have had effects of its own. If the handler had none, it can mark the error with Retryable again. If
+// Do runs fn unguarded inside a guarded handler, Do returns the error as it is, with its mark.
 //
 // If the stored result is a failure, Do returns an *[Error] with its code. If the guard refuses the
 // call, Do returns an *Error with one of these codes: [ErrRequestInvalid], [ErrKeyMissing],
@@ -108,19 +112,20 @@ func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 // wrapped too, because it may contain a marked error. The refusal of a message, for example, may
 // contain the error that BatchOptions.Key returned.
 //
-// The error is also wrapped if it contains what a guard said of a step or a guarded call inside this
-// call, so that the caller does not find the code of that.
+// Outside such a handler, the error is wrapped only if it contains a mark that has not decided the
+// outcome, or what a guard said of a step or a guarded call inside this call. The caller must not find
+// these.
 func (d done[T]) returned(ctx context.Context) error {
 	if d.err == nil || d.merged {
 		return d.err
 	}
-	byGuard := d.refusal != nil || d.replay != nil || d.rejected
-	if runOf(ctx) == nil && !hasOwn[*passedOn](d.err) && (byGuard || !anyIn(d.err, isCodeOfRefusal)) {
-		return d.err
-	}
-	e := &passedOn{err: d.err, byGuard: byGuard, storedAs: d.storedAs}
+	e := &passedOn{err: d.err, storedAs: d.storedAs}
+	e.byGuard = d.refusal != nil || d.replay != nil || d.rejected
 	e.stored = d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded || d.replay != nil && d.replay.Code != ErrAnswerUnavailable
 	e.retryable = d.outcome == OutcomeReleased && isRetryable(d.err)
+	if runOf(ctx) == nil && !e.hidesGuards() {
+		return d.err
+	}
 	return e
 }
 

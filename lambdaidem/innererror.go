@@ -1,6 +1,7 @@
 package lambdaidem
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 )
@@ -91,6 +92,28 @@ func (e *passedOn) code() Code {
 		return e.storedAs.Code
 	}
 	return ErrPermanent
+}
+
+// hidesGuards reports whether errors.Is or errors.As finds one of the guard's codes or errors in the
+// error inside e, but not in e.
+func (e *passedOn) hidesGuards() bool {
+	hides := func(code Code) bool { return errors.Is(e.err, code) && !errors.Is(e, code) }
+	for code := range codedAs {
+		if hides(code) {
+			return true
+		}
+	}
+	return hides(ErrPermanent) || hides(ErrRetryable) || hidesType[Code](e) || hidesType[*Error](e)
+}
+
+// hidesType reports whether the first E inside e comes from a guard and is not the first E of e.
+func hidesType[E error](e *passedOn) bool {
+	found, ok := errors.AsType[E](e.err)
+	if !ok || !saidByGuard(found) {
+		return false
+	}
+	shown, _ := errors.AsType[E](e)
+	return error(shown) != error(found) //nolint:errorlint // the very same error
 }
 
 // saidByGuard reports whether err itself is an error that only guards make.

@@ -3,6 +3,7 @@ package lambdaidem_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -158,4 +159,83 @@ func TestX2_AnOutermostRefusalIsAnError(t *testing.T) {
 			t.Errorf("the error is a %T, %v; want an *Error with the code %s", c.err, c.err, c.code)
 		}
 	}
+}
+
+// The caller of an outermost Do finds a mark only if it has decided the outcome: a caller that found
+// ErrRetryable after a payment whose outcome is unknown would pay in another way.
+func TestX2_AnOutermostDoShowsOnlyTheMarkThatDecided(t *testing.T) {
+	retryable, permanent := lambdaidem.Retryable(errWire), lambdaidem.Permanent(errBroken)
+	for name, c := range map[string]struct {
+		returned             error
+		retryable, permanent bool
+	}{
+		"retryable":            {retryable, true, false},
+		"permanent":            {permanent, false, true},
+		"wrapped":              {fmt.Errorf("pay: %w", permanent), false, true},
+		"retryable, permanent": {errors.Join(retryable, permanent), false, true},
+		"retryable, uncertain": {errors.Join(retryable, lambdaidem.Uncertain(errBroken)), false, false},
+		"permanent, uncertain": {errors.Join(permanent, lambdaidem.Uncertain(errWire)), false, false},
+		"own code, two marks":  {errors.Join(lambdaidem.Code("declined"), permanent, lambdaidem.Uncertain(errWire)), false, false},
+		"uncertain inside":     {lambdaidem.Permanent(lambdaidem.Uncertain(errWire)), false, false},
+		"retryable, no mark":   {errors.Join(retryable, errBroken), false, false},
+		"retryable, hidden":    {hiddenError{retryable}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := lambdaidem.Do(t.Context(), newRig(nil).guard, charge, func(context.Context) (int, error) { return 0, c.returned })
+			if errors.Is(err, lambdaidem.ErrRetryable) != c.retryable || errors.Is(err, lambdaidem.ErrPermanent) != c.permanent {
+				t.Errorf("Do returned %v: retryable %t, permanent %t; want %t, %t", err,
+					errors.Is(err, lambdaidem.ErrRetryable), errors.Is(err, lambdaidem.ErrPermanent), c.retryable, c.permanent)
+			}
+			if err.Error() != c.returned.Error() || errors.Is(c.returned, errWire) && !errors.Is(err, errWire) {
+				t.Errorf("Do returned %v; want the text and the errors of %v", err, c.returned)
+			}
+		})
+	}
+}
+
+// The caller of an outermost Do finds no code of a call inside either if an error type of the function
+// shows the code only by one of its methods Is and As.
+func TestX2_AnOutermostDoShowsNoCodeThatAMethodFinds(t *testing.T) {
+	for name, with := range map[string]func(error) error{
+		"Is":          func(err error) error { return comparedError{err} },
+		"As":          func(err error) error { return hiddenError{err} },
+		"As the code": func(err error) error { return hiddenError{firstCode(err)} },
+		"As *Error":   func(err error) error { return ownError{err} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			_, err := lambdaidem.Do(t.Context(), r.guard, charge, func(ctx context.Context) (int, error) {
+				r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+				_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "receipt", Key: "k"}, answersOne)
+				refusal, _ := errors.AsType[*lambdaidem.Error](err)
+				return 0, with(refusal)
+			})
+			_, isRefusal := errors.AsType[*lambdaidem.Error](err)
+			_, hasCode := errors.AsType[lambdaidem.Code](err)
+			if err == nil || errors.Is(err, lambdaidem.ErrStoreUnavailable) || isRefusal || hasCode {
+				t.Errorf("Do returned %v, in which the caller finds the refusal of the call inside", err)
+			}
+		})
+	}
+}
+
+func firstCode(err error) error {
+	code, _ := errors.AsType[lambdaidem.Code](err)
+	return code
+}
+
+// comparedError is an error type without the methods Unwrap and As.
+type comparedError struct{ err error }
+
+func (e comparedError) Error() string        { return e.err.Error() }
+func (e comparedError) Is(target error) bool { return errors.Is(e.err, target) }
+
+// ownError is an error type that shows only the *Error inside it.
+type ownError struct{ err error }
+
+func (e ownError) Error() string { return e.err.Error() }
+
+func (e ownError) As(target any) bool {
+	to, ok := target.(**lambdaidem.Error)
+	return ok && errors.As(e.err, to)
 }
