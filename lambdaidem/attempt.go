@@ -57,14 +57,13 @@ type attempt struct {
 	firstCompletion Completion // the last completion that the method completion made, without a claim
 	storedByTx      bool       // a transaction has stored the answer
 
-	// innerEnding says how this call ended. It matters only if the handler of an outer
-	// guarded call made this call, because it helps to decide what happens to the record of
-	// the outer call. Its values are:
+	// innerEnding says how this call ended. If another guarded handler made this call, that
+	// handler's attempt uses innerEnding to decide what happens to its own record. The values are:
 	//
 	//   - OutcomeSucceeded or OutcomeFailed: this call ended with that outcome.
 	//   - OutcomeReleased: a retry of this call may still carry it out.
 	//   - OutcomeUncertain: nobody knows whether this call had an effect.
-	//   - "": this call leaves nothing to settle.
+	//   - "": this call does not affect what happens to the other record.
 	innerEnding Outcome
 
 	fingerprint string // Record.Fingerprint: of the acquired record, or as the last completion with a claim sets it; that of the call before
@@ -82,7 +81,7 @@ func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 	return a
 }
 
-// spent adds the time of one store call to inStore, the time spent in the store, which
-// events report. asked is when the call began. The time for storing steps counts as the
-// handler's time instead.
+// spent adds the duration of one request to the store, which began at the time asked, to inStore.
+// Events report inStore as the time spent in the store. Requests that store a step are not added:
+// they count as part of the handler's time.
 func (a *attempt) spent(asked time.Time) { a.inStore += time.Since(asked) }

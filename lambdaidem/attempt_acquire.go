@@ -2,10 +2,9 @@ package lambdaidem
 
 import "context"
 
-// acquire acquires the lease on the record. If mayRun is true, the handler may run.
-// Otherwise d is what the caller receives instead, such as a replay or a refusal. If
-// Options.Observer panics, the handler will not start, so acquire releases the lease if the
-// attempt may hold it.
+// acquire acquires the lease on the record. If mayRun is true, the handler may run. Otherwise d is
+// what the caller receives instead, such as a replay or a refusal. If Options.Observer panics,
+// acquire releases any lease that the attempt may hold, because the handler will not start.
 func (a *attempt) acquire(request context.Context) (d decision, mayRun bool) {
 	returned := false
 	defer func() {
@@ -57,16 +56,22 @@ func (a *attempt) tryToAcquire(request context.Context) (d decision, mayRun bool
 	}
 }
 
-// claimRepeatedly sends claims of the record until a claim succeeds or the record is not
-// free. over is the record that the first claim takes over, or the zero Record to create
-// one. A claim fails if the record is not as the claim expects, for example because another
-// attempt has just changed it. If the changed record is free too, the next claim takes over
-// the changed record.
+// claimRepeatedly claims the record until a claim succeeds or the record is not free. The first
+// claim takes over the record that the parameter over contains. If over is the zero Record, the
+// first claim creates a record. A claim fails if the record is not as the claim expects, for
+// example because another attempt has just changed it. If the changed record is free too, the next
+// claim takes over the changed record.
 //
-// rec is the record after the last claim. seen is the record that the last claim was to
-// take over; after maxClaims failed claims, seen is equal to rec. means is what rec means
-// to the call, but never isFree. In two cases, means is isBusy whatever rec is: maxClaims
-// claims have failed, or a transaction of another attempt is writing the record.
+// The results are:
+//
+//   - rec is the record after the last claim.
+//   - seen is the record that the last claim was to take over. After maxClaims failed claims, seen
+//     is equal to rec.
+//   - means is what rec means to this call. It is never isFree. If maxClaims claims have failed,
+//     or if a transaction of another attempt is writing the record, means is isBusy whatever rec
+//     is.
+//
+// If err is not nil, the request of the last claim failed, and only seen and err have a meaning.
 func (a *attempt) claimRepeatedly(ctx context.Context, over Record) (seen, rec Record, means meaning, err error) {
 	for range maxClaims {
 		rec, err = a.claim(ctx, over)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// claim asks the store for the lease, and returns the record as Store.Acquire does. over is
-// the record to take over, or the zero Record to create one. If a transaction of another
-// attempt is writing the record, claim retries for up to conflictPatience.
+// claim asks the store for the lease, and returns the record that Store.Acquire returns. over is
+// the record to take over, or the zero Record to create one. If a transaction of another attempt
+// is writing the record, claim retries for up to conflictPatience.
 func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
 	var patience time.Time
 	for pause := 5 * time.Millisecond; ; pause *= 2 {

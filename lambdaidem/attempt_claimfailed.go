@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// claimFailed decides what follows after the store has refused a completion that also
-// claims the record. rec is the record as it is now. If mayRetry is true, the attempt may
-// try again with a completion that takes over seen, the latest state of the record.
-// Otherwise d is what the caller of the guarded call receives.
+// claimFailed decides how to continue after the store has refused a completion that also claims
+// the record. rec is the record as the store has it now. If mayRetry is true, the attempt may send
+// another completion, which must take over the record seen. Otherwise the attempt ends, and d is
+// what the caller of the guarded call receives.
 func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, seen Record, mayRetry bool) {
 	rec = a.withdrawClaimOn(ctx, rec)
 	means := a.meaningOf(rec)
@@ -33,8 +33,7 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, seen
 	return decision{}, rec, true
 }
 
-// errStepsRemain is the error in the event of an optimistic attempt whose record has steps.
-// An older deployment, without Options.Optimistic, has stored the steps. An optimistic
-// attempt can't use stored steps, so it does not complete the record. The client never
-// receives this text.
+// errStepsRemain is the error that events report if the record of an optimistic attempt has steps.
+// A deployment without Options.Optimistic has stored the steps. An optimistic attempt can't use
+// stored steps, so it does not complete the record. The client never receives this text.
 var errStepsRemain = errors.New("the record has steps of a version without Options.Optimistic, and an optimistic attempt can't continue after steps: see docs/operate.md, \"Something changes in a deployment\"")

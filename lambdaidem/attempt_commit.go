@@ -11,13 +11,13 @@ import (
 // transaction. If the attempt has no lease, the transaction also claims the record.
 
 // completion returns the completion that stores the result r. The completion is for the
-// transaction tx, or for Store.Complete if tx is nil. If tx is not nil and the attempt has
-// no lease, the completion also claims the record.
+// transaction tx, or for Store.Complete if tx is nil. If tx is not nil and the attempt has no
+// lease, the completion also claims the record.
 //
-// An attempt that runs without a lease, because of Options.FailOpen, may have sent a claim to
-// take over an existing record, which the store has not confirmed. If so, the completion takes
-// over the same record. If the completion created a new record instead, it would lose data of
-// the old one, such as the attempt number.
+// With Options.FailOpen, an attempt may run without a lease although it sent a claim to take over
+// an existing record, because the store did not confirm the claim. The completion then takes over
+// the same record. If it created a new record instead, data of the old record would be lost, such
+// as the attempt number.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.firstCompletion = Completion{Lease: a.lease(), Result: r}
 	c := &a.firstCompletion
@@ -74,15 +74,14 @@ func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error
 	return a.g.store.Complete(ctx, c.Lease, c.Result)
 }
 
-// completed ends an attempt after the store has reported its record, rec, as completed. c
-// is the completion that the attempt sent last. unstorable is why the handler's answer
-// could not be stored; nil if it could.
+// completed ends an attempt after the store has reported its record, rec, as completed. c is the
+// completion that the attempt sent last. unstorable is the reason why the handler's answer could
+// not be stored, or nil if the answer could be stored.
 //
-// The record may have the answer of an earlier completion instead of the answer of c. For
-// example, the attempt sent a transaction whose reply was lost. The database rejected a
-// retry of the transaction, so the attempt sent c, with another answer. But the lost
-// transaction had been applied. A completed record never changes, so the caller receives
-// the answer in the record.
+// The record may have the answer of an earlier completion instead of the answer of c. For example,
+// the attempt sent a transaction whose reply was lost. The database rejected a retry of the
+// transaction, so the attempt sent c, with another answer. But the first transaction was applied
+// after all. A completed record never changes, so the caller receives the answer in the record.
 func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end ending, unstorable error) decision {
 	if rec.Attempt > 0 { // the reply to a transaction has no attempt number
 		a.number = rec.Attempt

@@ -5,22 +5,22 @@ import "context"
 // This file decides whether a handler runs without a lease, because of Options.FailOpen, and how
 // such a run counts if its answer is not stored.
 
-// notAcquired decides what happens after a claim or Preparer.Prepare has failed with err.
-// seen is the record that the claim was to take over, or the zero Record if there is none.
-// If mayRun is true, the handler may run without a lease, which only Options.FailOpen
-// permits. Otherwise d refuses the call.
+// notAcquired decides what happens after a claim or Preparer.Prepare has failed with err. seen is
+// the record that the claim was to take over, or the zero Record if there is none. If mayRun is
+// true, the handler may run without a lease, which only Options.FailOpen permits. Otherwise d
+// refuses the call.
 //
-// A guarded call inside a guarded handler never runs without a lease. A retry of that handler
-// could not know what such a call did.
+// A guarded call inside another guarded handler never runs without a lease, because a retry of the
+// outer handler could not know what the inner call did.
 //
-// Even with FailOpen, the handler must not repeat a step that an earlier attempt has stored.
-// So it does not run in these cases:
+// Even with FailOpen, the handler must not repeat a step that an earlier attempt has stored. It
+// therefore does not run in these cases:
 //
 //   - seen.Steps is not empty.
-//   - seen is the record of a dead attempt, and the claim may have taken it over. The dead
-//     attempt may have stored a step after seen was read.
-//   - Before the claim, the method lookUp has read a record that has steps or is damaged, or
-//     that the call may not take over.
+//   - seen is the record of a dead attempt, and the claim may have taken it over. The dead attempt
+//     may have stored a step after seen was read.
+//   - The method lookUp has read the record before the claim, and the record has steps, is
+//     damaged, or is not free for this call.
 //
 // The handler does not run either if the context has ended, or if err says that the record is
 // damaged or belongs to another program.
@@ -41,9 +41,11 @@ func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d de
 	return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}, false
 }
 
-// mayBeCarriedOut reports whether another attempt may carry out this call, or may have carried it
-// out. rec is the current record. The result is true if rec is completed, or an attempt for
-// it may have had an effect (see isHalfDone), and if its payload may be that of this call.
+// mayBeCarriedOut reports whether another attempt may have carried out this call, or may still do
+// so. rec is the current record. The result is true if both of the following hold:
+//
+//   - rec is completed, or an attempt for rec may have had an effect; see isHalfDone.
+//   - The payload of rec is the payload of this call, or the two can't be compared.
 func (a *attempt) mayBeCarriedOut(rec Record) bool {
 	return (rec.State == Completed || isHalfDone(rec)) && a.call.comparePayload(rec.Fingerprint) != anotherPayload
 }

@@ -64,13 +64,13 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	return d
 }
 
-// finish ends the attempt as end.outcome says. It completes the record with the handler's
-// answer, releases the record, or leaves it in progress.
+// finish ends the attempt as end.outcome says. It completes the record with the handler's answer,
+// releases the record, or leaves it in progress.
 //
-// If end.changed is set, the handler's answer is not stored, for example because the
-// outcome of a guarded call inside the handler is unknown. The handler's answer could then
-// mislead the caller: after a 402, for example, a client would not repeat the request. The
-// caller therefore receives ErrOutcomeUnknown instead.
+// If end.changed is set, the handler's answer is not stored, and could mislead the caller. For
+// example, the outcome of a guarded call inside the handler may be unknown, while the answer is a
+// 402, after which a client would not repeat the request. The caller therefore receives
+// ErrOutcomeUnknown instead of the answer.
 func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	if end.changed != nil {
 		end.err = errors.Join(end.changed, end.err)
@@ -125,23 +125,23 @@ func (a *attempt) unknown(why error) decision {
 	return decision{refusal: outcomeUnknown(why, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
 }
 
-// shownOnly is a cause that only logs can use. When an ErrOutcomeUnknown replaces the
-// handler's error err, its cause is a shownOnly with the text of err. errors.Is and
-// errors.As don't find err in a shownOnly. Otherwise a caller could find a code of the
-// handler, such as "card_declined", and take the unknown outcome for a definite one.
+// shownOnly gives the text of a handler's error to logs, but hides the error from errors.Is and
+// errors.As. It is the cause of an ErrOutcomeUnknown that replaces the handler's error. If the
+// error weren't hidden, a caller could find one of the handler's codes in it, such as
+// "card_declined", and take the unknown outcome for a definite one.
 type shownOnly struct{ err error }
 
 func (e shownOnly) Error() string { return e.err.Error() }
 
-// complete stores the answer in the record and commits the handler's enlisted writes, if
-// there are any. tx is the transaction with these writes, or nil. complete retries a failed
-// request as long as there is time. It does not retry a transaction that would fail again
-// for the same reason. If no request succeeds, later calls may not get this answer, so the
-// caller receives ErrOutcomeUnknown instead.
+// complete stores the answer in the record and commits the handler's enlisted writes. tx is the
+// transaction with these writes, or nil if there are none. complete retries a failed request as
+// long as there is time, except for a transaction that would fail again for the same reason. If no
+// request succeeds, the caller receives ErrOutcomeUnknown, because later calls may not get this
+// answer.
 //
-// An attempt that runs without a lease because of Options.FailOpen is an exception if it
-// needs no transaction. complete then tries only once, and the caller receives the
-// handler's answer even if the answer was not stored.
+// There is one exception: the attempt runs without a lease because of Options.FailOpen, and it
+// needs no transaction. complete then tries only once, and the caller receives the handler's
+// answer even if the answer was not stored.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request := ctx
 	ctx, cancel := a.finishContext(ctx)

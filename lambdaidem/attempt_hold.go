@@ -27,9 +27,10 @@ func (a *attempt) abandoned(ctx context.Context, rec Record) decision {
 }
 
 // hold removes the expiry of a dead attempt's record, if the policy is Hold, and returns the
-// current record. A record that was acquired under Hold has no expiry. A record that was acquired
-// under Rerun must not expire either, once the caller is told that the earlier attempt may have
-// had an effect: after the expiry, the next retry would run the handler.
+// current record. A record that was acquired under Hold has no expiry, but a record that was
+// acquired under Rerun has one. The guard is about to refuse the call because the dead attempt may
+// have had an effect. If the record expired after that, the next retry would run the handler
+// again.
 func (a *attempt) hold(ctx context.Context, rec Record) (Record, error) {
 	store, ok := a.g.store.(Holder)
 	if !ok || a.g.opts.Policy != Hold || rec.Held() {

@@ -12,11 +12,11 @@ import (
 func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	means := a.meaningOf(rec)
 	if a.failedOpen {
-		// With FailOpen, the caller receives the handler's answer, with two exceptions. If
-		// the record has an answer, the caller receives that answer. If the handler's answer
-		// is final, such as a 402, and another attempt may carry out the call, or may have
-		// done so, the caller is refused. After a final answer, the client would not repeat
-		// the request, and would not learn what became of the other attempt.
+		// With FailOpen, the caller receives the handler's answer, except in two cases. First, if
+		// the record has an answer, the caller receives that answer. Second, the call is refused
+		// if the handler's answer is final, such as a 402, and another attempt may have carried
+		// out the call or may still do so. After a final answer, the client would not repeat the
+		// request, and would not learn the result of the other attempt.
 		if means != isFinished && (!end.final || !a.mayBeCarriedOut(rec)) {
 			return decision{}
 		}
@@ -28,15 +28,15 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	return a.inProgress(ctx)
 }
 
-// failedLate returns what the caller receives if the handler failed after another attempt
-// had taken over the record. If the other attempt has finished, the caller receives the
-// other attempt's answer. If the record has another payload, the caller receives
-// ErrPayloadMismatch, with a text that tells the client not to use a new key.
+// failedLate returns what the caller receives if the handler failed after another attempt had
+// taken over the record. If the other attempt has finished, the caller receives the other
+// attempt's answer. If the record has another payload, the caller receives ErrPayloadMismatch,
+// with a text that tells the client not to use a new key.
 //
-// Otherwise the call may still succeed in another attempt. The caller receives the failure
-// of this handler, unless that failure is final, such as a 402. After a final failure, the
-// client would not repeat the request, and would not learn of a later success. The caller
-// therefore receives ErrInProgress instead of a final failure.
+// Otherwise the call may still succeed in the other attempt. The caller receives this handler's
+// failure, unless the failure is final, such as a 402. A client that received a final failure
+// would not repeat the request, and would not learn that the other attempt succeeded. In place of
+// a final failure, the caller receives ErrInProgress.
 func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
 	means := a.meaningOf(rec)
 	switch {
@@ -48,11 +48,11 @@ func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decisi
 	return decision{}
 }
 
-// fromRecordAfterRun is like fromRecord, but for an attempt whose handler has already run: it
-// returns what the caller receives according to the record of another attempt. If this attempt is
-// optimistic, the transaction with the handler's writes was not committed, so the run had no
-// effects. Package idemtest must not count such a run, so fromRecordAfterRun subtracts the run from
-// the number of runs.
+// fromRecordAfterRun returns what the caller receives according to rec, the record of another
+// attempt. It is like fromRecord, but for an attempt whose handler has already run. If this
+// attempt is optimistic, the transaction with its handler's writes was not committed. Package
+// idemtest must not count such a run, so fromRecordAfterRun subtracts the run from the number of
+// runs.
 func (a *attempt) fromRecordAfterRun(ctx context.Context, means meaning, rec Record) decision {
 	if a.g.opts.Optimistic {
 		runcount.Undo(ctx)

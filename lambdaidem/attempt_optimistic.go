@@ -27,10 +27,10 @@ func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 	return a.notAcquired(request, Record{}, err)
 }
 
-// finishOptimistic ends an optimistic attempt, which has run its handler without a lease,
-// if the outcome is released or uncertain. The handler's answer is not stored then. Another
-// attempt may have taken or completed the record meanwhile. If so, the caller receives what
-// that record implies, for example a replay of its answer.
+// finishOptimistic ends an optimistic attempt whose outcome is released or uncertain, so that the
+// handler's answer is not stored. The handler has run without a lease, so another attempt may have
+// acquired or completed the record meanwhile. If so, the caller receives what that record implies,
+// for example a replay of its answer.
 func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	d, decided, err := a.checkRecord(ctx)
 	if decided || err != nil {
@@ -45,11 +45,11 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	return decision{refusal: outcomeUnknown(shownOnly{end.err}, a.g.opts.RetryAfter)}
 }
 
-// handlerDiedOptimistic ends an optimistic attempt whose handler panicked with the value v,
-// or called runtime.Goexit, in which case v is nil. Another attempt may have stored an
-// answer meanwhile, or taken the lease. If so, handlerDiedOptimistic returns what the
-// caller receives instead of the panic. Otherwise it panics with v again. After
-// runtime.Goexit, the goroutine exits anyway, and nobody receives the decision.
+// handlerDiedOptimistic ends an optimistic attempt whose handler panicked with the value v, or
+// called runtime.Goexit, in which case v is nil. If another attempt has meanwhile taken the lease
+// or stored an answer, handlerDiedOptimistic returns what the caller receives instead of the
+// panic. Otherwise it panics with v again. After runtime.Goexit, the result does not matter,
+// because the goroutine exits anyway.
 func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 	a.inner.setHandler(handlerFailed)
 	a.innerEnding = a.innerOutcome()

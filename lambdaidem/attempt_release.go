@@ -6,13 +6,16 @@ import (
 	"time"
 )
 
-// release releases the record of an attempt that had no effects, so that a retry runs the
-// handler again. The parameter why is the error to report; nil if there is none. If another
-// attempt has taken over the record, release changes nothing, and takenOver is the current
-// record.
+// release releases the record of an attempt that had no effects, so that a retry runs the handler
+// again. why is the error to report, or nil if there is none. If another attempt has taken over
+// the record, release changes nothing, and takenOver is the current record.
 //
-// For an attempt that runs without a lease because of Options.FailOpen, takenOver is set only
-// if another attempt may carry out this call, or may have done so.
+// If this attempt runs without a lease because of Options.FailOpen, takenOver is set only if the
+// other attempt may have carried out this call, or may still do so.
+//
+// d is the zero decision unless an earlier transaction of this attempt has committed or may still
+// commit. If the transaction has committed, d replays its answer. If it may still commit, d
+// refuses the call with ErrOutcomeUnknown.
 func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver *Record) {
 	switch rec, err := a.sendRelease(ctx, why); {
 	case err == nil:
@@ -83,10 +86,9 @@ func (a *attempt) sendRelease(ctx context.Context, why error) (Record, error) {
 	}
 }
 
-// lease returns the attempt's lease. Only a release uses the fields Expires and Bound, and
-// stores them in the record. Expires is when a record that is released now expires. Bound
-// says why the released record must refuse a request with another payload; it is empty if
-// the record accepts such a request.
+// lease returns the attempt's lease. The fields Expires and Bound matter only if the lease is
+// released. The record then expires at Expires. Bound is the reason why the released record must
+// refuse a request with another payload, or "" if the record accepts any payload.
 func (a *attempt) lease() Lease {
 	l := Lease{ID: a.id, Token: a.token, Scope: a.scope, Expires: a.expires(a.g.opts.Clock()), Bound: a.bound}
 	switch {
@@ -100,9 +102,9 @@ func (a *attempt) lease() Lease {
 	return l
 }
 
-// outcomeLeft returns o, the outcome of the handler's error. If another attempt has taken over the
-// record, outcomeLeft returns OutcomeUncertain, because that attempt decides. a is nil if the handler
-// ran unguarded.
+// outcomeLeft returns o, the outcome of the handler's error. But if another attempt has taken over
+// the record, outcomeLeft returns OutcomeUncertain, because the result of the call then depends on
+// the other attempt. a is nil if the handler ran unguarded.
 func (a *attempt) outcomeLeft(o Outcome) Outcome {
 	if a != nil && a.takenOver {
 		return OutcomeUncertain

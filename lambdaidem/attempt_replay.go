@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// replay returns the decision to send the answer of a finished record, or to refuse the call
-// if the answer can't be loaded or decoded. The parameter as is the kind of event to report
-// for a sent answer: EventReplayed, or EventNew if this attempt has stored the answer.
+// replay returns the decision to send the answer of a finished record, or to refuse the call if
+// the answer can't be loaded or decoded. If the answer is sent, replay reports an event whose kind
+// is the parameter as: EventReplayed, or EventNew if this attempt has stored the answer.
 func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
 	switch result, err := a.load(ctx, rec); {
 	case err == nil:

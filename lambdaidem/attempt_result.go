@@ -30,10 +30,10 @@ func (a *attempt) withoutAnswer(end ending) Result {
 	return r
 }
 
-// emptyResult returns a result without Value or Failure. The caller adds one of them. Each
-// result of an attempt has a different time in the field At, by which isResult
-// distinguishes the results of one attempt. emptyResult also sets lastResultMade to the
-// current time. If the result is stored, its age in the cache counts from that time.
+// emptyResult returns a result without Value or Failure, one of which the caller adds. Each result
+// of an attempt has a different time in the field At, so that isResult can tell the results apart.
+// emptyResult also sets lastResultMade to the current time: the age of a cached result counts from
+// that time.
 func (a *attempt) emptyResult(end ending) Result {
 	a.lastResultMade = a.g.opts.Clock()
 	now := a.lastResultMade.Truncate(time.Millisecond)
@@ -44,10 +44,9 @@ func (a *attempt) emptyResult(end ending) Result {
 	return Result{Outcome: end.outcome, At: now, Expires: a.expires(now)}
 }
 
-// isResult reports whether a record has the result that this attempt meant to store. The
-// parameter has is the result in the record, and the parameter meant is the attempt's
-// result. isResult compares only the field At, because any two results of one attempt have
-// different times.
+// isResult reports whether has, the result in a record, and meant, the result that this attempt
+// sent to the store, are the same result. It compares only the field At, because any two results
+// of one attempt have different times.
 func isResult(has, meant Result) bool { return has.At.Equal(meant.At) }
 
 // expires returns the expiry of a record that is completed or released at now: Options.TTL
