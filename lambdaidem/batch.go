@@ -22,11 +22,10 @@ type messageGuard[E, M any] struct {
 	ownOnce, shortOnce sync.Once // log the warnings of warnOfOwnID and timeToBegin once
 }
 
-// longestWait is the default BatchOptions.Wait for an event source that retries a message
-// only a limited number of times. No invocation lasts longer: the maximum timeout is 15
-// minutes, or 90 minutes on managed instances (AWS Lambda, "Lambda quotas"). By default, a
-// message of such a source therefore waits for another attempt until shortly before the
-// invocation's deadline.
+// longestWait is the default BatchOptions.Wait for an event source that retries a message only a
+// limited number of times. No invocation lasts longer, so a message of such a source waits for
+// another attempt until shortly before the invocation's deadline. The maximum timeout of a
+// function is 15 minutes, or 90 minutes on managed instances (AWS Lambda, "Lambda quotas").
 const longestWait = 90 * time.Minute
 
 func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M) error, optFns []func(*BatchOptions[M])) *messageGuard[E, M] {
@@ -109,9 +108,10 @@ func (b *messageGuard[E, M]) runMessage(ctx context.Context, t *batchMessage[M])
 	}
 }
 
-// handlerOf returns the handler of one message. The handler's context ends after
-// BatchOptions.Timeout. The lease lasts until the end of the invocation, so that no other
-// attempt runs while a handler ignores the end of its context.
+// handlerOf returns the handler of one message, with a context that ends after
+// BatchOptions.Timeout. The lease does not end then, because the handler may ignore its context
+// and continue to run. The lease lasts until the end of the invocation, and no other attempt runs
+// before then.
 func (b *messageGuard[E, M]) handlerOf(t *batchMessage[M]) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if b.opts.Timeout > 0 {

@@ -7,14 +7,14 @@ import (
 	"runtime/debug"
 )
 
-// discards reports whether to acknowledge a message that the guard has refused because of
-// its key or payload. An acknowledged message is not delivered again. BatchOptions.Discard
-// decides. discards does not call Discard, and returns false, in three cases:
+// discards reports whether to acknowledge a message that the guard has refused because of its key
+// or payload. An acknowledged message is not delivered again. BatchOptions.Discard decides, except
+// in three cases, in which discards returns false without calling Discard:
 //
 //   - An earlier attempt may have begun the message and not finished it.
-//   - The handler has run for the message and may have had an effect: without a lease, because of
-//     Options.FailOpen, with a lease that another attempt took over, or with Options.Optimistic if
-//     the handler made a guarded call.
+//   - The handler has just run for the message and may have had an effect: it ran without a lease
+//     because of Options.FailOpen, another attempt took over its lease, or Options.Optimistic is
+//     set and the handler made a guarded call.
 //   - The user's code panicked before the message could run.
 func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (discard bool) {
 	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished || t.end.ran || t.panicked {

@@ -68,15 +68,14 @@ func wholeEvent[E, M any](b *messageGuard[E, M]) func(context.Context, E) error 
 	}
 }
 
-// errorsOf returns the errors of the messages that failed. lambdaError makes each error, so
-// that Lambda reports the right errorType and message.
+// errorsOf returns the errors of the messages that failed. lambdaError makes each error, so that
+// Lambda reports the right errorType and message.
 //
-// The errors have another form if a guarded handler has called the handler of this batch.
-// errorsOf then wraps each error in a passedOn, which hides marks such as Retryable: they
-// describe the message, and must not decide about the record of the guarded handler. Two
-// kinds of errors are not wrapped. The error of an unguarded message keeps its marks,
-// because such a message has no record and runs as a part of the guarded handler. A
-// replayed failure has no marks.
+// If a guarded handler has called the handler of this batch, Lambda does not receive the errors.
+// errorsOf then wraps each error in a passedOn instead, which hides marks such as Retryable: they
+// describe the message, and must not decide about the record of the guarded handler. Only the
+// error of an unguarded message keeps its marks, because such a message has no record and runs as
+// a part of the guarded handler.
 func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 	inside := attemptOf(ctx) != nil
 	var errs []error

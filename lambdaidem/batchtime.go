@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// timeToBegin returns a function that returns an error if too little time is left to begin
-// another message. An invocation that times out can't report which messages failed, and
-// Lambda then retries the whole batch.
+// timeToBegin returns a function that returns an error if too little time is left to begin another
+// message. If the invocation timed out, it could not report which messages failed, and Lambda
+// would retry the whole batch.
 //
-// A message may begin if at least Options.MinRunTime plus Options.Reserve is left. If that
-// sum exceeds nine tenths of the invocation's time, hardly any message would ever begin,
-// and the messages would end in the dead-letter queue. In this case, messages may begin in
-// the first half of the invocation's time. The invocation's time is the time that is left
-// when timeToBegin is called.
+// Normally, a message may begin if at least Options.MinRunTime plus Options.Reserve is left. But
+// if that sum exceeds nine tenths of the invocation's time, hardly any message could begin, and
+// the messages would end in the dead-letter queue. Messages may then begin in the first half of
+// the invocation's time instead. The invocation's time is the time that is left when timeToBegin
+// is called.
 func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
 	deadline, limited := ctx.Deadline()
 	if !limited {

@@ -108,10 +108,9 @@ func (o Options) reserveOf(left time.Duration) time.Duration {
 // answers were sent after the deadline.
 func (b *budget) answerMargin() time.Duration { return min(b.reserved/2, 200*time.Millisecond) }
 
-// acquireEnd returns the deadline for everything that happens before the handler runs, or
-// the zero time if the invocation has no deadline. After acquireEnd, the attempt still has
-// time to answer and to release a lease that it may hold because the reply to a claim was
-// lost.
+// acquireEnd returns the deadline for everything that happens before the handler runs, or the zero
+// time if the invocation has no deadline. The attempt needs the time after acquireEnd to answer,
+// and to release the lease if a claim was applied but its reply was lost.
 func (b *budget) acquireEnd() time.Time {
 	if b.deadline.IsZero() {
 		return time.Time{}
@@ -136,13 +135,13 @@ func (b *budget) handlerEnd() time.Time { return b.over.Add(-b.reserved) }
 // sending the answer.
 func (b *budget) finishEnd() time.Time { return b.over.Add(-b.answerMargin()) }
 
-// cleanupEnd returns the deadline for a cleanup that begins now, such as releasing a
-// record: Options.CleanupTimeout from now.
+// cleanupEnd returns the deadline for a cleanup that begins now, such as releasing a record:
+// Options.CleanupTimeout from now.
 //
-// If the handler of an outer guarded call made this call, the outer call still needs time
-// to store its own answer, until its finishEnd. The cleanup may use at most half of the
-// time until then. If the finishEnd of the outer call has passed, cleanupEnd uses the next
-// outer call around it whose finishEnd has not passed.
+// If the handler of an outer guarded call made this call, the outer call still needs time to store
+// its own answer before its finishEnd. The cleanup may then use at most half of the time until
+// that finishEnd. If several outer calls are around this call, the rule applies to the innermost
+// one whose finishEnd has not passed.
 func (b *budget) cleanupEnd() time.Time {
 	now := time.Now()
 	end := now.Add(b.opts.CleanupTimeout)

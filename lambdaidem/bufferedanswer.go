@@ -44,18 +44,18 @@ func (k *bufferedAnswer) WriteHeader(status int) {
 	}
 	k.status, k.sent, k.unchanged = status, k.header.Clone(), make(map[string]bool, len(k.outer))
 	for name, before := range k.outer {
-		// A header that the handler has set again counts as changed, even if its values
-		// are the same as before. Outer handlers may set other values before a replay,
-		// and the replay must have the handler's values. The handler began with the slices
-		// of k.given, and setting a header gives it a new slice. So a header is unchanged
-		// only if it still has the slice of k.given, with the values it had before.
+		// A header that the handler has set again counts as changed, even if its values are the
+		// same as before. Outer handlers may set other values before a replay, and the replay must
+		// have the handler's values. Setting a header replaces its slice. So a header is unchanged
+		// only if it still has its slice from k.given, with which the handler started, and the
+		// slice still has the same values.
 		values, left := k.header[name]
 		k.unchanged[name] = left && slices.Equal(before, values) && (len(values) == 0 || &k.given[name][0] == &values[0])
 	}
 }
 
-// Write appends p to the buffered body. Like the ResponseWriter of a net/http server, it
-// returns an error for a status without a body, and for more bytes than Content-Length.
+// Write appends p to the buffered body. Like the ResponseWriter of a net/http server, it returns
+// an error if the status allows no body, or if the body would exceed Content-Length.
 func (k *bufferedAnswer) Write(p []byte) (int, error) {
 	k.WriteHeader(http.StatusOK)
 	if k.status == http.StatusNoContent || k.status == http.StatusNotModified {
@@ -75,13 +75,13 @@ func (k *bufferedAnswer) FlushError() error {
 	return streamRefused("an answer that is flushed")
 }
 
-// response returns the buffered response. The result does not have the headers of outer handlers,
-// because these handlers set their headers again before a replay. It has only the changes that the
-// guarded handler made to these headers. send makes the changes, in a replay too.
+// response returns the buffered response. The headers of outer handlers are not in the result,
+// because outer handlers set them again before a replay. The result has only the changes that the
+// guarded handler made to them. The function send makes these changes, in a replay too.
 //
-// The field Header has the values that the handler set or added. The field added has the names
-// of headers to which the handler added values. The field removed has the names of headers that
-// the handler deleted.
+// The field Header has the values that the handler set or added. The field added has the names of
+// headers to which the handler added values. The field removed has the names of headers that the
+// handler deleted.
 func (k *bufferedAnswer) response() Response {
 	k.WriteHeader(http.StatusOK)
 	r := Response{Status: k.status, Body: k.body.String(), Header: make(map[string][]string, len(k.sent))}
@@ -112,10 +112,10 @@ func (k *bufferedAnswer) response() Response {
 	return r
 }
 
-// trailer returns the trailers: headers that the handler set or changed after it wrote the
-// status. The name of a trailer must begin with http.TrailerPrefix, or the header Trailer must
-// list it. A nil value means that the handler set a listed trailer before the status and
-// deleted it afterwards.
+// trailer returns the trailers: headers that the handler set or changed after it wrote the status.
+// The name of a trailer must begin with http.TrailerPrefix, or the header Trailer must list it. If
+// the handler set a listed trailer before the status and deleted it afterwards, the result has the
+// trailer's name with a nil value.
 func (k *bufferedAnswer) trailer() map[string][]string {
 	var trailer map[string][]string
 	for name, values := range k.header {

@@ -32,11 +32,11 @@ type CacheOptions struct {
 	// there is room, the first replay of an HTTP answer from the cache also caches its
 	// decoded form, which makes every later replay three times as fast. Default: 8 MiB.
 	Bytes int
-	// MaxAge is how long a cached answer is used. The age of an answer counts from a time
-	// before the guard sent the request that read or stored the answer. So no process uses
-	// an answer for longer than MaxAge after a purge has erased the answer. Options.Clock
-	// measures the age at each use, so the age includes the time for which Lambda freezes
-	// the process. Default: 1 minute.
+	// MaxAge is how long a cached answer is used. The age of an answer counts from before the
+	// guard read the answer from the store or stored it there. So no process uses an answer for
+	// longer than MaxAge after a purge has erased the answer. Options.Clock measures the age at
+	// each use, so the age includes the time for which Lambda freezes the process. Default: 1
+	// minute.
 	MaxAge time.Duration
 }
 
@@ -138,9 +138,9 @@ func (c *cache) put(id string, rec Record, asked time.Time) {
 	}
 }
 
-// putDecoded adds the decoded response to an entry, if there is room. It evicts no other
-// entry for this: decoding takes less time than loading an evicted record from the store
-// again. The caller must not change the response afterwards.
+// putDecoded adds the decoded response to an entry, if there is room. It never evicts another
+// entry to make room: loading that entry from the store again would take longer than decoding the
+// response. The caller must not change the response afterwards.
 func (c *cache) putDecoded(m *cacheEntry, answer *Response) {
 	size := answer.memorySize()
 	c.mu.Lock()
