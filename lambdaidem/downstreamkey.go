@@ -51,15 +51,14 @@ func DownstreamKey(ctx context.Context, name string) string {
 	return downstreamKey(a.id, name)
 }
 
-// downstreamKey returns the downstream key for a record id and a name. It is a hash:
-// SHA-256 over the parts, each after its length, cut to the 122 free bits of a version 8
+// downstreamKey returns the downstream key for a record id and a name. The key is the SHA-256 of
+// four parts, each preceded by its length. The hash is cut to the 122 free bits of a version 8
 // UUID.
 //
-// Every attempt must get the same key. The fingerprint is therefore not a part, because it
-// changes when a secret is rotated. A random value is not a part because it would have to
-// be stored in the record, and some calls run without reading the record. The part "0"
-// means nothing, but must stay: without it, a new version would return another key than the
-// old version for every record.
+// Every attempt must get the same key. So the fingerprint is not one of the parts, because it
+// changes when a secret is rotated. Nor is a random value, because the record would have to store
+// the value, and some handlers run although the record has not been read. The part "0" has no
+// meaning, but must stay: without it, the key of every existing record would change.
 func downstreamKey(id, name string) string {
 	var buf []byte
 	for _, part := range [...]string{"downstream key", id, "0", name} {

@@ -81,9 +81,9 @@ func (e *enlisting) resume() {
 	}
 }
 
-// end stops the enlisting of writes: from then on, TxOf returns an error. That error is why, or
-// the error of an earlier call of end or begun that has already stopped the enlisting. end
-// returns the transaction, or nil if the handler never asked for one.
+// end stops the enlisting of writes: from then on, TxOf returns the error why. If an earlier call
+// of end or begun has already stopped it, TxOf continues to return the error of that call. end
+// returns the transaction, or nil if there is none.
 func (e *enlisting) end(why error) Tx {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -93,10 +93,10 @@ func (e *enlisting) end(why error) Tx {
 	return e.tx
 }
 
-// begun reports whether the handler has a transaction, that is, whether it has called TxOf. If
-// it has none, and why is not nil, begun also stops the enlisting of writes: from then on, TxOf
-// returns why. The caller does this before it sends the first part of a response, because later
-// writes could not be committed before the response.
+// begun reports whether the handler has called TxOf, so that there is a transaction. If there is
+// none, and why is not nil, begun stops the enlisting of writes: from then on, TxOf returns why.
+// The caller stops it before sending the first part of a response, because a write enlisted later
+// could not be committed before the response.
 func (e *enlisting) begun(why error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -122,15 +122,15 @@ func (e *enlisting) seal(o Outcome) (tx Tx, dropped int) {
 	return nil, tx.Writes()
 }
 
-// successWithoutWrites returns an error that replaces the answer of a handler that has
-// succeeded, although its enlisted writes are not made. The cause is Options.Outcome, which
-// returned the outcome o, and not OutcomeSucceeded, for that answer. The answer must not reach
-// the caller, because it says that the writes were made. dropped is the number of writes, for
-// the error's text.
+// successWithoutWrites returns the error that the caller receives instead of a successful answer
+// if the handler's enlisted writes are not made. That happens if Options.Outcome returns an
+// outcome other than OutcomeSucceeded for the answer. The caller must not receive the answer,
+// because it says that the writes were made. o is the outcome. dropped is the number of writes,
+// for the error's text.
 //
-// The error has a mark with the outcome o: Retryable for OutcomeReleased, and Uncertain for
-// OutcomeUncertain or an invalid o. With OutcomeFailed, the error has no mark, and is therefore
-// not stored. If it were stored, it would complete the record although the writes are missing.
+// The error has a mark that fits o: Retryable for OutcomeReleased, and Uncertain for
+// OutcomeUncertain or an invalid o. For OutcomeFailed, the error has no mark, so that it is not
+// stored. A stored error would complete the record although the writes are missing.
 func successWithoutWrites(o Outcome, dropped int) error {
 	err := &Error{Code: ErrWriteInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request was not completed, because its answer contradicts what would be written.",

@@ -83,9 +83,9 @@ func (o Options) signer(secret []byte, headers []string) signer {
 // settingsFor returns a digest of the settings of a fingerprint. The settings are the options that
 // change how fingerprints are made, and form, which describes what the payload consists of.
 //
-// Each fingerprint contains a part of this digest, because two fingerprints can differ for two
-// reasons. If their settings are equal, their payloads differ. If their settings differ, their
-// payloads may still be equal.
+// Each fingerprint begins with a part of this digest, so that different fingerprints can be
+// compared. If they have the same settings, their payloads differ. If they have different
+// settings, their payloads may still be equal.
 func (s *signer) settingsFor(form string) [sha256.Size]byte {
 	if form == "" {
 		return s.settings

@@ -16,14 +16,15 @@ type HandlerOptions[In any] struct {
 	// event is guarded.
 	Skip func(context.Context, In) bool
 	// Repeated reports whether an event probably repeats an earlier one, like Options.Repeated for
-	// HTTP. If it returns true, the guard reads the record before it tries to lock the record. If
-	// the record already has the answer, the guard needs no lock. The read costs less than the
-	// write that locks a record, even if the database refuses that write. Default: nil, no record
-	// is read first.
+	// HTTP. If Repeated returns true, the guard reads the record first, and replays the answer if
+	// the record has it. Without that read, the guard would try to take the lease, and the
+	// database would refuse that write. A refused write costs more than a read. Default: nil, the
+	// guard makes no such read.
 	//
-	// For example, a retry of Step Functions can be recognized if the state machine puts the
-	// RetryCount of its context object into the input. Name that field in
-	// Options.FingerprintIgnore, since a retry with another payload is refused.
+	// For example, a state machine of Step Functions can put the RetryCount of its context object
+	// into the input, and Repeated can return whether RetryCount is above 0. Name that field in
+	// Options.FingerprintIgnore: it differs in each retry, and the guard refuses a retry with
+	// another payload.
 	Repeated func(context.Context, In) bool
 }
 
@@ -84,8 +85,9 @@ func handle[In, Out any](
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Operation: operation, Handler: true}
 	c := Call{Operation: operation, Payload: in, Skip: g.off || o.Skip != nil && o.Skip(ctx, in)}
 	if reflect.TypeFor[In]().Kind() == reflect.Interface {
-		// The type of the value in the interface depends on what the client sends. The type
-		// of &in does not; see typedJSON.form.
+		// Compare payloads as values of type In. The value in the interface has another type,
+		// which the client can choose, and a client must not be able to choose typedJSON.form. The
+		// type of &in is always *In.
 		c.Payload = &in
 	}
 	c.Repeated = !c.Skip && o.Repeated != nil && o.Repeated(ctx, in)

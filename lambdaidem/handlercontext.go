@@ -23,11 +23,11 @@ func Key(ctx context.Context) string {
 	return ""
 }
 
-// Principal returns the caller of the guarded call whose handler has this context, as the
-// guard identified it: Request.Principal, or what Options.Principal,
-// HandlerOptions.Principal or Call.Principal says. Give it to a [Do] inside the handler
-// as Call.Principal, so that the inner call of one caller never gets the result of another
-// caller. It returns "" if callers are anonymous, and if the call runs unguarded.
+// Principal returns the caller of the guarded call whose handler has this context, as the guard
+// identified the caller: by Request.Principal, Options.Principal, HandlerOptions.Principal or
+// Call.Principal. Pass the result to a [Do] inside the handler as Call.Principal, so that the
+// inner call of one caller never gets the result of another caller. Principal returns "" if
+// callers are anonymous, or if the call runs unguarded.
 func Principal(ctx context.Context) string {
 	if a := attemptOf(ctx); a != nil {
 		return a.call.who.Principal
@@ -35,11 +35,11 @@ func Principal(ctx context.Context) string {
 	return ""
 }
 
-// RecordID returns the id of the record of the guarded call whose handler has this
-// context: 54 bytes of printable ASCII or, with Options.IDPrefix, up to 95. Every attempt
-// for one key of one caller on one route has the same id, and no other attempt has it. A
-// handler can therefore derive from it the ids of the items that the handler creates. As an
-// idempotency key for another service, use [DownstreamKey] instead. RecordID returns "" if the call runs unguarded.
+// RecordID returns the id of the record of the guarded call whose handler has this context: 54
+// bytes of printable ASCII or, with Options.IDPrefix, up to 95. Every attempt for one key of one
+// caller on one route has the same id, and no other attempt has it. A handler can therefore derive
+// the ids of the items that it creates from the record's id. As an idempotency key for another
+// service, use [DownstreamKey] instead. RecordID returns "" if the call runs unguarded.
 func RecordID(ctx context.Context) string {
 	if a := attemptOf(ctx); a != nil {
 		return a.id

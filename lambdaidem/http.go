@@ -5,8 +5,8 @@ import "context"
 // served runs the user's handler for one HTTP request.
 type served interface {
 	handle(context.Context) (Response, error) // calls the handler
-	// answer converts v, which the handler passed to the function Answer, to a response, as
-	// if the handler had returned v.
+	// answer makes the response from v, the value that the handler passed to the function Answer.
+	// The result is the same as if the handler had returned v.
 	answer(v any) (Response, error)
 	// forget discards the handler's response, because the database has refused the writes
 	// that the handler enlisted.
@@ -41,10 +41,10 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 // refuse returns the results of serve for a refused request. Normally these are the problem
 // document of the refusal and no error.
 //
-// The exception is a refused request that another guarded handler has made. That outer handler
-// might pass the problem document on to its own client, who would then think that its own request
-// was refused. If that could mislead the client, refuse changes the document, or returns the
-// refusal as an error instead; see clientError.
+// If another guarded handler made the request, that outer handler might pass the problem document
+// on to its own client, who would then think that its own request was refused. If the document
+// could mislead the client in this way, refuse changes the document, or returns the refusal as an
+// error instead; see clientError.
 func (g *Guard) refuse(ctx context.Context, r *Request, refusal *Error) (*Response, error) {
 	if attemptOf(ctx) != nil {
 		inner := &passedOn{err: refusal, byGuard: true}
@@ -150,9 +150,9 @@ func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) 
 	}
 }
 
-// ownWritesRejected reports whether err is a guard's error about rejected writes of the handler
-// itself. If another guarded handler made the request, that handler's client must not receive the
-// error; see Guard.refuse.
+// ownWritesRejected reports whether a guard made err because the database rejected writes that the
+// handler itself enlisted. If an outer guarded handler made the request, the client of the outer
+// handler must not receive err; see Guard.refuse.
 func ownWritesRejected(err error) bool {
 	e := withStatus(err)
 	return e != nil && e.byGuard() && e.ofOwnWrites()
@@ -160,10 +160,10 @@ func ownWritesRejected(err error) bool {
 
 func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.toStore(&w.response)), nil }
 
-// identify returns the identity of a request's record. If the request can't be decoded or exceeds
-// a limit, or if its key or caller is missing or invalid, identify returns a refusal as the
-// *Error. The guard then sends an event about the refusal. Kind is the kind of that event, and
-// Identity has the parts that the event shows, as far as they are known.
+// identify returns the identity of a request's record. It returns a refusal as the *Error if the
+// request can't be decoded or exceeds a limit, or if its key or caller is missing or invalid. The
+// guard then sends an event: Kind is the kind of the event, and Identity has those parts of the
+// identity that are known.
 func (g *Guard) identify(ctx context.Context, r *Request) (Identity, Kind, *Error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route, Path: r.Path}
 	who.settle()

@@ -77,10 +77,10 @@ func statusLine(status int) string {
 	return strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status))
 }
 
-// cookieName returns the name set-cookie in a different mixture of upper and lower case for
-// each i below 512. A response without multi-value headers has one value for each name, and
-// cookies can't be joined into one value (RFC 6265, section 3), so several cookies need
-// several spellings.
+// cookieName returns the name set-cookie in a different mixture of upper and lower case for each i
+// below 512. Without multi-value headers, a response has one value for each spelling of a name.
+// Several cookies can't be joined into one value (RFC 6265, section 3), so they need several
+// spellings.
 func cookieName(i int) string {
 	name := []byte("set-cookie")
 	for at := range name {

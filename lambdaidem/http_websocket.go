@@ -21,7 +21,7 @@ type APIGatewayWebSocketHandler = func(context.Context, events.APIGatewayWebsock
 //
 // The caller is the one that the authorizer of $connect has named: the gateway repeats the
 // authorizer's result in the event of each message. The connection's id does not identify the
-// caller, because a client that connects again gets another one.
+// caller, because a client that connects again gets another id.
 //
 // API Gateway passes a response to the client only if the route has a route response (API Gateway,
 // "Set up route responses for WebSocket APIs"). Without one, the client receives neither replays

@@ -68,9 +68,9 @@ func (i *Identity) resource() string {
 	}
 }
 
-// settle clears Path or Route, so that only the other one identifies the record. It clears
-// Path if Route is the template of a single route. It clears Route if that is missing or is a
-// catch-all, such as "/{proxy+}": a catch-all matches many paths, and each path needs its own
+// settle clears Path or Route, so that only the other one identifies the record. If Route is the
+// template of a single route, settle clears Path. If Route is empty or a catch-all, such as
+// "/{proxy+}", settle clears Route: a catch-all matches many paths, and each path needs its own
 // records.
 func (i *Identity) settle() {
 	if isCatchAll(i.Route) {

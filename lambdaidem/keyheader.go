@@ -40,7 +40,7 @@ func parseKey(values []string) (string, error) {
 	return v, nil
 }
 
-// maxKeyHeader is the maximum length of the key's header in bytes, checked before parsing.
-// A key of 255 characters fits even if each of them is escaped, with its quotes and with
-// parameters, which RFC 9651 allows after a String.
+// maxKeyHeader is the maximum length of the key's header in bytes, checked before parsing. It
+// leaves room for a key of 255 characters even if every character is escaped, for the quotes, and
+// for the parameters that RFC 9651 allows after a String.
 const maxKeyHeader = 1024

@@ -11,9 +11,10 @@ import (
 // "http_503" for a response with status 503, "panic", or the name of the error's Go type. It
 // returns "" if err is nil.
 //
-// If the error is that of a guarded call inside the handler and a guard made it, the name is
-// "inner_" and the error's code. If the handler's answer was final, but is not stored because such
-// a call was refused, the name is "inner_refused".
+// Two names say that a guarded call inside the handler caused the error. If a guard made the error
+// of that call, and the handler returned that error, the name is "inner_" and the error's code. If
+// the handler's answer was final, but is not stored because the guard refused that call, the name
+// is "inner_refused".
 //
 // A release of the record stores the name as Record.LastFailure, which helps an operator to find
 // the attempt in the log. The name contains nothing of the error's text, which may contain
@@ -46,9 +47,9 @@ func failureCode(err error) string {
 	return label(goType(cause))
 }
 
-// goType returns the name of an error's Go type, such as "net.OpError". Types of packages
-// fmt and errors say nothing about the error, so goType unwraps them, as it does the error of an
-// inner call. It uses the first of several joined errors.
+// goType returns the name of an error's Go type, such as "net.OpError". It unwraps an error if the
+// type says nothing: a type of package fmt or errors, or passedOn, the wrapper of an inner call's
+// error. It uses the first of several joined errors.
 func goType(err error) string {
 	for {
 		t := reflect.TypeOf(err)

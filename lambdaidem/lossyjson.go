@@ -46,8 +46,8 @@ func unseen(text []byte, v any, name string, strict bool) error {
 }
 
 // Limits of a search. They also end a search in a value that contains itself. encoding/json
-// accepts such a value if the cycle is in a part that it does not write, but a search may
-// visit that part.
+// accepts such a value if the cycle is in a part that is not written, but a search may visit that
+// part.
 const (
 	maxVisits = 1 << 20 // maximum number of values to visit
 	maxNested = 1000    // maximum nesting depth; it is the depth at which encoding/json begins to look for cycles

@@ -32,9 +32,8 @@ func (w *messageWork) run(ctx context.Context) {
 	w.err = safeError(err)
 }
 
-// answered sets w.err to nil if the handler made that error with the function Answer. Such an
-// error stands for a success that returns another value. The handler of a message returns no
-// value, so the success is all that counts.
+// answered sets w.err to nil if the function Answer made w.err. Such an error stands for a success
+// with another result. A message has no result, so only the success counts.
 func (w *messageWork) answered() {
 	if _, ok := w.err.(*answerError); ok { //nolint:errorlint // an error that wraps an Answer is an ordinary error
 		w.err = nil
@@ -80,8 +79,8 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 		return refused
 	case d.replays && d.outcome == OutcomeFailed:
 		// An operator has completed the record as failed, so the message may not have been
-		// handled. The record has a Failure, unless the operator's program stored a Value, which
-		// CheckResult refuses.
+		// handled. Such a record should have a Failure. If it has a Value instead, which
+		// CheckResult refuses, NoAnswer makes a Failure.
 		failure := cmp.Or(d.failure, NoAnswer("an operator settled the message as failed"))
 		return refusedDo[struct{}](answerUnavailable(failure, d.outcome))
 	case d.replays: // an earlier attempt has handled the message

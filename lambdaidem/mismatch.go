@@ -55,20 +55,19 @@ func compareFingerprints(fingerprint, recorded string) payloadMatch {
 	}
 }
 
-// mayReplace reports whether the call may claim rec, a released record without steps, although
-// the payload of the call may differ from that of the record. The result depends on rec.Bound,
-// the reason why the record may have to refuse another payload:
+// mayReplace reports whether the call may claim rec, a released record without steps, although the
+// payload of the call may differ from that of the record. The result depends on rec.Bound, the
+// reason why the record may have to refuse another payload:
 //
 //   - If Bound is empty, there is no such reason. mayReplace returns true, so that a client can
 //     correct its request.
-//   - With BoundByDownstreamKey, mayReplace returns false only if the payload is known to
-//     differ. If the payloads can't be compared, the call may claim the record: the handler
-//     sends the same downstream key as before to another service, and that service refuses a
-//     changed payload.
-//   - With any other Bound, mayReplace returns false, because nothing else would detect a
-//     changed payload. For example, the handler may derive the key of a guarded call inside
-//     it from the payload. With a changed payload, that call would get another key, and would
-//     repeat its effect.
+//   - With BoundByDownstreamKey, mayReplace returns false only if the payload is known to differ.
+//     If the payloads can't be compared, the call may claim the record: the handler sends the same
+//     downstream key as before to another service, and that service refuses a changed payload.
+//   - With any other Bound, mayReplace returns false, because nothing else would detect a changed
+//     payload. For example, the handler may make a guarded call whose key is derived from the
+//     payload. With a changed payload, that call would get another key, and would repeat its
+//     effect.
 func (c *call) mayReplace(rec Record) bool {
 	switch rec.Bound {
 	case "":
@@ -86,15 +85,14 @@ var errOtherSettings = errors.New("the record's fingerprint was made under other
 // errMismatchAfterRun says in events that a call was refused after its handler had run.
 var errMismatchAfterRun = errors.New("the handler has run without a lease, or has lost it, and may have called other services; its answer is not stored, and its enlisted writes were not made: see docs/operate.md, \"A client gets 422\"")
 
-// settingsUnknown marks the fingerprint of a record that may have been created for another
-// payload. It replaces the SETTINGS in the fingerprint, which has the form SETTINGS.DIGEST. The
-// guard stores it when a call claims a record whose payload can't be compared with the call's.
-// The DIGEST is then that of the call's payload.
+// settingsUnknown replaces the SETTINGS in a record's fingerprint, which has the form
+// SETTINGS.DIGEST. It says that the record may have been created for another payload than that of
+// the DIGEST. The guard stores it when a call claims a record whose payload can't be compared with
+// the call's: the DIGEST is then that of the call's payload.
 //
-// If the request that created the record is retried, its digest may differ from the DIGEST,
-// although the client did not change the payload. A different digest proves a changed payload
-// only if the SETTINGS are equal. No real SETTINGS equal settingsUnknown, so the guard does not
-// tell the client that it has changed the payload.
+// A retry of the request that created the record may have another DIGEST, although its client did
+// not change the payload. The guard must not tell this client that the payload has changed. The
+// guard says so only if the SETTINGS are equal, and no real SETTINGS equal settingsUnknown.
 const settingsUnknown = "?"
 
 // withUnknownSettings returns the fingerprint with settingsUnknown in place of its settings.

@@ -64,9 +64,9 @@ func (s RecordScope) Kind() RecordKind {
 // RecordScope.Principal with ScopePart of the caller's name.
 func ScopePart(s string) string { return scopePart(s) }
 
-// IDPrefixOf returns the Options.IDPrefix of the guard that made the id of a record, or "" if
-// the guard had none. An operator can use it to select the records of one tenant: the scopes of
-// two tenants may be equal.
+// IDPrefixOf returns the Options.IDPrefix of the guard that made the id of a record, or "" if the
+// guard had none. If each tenant has its own prefix, an operator can select the records of one
+// tenant by their prefix, but not by their scope: two tenants may have equal scopes.
 func IDPrefixOf(recordID string) string {
 	rest, ok := strings.CutPrefix(recordID, idPrefix)
 	prefix, _, found := strings.Cut(rest, "#")
