@@ -15,14 +15,16 @@ type Options struct {
 	// program's package path or, if that is unknown, its file name.
 	Namespace string
 	// IDPrefix follows "lambdaidem#" in the id of every record. With the prefix "acme", the id of
-	// a record is "lambdaidem#acme#" and a hash. The items with the parts of a large answer have
-	// ids that begin in the same way. So an IAM policy can limit a role to the records of one
-	// tenant, with the condition key dynamodb:LeadingKeys (Amazon DynamoDB, "Using IAM policy
-	// conditions for fine-grained access control"). Make one guard for each tenant, with a store
-	// whose client has the tenant's role.
+	// a record is "lambdaidem#acme#" and a hash. If a large answer is stored in several items,
+	// their ids begin in the same way.
+	//
+	// With a prefix for each tenant, an IAM policy can limit a role to the records of one tenant,
+	// by the condition key dynamodb:LeadingKeys (Amazon DynamoDB, "Using IAM policy conditions for
+	// fine-grained access control"). Make one guard for each tenant, with a store whose client has
+	// the tenant's role.
 	//
 	// A prefix has 1 to 40 characters: ASCII letters, digits and any of "-_.:/=+@". A guard does
-	// not find records that have another prefix, or none. Default: "", no prefix.
+	// not find records with another prefix or without a prefix. Default: "", no prefix.
 	IDPrefix string
 
 	// KeyHeader is the name of the request header with the idempotency key. Case does not
@@ -40,8 +42,8 @@ type Options struct {
 	// The guard calls Key once for each request, after Skip, and only if the request is
 	// within MaxURI, MaxBody and MaxHeaders. Key must not change the request.
 	Key func(context.Context, *Request) (string, error)
-	// KeyOptional lets a request without a key run unguarded, and the event is
-	// [EventBypassed]. Default: false, such a request gets 400.
+	// KeyOptional lets a request without a key run unguarded. The guard then reports
+	// [EventBypassed]. Default: false, a request without a key gets 400.
 	KeyOptional bool
 	// ValidateKey returns an error if it does not accept a key. The client receives 400
 	// with the error's text. Default: [PrintableKey]. See also [UUIDKey], [UUIDv4or7Key]
@@ -83,11 +85,11 @@ type Options struct {
 	// that the gateway has not authenticated then always share their keys.
 	AnonymousCallers bool
 
-	// TTL is how long the answer of a completed record is replayed, in whole seconds. A
-	// request that arrives later is a new request, and the handler runs again. TTL must
-	// therefore exceed the time within which clients retry. It must be at least [MinTTL],
-	// 15 minutes. Default: 24 hours. The database keeps the record for [KeptAfterExpiry]
-	// longer.
+	// TTL is how long the answer of a completed record is replayed. A request that arrives
+	// later is a new request, and the handler runs again. TTL must therefore exceed the time
+	// within which clients retry. It must be at least [MinTTL], 15 minutes. The guard rounds
+	// the time at which a record expires up to a whole second. Default: 24 hours. The database
+	// keeps the expired record for another [KeptAfterExpiry], one hour.
 	TTL time.Duration
 	// Policy decides what happens after an attempt has died, or has ended without knowing
 	// whether it had an effect: a retry runs the handler again ([Rerun]), or the record
@@ -113,9 +115,9 @@ type Options struct {
 	//   - storing an answer after the handler has used up the time of Reserve;
 	//   - committing the enlisted writes of a request that runs unguarded.
 	//
-	// Default: 2 s. If a guarded handler made this call, that handler's own call still has to
-	// store its answer. Each task may then use at most half of the time that is left until the
-	// answer must be stored.
+	// Default: 2 s. If a guarded handler made this call, the handler's own answer must still be
+	// stored after the task. The task may then use at most half of the time that is left until
+	// the end of that handler's call.
 	CleanupTimeout time.Duration
 
 	// Wait is how long a duplicate request waits for the attempt in progress before it
@@ -136,9 +138,9 @@ type Options struct {
 	// you have raised MinRunTime above its default or set Reserve, the guard logs one warning
 	// that the sum does not fit the timeout.
 	MinRunTime time.Duration
-	// RetryAfter is the minimum value of the Retry-After header in a 409
-	// [ErrInProgress] and in a 503. It is sent in whole seconds, rounded up. Default:
-	// 1 s.
+	// RetryAfter is the value of the Retry-After header in a 409 [ErrInProgress] and in a
+	// 503, in whole seconds, rounded up. In a 503 [ErrOutcomeUnknown], the value is the time
+	// until the lease ends, if that is longer. Default: 1 s.
 	RetryAfter time.Duration
 
 	// Outcome decides whether a response is stored, and whether a retry runs the handler
@@ -151,9 +153,9 @@ type Options struct {
 	// outcome must be [OutcomeSucceeded]. Any other outcome drops the writes, so the client
 	// gets 500 [ErrWriteInvalid] instead of a success.
 	//
-	// A handler may itself make a guarded call, an inner call. The inner call may change the
-	// handler's outcome. This does not apply to a success: a response that has a status of
-	// 200 to 399, and that Outcome says to store. For other responses, there are two rules:
+	// A handler may itself make a guarded call, an inner call. A failed inner call does not
+	// change the outcome of a success, that is, of a response that has a status of 200 to 399
+	// and that Outcome says to store. For other responses, there are two rules:
 	//
 	//   - If the inner call was refused and may succeed later, the response is not stored.
 	//     Under policy [Rerun], a retry can then run the handler and the inner call again.
@@ -161,10 +163,10 @@ type Options struct {
 	//     and the record is not released. No retry runs the handler before the lease has
 	//     ended.
 	//
-	// If one of these rules changes the outcome, the client gets 503 [ErrOutcomeUnknown]
-	// instead of the response. After such an inner call, the client also gets this 503 if the
-	// response is not stored and tells the client not to repeat the request, such as a 402.
-	// See docs/effects.md, "Guarded calls inside a handler".
+	// If a rule changes the outcome, the client gets 503 [ErrOutcomeUnknown] instead of the
+	// response. After such an inner call, the client also gets this 503 instead of a final
+	// failure, such as a 402, that Outcome says not to store: a client that received the 402
+	// would not repeat the request. See docs/effects.md, "Guarded calls inside a handler".
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler without a lease if a request to the store fails. A retry may
 	// then run the handler again. Default: false, the client gets 503 and the handler does
@@ -173,40 +175,49 @@ type Options struct {
 	// Even with FailOpen, the handler does not run in these cases, and the client gets 503:
 	//
 	//   - The guard knows that the record has stored steps of an earlier attempt, which the
-	//     handler might repeat. If no request reaches the record, the guard can't know: the
-	//     handler runs, and [Step] calls its function again, with the same [DownstreamKey].
+	//     handler might repeat. If no request reaches the record, the guard does not know of
+	//     its steps. The handler then runs, and [Step] calls its function again, with the same
+	//     [DownstreamKey].
 	//   - The failed request may have taken over the record of an attempt that died. That
 	//     attempt may have stored steps, too.
 	//   - The guard has already read the record, because of Repeated, and the record does not
 	//     permit this call to run. For example, another attempt is running, or the record is
 	//     damaged.
 	//
-	// FailOpen does not apply to a guarded call inside a guarded handler. Such a call gets
-	// [ErrStoreUnavailable]: the record of the handler could not know what a call without a
-	// record has done.
+	// FailOpen does not apply to a guarded call inside a guarded handler. If the store fails,
+	// such a call gets [ErrStoreUnavailable], because a retry of the handler could not find out
+	// what a call without a record has done.
 	//
-	// If the store fails after the run too, the client gets the handler's answer, even a final
-	// failure such as a 402, although another attempt may have succeeded. If another attempt
-	// has stored an answer by then, the client gets that answer. It may be a failure although
-	// this run had an effect. The event [EventFailedOpen] reports every run without a lease.
+	// The event [EventFailedOpen] reports each run without a lease. After the run, the guard
+	// tries to store the handler's answer. The client gets this answer even if it could not be
+	// stored, except in these cases:
 	//
-	// If the handler enlisted writes and the record turns out to belong to another payload,
-	// the writes are not made, and the client gets [ErrPayloadMismatch] although the handler
-	// has run. The detail then tells the client not to use a new key, because the handler may
-	// have called other services, and a request with a new key would repeat these calls.
+	//   - Another attempt has stored an answer. The client gets that answer. It may be a
+	//     failure, although this run had an effect.
+	//   - The answer is a final failure, such as a 402, but another attempt may carry out the
+	//     request, or may have done so. The client gets 409 [ErrInProgress]. But if the store
+	//     does not reply, the guard does not know of the other attempt, and the client gets
+	//     the 402.
+	//   - The handler enlisted writes, but the guard can't commit them. If the store does not
+	//     reply, the client gets 503 [ErrOutcomeUnknown]. If another attempt is running, the
+	//     client gets 409 [ErrInProgress].
+	//   - The handler enlisted writes, and the record has another payload. The writes are not
+	//     made, and the client gets [ErrPayloadMismatch]. The error's detail tells the client
+	//     not to use a new key: the handler may have called other services, and a request with
+	//     a new key would repeat these calls.
 	//
 	// With FailOpen under policy [Hold], a record may wait for an operator although the handler
 	// has run and the client has its answer. This happens if the database grants the lease,
 	// but its reply is lost, and the guard can't store the answer later.
 	FailOpen bool
-	// Optimistic runs the handler without taking a lease first. The enlisted writes, the
-	// answer and the record are then committed in one transaction, so that a new request
-	// takes one round trip instead of two. Default: false.
+	// Optimistic runs the handler without taking a lease first. After the run, one transaction
+	// stores the enlisted writes, the answer and the record. A new request therefore takes one
+	// round trip to the database instead of two. Default: false.
 	//
-	// Set Optimistic only if enlisted writes are the handler's only effects. Duplicates of a
-	// request run the handler too, both before and after the request has been committed. The
-	// transaction drops only the enlisted writes of the duplicates. (A duplicate whose
-	// answer is in Options.Cache does not run the handler.)
+	// Set Optimistic only if enlisted writes are the handler's only effects. A duplicate runs
+	// the handler too, even after the first request has finished. The database then refuses the
+	// duplicate's transaction, with the enlisted writes. Any other effect of the run would
+	// happen twice. (If the answer is in Options.Cache, a duplicate does not run the handler.)
 	//
 	// The handler has attempt number 0 and can't use steps. Optimistic requires a store with
 	// transactions, policy [Rerun], and FailOpen unset.
@@ -221,11 +232,11 @@ type Options struct {
 	// If a wrong part is ignored, such as an amount, a request with another amount counts as
 	// a retry.
 	//
-	// An ignored part may also be absent, so a pointer to a part that does not exist has no
-	// effect. An array index in a pointer counts all elements of the array, including ignored
-	// ones. Case matters in the names of members. The pointers don't apply to a body that is
-	// not JSON, or that two JSON readers may understand differently, such as one with a
-	// repeated member. The fingerprint covers every byte of such a body.
+	// An ignored part may be absent: a pointer to a part that does not exist has no effect. An
+	// array index in a pointer counts all elements of the array, including ignored elements.
+	// Case matters in the names of members. The pointers don't apply to a body that is not JSON,
+	// or that JSON readers may understand differently, such as an object with a repeated member.
+	// The fingerprint covers every byte of such a body.
 	//
 	// If you add a pointer, the retry of an earlier request that contains the named part gets
 	// 422, until the record of the earlier request expires.
@@ -266,12 +277,12 @@ type Options struct {
 	ReplayMarks []Mark
 	// OnReplay may change a replayed response before it is sent. Default: nil.
 	OnReplay func(context.Context, *Request, *Response)
-	// OnOwnAnswer may change the problem document with which the guard refuses a request (400,
-	// 409, 422, 503 and so on) before it is sent, for example to add CORS or tracing headers. It
-	// is not called for the document of an error that the handler returned, such as one made by
-	// [Reject] or marked by [Retryable]: that is the handler's answer, and may be stored. To add
-	// headers to those too, let the handler return a response, or add the headers at the
-	// gateway. Default: nil.
+	// OnOwnAnswer may change the response with which the guard refuses a request, before the
+	// response is sent. For example, it may add CORS or tracing headers to a 400, 409, 422 or
+	// 503. The guard does not call OnOwnAnswer if the handler returned an error, such as one
+	// made by [Reject] or marked by [Retryable]: the response for that error is the handler's
+	// answer, and may be stored. To add headers to the response for such an error, let the
+	// handler return a response instead, or add the headers at the gateway. Default: nil.
 	OnOwnAnswer func(context.Context, *Request, *Response, *Error)
 	// UnstoredHeaders are the names of response headers that are sent to the first caller
 	// only: they are not stored and not replayed. Case does not matter. "Set-Cookie" also

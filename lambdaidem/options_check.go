@@ -44,9 +44,11 @@ func (o Options) check() {
 	check(o.MaxStepBytes > 0, "MaxStepBytes", "positive", o.MaxStepBytes)
 }
 
-// validIDPrefix reports whether s can be an Options.IDPrefix. A prefix has no "#", which ends it,
-// and no "*" or "?", which are wildcards in a policy. It is shorter than the hash in an id, so
-// an id without a prefix never begins like one with a prefix.
+// validIDPrefix reports whether s can be an Options.IDPrefix. It refuses "#", because a "#" follows
+// the prefix in an id, and "*" and "?", because they are wildcards in an IAM policy.
+//
+// A prefix must also be shorter than the hash in an id. Otherwise the id "lambdaidem#X#1" could
+// belong to the prefix X, or to a part of the answer of a record without a prefix whose hash is X.
 func validIDPrefix(s string) bool {
 	const maxLength = 40 // bytes
 	return len(s) <= maxLength && !strings.ContainsFunc(s, func(r rune) bool {

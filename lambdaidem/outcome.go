@@ -48,8 +48,8 @@ func (g *Guard) outcomeOf(r *Response) Outcome {
 //   - other 4xx: failed
 //   - 5xx: released, or uncertain under policy [Hold]
 //
-// A status that is not between 200 and 499 counts as a 5xx, because the gateway sends
-// one to the client instead.
+// A status below 200 or above 599 counts as a 5xx, because the gateway sends a 5xx to the
+// client instead.
 //
 // A 409 with the problem document of [ErrInProgress] or [ErrAttemptAbandoned] counts as a
 // 5xx. The handler may have passed on the refusal of a guard in another service, and a

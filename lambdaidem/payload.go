@@ -56,14 +56,12 @@ func (g *Guard) withHeaders(r *Request) []string {
 }
 
 // payload returns what the fingerprint of a message covers: the body, the values in m.parts,
-// and the attributes that the parameter named lists. All of these are the same in every
-// delivery.
+// and the attributes with the given names. All of these are the same in every delivery.
 //
-// payload also sets p.form to the names of the covered values. The form of a message changes
-// if a deployment lists other attributes, or if the message arrives by another path, such as
-// through SNS with raw message delivery. The fingerprint then changes too, although the
-// message may be the same. So fingerprints with different forms don't prove that two messages
-// are different.
+// payload also sets p.form to the names of the covered values. These names may change: a new
+// version of the program may cover other attributes, or the same message may arrive by another
+// path, such as through SNS with raw message delivery. The same message then has another
+// fingerprint. So fingerprints with different forms don't prove that two messages are different.
 func (m *message) payload(named []string) (p payload, parts []string) {
 	isNamed := func(a attribute) bool {
 		return slices.ContainsFunc(named, func(name string) bool { return strings.EqualFold(name, a.name) })
@@ -74,9 +72,9 @@ func (m *message) payload(named []string) (p payload, parts []string) {
 			counted = append(counted, a)
 		}
 	}
-	// Sort the attributes by name, because a map yields them in random order. Those of the SQS
-	// message come before those of an SNS envelope. The sort is stable, so that this remains so
-	// for two attributes with the same name.
+	// Sort the attributes by name, because a map yields them in random order. The sort must be
+	// stable: if an SQS message and the SNS envelope in its body have an attribute with the same
+	// name, the attribute of the SQS message must stay first.
 	slices.SortStableFunc(counted, func(a, b attribute) int { return strings.Compare(a.name, b.name) })
 	parts = slices.Clone(m.parts)
 	for _, a := range counted {

@@ -15,9 +15,11 @@ const (
 	// Every such request gets 409 [ErrAttemptAbandoned] until an operator decides about
 	// the record. Effects happen at most once.
 	//
-	// Under Hold, the default outcome of a 5xx, a panic, and an error that was neither
-	// marked nor made by [Reject] is [OutcomeUncertain]. [Retryable] marks an error after
-	// which nothing has happened. A record that was acquired under Hold also waits for an
-	// operator if the next request reaches a guard with policy Rerun.
+	// Under Hold, a 5xx and a panic have the outcome [OutcomeUncertain] by default. So does an
+	// error of the handler, unless [Reject] made the error or a function such as [Retryable]
+	// marked it. Mark an error as Retryable if the handler had no effect.
+	//
+	// A record that was acquired under Hold also waits for an operator if the next request
+	// reaches a guard with policy Rerun.
 	Hold Policy = "hold"
 )

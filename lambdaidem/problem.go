@@ -112,8 +112,9 @@ func keyInvalid(detail string, err error) *Error {
 // keyUnread returns the refusal of a call whose key could not be found. err is the error of the
 // application's function that finds the key, such as Options.Key. If err contains an *Error that
 // the client may receive, such as one made by Reject, the refusal is that *Error; see
-// ownRefusal. Otherwise the refusal is an ErrKeyInvalid. Its text says where no key was found:
-// in the "request" or in the "event", whichever the caller passes as the first argument.
+// ownRefusal. Otherwise the refusal is an ErrKeyInvalid with a text such as "No idempotency key
+// could be found in the request." The argument in is the last word of the text: "request" or
+// "event".
 func keyUnread(in string, err error) *Error {
 	if own := ownRefusal(err); own != nil {
 		return own
@@ -146,8 +147,9 @@ func bodyUnknown(status int, detail string, err error) *Error {
 	return &Error{Code: ErrBodyUnknown, Status: status, Detail: detail, Err: err}
 }
 
-// guardedTwice returns the refusal of a call made inside a handler that is guarded by the same
-// record. The call would wait for the handler to return, and the handler for the call.
+// guardedTwice returns the refusal of a guarded call that a handler makes with the handler's own
+// record. If the call were allowed, it would wait for the handler to return, while the handler
+// waits for the call.
 func guardedTwice() *Error {
 	return &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request is guarded twice.",
@@ -172,11 +174,10 @@ func payloadMismatch(status int) *Error {
 		Detail: "This idempotency key was used with another request. Send a new key with a new request, and the same request with the same key."}
 }
 
-// payloadMismatchAfterRun returns the refusal of a call whose handler has run, and whose record then
-// turned out to have another payload: the handler ran without a lease, because of
-// Options.FailOpen, or has lost its lease. A retry with this key never succeeds, and one with a new
-// key repeats whatever the handler has done outside the dropped transaction. The text must
-// therefore not tell the client to use a new key.
+// payloadMismatchAfterRun returns the refusal of a call whose handler has run before the guard found
+// another payload in the record. The handler ran without a lease, because of Options.FailOpen, or
+// lost its lease. The text must not tell the client to use a new key: a request with a new key would
+// repeat whatever the handler did besides the enlisted writes, which were dropped.
 func payloadMismatchAfterRun(status int) *Error {
 	return &Error{Code: ErrPayloadMismatch, Status: status, Err: errMismatchAfterRun,
 		Detail: "This idempotency key was used with another request, and this request may have been carried out in part. Do not send it with a new key until you know what it did."}
@@ -234,8 +235,8 @@ func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 
 // conditionFailed returns the error that replaces the response of a net/http handler after the
 // database has rejected the handler's writes. err is the error of the rejection. The guard calls
-// conditionFailed only if err has no response of its own. An error made by the function Answer
-// has one, and so has an error with a problem document.
+// conditionFailed only if err does not itself contain a response for the client. An error made by
+// the function Answer, for example, contains one.
 func conditionFailed(err error) *Error {
 	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request was not completed, because a condition that it requires is not met. Repeat it with the same key."}
@@ -250,9 +251,10 @@ func answerNotKept() *Failure {
 
 // answerUnavailable returns the refusal of a call whose record is completed, but has the failure f
 // instead of an answer. With OutcomeSucceeded, the text says that the request was carried out.
-// With OutcomeFailed, the text says that nobody knows this. Either the handler failed and its
-// answer could not be stored, or an operator ended the record, by settling it without an answer
-// or by erasing its steps.
+//
+// With OutcomeFailed, the text says that it is not known whether the request was carried out. The
+// handler may have failed with an answer that could not be stored. Or an operator may have
+// completed the record without an answer, or erased its steps.
 func answerUnavailable(f *Failure, outcome Outcome) *Error {
 	detail := "The request was carried out, but there is no answer to repeat. Do not send it again."
 	if outcome == OutcomeFailed {
