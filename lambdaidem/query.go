@@ -7,8 +7,8 @@ import (
 )
 
 // queryOf returns the parameters of an event as a query string, sorted by name. Values of
-// one name keep their order. If escape is true, queryOf escapes the parameters. The caller
-// sets escape if the gateway has decoded them.
+// one name keep their order. If escape is true, queryOf escapes names and values. The caller
+// sets escape if the event has them unescaped, because the gateway has decoded the query.
 func queryOf(multi map[string][]string, single map[string]string, escape bool) string {
 	if len(multi) == 0 && len(single) > 0 {
 		multi = make(map[string][]string, len(single))

@@ -5,8 +5,8 @@ import "time"
 // State is the state of a record.
 type State string
 
-// The states. A record whose handler failed for good is Completed too, with the outcome
-// [OutcomeFailed].
+// The states of a record. A record whose handler failed for good is Completed too; its
+// outcome is [OutcomeFailed].
 const (
 	Absent     State = ""           // there is no record
 	InProgress State = "INPROGRESS" // an attempt holds the lease, or died while it held the lease
@@ -43,8 +43,9 @@ func (r Record) LeaseLiveAt(now time.Time) bool {
 // record has ended, no retry runs the handler until an operator decides.
 //
 // A record that is acquired under policy [Hold] is held from the beginning. A record that is
-// acquired under policy [Rerun] is not. If its attempt dies and the next retry reaches a guard
-// with policy Hold, that guard removes the expiry, if the store is a [Holder].
+// acquired under policy [Rerun] is not held at first. But if its attempt dies, and the next retry
+// reaches a guard with policy Hold, that guard removes the expiry, so that the record is held from
+// then on. This requires a store that is a [Holder].
 func (r Record) Held() bool { return r.State == InProgress && r.Expires.IsZero() }
 
 // GoneAt reports whether every method of a [Store] treats the record as absent at now.
@@ -101,9 +102,9 @@ type Lease struct {
 	Bound       string    // Record.Bound after a release
 }
 
-// Result is the stored answer of a completed record: a Value, a Failure, or Apart, which says
-// where the store keeps a large Value outside the record. Only one of the three is set, so that
-// a stored failure can't be replayed as a zero value.
+// Result is the stored answer of a completed record. Only one of Value, Failure and Apart is set,
+// so that a stored failure can't be replayed as a zero value. Apart stands for a large Value: it
+// says where the store keeps the Value outside the record.
 type Result struct {
 	Outcome Outcome   // OutcomeSucceeded or OutcomeFailed
 	Value   []byte    // the answer as JSON; opaque to the store

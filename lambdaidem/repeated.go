@@ -36,8 +36,9 @@ func aboveOne(number string) bool {
 // the read failed, the caller must go on and acquire the record.
 //
 // lookUp sets needsLease if the record has steps or is damaged, or if this call may not take
-// over the record, for example because another attempt is running. So if the store fails when
-// the call tries to acquire the record, the guard refuses the call even with Options.FailOpen.
+// over the record, for example because another attempt is running. The handler must then not run
+// without a lease: if the store fails later, when the call tries to acquire the record, the guard
+// refuses the call even with Options.FailOpen.
 func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	if !a.call.repeated {
 		return decision{}, false

@@ -2,8 +2,9 @@ package lambdaidem
 
 import "context"
 
-// again makes a replay from the stored response. Unless a guarded handler made the request, it adds
-// Options.ReplayMarks. It then lets Options.OnReplay change the response.
+// again makes a replay from the stored response: it adds the headers in Options.ReplayMarks, and
+// then lets Options.OnReplay change the response. If a guarded handler made the request, again does
+// not add the headers.
 func (w *httpWork) again(ctx context.Context, r *Request) *Response {
 	g, resp := w.g, w.replayed
 	if resp.Header == nil {

@@ -62,11 +62,13 @@ func (g *Guard) event(kind Kind, who *Identity, err error) Event {
 	return e
 }
 
-// template returns Event.Template, which metrics use as a label. It is the method and the route
-// template of an HTTP request, without the host, or the operation of another call. A label must
-// not have an unlimited number of values. In two cases template therefore returns "": if a
-// request has no route template, because clients choose the paths, and for the operation of an
-// EventBridge event, because its sender chooses the operation. route is Event.Route.
+// template returns the value of Event.Template, which metrics use as a label. For an HTTP request,
+// this is the method and the route template, without the host. For any other call, it is the
+// operation. The argument route is the value of Event.Route.
+//
+// A label must not have an unlimited number of values. template therefore returns "" for a request
+// without a route template, because clients choose the path, and for an EventBridge event, because
+// senders choose the operation.
 func (i *Identity) template(route string) string {
 	switch {
 	case i.kind() == "path", i.Message && strings.HasPrefix(i.Operation, busOperation+":"):

@@ -23,8 +23,8 @@ type Request struct {
 
 	headers  headers
 	nHeaders int // number of headers, to compare with Options.MaxHeaders
-	// anonymous is set if the gateway has authenticated the caller, but the event doesn't
-	// identify the caller, so that Principal is empty. It then says what the event lacks.
+	// anonymous says what the event lacks if the gateway has authenticated the caller, but the
+	// event does not identify the caller. Principal is then empty. Otherwise anonymous is empty.
 	anonymous string
 	malformed *Error      // why the event could not be decoded; nil if it could
 	derived   *derivedKey // the result of Options.Key; nil until the guard has called it

@@ -40,15 +40,17 @@ func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
 }
 
 // bodyLength returns the number of bytes in the body that the client sent. readBody compares
-// this number with the bytes that it has read itself, to detect that an outer handler has read
-// a part of the body. first is the result of isFirst.
+// this number with the number of bytes that it has read. If they differ, an outer handler has
+// read a part of the body. first is the result of isFirst.
 //
-// The number is r.ContentLength, or else the number of bytes that Outermost has counted. The
-// count is complete only after the body was read to its end, so call bodyLength after that. An
-// outer handler that replaces the body must set r.ContentLength to the length of the new body.
+// The number is r.ContentLength. If the request has no Content-Length, it is the number of bytes
+// that Outermost has counted. This count is complete only after the body was read to its end, so
+// call bodyLength after that. An outer handler that replaces the body must set r.ContentLength to
+// the length of the new body.
 //
-// If there is neither a Content-Length nor a count, the result is not a length. It then says
-// whether outer handlers have read from the body: unread, someRead, or -1 if this is not known.
+// Without a Content-Length and without a count, the result is not a length, but one of these
+// values: unread if no outer handler has read from the body, someRead if one has, or -1 if this is
+// not known.
 func bodyLength(r *http.Request, first bool) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI

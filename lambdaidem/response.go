@@ -57,8 +57,8 @@ func (r *Response) Del(name string) {
 	r.added = slices.DeleteFunc(r.added, func(have string) bool { return strings.EqualFold(have, name) })
 }
 
-// clone returns a copy of r with its own headers, cookies and trailers. Hooks and outer
-// handlers may change those of the copy.
+// clone returns a copy of r with its own headers, cookies and trailers, so that hooks and outer
+// handlers can change the copy without changing r.
 func (r *Response) clone() *Response {
 	own := *r
 	own.Header, own.trailer = cloneHeaders(r.Header), cloneHeaders(r.trailer)

@@ -20,8 +20,9 @@ func isCatchAll(template string) bool {
 // Both results are empty in the following cases, and the concrete path then identifies the
 // record:
 //
-//   - The pattern does not match what the client requested: the method, the host and the
-//     complete path. For example, the mux may be behind http.StripPrefix.
+//   - The pattern does not match the method, the host or the complete path that the client
+//     requested. For example, the mux is behind http.StripPrefix, and the pattern "/payments"
+//     does not match the requested path "/v1/payments".
 //   - The pattern can match paths with different numbers of segments.
 //   - The pattern has a syntax that only other routers know.
 func routeOf(r *http.Request, asked target) (host, template string) {

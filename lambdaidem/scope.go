@@ -10,8 +10,8 @@ import (
 // scope returns the identity without the key, as a readable text: namespace, method, route
 // with host, principal and, if there is one, tenant, separated by single spaces. The
 // method is "invoke" for Handler, "message" for a message, and empty for Do. route is the
-// result of Guard.readable. scopePart escapes spaces within the parts, so that two
-// identities with different parts never have the same text.
+// result of Guard.readable. scopePart escapes spaces within the parts, so that identities
+// with different parts never have the same text.
 func (i *Identity) scope(route string) string {
 	method := i.Method
 	switch {
