@@ -21,8 +21,8 @@ import (
 const maxLambdaResponse = 6 << 20
 
 // checkSendable returns an error if a server could not send the response, or if no client
-// could read it. It checks responses that an operator writes by hand. Responses of handlers
-// are not checked: the first caller would see a mistake in one of those at once.
+// could read it. It is for responses that an operator writes by hand. A handler's response needs
+// no check, because the first caller sees a mistake in it at once.
 func checkSendable(r *Response) error {
 	if r.Status < 200 || r.Status > 599 {
 		return fmt.Errorf("its status is %d; it must be 200 to 599", r.Status)
@@ -127,8 +127,8 @@ func contentEncodings(r *Response) (encodings []string) {
 
 // checkEncoding returns an error if the bytes of the body contradict the header
 // Content-Encoding. encodings has the content codings in that header, in the order in which they
-// were applied. checkEncoding checks only the coding that was applied last, because the bytes of
-// the body show only that one. An empty body is never an error. binary is Response.Base64.
+// were applied. checkEncoding checks only the last coding: the other codings are inside it, and the
+// bytes of the body don't show them. An empty body is never an error. binary is Response.Base64.
 func checkEncoding(encodings []string, binary bool, body []byte) error {
 	if len(body) > 0 && !isEncoded(encodings[len(encodings)-1], binary, body) {
 		return fmt.Errorf("its Content-Encoding is %q, and its body is not encoded so; leave the header out, or give the encoded body", strings.Join(encodings, ", "))

@@ -21,8 +21,8 @@ func send(w http.ResponseWriter, r *Response) {
 			values = append(slices.Clip(header[name]), values...)
 		}
 		if strings.EqualFold(name, contentType) {
-			// Use the spelling of net/http. It looks for the header under this spelling
-			// only, and would otherwise add a Content-Type of its own.
+			// Use the spelling "Content-Type". If net/http does not find the header under
+			// exactly this name, it adds a Content-Type of its own.
 			name = contentType
 		}
 		header[name] = values

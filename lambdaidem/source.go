@@ -9,14 +9,16 @@ import (
 type source[E, M any] struct {
 	list func(E) []M        // returns the messages of an event
 	read func(E, M) message // converts a message of an event to the common type
-	// limitedRetries reports whether Lambda retries a failed message only a limited
-	// number of times. If so, a message whose record is in progress waits until the other
-	// attempt has ended, because a failure would use up a retry.
+	// limitedRetries is true for every source except SQS: Lambda gives up a message after a
+	// number of retries, or when the message expires. If another attempt is handling a message,
+	// a new delivery of the message therefore waits until that attempt has ended. Failing at
+	// once could use up the retries.
 	limitedRetries bool
 }
 
-// listByList returns the messages of an event that has a list for each partition or queue, in a map.
-// The lists come in the order of their names, because the order of a map is random.
+// listByList returns the messages of all lists. lists maps the name of each partition or queue of
+// an event to its messages. The result has the lists sorted by name, because the order of a map is
+// random.
 func listByList[M any](lists map[string][]M) []M {
 	var all []M
 	for _, name := range slices.Sorted(maps.Keys(lists)) {

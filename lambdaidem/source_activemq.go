@@ -7,14 +7,14 @@ import (
 )
 
 // ActiveMQ guards a handler of the messages of a queue of an Amazon MQ broker for ActiveMQ. Lambda
-// takes no list of failures for this source: if a message fails, the function returns an error,
-// which is a *[BatchError] for several messages, and Lambda delivers the whole batch again, until
-// it succeeds or the messages expire (AWS Lambda, "Using Lambda with Amazon MQ"). The handler does
-// not run again for messages that it has already handled.
+// takes no list of failures for this source. If a message fails, the function returns an error,
+// which is a *[BatchError] if the event has several messages. Lambda then delivers the whole batch
+// again, until it succeeds or the messages expire (AWS Lambda, "Using Lambda with Amazon MQ"). The
+// handler does not run again for messages that it has already handled.
 //
-// After a message has failed, later messages of the batch begin. To keep the order of the queue,
-// set BatchOptions.StopBatch. If another invocation is still handling a message, the batch waits
-// for it, as for [Guard.Kinesis].
+// After a message has failed, the handler still runs for the later messages of the batch. To keep
+// the order of the queue instead, set BatchOptions.StopBatch. If another invocation is still
+// handling a message, the batch waits for that invocation, as for [Guard.Kinesis].
 //
 // The default key is the message's property [MessageKey], else the message's JMSMessageID. The
 // default BatchOptions.Operation is "activemq:BROKER|QUEUE", where BROKER is the ARN of the broker.

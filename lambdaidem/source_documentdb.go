@@ -11,16 +11,15 @@ import (
 // it succeeds or the stream drops the changes (Amazon DocumentDB, "Using AWS Lambda with change
 // streams"). The handler does not run again for changes that it has already handled.
 //
-// Changes of the same document keep their order: after one of them has failed, no later change of
-// that document begins. If another invocation is still handling a change, the batch waits for it,
-// as for [Guard.Kinesis].
+// Changes of the same document keep their order: after one of them has failed, the handler does
+// not run for later changes of that document. If another invocation is still handling a change,
+// the batch waits for that invocation, as for [Guard.Kinesis].
 //
-// A change is identified by its _id, the resume token of the stream. The payload of an update does
-// not include FullDocument. With UpdateLookup, FullDocument is the document at the time of the
-// look-up, so it may differ when the stream is read again (MongoDB, "Change Events"). If an update
-// has no UpdateDescription, its resume token takes the place of the description. The default
-// BatchOptions.Operation is "documentdb:CLUSTER|DATABASE|COLLECTION", where CLUSTER is the ARN of
-// the cluster.
+// A change is identified by its _id, the resume token of the stream. The payload of an update has
+// the UpdateDescription or, if there is none, the resume token. It does not have FullDocument: with
+// UpdateLookup, that is the document at the time of the look-up, so it may differ when the stream
+// is read again (MongoDB, "Change Events"). The default BatchOptions.Operation is
+// "documentdb:CLUSTER|DATABASE|COLLECTION", where CLUSTER is the ARN of the cluster.
 func (g *Guard) DocumentDB(h func(context.Context, DocumentDBChange) error, optFns ...func(*BatchOptions[DocumentDBChange])) func(context.Context, DocumentDBEvent) error {
 	return wholeEvent(guardMessages(g, source[DocumentDBEvent, DocumentDBChange]{
 		list:           documentDBChanges,

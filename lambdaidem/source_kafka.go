@@ -12,8 +12,8 @@ import (
 
 // Kafka guards a handler of the records of Kafka topics, in an Amazon MSK cluster or in a
 // self-managed Apache Kafka cluster. Records of the same partition keep their order: after one of
-// them has failed, no later record of that partition begins. Those records are reported as failed
-// too. The handler does not run again for records that it has already handled.
+// them has failed, the handler does not run for later records of that partition, and these are
+// reported as failed too. The handler does not run again for records that it has already handled.
 //
 // The event source mapping needs ReportBatchItemFailures, which Lambda offers for Kafka only in
 // provisioned mode (AWS Lambda, "Configuring error handling controls for Kafka event sources").

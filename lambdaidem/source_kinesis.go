@@ -7,11 +7,13 @@ import (
 )
 
 // Kinesis guards a handler of the records of a Kinesis data stream. Records with the same
-// partition key keep their order: after one of them has failed, no later record with that key
-// begins. The event source mapping needs ReportBatchItemFailures. Lambda then retries from
-// the lowest sequence number that is reported, or splits the batch there
-// (BisectBatchOnFunctionError). For later records that it has already handled, the handler does not
-// run again.
+// partition key keep their order: after one of them has failed, the handler does not run for later
+// records with that key.
+//
+// The event source mapping needs ReportBatchItemFailures. If records have failed, Lambda retries
+// from the lowest sequence number of a failed record, or splits the batch there
+// (BisectBatchOnFunctionError). The retry may include records that the handler has already
+// handled. The handler does not run for these again.
 //
 // A shard makes no progress past a record that fails, so configure MaximumRetryAttempts,
 // MaximumRecordAgeInSeconds and a destination for failures in the mapping. Set both limits

@@ -11,11 +11,13 @@ import (
 // Failures, retries, order and waiting are as for [Guard.ActiveMQ].
 //
 // A RabbitMQ broker gives messages no ids. The default key is the message's header [MessageKey],
-// else the property message_id, which the publisher may set. The publisher must give each message of
-// the queue an id of its own: a second message with the same id and data does not run, and one with
-// other data is refused. A message with neither has no key: it fails with [ErrKeyMissing], or runs
-// unguarded if Options.KeyOptional is set. Let publishers set one of the two, or derive the key from
-// the message with BatchOptions.Key.
+// else the property message_id. Let publishers set one of these, or derive the key from the message
+// with BatchOptions.Key. A message without a key fails with [ErrKeyMissing], or runs unguarded if
+// Options.KeyOptional is set.
+//
+// Publishers must give each message of the queue a key of its own. If a message has the key of an
+// earlier message, the handler does not run: a message with the same data counts as a duplicate,
+// and a message with other data is refused.
 //
 // The default BatchOptions.Operation is "rabbitmq:BROKER|QUEUE::HOST", where BROKER is the ARN of
 // the broker and HOST the virtual host. BatchOptions.FingerprintAttributes names headers.
@@ -27,8 +29,9 @@ func (g *Guard) RabbitMQ(h func(context.Context, events.RabbitMQMessage) error, 
 	}, h, optFns))
 }
 
-// rabbitMQMessage converts a message. Its source is known only if the event has a single queue,
-// because a message does not name its queue. An event source mapping reads a single queue.
+// rabbitMQMessage converts a message. The source of the message, the broker and the queue, is set
+// only if the event has a single queue, because a message does not name its queue. This is the
+// usual case: an event source mapping reads a single queue.
 func rabbitMQMessage(e events.RabbitMQEvent, r events.RabbitMQMessage) message {
 	var m message
 	if e.EventSourceARN != "" && len(e.MessagesByQueue) == 1 {

@@ -15,10 +15,11 @@ import (
 // The default key is the message attribute [MessageKey], else the message's id, which is the same
 // in every delivery.
 //
-// After a message of a FIFO queue has failed, no later message of the same message group
-// begins. Those messages are reported as failed too, so the group keeps its order. Other
-// groups go on: SQS orders messages only within a group, and a group that always fails must
-// not block the others. To stop the whole batch instead, set BatchOptions.StopBatch.
+// After a message of a FIFO queue has failed, the handler does not run for later messages of
+// the same message group. They are reported as failed too, so the group keeps its order. The
+// handler still runs for other groups: SQS orders messages only within a group, and a group
+// that always fails must not block the others. To stop the whole batch instead, set
+// BatchOptions.StopBatch.
 //
 // If SQS delivers a message while another invocation is still handling it, the new delivery is
 // reported as failed. Each such delivery counts towards the queue's maxReceiveCount. To avoid
