@@ -37,23 +37,23 @@ const MaxStepName = 128
 // again. Pass [DownstreamKey] to the services that fn calls: it is the same in both calls,
 // so the services can recognize the second one.
 //
-// A call of [Do] inside a guarded handler has its own record, and needs no step. If fn
-// makes such a call nevertheless and gets an error, fn should return the error. If fn
-// returned a result instead, the result would be stored, and later attempts would skip fn.
-// They would never repeat the call, although it may not have been carried out.
+// A call of [Do] inside a guarded handler has its own record, and needs no step. If fn calls
+// Do nevertheless and gets an error, fn should return that error. If fn returned a result
+// instead, the result would be stored, and later attempts would skip fn. So they would not
+// repeat the call of Do, although the call may not have been carried out.
 //
 // No write can be enlisted while fn runs, neither by fn nor by other goroutines of the
 // handler, because a retry that skips fn would not enlist the write.
 //
 // Besides the errors of fn, Step returns these errors:
 //
-//   - An error without a code if the step could not begin, so that fn was not called: name
-//     is not valid, JSON can't represent a T, the stored steps are too large, Step was
-//     called within a step, the store is not a [StepStore], Options.Optimistic is set, ctx
-//     has ended, or the handler has returned.
-//   - [ErrAnswerUnreadable] if there is a stored result, so that fn was not called, but the
-//     result does not fit T, because T has changed. If the handler then fails, its failure is not
-//     stored, so that a retry runs the handler again.
+//   - An error without a code if Step did not call fn, because name is not valid, JSON can't
+//     represent a T, the stored steps are too large, Step was called within a step, the store
+//     is not a [StepStore], Options.Optimistic is set, ctx has ended, or the handler has
+//     returned.
+//   - [ErrAnswerUnreadable] if there is a stored result that does not fit T, because T has
+//     changed. Step has not called fn. If the handler then fails, its failure is not stored,
+//     so that a retry runs the handler again.
 //   - [ErrOutcomeUnknown] if fn ran, but its result is too large or has no JSON, or it is
 //     unknown whether the result was stored. Whatever the handler returns, the caller gets
 //     503. No other attempt runs before the lease has ended. Every later call of Step in
@@ -131,9 +131,9 @@ func storeStep[T any](ctx context.Context, a *attempt, name string, value T) (T,
 
 var errStoringDied = errors.New("the encoding of the result or the store panicked or called runtime.Goexit")
 
-// stepKey is a context key. The context of a step's function has, under this key, the attempt
-// that runs the step. Step and TxOf must not be called inside a step of the same attempt. They
-// return an error if they find that attempt in the context.
+// stepKey is the context key for the attempt that runs a step. Only the context that a step's
+// function receives has a value for this key. Step and TxOf return an error if they find the
+// handler's attempt under this key, because they must not be called inside a step.
 type stepKey struct{}
 
 // checkStep returns an error if name is invalid, or if no result of type T can be stored.

@@ -33,9 +33,10 @@ var errHandlerReturned = errors.New("the handler has returned; it must wait for 
 
 // begin returns the stored result of the step with the given name. If stored is false and err
 // is nil, the caller must run the step and then call the method end. If another call is running
-// the step, begin first waits for it to end. begin returns an error if the step may not run, for
-// example because the stored steps and the name of this one have more than limit bytes. limit is
-// Options.MaxStepBytes.
+// the step, begin first waits for that call to end.
+//
+// begin returns an error if the step may not run, for example because the total size of the
+// stored steps and the new name exceeds limit. limit is Options.MaxStepBytes.
 func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte, stored bool, err error) {
 	for {
 		s.mu.Lock()
@@ -75,8 +76,8 @@ func (s *steps) any() bool {
 	return len(s.stored) > 0
 }
 
-// decoded records whether the stored result of the step with the given name could be decoded. A
-// handler may read a result again, as a value of another type.
+// decoded records whether the stored result of the step with the given name could be decoded. If
+// the handler calls the step several times, perhaps with different types, the last call counts.
 func (s *steps) decoded(name string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,8 +41,8 @@ type Store interface {
 	// Complete stores the result if the record is in progress and has the lease's token,
 	// even if the lease has ended. It also succeeds if the record is already completed
 	// under that token, because the guard repeats a call whose reply was lost. The record
-	// then keeps the result that it has. In all other cases, Complete changes nothing and
-	// returns [ErrLeaseLost] with the current record. The time of the call is result.At.
+	// then keeps its earlier result. In all other cases, Complete changes nothing and
+	// returns [ErrLeaseLost] with the current record. result.At is the time of the call.
 	//
 	// If the result can't be stored, the error is a StoreError with [ReasonTooLarge] or
 	// [ReasonEncoding] and NotApplied. The guard then completes the record without an
@@ -66,14 +66,15 @@ type Store interface {
 
 // KeptAfterExpiry is how long a store keeps a record after it has expired: one hour.
 //
-// The kept record refuses claims and transactions that reach the database late. Suppose that a
-// claim is sent before the record expires, but reaches the database only after the expiry. Its
-// sender may have given up the claim long ago, so the database must not carry out the claim.
-// The claim has a condition: there is no record, or the record had already expired when the claim
-// was made. The kept record had not expired then, so the condition fails. If the record were
-// deleted, the database would carry out the claim.
+// The kept record makes the database refuse claims and transactions that arrive late. For
+// example, an attempt sends a claim before the record expires. The claim is delayed, the attempt
+// gives up, and the claim reaches the database after the record has expired. The claim has a
+// condition: there must be no record, or the record must have expired when the claim was made.
+// While the record is kept, the condition fails, because the record had not expired then. If the
+// record were deleted, the database would grant the claim to an attempt that no longer exists.
 //
-// AWS accepts a request for up to 15 minutes after it was signed. An invocation may sign the
-// same request again for as long as it runs, which is another 15 minutes on Lambda. The rest of
-// the hour allows for clocks that differ.
+// A claim may arrive up to 30 minutes after it was made. AWS accepts a request for up to 15
+// minutes after it was signed. An invocation may sign the same request again for as long as it
+// runs, which is at most 15 minutes, except on Lambda Managed Instances. The rest of the hour
+// allows for clocks that differ.
 const KeptAfterExpiry = time.Hour

@@ -13,9 +13,9 @@ import (
 // record, for example in several items. The Result of such a record has Apart set instead
 // of Value.
 type Loader interface {
-	// Load returns the complete result of a completed record. record.Result.Apart says
-	// where the store has put the Value outside the record, and Load reads it from there.
-	// The guard calls Load only to replay an answer.
+	// Load returns the complete result of a completed record. It reads the Value from where
+	// the store has put it outside the record, according to record.Result.Apart. The guard
+	// calls Load only to replay an answer.
 	//
 	// Load MUST return exactly the bytes that were stored, or a *[StoreError]. The error's
 	// Reason is [ReasonForeign] if every later read would fail too, because the answer is
@@ -64,15 +64,15 @@ type Preparer interface {
 // Holder is an optional interface of a [Store] that can remove the expiry of a record.
 type Holder interface {
 	// Hold removes the expiry of a record that is in progress, so that the record waits for
-	// an operator as if it had been acquired under policy [Hold]. seen is the record as it
-	// was read, and the time of the call is now. Hold returns the record after the call. If
-	// the record has expired, or no longer has the state, token and lease end of seen, Hold
-	// changes nothing and returns the current record, or the zero Record if there is none.
-	// The error is a StoreError.
+	// an operator as if it had been acquired under policy [Hold]. Hold returns the changed
+	// record. The argument seen is the record as the caller has read it, and now is the time
+	// of the call. If the record has expired, or no longer has the state, token and lease end
+	// of seen, Hold changes nothing and returns the current record, or the zero Record if
+	// there is none. The error is a StoreError.
 	//
-	// Hold also sets the lease end to [HeldUntil]. Another attempt may have read the record
-	// before this change, and try to take it over without knowing that it is held. The store
-	// refuses that takeover, because the lease end is not the one that the attempt has read.
+	// Hold also sets the lease end to the result of [HeldUntil]. Another attempt may have read
+	// the record before it was held, and may now try to take it over. The store refuses that
+	// takeover, because the lease end has changed since the attempt read the record.
 	//
 	// The guard calls this method for the record of a dead attempt if the policy was
 	// [Rerun] when the attempt began and has been changed to policy Hold since. Without the

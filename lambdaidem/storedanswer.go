@@ -55,7 +55,7 @@ func decodeAnswer(data []byte) (*Response, error) {
 }
 
 // unmarshalAnswer decodes a stored response of any form, by encoding/json. decodeAnswer
-// uses it for what the faster readAnswer does not accept.
+// calls it only if the faster readAnswer can't decode the response.
 func unmarshalAnswer(data []byte) (*Response, error) {
 	var s storedAnswer
 	if err := json.Unmarshal(data, &s); err != nil {

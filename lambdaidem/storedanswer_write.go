@@ -45,10 +45,10 @@ func (r *Response) appendTo(buf []byte) []byte {
 	return append(buf, '}')
 }
 
-// appendMap appends one member to a JSON object that is being written: first the text in the
-// argument member, such as `,"headers":`, and then an object. This object has the entries of
-// m for which the function wanted returns true, sorted by name. appendMap calls the function
-// value to append the value of one entry. If no entry is wanted, appendMap appends nothing.
+// appendMap appends one member to an unfinished JSON object in buf: first the text in member,
+// such as `,"headers":`, and then an object with entries of m, sorted by name. It appends only
+// the entries whose values wanted accepts. To append the value of an entry, it calls the
+// argument value. If wanted accepts no entry, appendMap appends nothing.
 func appendMap[V any](buf []byte, member string, m map[string]V, wanted func(V) bool, value func([]byte, V) []byte) []byte {
 	var room [16]string
 	names := room[:0]
@@ -71,10 +71,9 @@ func appendMap[V any](buf []byte, member string, m map[string]V, wanted func(V) 
 	return append(buf, '}')
 }
 
-// appendMember appends one member to a JSON object that is being written: first the text in
-// the argument member, such as `,"cookies":`, and then a list of the strings in texts.
-// appendMember calls the function text to append one of these strings. If texts is empty,
-// appendMember appends nothing.
+// appendMember appends one member to an unfinished JSON object in buf: first the text in member,
+// such as `,"cookies":`, and then a list of the strings in texts. To append one of these strings,
+// it calls the argument text. If texts is empty, appendMember appends nothing.
 func appendMember(buf []byte, member string, texts []string, text func([]byte, string) []byte) []byte {
 	if len(texts) == 0 {
 		return buf

@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda/messages"
 )
 
-// failureOf returns the parts of err, an error with the given outcome, that a record stores.
+// failureOf returns what a record stores of err. outcome is the outcome of err.
 func (g *Guard) failureOf(err error, outcome Outcome) *Failure {
 	f := failureText(err)
 	f.Code, f.Status = ErrPermanent, http.StatusInternalServerError
@@ -17,9 +17,9 @@ func (g *Guard) failureOf(err error, outcome Outcome) *Failure {
 	return f
 }
 
-// failureText returns the Type and the Message with which a record stores err. The first caller of
-// a typed handler also receives them, so the first caller and every replay get the same text. They
-// contain no invalid UTF-8, because a store may return such bytes changed.
+// failureText returns a Failure with the Type and the Message under which a record stores err. The
+// first caller of a typed handler receives the same Type and Message as every replay. failureText
+// replaces invalid UTF-8 in both, because a store might change such bytes.
 func failureText(err error) *Failure {
 	f := &Failure{Message: err.Error()}
 	cause := withoutMarks(err)

@@ -17,10 +17,12 @@ import (
 // is decoded from the stored JSON, like the value that later callers receive. It therefore lacks
 // whatever the JSON of v lacks, such as unexported fields.
 //
-// If an interface in v holds a struct, decoding gives a map, and the JSON of the map may have its
-// members in a different order. storable then returns the JSON of the decoded value. If that JSON
-// differs from the JSON of v in more than the order, if JSON can't represent v, or if v is a
-// stream, storable returns v and an error.
+// The JSON to store is normally the JSON of v. But if an interface in v holds a struct, the decoded
+// value has a map instead of the struct, and the JSON of a map has its members in another order.
+// storable then returns the JSON of the decoded value.
+//
+// storable returns v and an error if JSON can't represent v, if the decoded value would lose more
+// than the order of members, or if v is a stream.
 func storable[T any](v T) ([]byte, T, error) {
 	if _, stream := any(v).(io.Reader); stream { // streams can't see this if T is an interface type
 		return nil, v, streamRefused(fmt.Sprintf("a result of type %T", v))
@@ -68,8 +70,8 @@ func replayed[T any](text []byte) (T, error) { return rebuild[T](text, sameExcep
 
 // rebuild decodes text into a T and checks that nothing was lost. For the check, it encodes the
 // T again and calls accept with the T, its new JSON and text. There are two ways to decode
-// numbers; see numberForms. If accept returns an error for the first way, rebuild tries the
-// second. If that fails too, rebuild returns the error of the first.
+// numbers; see numberForms. If the first way fails, or accept returns an error, rebuild tries the
+// second way. If the second way fails too, rebuild returns the error of the first.
 func rebuild[T any](text []byte, accept func(v any, encoded, text []byte) error) (T, error) {
 	var v T
 	if raw, ok := any(&v).(*json.RawMessage); ok {
