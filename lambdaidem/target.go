@@ -9,9 +9,9 @@ import (
 )
 
 // target is the host, path and query that the client requested. The host is in lower case and
-// has no port. If an outer handler has rewritten one of these values, its field has the
-// original value, " > " and the new value. Two different requests therefore have different
-// records, even if an outer handler rewrites both to the same URL.
+// has no port. If an outer handler has rewritten a value, the field has both values: the original,
+// " > " and the new one. So if an outer handler rewrites two different requests to the same URL,
+// the requests still have different records.
 type target struct{ host, path, query string }
 
 const rewrittenTo = " > "

@@ -12,8 +12,8 @@ import (
 // The state would lack the records that an earlier invocation has handled, because the handler
 // does not run for them again.
 //
-// A response without the state would not help. Lambda treats it as a failed invocation, and
-// would block the shard without a reason in the log.
+// A response without the state would be worse than an error: Lambda treats such a response as a
+// failed invocation too, but the log would not have the reason why the shard makes no progress.
 func unwindowed[E, R any](window func(E) events.TimeWindowProperties, h func(context.Context, E) (R, error)) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, e E) (R, error) {
 		if w := window(e); w.State != nil || w.ShardID != "" || w.IsFinalInvokeForWindow || w.IsWindowTerminatedEarly || !w.Window.End.IsZero() {

@@ -29,10 +29,12 @@ func transactorOf(s Store) Transactor {
 // Tx collects the writes that one run of a handler enlists, and commits them.
 type Tx interface {
 	// Seal ends enlisting: enlisting a write after Seal MUST panic, because the write
-	// would be lost. Seal reports whether the guard must call Commit for an answer with
-	// the given outcome. If writes are enlisted, Seal returns true for OutcomeSucceeded,
-	// and for OutcomeFailed if the handler asked that its writes be made even then. An
-	// invalid write counts as enlisted, so that Commit can return its error.
+	// would be lost.
+	//
+	// Seal reports whether the guard must call Commit for an answer with the given outcome.
+	// Without enlisted writes, it returns false. With writes, it returns true for
+	// OutcomeSucceeded, and for OutcomeFailed if the handler has asked to make its writes even
+	// then. An invalid write counts as enlisted, so that Commit can return its error.
 	Seal(Outcome) bool
 
 	// Writes returns the number of writes enlisted so far, including those that

@@ -43,11 +43,11 @@ type typedJSON struct {
 	// the type, and then an equal value may have a different text. So if two payloads differ
 	// in both text and form, the guard does not conclude that the values differ.
 	//
-	// A client must not be able to choose the form. A client that could choose it would send
-	// a different payload with a different form, and the guard would not notice the change.
-	// The form therefore covers neither the keys of maps nor the dynamic types of values in
-	// interfaces. For the same reason, Call.Payload requires that a client can't influence
-	// the type of the whole value.
+	// A client must not be able to choose the form. Otherwise a client could send a different
+	// payload with a different form, and the guard would not notice the change. The form
+	// therefore covers neither the keys of maps nor the dynamic types of values in interfaces.
+	// For the same reason, Call.Payload requires that a client can't influence the type of the
+	// whole value.
 	form   []byte
 	nested int // the current nesting depth, to stop at a cycle
 }
@@ -145,9 +145,9 @@ func (c *typedJSON) fields(v reflect.Value) error {
 }
 
 // omits reports whether a field with the value v is left out of the text from which the
-// fingerprint is made. Every field that encoding/json omits is left out. Every field that is
-// zero is left out too: if a new version of a program adds a field to a type, a value that does
-// not use the new field keeps its fingerprint.
+// fingerprint is made. This is so for a field that encoding/json omits, and for any field that is
+// zero. Zero fields are left out so that a new version of a program can add a field to a type: a
+// value that does not use the new field keeps its fingerprint.
 func (f *jsonField) omits(v reflect.Value) bool {
 	if v.IsZero() {
 		return true
@@ -182,10 +182,10 @@ func (c *typedJSON) entries(v reflect.Value) error {
 	for i, key := range keys {
 		names.SetMapIndex(key, reflect.ValueOf(i))
 	}
-	// Find the name that each key has in JSON. Let encoding/json make the names, because a
-	// key may be a string, a number or a value with MarshalText. The map names has the same
-	// keys; the value of each is its index in the slice keys. The JSON of names therefore has
-	// an index for each name. order is that JSON, decoded.
+	// Find the name that each key has in JSON. Let encoding/json make these names, because a
+	// key may be a string, a number or a value with MarshalText: encode the map names, which
+	// maps each key to its index in keys, and decode the JSON. The result, order, maps the name
+	// of each key in JSON to the key's index in keys.
 	text, err := json.Marshal(names.Interface())
 	if err != nil {
 		return err //nolint:wrapcheck // the caller adds what the value is

@@ -130,9 +130,9 @@ func (p *passThrough) forget() {
 	p.buffer()
 }
 
-// restore undoes the handler's changes to the header of the server's ResponseWriter, so that
-// only the headers that outer handlers have set are left. The response to send then adds its
-// own headers to these.
+// restore undoes the handler's changes to the header of the server's ResponseWriter. The header
+// then has only what outer handlers have set, and the function send can add the headers of the
+// response.
 func (p *passThrough) restore() {
 	header := p.w.Header()
 	clear(header)

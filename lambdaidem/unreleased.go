@@ -29,9 +29,9 @@ var errUnreleasedForgotten = errors.New("this process has left too many claims b
 
 // unreleased is a list of claims whose records may be in progress although no handler is
 // running. To withdraw a claim is to release its record late. Before a call acquires its own
-// record, it withdraws a few claims that are due for withdrawal. If the call then finds that a
-// claim in the list holds the lease on the call's own record, it withdraws that claim too, due
-// or not.
+// record, it withdraws a few claims in the list, if they are due for withdrawal. If a claim in
+// the list holds the lease on the call's own record, the call withdraws that claim at once, even
+// if the claim is not due.
 //
 // A guard shares its list with the guards that With derives from it. Two guards made by New
 // have separate lists, even if they use one store.
@@ -57,9 +57,8 @@ type unreleasedClaim struct {
 	withdrawing bool          // a call is withdrawing the claim now
 }
 
-// newUnreleasedClaim returns an entry for the list of unreleased claims. The entry has the
-// attempt's last claim. why is the error that a withdrawal stores as the record's last failure,
-// or nil.
+// newUnreleasedClaim returns an entry for the list of unreleased claims: the last claim of the
+// attempt. why is the error that a withdrawal stores as the record's last failure, or nil.
 //
 // A request with the claim may still be on its way to the store, but can be applied for at most
 // MinTTL (15 minutes) from now. The attempt sends no further request with the claim, and AWS
@@ -72,9 +71,9 @@ func (a *attempt) newUnreleasedClaim(why error) *unreleasedClaim {
 		arrivesBy: now.Add(MinTTL), due: now, pause: withdrawalPause}
 }
 
-// withdraw releases the record if the claim holds its lease, and returns the record as
-// Store.Release does. If resolved is true, the claim can be removed from the list: it does
-// not hold the lease, and can't acquire it later either.
+// withdraw releases the record if the claim holds the record's lease. rec and err are the results
+// of Store.Release. resolved reports whether the claim can be removed from the list, because it
+// neither holds the lease nor can acquire the lease later.
 func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, resolved bool, err error) {
 	asked, now := time.Now(), c.g.opts.Clock()
 	lease := c.lease
@@ -84,7 +83,7 @@ func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, resolved bo
 }
 
 // resolvedBy reports whether the claim is resolved: it does not hold the lease and can never
-// acquire it. rec and err are the results of Store.Release, which was called at the time asked.
+// acquire it. asked is the time at which Store.Release was called; rec and err are its results.
 //
 // A request with the claim may still be on its way to the database, until arrivesBy at the
 // latest. If Release was called at or after that time and returned ErrLeaseLost, the claim is
@@ -179,10 +178,10 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 	now := time.Now()
 	c.withdrawing = false
 	if !errors.Is(err, ErrLeaseLost) {
-		// The withdrawal failed. Perhaps the store can't be reached, so withdraw no
-		// claim for a while. Or perhaps only this claim can't be withdrawn, for example
-		// because its record is damaged. So give it the latest due time, now: after the
-		// pause, the method next chooses the other claims that are due first.
+		// The withdrawal failed. The store may be out of reach, so withdraw no claim for a
+		// while. Or only this claim can't be withdrawn, for example because its record is
+		// damaged. Then the other claims must not wait for this one: set its due time to now,
+		// so that the method next chooses the claims with earlier due times first.
 		u.pausedUntil, c.due = now.Add(withdrawalPause), now
 		return
 	}
@@ -193,10 +192,10 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 	c.pause *= 2
 }
 
-// rememberClaim is called after the attempt has tried to release its record. rec and err are the
-// results of that release. rememberClaim adds the attempt's claim to the list of unreleased
-// claims, so that a later call releases the record. It does nothing if rec and err show that the
-// claim neither holds the lease nor can acquire it later. why is the error that the later
+// rememberClaim adds the attempt's claim to the list of unreleased claims, so that a later call
+// releases the record. The attempt calls rememberClaim after it has tried to release its record
+// itself; rec and err are the results of that release. If they show that the claim neither holds
+// the lease nor can acquire it later, rememberClaim does nothing. why is the error that the later
 // release stores as the record's last failure, or nil.
 //
 // If the record may be in progress although the handler did not start, rememberClaim also sends
@@ -248,10 +247,9 @@ func (a *attempt) withdrawUnreleased(ctx context.Context) {
 }
 
 // withdrawClaimOn releases rec if an earlier call of this process has left rec in progress
-// although no handler is running. It recognizes such a record by the list of unreleased claims:
-// a claim in the list holds the lease on rec. withdrawClaimOn withdraws that claim and returns
-// the resulting record. If the list has no such claim, or if the withdrawal fails, it returns
-// rec.
+// although no handler is running. This is so if a claim in the list of unreleased claims holds the
+// lease on rec. withdrawClaimOn then withdraws that claim and returns the released record. If there
+// is no such claim, or if the withdrawal fails, withdrawClaimOn returns rec.
 func (a *attempt) withdrawClaimOn(ctx context.Context, rec Record) Record {
 	c := a.g.unreleased.holding(rec)
 	if c == nil {

@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
-// firstPoll is the maximum pause before the first read of a record that another attempt is
-// working on. Each further pause is up to 1.5 times as long, at most longestPause. Every pause
-// is at least half of its maximum, so a call that waits for 200 ms reads the record at most 5
-// times. Each pause is random, so that duplicates that arrive together do not read together.
+// firstPoll is the maximum of the first pause of a call that waits for another attempt. The call
+// reads the record after each pause. The maximum of each further pause is 1.5 times that of the
+// pause before it, but never more than longestPause.
+//
+// A pause is random, from half of its maximum up to its maximum, so that duplicates that arrive
+// together do not read together. A call that waits for 200 ms reads the record at most 5 times.
 const firstPoll = 40 * time.Millisecond
 
 // wait polls the store until no other attempt holds the lease on the record. It returns the
