@@ -91,9 +91,9 @@ type Options struct {
 	// the time at which a record expires up to a whole second. Default: 24 hours. The database
 	// keeps the expired record for another [KeptAfterExpiry], one hour.
 	TTL time.Duration
-	// Policy decides what happens after an attempt has died, or has ended without knowing
-	// whether it had an effect: a retry runs the handler again ([Rerun]), or the record
-	// waits for an operator ([Hold]). Default: Rerun.
+	// Policy decides what happens after an attempt has died, or has ended and nobody knows
+	// whether it had an effect. Under [Rerun], a retry runs the handler again. Under [Hold],
+	// the record waits for an operator. Default: Rerun.
 	Policy Policy
 	// MaxSkew is the largest difference between the clocks of two machines that the
 	// guard allows for. Every lease lasts MaxSkew longer than its attempt. If the
@@ -165,7 +165,7 @@ type Options struct {
 	//
 	// If a rule changes the outcome, the client gets 503 [ErrOutcomeUnknown] instead of the
 	// response. After such an inner call, the client also gets this 503 instead of a final
-	// failure, such as a 402, that Outcome says not to store: a client that received the 402
+	// failure, such as a 402, that Outcome says not to store. A client that received the 402
 	// would not repeat the request. See docs/effects.md, "Guarded calls inside a handler".
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler without a lease if a request to the store fails. A retry may
@@ -279,10 +279,12 @@ type Options struct {
 	OnReplay func(context.Context, *Request, *Response)
 	// OnOwnAnswer may change the response with which the guard refuses a request, before the
 	// response is sent. For example, it may add CORS or tracing headers to a 400, 409, 422 or
-	// 503. The guard does not call OnOwnAnswer if the handler returned an error, such as one
-	// made by [Reject] or marked by [Retryable]: the response for that error is the handler's
-	// answer, and may be stored. To add headers to the response for such an error, let the
-	// handler return a response instead, or add the headers at the gateway. Default: nil.
+	// 503. Default: nil.
+	//
+	// The guard does not call OnOwnAnswer if the handler returned an error, such as one made by
+	// [Reject] or marked by [Retryable]. The response for that error is the handler's answer,
+	// and may be stored. To add headers to that response, let the handler return a response
+	// instead of an error, or add the headers at the gateway.
 	OnOwnAnswer func(context.Context, *Request, *Response, *Error)
 	// UnstoredHeaders are the names of response headers that are sent to the first caller
 	// only: they are not stored and not replayed. Case does not matter. "Set-Cookie" also

@@ -7,9 +7,11 @@ import (
 	"net/http"
 )
 
-// writer returns the ResponseWriter for the handler. This ResponseWriter implements
-// http.Flusher if the server's does, and http.Hijacker if the server's does. It implements
-// http.Pusher if the server's is a Flusher and a Pusher but no Hijacker, as under HTTP/2.
+// writer returns the ResponseWriter for the handler. It implements http.Flusher if the
+// server's ResponseWriter does, and http.Hijacker if the server's ResponseWriter does. It
+// implements http.Pusher if the server's ResponseWriter is a Flusher and a Pusher but not a
+// Hijacker, as under HTTP/2.
+//
 // http.ResponseController calls Unwrap to find the other methods of the server's
 // ResponseWriter; see passThroughController.
 func (p *passThrough) writer() http.ResponseWriter {

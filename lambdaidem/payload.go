@@ -58,10 +58,10 @@ func (g *Guard) withHeaders(r *Request) []string {
 // payload returns what the fingerprint of a message covers: the body, the values in m.parts,
 // and the attributes with the given names. All of these are the same in every delivery.
 //
-// payload also sets p.form to the names of the covered values. These names may change: a new
-// version of the program may cover other attributes, or the same message may arrive by another
-// path, such as through SNS with raw message delivery. The same message then has another
-// fingerprint. So fingerprints with different forms don't prove that two messages are different.
+// payload also sets p.form to the names of the covered values. These names differ if a new version
+// of the program covers other attributes. They also differ if a message arrives by another path,
+// such as through SNS with raw message delivery. The same message then has another fingerprint. So
+// fingerprints with different forms don't prove that two messages are different.
 func (m *message) payload(named []string) (p payload, parts []string) {
 	isNamed := func(a attribute) bool {
 		return slices.ContainsFunc(named, func(name string) bool { return strings.EqualFold(name, a.name) })

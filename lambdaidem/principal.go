@@ -134,8 +134,8 @@ func httpCaller(e *events.APIGatewayV2HTTPRequestContext) (c caller) {
 		c.iam, c.arn, c.identity = true, auth.IAM.UserARN, auth.IAM.CognitoIdentity.IdentityID
 	}
 	c.principalID, _ = auth.Lambda["principalId"].(string)
-	// Don't test auth.Lambda: it is nil if the Lambda authorizer returned no context, because
-	// the event then has {"lambda": null}.
+	// If there is neither a JWT nor an IAM caller, a Lambda authorizer has accepted the request.
+	// auth.Lambda does not show this: it is nil if the Lambda authorizer returned no context.
 	c.authorizer = auth.JWT == nil && auth.IAM == nil
 	return c
 }

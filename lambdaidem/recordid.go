@@ -16,12 +16,12 @@ func (g *Guard) RecordID(i Identity) string {
 	return g.idOf(&i)
 }
 
-// idOf returns the id of the record that i identifies: idPrefix, then Options.IDPrefix and "#" (only
-// if that option is set), then the base64 of a SHA-256 hash over the parts of the identity. The length
+// idOf returns the id of the record that i identifies. The id is idPrefix, then Options.IDPrefix and
+// "#" if that option is set, then a SHA-256 hash of the parts of the identity, in base64. The length
 // of each part is hashed before the part, so that different identities have different hashes.
 //
-// Host and tenant come last, each after a label. If they are empty, they are left out. Both were
-// added in a later version, and identities without them must keep the ids that they had before.
+// The host and the tenant are hashed last, each after a label. An empty host or tenant is left out:
+// both were added in a later version, and an identity without them must keep its earlier id.
 func (g *Guard) idOf(i *Identity) string {
 	var fixed [512]byte
 	buf := fixed[:0]

@@ -67,8 +67,8 @@ func (g *Guard) event(kind Kind, who *Identity, err error) Event {
 // operation. The argument route is the value of Event.Route.
 //
 // A label must not have an unlimited number of values. template therefore returns "" for a request
-// without a route template, because clients choose the path, and for an EventBridge event, because
-// senders choose the operation.
+// without a route template, because clients choose the path. It also returns "" for an EventBridge
+// event, because senders choose the operation.
 func (i *Identity) template(route string) string {
 	switch {
 	case i.kind() == "path", i.Message && strings.HasPrefix(i.Operation, busOperation+":"):

@@ -48,9 +48,8 @@ func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
 // call bodyLength after that. An outer handler that replaces the body must set r.ContentLength to
 // the length of the new body.
 //
-// Without a Content-Length and without a count, the result is not a length, but one of these
-// values: unread if no outer handler has read from the body, someRead if one has, or -1 if this is
-// not known.
+// Without a Content-Length and without a count, the result is not a length. It is unread if no outer
+// handler has read from the body, someRead if an outer handler has, and -1 if neither is certain.
 func bodyLength(r *http.Request, first bool) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI

@@ -7,9 +7,9 @@ import (
 	"unicode"
 )
 
-// isCatchAll reports whether a route template is missing or does not name a single route:
-// it is "$default", has a greedy parameter ({proxy+} in API Gateway, {rest...} in
-// net/http), or ends in a slash.
+// isCatchAll reports whether a route template is missing or does not name a single route. A
+// template does not name a single route if it is "$default", ends in a slash, or has a greedy
+// parameter, such as {proxy+} in API Gateway and {rest...} in net/http.
 func isCatchAll(template string) bool {
 	return template == "" || template == "$default" || strings.Contains(template, "+}") || strings.HasSuffix(template, "...}") || strings.HasSuffix(template, "/")
 }

@@ -18,7 +18,8 @@ import (
 // A shard makes no progress past a record that fails, so configure MaximumRetryAttempts,
 // MaximumRecordAgeInSeconds and a destination for failures in the mapping. Set both limits
 // high enough to outlast a lease. If another invocation is still handling a record, this invocation
-// waits for it until shortly before its own deadline, or for BatchOptions.Wait if that is set.
+// waits for the other one until shortly before its own deadline, or for BatchOptions.Wait if that
+// is set.
 //
 // The event type is events.KinesisEvent with the fields of a tumbling window. A mapping
 // with a tumbling window (TumblingWindowInSeconds) can't be guarded: every invocation

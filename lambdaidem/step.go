@@ -47,10 +47,10 @@ const MaxStepName = 128
 //
 // Besides the errors of fn, Step returns these errors:
 //
-//   - An error without a code if Step did not call fn, because name is not valid, JSON can't
-//     represent a T, the stored steps are too large, Step was called within a step, the store
-//     is not a [StepStore], Options.Optimistic is set, ctx has ended, or the handler has
-//     returned.
+//   - An error without a code if Step was not allowed to call fn. The text of the error gives
+//     the reason: name is not valid, JSON can't represent a T, the stored steps are too large, Step
+//     was called within a step, the store is not a [StepStore], Options.Optimistic is set, ctx
+//     has ended, or the handler has returned.
 //   - [ErrAnswerUnreadable] if there is a stored result that does not fit T, because T has
 //     changed. Step has not called fn. If the handler then fails, its failure is not stored,
 //     so that a retry runs the handler again.

@@ -17,8 +17,9 @@ type target struct{ host, path, query string }
 const rewrittenTo = " > "
 
 // targetOf returns the target of a request. It reads RequestURI and not URL, because
-// http.StripPrefix and routers change only URL. Behind Outermost it also uses the original
-// URI and host: a handler may have replaced RequestURI, or made a new request without one.
+// http.StripPrefix and routers change only URL. An outer handler may also have replaced
+// RequestURI, or made a new request without it. If Outermost has kept the original URI and host,
+// targetOf therefore uses these too.
 func targetOf(r *http.Request) (target, *Error) {
 	o, uri := originalOf(r), r.RequestURI
 	if o != nil && uri == "" {
@@ -55,8 +56,8 @@ func parseTarget(host, uri string) (target, error) {
 }
 
 // joinRewritten returns a value for a field of target. first is the value that the client sent,
-// and second is the value that the guard received. If they are equal, joinRewritten returns
-// first, and otherwise both of them, separated by rewrittenTo.
+// and second is the value that the guard received. If the two are equal, joinRewritten returns
+// this value. Otherwise it returns both values, separated by rewrittenTo.
 func joinRewritten(first, second string) string {
 	if first == second {
 		return first

@@ -74,10 +74,11 @@ type Completion struct {
 	Result Result // the answer to store
 	// Claim, if not nil, makes the transaction acquire the record and complete it at once,
 	// for an attempt without a lease. If Claim.Over is nil, there must be no record.
-	// Otherwise the record must equal Claim.Over and have no steps. Whether or not Over is
-	// set, the transaction also succeeds if the record is in progress under the claim's
-	// token: an earlier claim by this attempt was then applied, although its reply was
-	// lost.
+	// Otherwise the record must equal Claim.Over and have no steps.
+	//
+	// In both cases, the transaction also succeeds if the record is in progress under the
+	// claim's token. That means that an earlier claim by this attempt was applied, although
+	// its reply was lost.
 	Claim *Claim
 	// Alone means that the transaction has only the handler's writes and no record,
 	// because the call runs unguarded.

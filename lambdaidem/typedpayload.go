@@ -183,9 +183,9 @@ func (c *typedJSON) entries(v reflect.Value) error {
 		names.SetMapIndex(key, reflect.ValueOf(i))
 	}
 	// Find the name that each key has in JSON. Let encoding/json make these names, because a
-	// key may be a string, a number or a value with MarshalText: encode the map names, which
-	// maps each key to its index in keys, and decode the JSON. The result, order, maps the name
-	// of each key in JSON to the key's index in keys.
+	// key may be a string, a number or a value with MarshalText. The map names has, for each
+	// key, its index in keys. Encode this map as JSON and decode it as order, which then has,
+	// for each name in JSON, the same index.
 	text, err := json.Marshal(names.Interface())
 	if err != nil {
 		return err //nolint:wrapcheck // the caller adds what the value is

@@ -35,9 +35,9 @@ func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 	send(w, resp)
 }
 
-// copyBack copies Pattern and MultipartForm from inside, the handler's copy of the request, to r,
-// the original request: Pattern because outer handlers may log it, and MultipartForm because the
-// server uses it to find and remove the temporary files of an upload.
+// copyBack copies Pattern and MultipartForm to r, the original request. inside is the copy of the
+// request that the handler received. Outer handlers may log Pattern, and the server uses
+// MultipartForm to find and remove the temporary files of an upload.
 func copyBack(r, inside *http.Request) {
 	r.Pattern = inside.Pattern
 	if r.MultipartForm == nil {

@@ -9,10 +9,10 @@ import (
 // writes too, and they must not be lost. The guard commits them in a transaction of their
 // own, before the answer is sent.
 
-// unguarded returns an attempt for a handler that runs without a record. The handler's context
-// carries the attempt, because TxOf needs it for the writes that the handler enlists. The
-// attempt has no record id. Functions that need a record, such as RecordID and Step, therefore
-// work as they do without a guard; see attemptOf.
+// unguarded returns an attempt for a handler that runs without a record. The attempt is in the
+// handler's context, where TxOf finds it to enlist the handler's writes. The attempt has no record
+// id. Functions that need a record, such as RecordID and Step, therefore work as they do without a
+// guard; see attemptOf.
 func (g *Guard) unguarded(ctx context.Context) *attempt {
 	outer := runOf(ctx)
 	return &attempt{g: g, outer: outer, budget: newBudget(ctx, outer, &g.opts)}
