@@ -70,10 +70,9 @@ func (s *Store) locked(claim lambdaidem.Claim) *item {
 // does not take the lease then, because the attempt could not encrypt its answer. err is the
 // error of fetching the key.
 //
-// If claim.Over is nil and the table already has a record, withoutKey returns that record,
-// because the guard may be able to replay its answer or refuse the call. If the existing item
-// is damaged or not a record, withoutKey returns the error of reading it. Otherwise it
-// returns err.
+// If claim.Over is nil and the table already has a record, withoutKey returns that record, because
+// the guard may be able to replay its answer or refuse the call. If the existing item can't be read
+// as a record, withoutKey returns the error of that read. In all other cases, it returns err.
 func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err error) (lambdaidem.Record, error) {
 	if claim.Over == nil {
 		switch seen, unread := s.Get(ctx, claim.ID, claim.Now); {
@@ -86,20 +85,20 @@ func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err erro
 	return lambdaidem.Record{}, err
 }
 
-// lock takes the lease by a conditional PutItem. If the condition fails, lock returns
-// wire.ErrRefused and the existing item, or nil if there is none any more. Any other error
-// is a StoreError.
+// lock takes the lease by a conditional PutItem, and returns nil and no error. If the condition
+// fails, lock returns the existing item and wire.ErrRefused. The item is nil if the table no longer
+// has one. Any other error is a StoreError.
 func (s *Store) lock(ctx context.Context, it *item, now time.Time) (*item, error) {
 	r := s.locking(it, given{now: now})
 	fate, err := s.wire.Do(ctx, &r.Request)
 	return r.refused(opAcquire, fate, err)
 }
 
-// takeOver sends a conditional UpdateItem that takes over a record and keeps the record's
-// steps. seen is the record as it was read. After a success, takeOver copies the steps from
-// the response into the given item, because the old attempt may have stored more steps after
-// seen was read. If the condition fails, takeOver returns the existing item and
-// wire.ErrRefused. Any other error is a StoreError.
+// takeOver takes over a record by a conditional UpdateItem, which keeps the record's steps. The
+// parameter seen is the record as the attempt read it, and the item has the new values. If the
+// update succeeds, takeOver copies the steps that DynamoDB returns into the item, because the old
+// attempt may have stored more steps after seen was read. If the condition fails, takeOver returns
+// the existing item and wire.ErrRefused. Any other error is a StoreError.
 func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lambdaidem.Record) (*item, error) {
 	old, err := s.update(ctx, &s.writes.takeover, it, given{now: now, seen: seen})
 	if err == nil {

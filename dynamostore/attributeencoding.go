@@ -51,9 +51,9 @@ func takeValue(f field, v types.AttributeValue) (want string) {
 	return f.take(&r)
 }
 
-// wants returns the result of an implementation of field.take. The parameter ok says whether
-// the decoded value is valid, and the parameter what describes the values that are valid, such
-// as "a string". The result is "" if the value is valid, and the description otherwise.
+// wants returns "" if ok is true, and what otherwise. Implementations of field.take use it for
+// their result: ok says whether the decoded value is valid, and what describes the valid values,
+// such as "a string".
 func wants(ok bool, what string) string {
 	if ok {
 		return ""
@@ -77,9 +77,9 @@ func (t *text) take(r *lowlevel.Reader) string {
 	return wants(ok && kind == "S", "a string")
 }
 
-// sortKey is the sort key of an item, which always has the same value as the partition key.
-// Writing an item takes the value from id. Reading one sets read instead, so that strange can
-// compare the two.
+// sortKey is the sort key of an item. It must be equal to the partition key. When an item is
+// encoded, the sort key is the value of id, the partition key. When an item is decoded, its sort
+// key is stored in read, and the method strange then compares read with id.
 type sortKey struct{ read, id *string }
 
 func (k sortKey) present() bool                  { return *k.id != "" }
@@ -110,9 +110,9 @@ type integer struct {
 
 func (i *integer) present() bool { return i.there }
 
-// size returns the size that DynamoDB counts for the number: one byte for each pair of
-// significant digits, one byte more, and another one for a minus sign. The result is that of
-// sizeOfNumber, but size is faster, because it does not format the number.
+// size returns the size that DynamoDB counts for the number: one byte for each pair of significant
+// digits, one byte more, and another one for a minus sign. sizeOfNumber returns the same size for
+// the number as a text. size is faster, because it does not format the number.
 func (i *integer) size() int {
 	rest, digits, sign := i.n, 0, 0
 	if rest < 0 {

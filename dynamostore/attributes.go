@@ -67,14 +67,14 @@ const (
 	holding // removing the expiry and moving the lease end; see lambdaidem.Holder
 )
 
-// itemAttributes lists the attributes of a record. All code that encodes, decodes, renames
-// or updates attributes uses this list. The field setBy says which kinds of UpdateItem set
-// an attribute. A record is created by a PutItem, which writes the whole item, so setBy does
-// not mention it.
+// itemAttributes lists the attributes of a record. All code that encodes, decodes, renames or
+// updates attributes uses this list. The field setBy says which kinds of UpdateItem set an
+// attribute. It says nothing about the PutItem that creates a record, because a PutItem always
+// writes all attributes.
 //
 // An UpdateItem of the kind takeover lets a new attempt take over the record of an earlier one.
-// It replaces or removes the attributes of the earlier attempt. It keeps the results of steps
-// and the list of operators' changes, because these belong to the record.
+// This update replaces or removes the attributes of the earlier attempt. It keeps the results of
+// steps and the list of operators' changes, because they belong to the record, not to an attempt.
 var itemAttributes = [...]attribute{
 	{attrID, "#id", kindString, 0, func(it *item) field { return (*text)(&it.ID) },
 		&renaming{"IDAttribute", func(o *Options) *string { return &o.IDAttribute }}},

@@ -12,7 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// attributeUpdate describes an UpdateItem that sets or removes some attributes under a
+// attributeUpdate describes a conditional UpdateItem: which attributes it sets or removes, and its
 // condition.
 type attributeUpdate struct {
 	sets      updates           // the updates, such as completion, whose attributes are set or removed
@@ -21,11 +21,12 @@ type attributeUpdate struct {
 	returns   types.ReturnValue // the ReturnValues of the request
 }
 
-// updateAttributes sends an UpdateItem for the record with the given item's id. For each
-// attribute that c selects, the UpdateItem stores the value that the item has. If the item has
-// no value for the attribute, the UpdateItem removes the attribute. On entry, the map values has
-// the values of the condition's placeholders. updateAttributes adds to it the values that the
-// UpdateItem stores.
+// updateAttributes sends a conditional UpdateItem for a record. The item has the id of the record
+// and the new values. The parameter c selects attributes. The UpdateItem sets each of them to its
+// value in the item, or removes the attribute if the item has no value for it.
+//
+// The map must contain the values of the condition's placeholders. updateAttributes adds the values
+// of the UpdateExpression's placeholders to the map.
 func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, it *item, values attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
 	var set, remove []string
 	names := s.layout.names(c.sets, c.condition)
@@ -34,9 +35,10 @@ func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, it *it
 		if a.setBy&c.sets == 0 && !slices.Contains(c.also, a.standard) {
 			continue
 		}
-		// The functions may have Options.LeaseIndex although the operator's store does
-		// not. The store then has no name for the index's partition key. Use the standard
-		// name, so that the update removes the attribute, and the record leaves the index.
+		// The attribute of the index's partition key has no name in this store if its
+		// Options.LeaseIndex is not set. A record may have the attribute all the same, if a
+		// function with that option wrote the record. So use the standard name: the update then
+		// removes the attribute, and the record leaves the index.
 		if names[a.placeholder] = column.name; column.name == "" {
 			names[a.placeholder] = a.standard
 		}

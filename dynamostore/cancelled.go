@@ -20,21 +20,21 @@ const (
 	cancelCondition = "ConditionalCheckFailed" // the condition of this action failed
 )
 
-// judge turns err, the error of a TransactWriteItems request, into the error of Commit. The
-// parameter fate says whether this request or an earlier one of the transaction may have been
-// applied. judge returns fate unchanged, except in the following case.
+// judge returns the result of Commit for a TransactWriteItems request that ended with err. The
+// parameter fate says whether this request, or an earlier request of the transaction, may have been
+// applied. judge returns the same fate, with one exception.
 //
-// If the condition on the idempotency record failed, judge returns the current record and the
-// fate NotApplied. The current record shows whether an earlier request was applied. If one was,
-// the transaction has succeeded, and the error is nil.
+// The exception: if the condition on the idempotency record failed, judge returns the current
+// record and the fate NotApplied. If that record shows that an earlier request was applied, the
+// transaction has succeeded, and judge returns no error.
 //
-// If several actions failed, a failed condition on the record takes precedence, then any
-// other failure of the action on the record, and then the failures of the handler's writes.
+// If several actions failed, a failed condition on the record takes precedence, then any other
+// failure of the action on the record, and then the failures of the handler's writes.
 func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.Record, wire.Fate, error) {
 	if errors.Is(err, wire.ErrRefused) {
-		// The condition on the record failed. The current record shows whether an earlier
-		// request of this transaction was applied. If none was, then a delayed one won't be
-		// applied later either, because the same condition fails for it.
+		// The condition on the record failed. The current record shows whether an earlier request
+		// of this transaction was applied. If no request was applied, none can be applied later: a
+		// delayed request has the same condition, which fails again.
 		rec, err := t.refused(p, &p.request.cancelled.CancellationReasons[0])
 		return rec, wire.NotApplied, err
 	}
@@ -58,16 +58,17 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 	return lambdaidem.Record{}, fate, p.writeFailed(fate, reasons[p.records():], err)
 }
 
-// refusedTable reports whether DynamoDB refused the transaction because of the table of an
-// enlisted write: the table does not exist, or the credentials don't allow the write.
+// refusedTable reports whether DynamoDB refused the transaction because of the table of an enlisted
+// write: the table does not exist, or the credentials don't allow the write.
 //
-// The error does not always name the table, so refusedTable must exclude the store's own table
-// as the cause. There are three kinds of transactions:
+// The error does not always say which table it concerns. refusedTable concludes that it is not the
+// store's own table in two cases:
 //
-//   - The transaction has no record, and does not use the store's table.
-//   - The attempt has already written its lease to the store's table, so that table works.
-//   - The transaction itself takes the lease. The cause can then be either table, so
-//     refusedTable returns false.
+//   - The transaction does not write a record, so it does not use the store's table.
+//   - The attempt already holds its lease, so it has written to the store's table before.
+//
+// In the third case, the transaction itself takes the lease. The error may then concern either
+// table, so refusedTable returns false.
 func (p *prepared) refusedTable(err error) bool {
 	if p.completion.Claim != nil || len(p.writes) == 0 {
 		return false
@@ -75,8 +76,9 @@ func (p *prepared) refusedTable(err error) bool {
 	return reasonOf(err) == lambdaidem.ReasonNoTable || wire.Code(err) == codeDenied
 }
 
-// writeError returns the WriteError of a transaction that DynamoDB refused as a whole. err is
-// DynamoDB's error, which does not name a write. So the text lists all writes and their tables.
+// writeError returns the WriteError of a transaction that DynamoDB refused as a whole. The
+// parameter err is DynamoDB's error, which does not say which write is wrong. If there are several
+// writes, the text of the WriteError therefore lists all of them, with their tables.
 func (p *prepared) writeError(err error) *WriteError {
 	if len(p.writes) == 1 {
 		return &WriteError{Write: p.writes[0].name, Err: fmt.Errorf("to table %s: %w", aws.ToString(p.writes[0].table), err)}
@@ -88,12 +90,14 @@ func (p *prepared) writeError(err error) *WriteError {
 	return &WriteError{Err: fmt.Errorf("one of %s: %w", strings.Join(all, ", "), err)}
 }
 
-// refused returns the result of a transaction in which the record's condition failed. The
-// reason contains the current record. If the record is already completed under the
-// attempt's fencing token, an earlier request was applied: refused returns the record and no
-// error. Otherwise the error is a StoreError if the item is not a valid record, and
-// [lambdaidem.ErrLeaseLost] if it is. With ErrLeaseLost, refused returns the current record,
-// or a zero Record if the record is absent or has expired.
+// refused returns the result of a transaction in which the condition on the record failed. The
+// parameter reason contains the current item of the record:
+//
+//   - If the item is not a valid record, the error is a StoreError.
+//   - If the record was completed under this attempt's fencing token, an earlier request of the
+//     transaction was applied. refused returns the record and no error.
+//   - In all other cases, the error is [lambdaidem.ErrLeaseLost]. refused also returns the current
+//     record, or the zero Record if the record is absent or has expired.
 func (t *transaction) refused(p *prepared, reason *types.CancellationReason) (lambdaidem.Record, error) {
 	if len(reason.Item) == 0 {
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
@@ -124,17 +128,16 @@ func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error)
 	return failure
 }
 
-// writeFailed returns the error of a transaction that was cancelled because of the
-// handler's writes. reasons has one reason for each write.
+// writeFailed returns the error of a transaction that was cancelled because of the handler's
+// writes. The parameter reasons has one reason for each write. A write can fail in two ways:
 //
-// A write can fail in two ways:
+//   - Because of a conflict or throttling. A retry could succeed, so the error is a StoreError.
+//   - Because of the write itself, for example if its condition failed. The error is a
+//     lambdaidem.Rejected.
 //
-//   - After a conflict or throttling, a retry could succeed. The error is a StoreError.
-//   - Any other failure, such as a failed condition, comes from the handler's write itself.
-//     The error is a lambdaidem.Rejected. There is one exception: an earlier request of this
-//     transaction may have been applied, and the write may fail now because it has already been
-//     made. If the transaction has no record, nothing shows whether that is so, and the error is a
-//     StoreError.
+// The second case has an exception. If an earlier request of the transaction may have been applied,
+// the write may fail only because it was already made. A record would show whether that happened.
+// If the transaction has no record, the error is a StoreError.
 //
 // If writes failed in both ways, writeFailed returns the error for the second way. If several
 // writes failed in the same way, it returns the error for the write that was enlisted first.
@@ -151,9 +154,9 @@ func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReaso
 				busy.Reason, busy.Err = r, fmt.Errorf("the enlisted write %q: %s: %w", w.name, aws.ToString(reason.Message), cause)
 			}
 		case fate == wire.Unknown && p.records() == 0:
-			// The transaction has no record that would show what happened to an earlier
-			// request. That request may have been applied, or it may be delayed and applied
-			// later. So return a StoreError whose NotApplied is false.
+			// The transaction has no record that would show what happened to an earlier request.
+			// That request may have been applied, or may still be applied later. So return a
+			// StoreError whose NotApplied is false.
 			return failed(opCommit, fate, cause)
 		default:
 			rejected := writeInvalid(&WriteError{Write: w.name, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))})

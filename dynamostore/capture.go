@@ -8,10 +8,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Capture is for a unit test that examines the writes that a handler enlists. If the test
-// calls the handler with the context that Capture returns, [Enlist] works without a guard,
-// and also with a guard whose store has no transactions, such as memstore. The [Captured]
-// collects the enlisted writes. They are never sent to DynamoDB.
+// Capture returns a context for a unit test of a handler, and a [Captured] that collects the writes
+// that the handler enlists. The test calls the handler with this context. [Enlist] then works
+// without a guard, and also with a guard whose store has no transactions, such as memstore. The
+// writes are never sent to DynamoDB.
 func Capture(ctx context.Context) (context.Context, *Captured) {
 	c := &Captured{}
 	return context.WithValue(ctx, captureKey{}, c), c
@@ -57,10 +57,10 @@ func (c *Captured) Writes() ([]CapturedWrite, error) {
 	return writes, nil
 }
 
-// Fail returns the error with which the guarded call would end if the condition of the named
-// write failed. item is the existing item that the handler's [Write.ElseFunc] would see; nil
-// means that there is none. Fail does not evaluate the condition. It panics if no write with
-// that name was enlisted.
+// Fail returns the error with which the guarded call would end if the condition of the named write
+// failed. The function that the handler passed to [Write.ElseFunc] receives item as the existing
+// item. A nil item means that the table has none. Fail does not evaluate the condition. It panics
+// if no write with that name was enlisted.
 func (c *Captured) Fail(name string, item map[string]types.AttributeValue) error {
 	c.tx.mu.Lock()
 	w := c.tx.named(name)

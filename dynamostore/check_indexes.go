@@ -7,12 +7,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// checkIndexes returns the problems with the table's secondary indexes. If a record
-// has an attribute that is a key of an index, the attribute's value must be of the key's type
-// and not empty. Otherwise DynamoDB refuses to write the record, with a ValidationException.
-// checkIndexes returns a problem for each key that records don't fit. An index on attributes
-// that records don't have is no problem, because it does not include records. checkIndexes
-// skips Options.LeaseIndex, which checkLeaseIndex checks.
+// checkIndexes returns the problems with the table's secondary indexes. If a record has an
+// attribute that is a key of an index, DynamoDB accepts the record only if the attribute's value
+// has the type of the key and is not empty. Otherwise it refuses the write with a
+// ValidationException. checkIndexes returns a problem for each index key for which that can happen.
+//
+// An index whose key is not an attribute of records is no problem, because it does not include
+// records. checkIndexes skips Options.LeaseIndex, which checkLeaseIndex checks.
 func checkIndexes(table string, d *types.TableDescription, o *Options) TableProblems {
 	var problems TableProblems
 	columns := o.layout()
@@ -38,10 +39,10 @@ func checkIndexes(table string, d *types.TableDescription, o *Options) TableProb
 	return problems
 }
 
-// conflict reports whether an index on the named attribute, with a key of type key, would make
-// DynamoDB refuse the store's writes. That is so if the store writes values to the attribute
-// that are of another type or may be empty. writes describes the values that the store writes
-// to the attribute. It is "" if the store does not write the attribute.
+// conflict reports whether DynamoDB would refuse the store's writes if an index had the named
+// attribute as a key of the given type. DynamoDB refuses a value that has another type than the key
+// or is empty. The result writes describes the values that the store writes to the attribute. It is
+// "" if the store does not write the attribute.
 func (l *layout) conflict(name string, key types.ScalarAttributeType) (writes kinds, conflict bool) {
 	if name == attrPart { // the store's items for the parts of a large answer have a map in this attribute
 		return kindMap, true

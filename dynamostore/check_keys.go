@@ -53,8 +53,9 @@ func (s *Store) CheckKeys(ctx context.Context) error {
 	return problems.err()
 }
 
-// sealedText returns an encrypted step or answer of the item, and a function that tries to
-// decrypt it. text is nil if the item has no encrypted text, or only an answer in parts.
+// sealedText returns the text of one encrypted step or answer of the item, and a function that
+// tries to decrypt it. Both are nil if the item has no encrypted step or answer. The text is nil
+// also for an answer that is stored in parts.
 func (s *Store) sealedText(ctx context.Context, it *item) (text []byte, open func() error) {
 	if it.sealsSteps() {
 		for name, stored := range it.Steps {

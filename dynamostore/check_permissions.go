@@ -11,14 +11,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// checkPermissions calls each action that the store needs, without writing anything. It
-// returns a problem for each action that fails.
+// checkPermissions calls each action that the store needs, without writing anything. It returns a
+// problem for each action that fails. If an action gets no reply, checkPermissions skips the
+// remaining ones.
 func (s *Store) checkPermissions(ctx context.Context) TableProblems {
 	var problems TableProblems
 	tried := func(action string, err error) {
 		refused := (*types.ConditionalCheckFailedException)(nil)
-		// DynamoDB checks permissions before it evaluates the condition or validates the
-		// key. So an error about the condition or the key shows that the action is allowed.
+		// DynamoDB checks permissions first, and the key and the condition afterwards. So an error
+		// about the key or the condition shows that the action is allowed.
 		if err == nil || errors.As(err, &refused) || reasonOf(err) == lambdaidem.ReasonInvalid {
 			return
 		}

@@ -101,10 +101,10 @@ func checkTTL(table string, d *types.TableDescription, ttl *types.TimeToLiveDesc
 	return nil
 }
 
-// checkRegions returns a warning if the table is a global table, which can be written in more
-// than one Region. With eventual consistency, two Regions can run requests with the same key
-// at once. With strong consistency, DynamoDB supports
-// neither TTL nor transactions on the table.
+// checkRegions returns a warning if the table is a global table, which can be written in more than
+// one Region. If the table has eventual consistency, two Regions can run requests with the same key
+// at once. If it has strong consistency, DynamoDB supports neither TTL nor transactions on the
+// table.
 func checkRegions(table string, d *types.TableDescription) TableProblems {
 	if len(d.Replicas) == 0 {
 		return nil

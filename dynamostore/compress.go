@@ -116,7 +116,8 @@ func decompressed(stored [][]byte, length int) ([]byte, error) {
 	if n, err := io.ReadFull(r, answer); err != nil {
 		return nil, fmt.Errorf("after %d of %d bytes: %w", n, length, err)
 	}
-	// Read up to the end of the stream, because gzip verifies its checksum only there.
+	// Try to read one more byte, to reach the end of the stream: gzip verifies its checksum only
+	// there.
 	switch n, err := io.ReadFull(r, make([]byte, 1)); {
 	case n > 0:
 		return nil, fmt.Errorf("it goes on after its %d bytes", length)

@@ -7,9 +7,9 @@ const (
 	// as absent, but DynamoDB may delete it days late. So each condition under which an
 	// attempt writes its record contains isGone or its negation.
 	//
-	// #expiration is the TTL attribute, whose value is one hour later than the expiry of the
-	// record; see deletionOf. It is compared with :now_s, which is one hour later than the
-	// current time, so the hour cancels out. isGone never holds for a record without a TTL
+	// #expiration is the TTL attribute. Its value is one hour later than the expiry of the record;
+	// see deletionOf. The value :now_s is one hour later than the current time, so a comparison of
+	// the two shows whether the record has expired. isGone never holds for a record without a TTL
 	// attribute, because a comparison with an absent attribute is false.
 	isGone = "(#expiration <= :now_s AND (NOT #status = :in_progress OR #lease_end <= :now_ms))"
 
@@ -23,13 +23,13 @@ const (
 	isUnchanged = "#token = :seen_token AND #status = :seen_state AND #lease_end = :seen_end" +
 		" AND NOT #status = :completed"
 
-	// isStillWhatWasSeen holds if a record to take over has not changed since it was read,
-	// and has not expired.
+	// isStillWhatWasSeen holds if the record has not changed since it was read, and has not
+	// expired. It is the condition of takeovers and of operators' changes.
 	isStillWhatWasSeen = isUnchanged + " AND NOT " + isGone
 
-	// isStillExpired holds if an expired record has not changed since it was read. It does
-	// not hold if a guard with policy Hold has removed the expiry since: the record then
-	// waits for an operator.
+	// isStillExpired holds if an expired record has not changed since it was read. It does not hold
+	// if a guard with policy Hold has removed the record's expiry in the meantime, because the
+	// record then waits for an operator.
 	isStillExpired = isUnchanged + " AND " + isGone
 
 	// isStillInProgress is like isStillWhatWasSeen, but holds only for a record in progress.
@@ -50,27 +50,26 @@ const (
 	// has taken over the record and replaced the token.
 	leaseIsOurs = "#token = :token AND #status = :in_progress AND NOT " + isGone
 
-	// claimIsFree holds if the record can be locked, or if this attempt holds the lease
-	// already. The latter happens if the reply to an earlier lock was lost.
+	// claimIsFree holds if the attempt can lock the record, or if it already holds the lease. It
+	// already holds the lease if an earlier lock was applied and the reply was lost.
 	claimIsFree = "(" + lockIsFree + ") OR (" + leaseIsOurs + ")"
 
-	// claimIsStillFree is like claimIsFree, but for a write that takes over an existing
-	// record, which the attempt has read before. It holds in two cases:
+	// claimIsStillFree is like claimIsFree, but for a write that takes over an existing record. It
+	// holds in two cases:
 	//
-	//   - The record has not changed since that read, and has no steps. The write removes
+	//   - The record has not changed since the attempt read it, and has no steps. The write removes
 	//     all steps, so it must fail if there are any.
-	//   - This attempt holds the lease already.
+	//   - This attempt already holds the lease.
 	claimIsStillFree = "(" + isStillWhatWasSeen + " AND attribute_not_exists(#steps)) OR (" + leaseIsOurs + ")"
 
-	// stepsGrow holds if the record has fewer steps than the request that saves steps. Each
-	// save replaces all steps of the record, and has more steps than the save before. An
-	// older save that arrives after a newer one would remove the latest steps, so DynamoDB
-	// must refuse the older save.
+	// stepsGrow holds if the write stores more steps than the record has. Each save replaces all
+	// steps of the record, and has more steps than the save before. If an older save arrives after
+	// a newer one, it would remove the latest steps, so DynamoDB must refuse the older save.
 	stepsGrow = "(attribute_not_exists(#steps) OR size(#steps) < :step_count)"
 
-	// stepsAreAsMany is the condition of the write that replaces the steps of a record by
-	// the same steps, encrypted under another key. It fails if a step was saved since
-	// these steps were read, because the write would remove that step.
+	// stepsAreAsMany is the condition of the write that replaces the steps of a record by the same
+	// steps, encrypted under another key. The condition fails if another step was saved after these
+	// steps were read, because the write would remove that step.
 	stepsAreAsMany = "size(#steps) = :step_count"
 
 	// neverTrue never holds. CheckTable and HealthCheck use it to test for write permission

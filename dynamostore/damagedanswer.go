@@ -9,13 +9,13 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// loadError returns the StoreError for an answer that could not be loaded because of err.
+// loadError returns the StoreError for an answer that could not be loaded because of err. If err
+// does not say that the answer is damaged, the failure is temporary.
 //
-// A part may be missing because the record has changed since it was read: the record was
-// purged, or it has expired and another attempt has acquired it. Therefore loadError reads
-// the record again before it reports a damaged answer. If the record has changed, the
-// error has no reason, and the client may retry. Otherwise the reason is ReasonForeign,
-// and the answer is unavailable for good.
+// A part may seem damaged only because the record has changed since it was read: the record was
+// purged, or it has expired and another attempt has acquired it. For an answer in parts, loadError
+// therefore reads the record again. If the record has changed, the StoreError has no Reason, and
+// the client may retry. Otherwise its Reason is ReasonForeign, and the answer is lost for good.
 func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apart, err error) error {
 	lost := (*damagedAnswerError)(nil)
 	if !errors.As(err, &lost) {
@@ -36,17 +36,17 @@ func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apar
 	return &lambdaidem.StoreError{Op: opLoad, Reason: lambdaidem.ReasonForeign, NotApplied: true, Err: lost}
 }
 
-// names reports whether the item refers to the answer a. It compares the checksum in the item with
-// that of a. They are equal only if both are of the same attempt, because the checksum covers the
-// attempt's token.
+// names reports whether the item refers to the answer a. Both have a checksum of the answer. The
+// checksums are equal only if item and answer come from the same attempt, because the checksum
+// covers the attempt's token.
 func (it *item) names(a *apart) bool {
 	return it.Parts != nil && bytes.Equal(it.Parts.Checksum, a.Parts.Checksum)
 }
 
-// damagedAnswerError is the error for a stored answer, or the stored result of a step,
-// that this store can never read: it is missing, it was changed, its key no longer
-// exists, Options.Encryption does not allow it, or the store has no Options.Encryption.
-// Trying again does not help.
+// damagedAnswerError is the error for an answer, or a result of a step, that this store can never
+// read. The stored bytes are missing or were changed, their key no longer exists,
+// Options.Encryption does not allow them, or they are encrypted and the store has no
+// Options.Encryption. A retry does not help.
 type damagedAnswerError struct{ why error }
 
 func (e *damagedAnswerError) Error() string {

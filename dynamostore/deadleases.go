@@ -18,27 +18,28 @@ import (
 // opDeadLeases is the value of StoreError.Op in errors from DeadLeases.
 const opDeadLeases = "dead_leases"
 
-// deadMargin determines the default of DeadLeasesOptions.Before, which is deadMargin before the
-// iteration begins. The margin keeps DeadLeases from returning an attempt that is just finishing.
+// deadMargin is the minimum time since the end of a lease, by default, before DeadLeases returns
+// the lease. It keeps DeadLeases from returning an attempt that is just finishing. See
+// DeadLeasesOptions.Before.
 const deadMargin = 2 * time.Second
 
 // DeadLeasesOptions are the options of [Store.DeadLeases]. The zero value of each field
 // selects its default.
 type DeadLeasesOptions struct {
-	// Before says which leases count as dead: those that ended at this time or earlier. It is
-	// used in whole milliseconds. Default: 2 s before the iteration begins, by this process's
-	// clock. The 2 s keep DeadLeases from returning an attempt that is just finishing. A
-	// margin for differences between clocks is not needed, because the guard has already
-	// added its MaxSkew to the end of each lease.
+	// Before says which leases count as dead: those that ended at this time or earlier. It is used
+	// in whole milliseconds. Default: 2 s before the iteration begins, by this process's clock.
+	// These 2 s keep DeadLeases from returning an attempt that is just finishing. Before needs no
+	// margin for differences between clocks, because the end of each lease already includes the
+	// guard's MaxSkew.
 	Before time.Time
 
 	// PageSize is the maximum number of index entries that one Query returns, from 1 to
 	// 1000. Default: 100.
 	PageSize int
 
-	// Rate is the maximum number of requests per second, Query and GetItem together.
-	// After an outage there may be many dead leases, and the requests consume capacity
-	// of a table in use. The minimum is 0.001. Default: no limit. Requests are always
+	// Rate is the maximum number of requests per second, Query and GetItem together, at least
+	// 0.001. After an outage there may be many dead leases. Rate then limits how much of the
+	// table's capacity DeadLeases takes from the functions. Default: no limit. Requests are always
 	// sent one at a time.
 	Rate float64
 }
@@ -62,17 +63,16 @@ func (o *DeadLeasesOptions) problem() string {
 // shard, the records are ordered by the end of their leases.
 //
 // An index lags behind its table. So DeadLeases reads the record of each index entry by a
-// consistent GetItem, and returns it only if its lease is still dead. A record whose lease
-// has just ended may be missing; a later iteration returns it. DeadLeases does not find
-// records whose lease was acquired by a function without Options.LeaseIndex, or by a version of
-// this package that does not support the index.
+// consistent GetItem, and returns the record only if its lease is still dead. A record whose lease
+// has just ended may be missing; a later iteration returns it. DeadLeases does not find records
+// whose lease was acquired by a function without Options.LeaseIndex, or by a version of this
+// package that does not support the index.
 //
-// Errors are *[lambdaidem.StoreError]. If the Reason is [lambdaidem.ReasonForeign], the
-// item could not be read as a record; the Record has only its ID, and the iteration
-// continues. Any other error comes with the zero Record and ends the iteration. Without
-// Options.LeaseIndex, the only result is an error with [lambdaidem.ReasonInvalid]. If
-// Options.IDAttribute is not the table's partition key, the first index entry results in such
-// an error.
+// Errors are *[lambdaidem.StoreError]. If the Reason is [lambdaidem.ReasonForeign], the item could
+// not be read as a record; the Record has only its ID, and the iteration continues. Any other error
+// comes with the zero Record and ends the iteration. Without Options.LeaseIndex, the only result is
+// an error with [lambdaidem.ReasonInvalid]. If Options.IDAttribute is not the table's partition
+// key, the first index entry results in an error with the same Reason.
 //
 // For each shard, an iteration costs half a read unit for each 4 KB of index entries (about
 // 30 entries), and at least half a unit. Reading the record of an entry costs one more read
@@ -184,9 +184,9 @@ func (l *deadLeaseSearch) entry(ctx context.Context, entry attributes) bool {
 		l.yield(lambdaidem.Record{}, err)
 		return false
 	case rec.State != lambdaidem.InProgress || rec.LeaseEnd.UnixMilli() > l.opts.Before.UnixMilli():
-		// Skip this entry, because the record has no dead lease. The entry is out of date:
-		// the index lags behind the table, or a store without Options.LeaseIndex ended the
-		// attempt and left the entry.
+		// Skip this entry, because the record has no dead lease. The entry is out of date: the
+		// index lags behind the table, or a store without Options.LeaseIndex completed or released
+		// the record and left the entry.
 		return true
 	}
 	return l.yield(rec, nil)

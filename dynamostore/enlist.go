@@ -176,9 +176,9 @@ func (t *Tx) named(name string) *Write {
 	return nil
 }
 
-// mustBeOpen panics if no write may be enlisted or changed now. After the handler has returned,
-// such a write would be lost. While a step or a guarded call runs inside the handler, the write
-// would be missing from a retry that skips the step or call. The caller must hold t.mu.
+// mustBeOpen panics if the handler must not enlist or change a write now. After the handler has
+// returned, the write would be lost. While a step or a guarded call runs inside the handler, the
+// write would be missing from a retry, which skips the step or call. The caller must hold t.mu.
 func (t *Tx) mustBeOpen() {
 	if t.sealed {
 		panic("dynamostore: a write was enlisted after the handler had returned, and would be lost")
@@ -188,9 +188,9 @@ func (t *Tx) mustBeOpen() {
 	}
 }
 
-// refuse forbids the handler to enlist or change writes. Every later attempt panics, and the
-// panic says why. refuse(nil) allows enlisting again. The guard calls refuse when a step or a
-// guarded call inside the handler begins, and again when it ends.
+// refuse makes every call that enlists or changes a write panic from now on, with the text of why.
+// refuse(nil) allows enlisting again. The guard calls refuse when a step or a guarded call inside
+// the handler begins, and calls refuse(nil) when the step or call ends.
 func (t *Tx) refuse(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// incomplete returns an error if the write has no item, key or expression although its
-// kind needs it, or has an attribute value that can't be sent. The SDK would refuse to
-// send such a write, or would send it without what is missing.
+// incomplete returns an error if the write lacks an item, key, expression or condition that its
+// kind needs, or has an attribute value that can't be sent. The SDK would refuse to send such a
+// write, or would send an incomplete one.
 func (w *Write) incomplete() error {
 	switch {
 	case w.kind == aPut && len(w.item) == 0:

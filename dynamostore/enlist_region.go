@@ -8,10 +8,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 )
 
-// checkRegion returns an error if the write's table is in another Region or account than the
-// store, because a transaction can't span them. A table that is given by its name is
-// always in the client's account and Region. A table that is given by its ARN is compared
-// with the client's Region, and with the account in the ARN of the store's table. If the
+// checkRegion returns an error if the write's table is in another Region or account than the store,
+// because all tables of a transaction must be in one Region and account. A table that is given by
+// its name is always in the client's account and Region. A table that is given by its ARN is
+// compared with the client's Region, and with the account in the ARN of the store's table. If the
 // store's table is given by its name, the account is unknown and is not compared.
 func (w *Write) checkRegion(s *Store) error {
 	if !arn.IsARN(aws.ToString(w.table)) {

@@ -30,15 +30,16 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 // DynamoDB returns the old item, so end gets the new record by applying change to that item,
 // without another read.
 //
-// If another attempt holds the lease, or the record has ended otherwise, end returns
-// [lambdaidem.ErrLeaseLost] with the current record, or with a zero Record if the record is
-// absent or has expired. Any other error is a StoreError.
+// If the record is no longer in progress under the lease's token, end returns
+// [lambdaidem.ErrLeaseLost] with the current record, or with a zero Record if the record is absent
+// or has expired. If an earlier try of the update was applied, end returns the record and no error.
+// Any other error is a StoreError.
 func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, change func(*item)) (lambdaidem.Record, error) {
 	ours := &item{ID: lease.ID, Token: lease.Token}
 	change(ours)
-	// The variable ours has only the attributes that this update sets. The whole item is
-	// larger, because it also has attributes such as the fingerprint. If only these make
-	// the item too large, DynamoDB itself refuses the update.
+	// The variable ours has only the attributes that this update sets. If they fit, the whole item
+	// may still be too large, because it also has attributes such as the fingerprint. DynamoDB then
+	// refuses the update.
 	if size := s.layout.size(ours); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(w.op, size)
 	}

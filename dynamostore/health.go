@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// HealthStatus says how healthy a store, or one aspect of it, is. The values are those of
+// HealthStatus is the result of a check, or of all checks together. The values are those of
 // draft-inadarei-api-health-check-05, section 3.1.
 type HealthStatus string
 
@@ -132,8 +132,8 @@ type HealthCheck struct {
 
 	last atomic.Pointer[Health] // the latest result; nil before the first check
 
-	// checking is a semaphore with one slot, which the caller that checks the store holds.
-	// It guards the fields probes and logged.
+	// checking is a semaphore with one slot. The caller that checks the store holds the slot. The
+	// semaphore guards the fields probes and logged.
 	checking chan struct{}
 	probes   []*probe
 	logged   HealthStatus // the status that was logged last; HealthPass at first

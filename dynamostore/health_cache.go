@@ -33,7 +33,8 @@ func (c *HealthCheck) Check(ctx context.Context) Health {
 	return h
 }
 
-// cached returns the last result. It reports false if there is none, or if it has expired.
+// cached returns the last result. The second result is false if no check was made yet, or if the
+// last result has expired.
 func (c *HealthCheck) cached() (Health, bool) {
 	h := c.last.Load()
 	if h == nil {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// checkEncryption checks that Options.Encryption returns a key to encrypt answers with,
-// and finds the same key by its id. The results are cached: while the calls of Current and
-// Find succeed, checkEncryption calls each of them at most once per Encryption.KeyFor.
+// checkEncryption checks that Options.Encryption.Current returns a key, and that Find returns the
+// same key for its id. The results are cached: while the calls of Current and Find succeed,
+// checkEncryption calls each of them at most once per Encryption.KeyFor.
 func (c *HealthCheck) checkEncryption(ctx context.Context) Check {
 	if err := c.store.Prepare(ctx); err != nil {
 		return Check{Status: HealthFail, Code: NoKey, Err: err,

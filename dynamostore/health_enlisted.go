@@ -49,8 +49,8 @@ func (e *EnlistedTable) problem() string {
 	return ""
 }
 
-// write returns the named action, as part of a transaction, on the item with the key e.Key.
-// The action writes nothing, because its condition never holds. write returns nil if action
+// write returns a transaction's action of the given kind, such as "PutItem", on the item with the
+// key e.Key. The action's condition never holds, so it writes nothing. write returns nil if action
 // is not one of the four names that Actions may contain.
 func (e *EnlistedTable) write(action string) *types.TransactWriteItem {
 	of, condition := aws.String(e.Table), aws.String(neverTrue)

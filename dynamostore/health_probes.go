@@ -55,8 +55,8 @@ func (c *HealthCheck) allProbes() []*probe {
 	return append(all, &probe{name: settingsCheck, table: s.table, cacheFor: c.opts.SettingsEvery, run: c.checkSettings})
 }
 
-// action returns a probe that calls send to try one IAM action on the store's own table. A
-// good result is cached for the duration cacheFor.
+// action returns a probe for one IAM action on the store's own table. The probe calls send, which
+// sends a request with that action. A good result is cached for the duration cacheFor.
 func (c *HealthCheck) action(name string, cacheFor time.Duration, send func(context.Context) error) *probe {
 	table, options := c.store.table, &c.store.opts
 	key := fmt.Sprintf("its partition key must be the string attribute %q, without a sort key", options.IDAttribute)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// checkStore makes each check whose cached result has expired, and returns the results of
-// all checks. If a check fails for a reason that would make every other check fail too,
-// checkStore skips the remaining ones. It returns false if ctx ended during a check.
+// checkStore makes each check whose cached result has expired, and returns the results of all
+// checks. If a check fails in a way that would make the other checks fail too, such as a timeout,
+// checkStore skips the remaining checks. It returns false if ctx ended during a check.
 func (c *HealthCheck) checkStore(ctx context.Context) (Health, bool) {
 	limited, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
@@ -37,8 +37,9 @@ func (c *HealthCheck) checkStore(ctx context.Context) (Health, bool) {
 	return h, true
 }
 
-// skip sets p.last to a result with the status HealthUnknown: the check of p was not made,
-// because the earlier probe down failed in a way in which p would fail too.
+// skip sets the latest result of p to the status HealthUnknown, without making the check. The
+// parameter down is an earlier probe of the same run. It failed in a way that would make p fail
+// too; see failsAll.
 func (p *probe) skip(now time.Time, down *probe) {
 	p.last = Check{Name: p.name, Table: p.table, Time: now, Detail: fmt.Sprintf("not looked at: %s on table %q failed before", down.name, down.table)}
 	p.expires = now
@@ -48,8 +49,8 @@ func (p *probe) skip(now time.Time, down *probe) {
 // they would fail in the same way. There are two such results:
 //
 //   - DynamoDB did not reply or can't be reached.
-//   - The store's own table does not exist or has another key. The first probe finds this. A
-//     later probe with such a result may have tested another table, so it does not count.
+//   - The store's own table does not exist or has another key. Only the first probe's result counts
+//     here, because a later probe may have tested another table.
 //
 // The parameter first is true if p is the first probe.
 func (p *probe) failsAll(first bool) bool {

@@ -9,7 +9,10 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Hold removes the expiry of a record that is in progress, by one conditional UpdateItem.
+// Hold removes the expiry of a record that is in progress, and sets its lease end to
+// [lambdaidem.HeldUntil], by one conditional UpdateItem. It implements [lambdaidem.Holder]. If the
+// record has changed since seen was read, Hold changes nothing and returns the current record, or
+// the zero Record if the record is absent or has expired.
 func (s *Store) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
 	held := seen
 	held.Expires, held.LeaseEnd = time.Time{}, lambdaidem.HeldUntil(seen)

@@ -38,8 +38,8 @@ const (
 	// refreshTimeout is the timeout of a call of Current or Find if the cached key can be
 	// used when the call fails.
 	refreshTimeout = 2 * time.Second
-	// refreshPause determines how long to wait before the next call after a failed refresh
-	// or after ErrKeyGone: Encryption.KeyFor divided by refreshPause.
+	// refreshPause determines the pause after a failed refresh, or after ErrKeyGone, before the
+	// next call. The pause is Encryption.KeyFor divided by refreshPause.
 	refreshPause = 20
 )
 
@@ -133,10 +133,10 @@ func (r *keyring) slot(id string) *keySlot {
 	return slot
 }
 
-// prove returns an error unless Find returns the same key as Current. If Find doesn't, other
-// processes, which decrypt with Find, can't read what this process encrypts. After a success,
-// prove does not call Find again until a time of Encryption.KeyFor has passed. The health check
-// and CheckKeys call prove.
+// prove returns an error unless Find returns the same key as Current. This process encrypts with
+// the key of Current, and other processes decrypt with the key of Find, so the two must be the
+// same. After a success, prove does not call Find again for the duration Encryption.KeyFor. The
+// health check and CheckKeys call prove.
 func (r *keyring) prove(ctx context.Context) error {
 	k, err := r.fresh(ctx)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/lambdaidem/toolkit/internal/elapsed"
 )
 
-// keySlot is the cache entry for one key: the current key, or the decryption key with a certain
-// id. It also lets only one caller at a time fetch the key.
+// keySlot is the cache entry for one key: either the current key, or a decryption key. If several
+// callers need the key at the same time, only one of them fetches it.
 type keySlot struct {
 	mu        sync.Mutex
 	key       Key       // the cached key; the zero Key if none is cached
@@ -41,8 +41,8 @@ func (s *keySlot) last() Key {
 // get returns the key. If no key is cached, or the cached key is older than keyFor, get calls ask
 // to fetch it. If ask fails, the cached key is used until it is twice as old as keyFor.
 //
-// Of several concurrent callers, only one calls ask. The others return the cached key, or wait
-// for the result of ask if the cached key can't be used.
+// If several callers call get at the same time, only one of them calls ask. The others return the
+// cached key. If the cached key can't be used, they wait for the result of ask.
 func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(context.Context) (Key, error)) (Key, error) {
 	for {
 		s.mu.Lock()
@@ -109,12 +109,13 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 	return k, err
 }
 
-// due reports whether the key should be fetched now, by these rules:
-//   - If the last call reported that the key is gone (ErrKeyGone), the key should be fetched
-//     again after a pause of keyFor/refreshPause.
+// due reports whether the key should be fetched now. The pause in these rules is
+// keyFor/refreshPause:
+//   - If the last call reported that the key is gone (ErrKeyGone), the key should be fetched again
+//     after the pause.
 //   - Otherwise, if no key is cached, the key should be fetched at once.
-//   - A cached key should be fetched again once it is older than keyFor. If that fails and
-//     the cached key is still usable, the next try should wait for the same pause.
+//   - A cached key should be fetched again once it is older than keyFor. If that fails and the
+//     cached key is still usable, the key should be fetched again after the pause.
 func (s *keySlot) due(keyFor time.Duration) bool {
 	age, known := elapsed.Since(s.fetchedAt)
 	switch {
@@ -127,8 +128,8 @@ func (s *keySlot) due(keyFor time.Duration) bool {
 	return (!known || age >= keyFor) && (!paused || !s.usable(keyFor))
 }
 
-// usable reports whether the cached key may be used if it can't be fetched again. That is so
-// until the key is twice as old as keyFor.
+// usable reports whether the cached key may be used if fetching it again fails. A key may be used
+// until it is twice as old as keyFor.
 func (s *keySlot) usable(keyFor time.Duration) bool {
 	age, known := elapsed.Since(s.fetchedAt)
 	return s.key.ID != "" && (!known || age < 2*keyFor)

@@ -13,7 +13,7 @@ type column struct {
 	assign string // the clause of an UpdateExpression, such as "#status = :status"
 }
 
-// renaming refers to the field of Options that renames an attribute.
+// renaming is the option that renames an attribute, such as Options.IDAttribute.
 type renaming struct {
 	field string                 // the field's name, for errors
 	name  func(*Options) *string // returns a pointer to the field
@@ -52,9 +52,9 @@ func (l *layout) nameOf(standard string) string {
 	panic("no attribute is called " + standard)
 }
 
-// names returns the ExpressionAttributeNames of a request with the given updates and the
-// given condition. It includes only the placeholders that the UpdateExpression and the
-// condition use, because DynamoDB refuses a request with unused ones.
+// names returns the ExpressionAttributeNames of a request with the given updates and the given
+// condition. It includes only the placeholders that the UpdateExpression and the condition use,
+// because DynamoDB refuses a request with an unused placeholder.
 func (l *layout) names(sets updates, condition string) map[string]string {
 	names := map[string]string{}
 	for i := range itemAttributes {

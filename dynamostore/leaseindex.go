@@ -16,9 +16,9 @@ func (o *Options) leaseShard(id string) string {
 	if o.LeaseIndex == "" {
 		return ""
 	}
-	// Hash the id with 32-bit FNV-1a, as package hash/fnv does. The ids of a guard's records
-	// contain a hash already, but other callers of the store may use ids that would fill the
-	// shards unevenly.
+	// The shard is a hash of the id: 32-bit FNV-1a, as in package hash/fnv. The ids of a guard's
+	// records contain a hash already, but other callers of the store may use ids that would fill
+	// the shards unevenly.
 	h := uint32(2166136261)
 	for i := range len(id) {
 		h = (h ^ uint32(id[i])) * 16777619

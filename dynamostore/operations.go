@@ -33,8 +33,8 @@ const (
 	OperationForgotten OperationKind = "forgotten" // the answer was deleted and the record expires soon; after that, a retry runs the handler again
 )
 
-// The limits of the operations in a record. They keep all operations of a record within 3.3 KB,
-// because the cost of each replay depends on the record's size.
+// The limits of the operations in a record. They keep the list of operations within 3.3 KB, because
+// the cost of each replay depends on the record's size.
 const (
 	// MaxOperations is the maximum number of operations in a record. Older ones are
 	// dropped.
@@ -61,8 +61,8 @@ func checkOperatorText(what, text string, most int) error {
 	return nil
 }
 
-// withOperation returns a copy of the operations with one more appended. It drops the
-// oldest ones if there are more than MaxOperations.
+// withOperation returns a copy of the list before with the operation one appended. If the copy has
+// more than MaxOperations operations, withOperation drops the oldest.
 func withOperation(before []Operation, one Operation) []Operation {
 	all := append(slices.Clone(before), one)
 	return all[max(0, len(all)-MaxOperations):]

@@ -22,12 +22,13 @@ type operatorWrite struct {
 	condition string  // its ConditionExpression
 }
 
-// write sends the conditional UpdateItem of Release or Settle. The parameter how
-// describes the request, and the item has the new values. The parameter seen is the record as
-// the operator read it. The condition fails if the record has changed since that read.
+// write changes a record by the conditional UpdateItem of Release or Settle. The parameter how
+// describes the request, and the item has the new values. The parameter seen is the record as the
+// operator read it. If the record has changed since then, the condition fails.
 //
-// If the update succeeds, the method returns the record as it is now. The error is
-// ErrRecordChanged, also with the record as it is now, or a StoreError.
+// If the update succeeds, the method returns the record as it is now. If the condition fails, the
+// method returns ErrRecordChanged, also with the record as it is now. Any other error is a
+// StoreError.
 func (o *Operator) write(ctx context.Context, seen Inspected, how *operatorWrite, it *item) (Inspected, error) {
 	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
 	if how.condition == isStillWhatWasSettled {
@@ -66,12 +67,12 @@ func (o *Operator) write(ctx context.Context, seen Inspected, how *operatorWrite
 	return now, ErrRecordChanged
 }
 
-// isSameAttempt reports whether the record still belongs to the same attempt as when it was
-// seen. If so, the record's list of operations has every operation since then, so an operation
-// that is not in the list was not applied.
+// isSameAttempt reports whether the record still belongs to the same attempt as when seen was read.
+// If it does, its list of operations contains every operation that was applied since then. So an
+// operation that is not in the list was not applied.
 //
-// If the record belongs to a later attempt, the list proves nothing: when a record has expired,
-// the next attempt creates the record anew, with an empty list.
+// If the record belongs to another attempt, the list proves nothing: if the record expired, the
+// next attempt created it anew, with an empty list.
 func isSameAttempt(now, seen lambdaidem.Record) bool {
 	return now.State != lambdaidem.Absent && now.Attempt == seen.Attempt && now.StartedAt.Equal(seen.StartedAt)
 }

@@ -15,11 +15,11 @@ type Options struct {
 	// first: 1 to 20. Default 3.
 	Attempts int
 
-	// AttemptTimeout is the timeout of each try of a request, at least 1 ms. If a connection
-	// broke while the function was frozen, the try that uses it fails after AttemptTimeout,
-	// and the next try opens a new connection. Default 2 s: DynamoDB replies for single
-	// items in single-digit milliseconds, but a small function, which has a fraction of a
-	// processor, needs longer for its first TLS connection.
+	// AttemptTimeout is the timeout of each try of a request, at least 1 ms. If a connection broke
+	// while the function was frozen, the try that uses it fails after AttemptTimeout, and the next
+	// try opens a new connection. Default 2 s. DynamoDB replies in single-digit milliseconds for a
+	// single item, but the first TLS connection takes longer in a small function, which has only a
+	// fraction of a processor.
 	AttemptTimeout time.Duration
 
 	// BackoffBase and BackoffMax limit the random wait after a failed try ("full jitter",
@@ -56,9 +56,10 @@ type Options struct {
 	// in separate items costs about one write unit more to store, but a replay only reads these
 	// items, and reading a KB costs a twentieth of writing it.
 	//
-	// With on-demand prices, an answer of 22 KB costs the same in both ways if there is one
-	// replay for every 20 first requests, and an answer of 54 KB if there is one for every 50.
-	// So the rarer replays are, the larger MaxInline should be.
+	// Suppose that there is one replay for every 20 first requests. With on-demand prices, an
+	// answer of 22 KB then costs the same in the record and in separate items. With one replay for
+	// every 50 first requests, an answer of 54 KB does. So the rarer replays are, the larger
+	// MaxInline should be.
 	MaxInline int
 
 	// MaxAnswer is the maximum size in bytes of an answer before compression: 1 byte to
@@ -111,10 +112,10 @@ type Options struct {
 	// a second of two units each ("Quotas in Amazon DynamoDB"). A search of the index queries
 	// each shard, and costs half a read unit for an empty one.
 	//
-	// When you change the number, a search must always cover every shard that has entries. To
-	// increase the number, change it first in the programs that search the index, then in
-	// those that write. To decrease it, change it first in the programs that write. Change it
-	// in the programs that search when no record that was locked before is still in progress.
+	// A search must always cover every shard that has entries. To increase the number, change it
+	// first in the programs that search the index, then in the functions. To decrease it, change it
+	// first in the functions. Then wait until no record that was locked before this change is still
+	// in progress, and change the number in the programs that search.
 	LeaseShards int
 
 	// SortKeyAttribute is the name of the table's sort key, a string attribute. Set it for a
@@ -210,8 +211,8 @@ func orDefault[T comparable](v *T, d T) {
 	}
 }
 
-// problem describes an invalid option, beginning with its name. It returns "" if all are
-// valid.
+// problem returns a description of the first invalid option, beginning with its name. It returns ""
+// if all options are valid.
 func (o *Options) problem() string {
 	switch {
 	case o.Attempts < 1 || o.Attempts > maxAttempts:
@@ -241,8 +242,9 @@ func (o *Options) problem() string {
 	return o.attributeProblem()
 }
 
-// attributeProblem describes an option whose attribute name is too long or not unique,
-// beginning with the option's name. It returns "" if there is none.
+// attributeProblem describes the first option with an invalid attribute name, beginning with the
+// option's name. A name is invalid if it is too long, or if another attribute has the same name.
+// attributeProblem returns "" if all names are valid.
 func (o *Options) attributeProblem() string {
 	taken := map[string]string{}
 	for _, name := range reservedNames {

@@ -19,8 +19,8 @@ type packed struct {
 // StoreError if the answer exceeds Options.MaxAnswer, or if no encryption key is
 // available.
 //
-// A failure that says that there is no answer always stays in the record, in plain text: a purge,
-// which has no key, must see that there is nothing to erase.
+// A failure that says that there is no answer (lambdaidem.NoAnswer) always stays in the record, in
+// plain text. A purge has no encryption key, and must see that there is nothing to erase.
 func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (packed, error) {
 	o := &s.opts
 	result.Apart = nil

@@ -28,9 +28,9 @@ import (
 // deletes them.
 
 const (
-	// partSize is the number of bytes in each part except the last. DynamoDB allows items
-	// of 400 KB. Compared with parts of that size, parts of 256 KB cost about one more write
-	// unit per MB, but a request that is lost or throttled is cheaper to send again.
+	// partSize is the number of bytes in each part except the last. DynamoDB allows items of 400
+	// KB, but a smaller part is cheaper to send again if a request is lost or throttled. Compared
+	// with parts of 400 KB, an answer costs about one more write unit per MB.
 	partSize = 256 << 10
 	// partsAtOnce is the number of parts that are written or read at the same time.
 	partsAtOnce = 4
@@ -131,9 +131,9 @@ func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed
 	return group.Wait() //nolint:wrapcheck // a StoreError
 }
 
-// part returns the item for part n of an answer. The item has no attribute "token", so that no
-// attempt mistakes the part for an expired record and overwrites it: the condition lockIsFree
-// never holds for an item without a token. If the record never expires, neither does the part.
+// part returns the item for part n of an answer. The item has no attribute "token", because the
+// condition lockIsFree never holds for an item without a token. So no attempt overwrites the part
+// as if it were an expired record. If the record never expires, neither does the part.
 func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, of lambdaidem.Result) attributes {
 	origin := attributes{
 		partRecord:  str(validUTF8(lease.ID)),

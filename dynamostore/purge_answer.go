@@ -7,14 +7,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// removeAnswer removes the answer from a record by one conditional update. The first item is the
-// record as it was read, and the item next has the new values. The update changes the attributes
-// that concern the answer, and also the attributes that the last parameter lists. If next has no
-// value for an attribute, the update removes the attribute. removeAnswer reports false if the
-// record has changed since it was read.
+// removeAnswer removes the answer from a record by one conditional update. The item it is the
+// record as it was read, and the item next has the new values. The update writes the attributes
+// that concern the answer, and the attributes that the parameter also lists. If next has no value
+// for an attribute, the update removes the attribute. removeAnswer reports false if the record has
+// changed since it was read.
 //
-// removeAnswer also changes the first item in memory, for the writes that follow: it stores the
-// new token, which they compare, and the new list of parts, which they delete.
+// removeAnswer also prepares the item it for the writes that follow. They compare the record's
+// token, so removeAnswer stores the new token in the item. They delete the parts in the attribute
+// "erasing", so removeAnswer stores the new value of this attribute, too.
 func (p *purge) removeAnswer(ctx context.Context, it, next *item, condition string, also ...string) (bool, error) {
 	attrs := append(also, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
 	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, next, it.asSeen())
@@ -24,8 +25,8 @@ func (p *purge) removeAnswer(ctx context.Context, it, next *item, condition stri
 	return done, err
 }
 
-// erasedItem returns an item with the attributes that the purge writes to the record. The item
-// has no answer, and its list of operations ends with a new one, for this purge.
+// erasedItem returns an item with the values that the purge writes to the record. The item has no
+// answer. Its operations are those of the record, plus one that describes this purge.
 func (p *purge) erasedItem(it *item, what OperationKind, token string, now time.Time) *item {
 	next := &item{
 		ID:      it.ID,

@@ -19,10 +19,12 @@ func (it *item) isErased() bool {
 	return it.Status == lambdaidem.Completed && saysNoAnswer(it.Failure)
 }
 
-// saysNoAnswer reports whether a failure was made by lambdaidem.NoAnswer, or by a guard that could
-// not store an answer. Such a failure has no Type. A failure with the same code and a Type is an
-// error of a handler, and its message may contain personal data. One example is an error that wraps
-// the refusal of a guarded call whose own answer is unavailable.
+// saysNoAnswer reports whether a failure means that the record has no answer. lambdaidem.NoAnswer
+// makes such a failure, and so does a guard that could not store an answer.
+//
+// A failure of this kind has the code ErrAnswerUnavailable and no Type. If a failure has the same
+// code and a Type, a handler returned the error, and its message may contain personal data. For
+// example, a handler may wrap the error of a guarded call whose stored answer is unavailable.
 func saysNoAnswer(f *lambdaidem.Failure) bool {
 	return f != nil && f.Code == lambdaidem.ErrAnswerUnavailable && f.Type == ""
 }

@@ -32,12 +32,12 @@ func (p *purge) forget(ctx context.Context, it *item, now time.Time) (bool, erro
 // rounding. The purge's request must arrive before this expiry, even if the request is delayed.
 // MinTTL is enough for that, because AWS refuses a request more than MinTTL after it was signed.
 //
-// If the purge's request arrived after the expiry, a delayed claim could lock the record. A claim
-// is the write that locks a record, and an attempt may send it twice. The first copy is refused,
-// because the record has not expired yet, and the attempt ends. Then the purge's request arrives,
-// and after it the second copy of the claim. The condition of a claim compares the expiry with
-// the time at which the claim was made. If the new expiry is earlier than that time, the second
-// copy locks the record, although no attempt is running.
+// If the purge's request arrived after the expiry, a delayed claim could lock the record. An
+// attempt may send its claim twice. DynamoDB refuses the first copy, because the record has not
+// expired yet, and the attempt ends. Then the purge's request arrives, and after it the second copy
+// of the claim. The condition of a claim compares the expiry with the time at which the claim was
+// made. If the new expiry is earlier than that time, the second copy locks the record, although no
+// attempt is running.
 func (p *purge) forgottenAt(now time.Time) time.Time {
 	return now.Add(lambdaidem.MinTTL + p.o.opts.MaxSkew + time.Second)
 }
@@ -57,7 +57,7 @@ func (p *purge) wasForgotten(it *item, now time.Time) bool {
 }
 
 // expiresNoSooner is a condition that holds if the record has no expiry, or if the new expiry is
-// not later than the record's expiry. A purge must never extend the record's life. The purge has
-// compared the new expiry with the one that it read, but another purge may have set an earlier
-// expiry since.
+// not later than the record's expiry. A purge must never extend the record's life. Before it sends
+// the write, the purge compares the new expiry with the expiry that it has read. The condition is
+// needed because another purge may have set an earlier expiry since that read.
 const expiresNoSooner = "(attribute_not_exists(#expiration) OR #expiration >= :expiration)"

@@ -6,8 +6,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// record purges one record. It calls the functions that p.writes returns, in order.
-// If one of them returns false, the record has changed since it was read: the method stops and
+// record purges one record. It calls the functions that p.writes returns, in order. A function
+// returns false if the record has changed since it was read. The method record then stops, and
 // counts the record in PurgeProgress.Changed.
 func (p *purge) record(ctx context.Context, it *item, clock Inspected) error {
 	for _, write := range p.writes(it, clock) {

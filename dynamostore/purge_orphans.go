@@ -69,11 +69,11 @@ const orphanAge = time.Hour
 //     is not an orphan.
 //   - In all other cases, the part is an orphan once it is older than orphanAge.
 //
-// These rules treat a record as expired from maxSkew plus one second before its expiry. The
-// reason is an optimistic attempt, which takes no lease and may have a clock that is ahead. By
-// that clock, the record may already have expired, and the attempt may have written the part for
-// a new record. The rule for completed records must not delete that part. The extra second is
-// needed because the parameter now, the database's time, is rounded down to a whole second.
+// For these rules, a record expires earlier than its expiry says: by maxSkew and one second.
+// Otherwise the rule for completed records could delete a part that is still needed. An attempt
+// whose clock is ahead may see the record as expired already. If the attempt is optimistic, it
+// takes no lease and writes the parts of a new answer before it replaces the record. The second is
+// added because the parameter now, the database's time, is rounded down.
 func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
 	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
 		if current.Status == lambdaidem.Completed && !isSettled(current.Status, current.Token, current.Operations) {

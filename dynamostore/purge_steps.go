@@ -10,7 +10,7 @@ import (
 )
 
 // erasesSteps reports whether the purge erases the steps of the record because of
-// PurgeOptions.Steps. The record must have steps. It must also be released, or be in progress
+// PurgeOptions.Steps. It does so for a record with steps that is released, or that is in progress
 // although its attempt has died.
 //
 // If PurgeOptions.Forget is set too, erasesSteps returns false for a released record, because
@@ -25,9 +25,9 @@ func (p *purge) erasesSteps(it *item, clock Inspected) bool {
 	return it.Status == lambdaidem.InProgress && !it.record().LeaseLiveAt(clock.At().Add(-p.o.opts.MaxSkew))
 }
 
-// onlyErasesSteps reports whether eraseSteps erases the steps of a record that PurgeOptions.Forget
-// asks to forget, and does not forget the record. A record that has expired counts as forgotten
-// already.
+// onlyErasesSteps reports whether eraseSteps does only a part of what the purge was asked to do:
+// PurgeOptions.Forget demands that the record expires, and eraseSteps does not make it expire. If
+// the record has already expired, onlyErasesSteps returns false.
 func (p *purge) onlyErasesSteps(it *item, clock Inspected) bool {
 	return p.opts.Forget && !it.record().GoneAt(clock.At())
 }

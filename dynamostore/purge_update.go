@@ -8,9 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// update sends a conditional update. It reports true if the update was applied, by the last try
-// or by an earlier one whose reply was lost. It also reports true if the record no longer
-// exists, because nothing is left to purge.
+// update sends a conditional update. It reports true if the update was applied, by the last try or
+// by an earlier one whose reply was lost. If the record no longer exists, update also reports true,
+// because nothing is left to purge.
 func (p *purge) update(ctx context.Context, c *attributeUpdate, next *item, values attributes) (bool, error) {
 	out, fate, err := p.o.s.updateAttributes(ctx, c, next, values)
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
@@ -24,10 +24,10 @@ func (p *purge) update(ctx context.Context, c *attributeUpdate, next *item, valu
 	return true, p.spend(ctx, unitsOf(out.ConsumedCapacity))
 }
 
-// updateAsSeen changes the listed attributes of a record to the values that the item next has. If
-// next has no value for an attribute, updateAsSeen removes the attribute. The condition is that
-// the record still has the token and the state of the item seen. If the record has another token
-// or state, updateAsSeen reports false.
+// updateAsSeen writes the listed attributes of a record, with the values of the item next. If next
+// has no value for an attribute, updateAsSeen removes the attribute. The write is conditional on
+// the token and the state of the item seen. If the record has another token or state, updateAsSeen
+// reports false.
 func (p *purge) updateAsSeen(ctx context.Context, next, seen *item, attrs ...string) (bool, error) {
 	return p.update(ctx, &attributeUpdate{also: attrs, condition: isAsSeen}, next, seen.asSeen())
 }

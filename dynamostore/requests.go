@@ -9,8 +9,8 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// recordRequest is a request that reads or writes one record, and the item in DynamoDB's
-// response to it.
+// recordRequest is a request that reads or writes one record. It also stores the item in DynamoDB's
+// response.
 type recordRequest struct {
 	wire.Request
 
@@ -21,9 +21,9 @@ type recordRequest struct {
 	foreign error // why the item in the response is not a valid record; nil if it is valid or there is none
 }
 
-// recordRequest returns a request for the operation op with the given body. The request is
-// also its own [wire.Answer], so it decodes DynamoDB's response. The parameter member is the
-// name of the JSON member with the item in that response, or "" if there is none.
+// recordRequest returns a request for the operation op with the given body. The request is also its
+// own [wire.Answer], so it decodes DynamoDB's response. The parameter member is the name of the
+// JSON member that contains the item in the response, or "" if the response has no item.
 func (s *Store) recordRequest(op wire.Operation, member string, body []byte) *recordRequest {
 	r := &recordRequest{Request: wire.Request{Operation: op, Tables: s.tables, Body: body}, layout: s.layout, member: member}
 	r.Answer = r
@@ -62,8 +62,8 @@ func (s *Store) getBody(id string) []byte {
 	})
 }
 
-// Success implements [wire.Answer]. It decodes the response to a successful request, first
-// with the fast strict decoder, and if that fails with the slow tolerant one.
+// Success implements [wire.Answer]. It decodes the response to a successful request with the fast,
+// strict decoder. If that fails, it decodes the response with the slow, tolerant one.
 func (r *recordRequest) Success(body string) bool {
 	if r.member == "" {
 		return isObject(body)
@@ -111,8 +111,8 @@ func (r *recordRequest) decodeRefusal(body string) (ok bool) {
 }
 
 // refused returns the result of a conditional write that ended with err. If err is nil, refused
-// returns nil and no error. If the condition failed, it returns wire.ErrRefused and the existing
-// item, which is nil if there is none. Any other error becomes a StoreError.
+// returns nil and no error. If the condition failed, refused returns wire.ErrRefused and the
+// existing item, or a nil item if the table has none. Any other error becomes a StoreError.
 func (r *recordRequest) refused(op string, fate wire.Fate, err error) (*item, error) {
 	switch {
 	case err == nil:

@@ -44,9 +44,9 @@ func (a *apart) zipped() bool {
 	return a.Encoding == encodingGzip || a.Encoding == encodingSealedGzip
 }
 
-// purpose returns the part of the associated data that says what kind of answer was encrypted:
-// its encoding, and whether it is a value or a failure. Decryption fails with other associated
-// data, so nobody can pass an answer off as another kind by changing the record.
+// purpose returns the part of an answer's associated data that says what was encrypted: the
+// answer's encoding, and whether the answer is a value or a failure. Decryption with other
+// associated data fails. So nobody can pass an answer off as another kind by changing the record.
 func (a *apart) purpose() string {
 	if a.Parts.Failure {
 		return a.Encoding + " failure"
@@ -150,11 +150,11 @@ func (s *Store) shown(it *item) lambdaidem.Record {
 	return r
 }
 
-// decrypted returns the record in an item, with the results of its steps decrypted. The caller
-// is the attempt that holds the record's lease, and its handler needs the results.
+// decrypted returns the record in an item, with the results of its steps decrypted. The attempt
+// that holds the record's lease calls decrypted, because its handler needs the results.
 //
-// The error is a StoreError whose NotApplied is false. The reason is that the caller has already
-// sent a write to the record, and this write may have been applied.
+// The error is a StoreError whose NotApplied is false, because the attempt has already sent a write
+// to the record, which may have been applied.
 func (s *Store) decrypted(ctx context.Context, op string, it *item) (lambdaidem.Record, error) {
 	r := s.trusted(it)
 	if len(it.Steps) == 0 || !it.sealsSteps() && !s.opts.Encryption.Only {

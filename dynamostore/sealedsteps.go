@@ -54,15 +54,13 @@ func (s *Store) needsResealing(it *item) bool {
 	return false
 }
 
-// resealSteps encrypts the steps of an item under the current key and stores them in
-// DynamoDB. steps has the decrypted results. Each attempt extends the life of its record.
-// Without resealSteps, a record that is attempted again and again could need an old key
-// long after the guard's TTL.
+// resealSteps encrypts the steps of an item under the current key and stores them in DynamoDB. The
+// parameter steps has the decrypted results. Without resealSteps, a record could need an old key
+// long after the guard's TTL, because each attempt extends the life of its record.
 //
-// resealSteps ignores errors, because the attempt already has the decrypted steps and can
-// run. One such error is that the steps are too large once they are encrypted. The next
-// attempt tries again. If the error is a lost lease, the attempt learns of the loss at its
-// next write, which fails too.
+// resealSteps ignores errors, because the attempt already has the decrypted steps and can run. For
+// example, the steps may be too large once they are encrypted. The next attempt tries again. If the
+// attempt has lost its lease, its next write fails too, and reports the loss.
 func (s *Store) resealSteps(ctx context.Context, it *item, steps lambdaidem.Steps, now time.Time) {
 	ours, err := s.itemWithSteps(ctx, it.ID, it.Token, steps)
 	if err != nil {

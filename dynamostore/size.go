@@ -10,10 +10,10 @@ import (
 // its attributes: 400 KB (AWS, "Quotas in Amazon DynamoDB").
 const maxItemSize = 400 * 1024
 
-// reservedSize is the number of bytes of an item that its steps must leave free. A record with
-// steps must always have room for what later writes add. Otherwise no attempt and no operator could
-// continue it. The table has the longest values of the other attributes, in bytes, with the
-// attributes' names:
+// reservedSize is the number of bytes of an item that its steps must leave free. The record's other
+// attributes need this room, including those that later writes add. Without the room, no attempt
+// could finish the record and no operator could settle it. The table has the maximum size of these
+// attributes in bytes, including their names:
 //
 //	scope         3,939  five parts of 256 characters; an escaped character takes three
 //	operations    3,285  MaxOperations operations, with the longest name and reason each

@@ -117,9 +117,9 @@ func (it *item) marksSteps() bool {
 		(it.Status == lambdaidem.InProgress || it.Status == lambdaidem.Released)
 }
 
-// strangeSteps returns what is wrong with the steps of an item that is not completed, or ""
-// if nothing is. If an item has steps but no encoding for them, a version of this package
-// that does not know steps has overwritten a part of the item.
+// strangeSteps returns what is wrong with the steps of an item that is not completed, or "" if
+// nothing is wrong. If an item has steps but no encoding for them, a version of this package that
+// does not know steps has overwritten a part of the item.
 func (it *item) strangeSteps() string {
 	if len(it.Steps) > 0 && !it.marksSteps() {
 		return "it has " + attrSteps + " and no " + attrEncoding + ": a version that knows no steps has written over it"

@@ -23,8 +23,8 @@ type transactRequest struct {
 // record is the JSON of the action that writes the record, or nil if the transaction does not
 // write a record. The error is a WriteError.
 //
-// The request is encoded only once, so that every try sends the same bytes: DynamoDB may
-// refuse a request that has the token of an earlier one but other bytes.
+// The request is encoded only once, so that every try sends the same bytes. DynamoDB may refuse a
+// request with the same token as an earlier request but other bytes.
 func (s *Store) transacting(token string, record []byte, writes []*Write) (*transactRequest, error) {
 	r := &transactRequest{record: record != nil, actions: len(writes)}
 	r.Operation, r.Answer = wire.TransactWriteItems, r

@@ -29,15 +29,15 @@ const (
 	TransportSDK Transport = "sdk"
 )
 
-// directTransport returns the direct transport for the requests of a client. If the direct
-// transport can't make the requests that the user's client would make, directTransport returns
-// an error that says why. It also returns an error if the client has a setting that the direct
-// transport would ignore. If Options.Transport is TransportDirect, the last argument is true, and
-// such a setting is no error.
+// directTransport returns the direct transport for the requests of a client. It returns an error,
+// which says why, if the direct transport can't make the requests that the user's client would
+// make. It also returns an error if the client has a setting that the direct transport would
+// ignore, unless the last argument is true. The last argument is true if Options.Transport is
+// TransportDirect.
 //
-// The function below is a placeholder. The file direct.go replaces it with the real function
-// when the program starts. If direct.go is deleted from the package, the placeholder remains,
-// and the SDK's client makes all tries.
+// The function below is a placeholder. The file direct.go replaces it with the real function when
+// the program starts. If direct.go is deleted from the package, the placeholder remains, and the
+// SDK's client makes all tries.
 var directTransport = func(*wire.Client, *dynamodb.Client, bool) (wire.First, error) {
 	return nil, errors.New("this program is built without the direct transport")
 }

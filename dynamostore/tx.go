@@ -42,10 +42,10 @@ func (t *transaction) Seal(o lambdaidem.Outcome) bool { return t.enlisted.seal(o
 // Writes returns the number of writes that the handler has enlisted.
 func (t *transaction) Writes() int { return t.enlisted.count() }
 
-// Refuse forbids enlisting: every later call that enlists a write panics, and why gives the text of
-// the panic. Refuse(nil) allows enlisting again. The guard forbids enlisting while a step or a
-// guarded call runs inside the handler. A retry skips a step or a call that has already completed,
-// so the retry's transaction would lack the writes that were enlisted inside.
+// Refuse makes every call that enlists a write panic from now on, with the text of why. Refuse(nil)
+// allows enlisting again. The guard forbids enlisting while a step or a guarded call runs inside
+// the handler. A retry skips a step or a call that has already completed, so the retry's
+// transaction would lack the writes that were enlisted inside the step or call.
 func (t *transaction) Refuse(why error) { t.enlisted.refuse(why) }
 
 // Commit makes the enlisted writes and completes the record in one TransactWriteItems. It

@@ -20,14 +20,14 @@ func (p *prepared) mayBeSent() error {
 	return nil
 }
 
-// tokenLife is how long a transaction that writes no record may be retried. Such a
-// transaction has the enlisted writes of a handler that runs unguarded. DynamoDB recognizes
-// a repeated transaction by its ClientRequestToken for only 10 minutes (AWS, "Amazon
-// DynamoDB Transactions: How it works"). After that, DynamoDB would apply the transaction a
-// second time.
+// tokenLife is the maximum time for which a transaction that writes no record may be sent again.
+// Such a transaction has the enlisted writes of a handler that runs unguarded. DynamoDB recognizes
+// a repeated transaction by its ClientRequestToken for only 10 minutes (AWS, "Amazon DynamoDB
+// Transactions: How it works"). After that, DynamoDB would apply the transaction a second time.
+// tokenLife is a minute less, for safety.
 //
-// A transaction that writes a record can be retried at any time. The transaction has a
-// condition on the record, which no longer holds once the transaction has been applied.
+// A transaction that writes a record can be sent again at any time. It has a condition on the
+// record, which no longer holds after the transaction was applied.
 const tokenLife = 9 * time.Minute
 
 var errTokenTooOld = errors.New("the transaction was first sent longer ago than DynamoDB surely remembers it: sent again, it might happen twice")

@@ -41,15 +41,14 @@ func (it *item) strange() string {
 	}
 }
 
-// strangeCompletion returns the reason why the item, whose status is completed, is not a
-// valid record, or "" if it is valid. A valid completed record has an answer, a failure or
-// parts of an answer. It also has an expiration, unless a purge completed the record while it
-// was waiting for an operator.
+// strangeCompletion returns the reason why an item with the status completed is not a valid record,
+// or "" if it is valid. A valid completed record has an answer, a failure or parts of an answer. It
+// also has an expiration, unless a purge completed the record while it was waiting for an operator.
 //
 // If one of these attributes is missing, the store that wrote the item probably uses other
 // attribute names (see Options.DataAttribute and Options.ExpirationAttribute). This store must
-// refuse such an item. Otherwise a purge would leave the answer in the table and report it as
-// erased, and an operator would set an expiration that no function reads.
+// refuse such an item. Otherwise a purge would report that the answer was erased but leave it in
+// the table, and an operator would set an expiration that no function reads.
 func (it *item) strangeCompletion() string {
 	switch o := lambdaidem.Outcome(it.Outcome); {
 	case o != lambdaidem.OutcomeSucceeded && o != lambdaidem.OutcomeFailed:

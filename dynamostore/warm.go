@@ -23,7 +23,7 @@ type Warmed struct {
 	Took time.Duration
 	// Transport is the transport that the store's requests use.
 	Transport Transport
-	// Err says what Warm could not do. The first request then has to do it. Err is nil if
+	// Err says what Warm failed to do. The first request then has to do that itself. Err is nil if
 	// nothing failed.
 	Err error
 }
@@ -46,14 +46,13 @@ func (w Warmed) LogValue() slog.Value {
 //	slog.Info("ready", "store", store.Warm(ctx))
 //
 // Warm reads one item that does not exist. That costs a read unit and needs the permission
-// dynamodb:GetItem; if it is not granted, the connection is open all the same. If the
-// environment variable [lambdaidem.SwitchOff] is true, there may be no table, and Warm does
-// nothing.
+// dynamodb:GetItem. Without the permission, Warm still opens the connection. If the environment
+// variable [lambdaidem.SwitchOff] is true, there may be no table, and Warm does nothing.
 //
-// Warm never prevents a start: it returns after about 2 seconds at the latest, it returns an
-// error only in Warmed.Err, and it recovers from panics, such as a panic in
-// Options.Encryption.Current. If such a function ignores its context, Warm leaves it running in
-// the background. The store works the same without Warm.
+// Warm never prevents a start: it returns after about 2 seconds at the latest, it returns an error
+// only in Warmed.Err, and it recovers from panics, such as a panic in Options.Encryption.Current.
+// If Current ignores its context, Warm returns all the same, and leaves Current running in the
+// background. The store works the same without Warm.
 //
 // Warm does not help a process whose first invocation comes minutes later, as with provisioned
 // concurrency, because the connection may be closed by then.
@@ -82,7 +81,7 @@ func (s *Store) Warm(ctx context.Context) Warmed {
 
 // firstOf returns the next result. If ctx ends first, firstOf waits 50 ms more for a result, and
 // then returns an error that wraps the cause of ctx's end. It does not wait longer, because a
-// function of the application may ignore ctx, and must not delay the start.
+// function of the application may ignore ctx, and such a function must not delay the start.
 func firstOf(ctx context.Context, results <-chan error) error {
 	select {
 	case err := <-results:

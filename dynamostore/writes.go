@@ -28,16 +28,15 @@ func (l *layout) writes(table string) writes {
 		w.encode(table, returns)
 		return w
 	}
-	// The last argument says which item the response to a write contains: the item as it
-	// was before the write (ALL_OLD), or none. The item after the write (ALL_NEW) would
-	// only make the response longer, because it also contains the answer or the steps that
-	// the request has just sent. None of these choices consumes additional capacity.
+	// The last argument of each call says which item DynamoDB's response to the write contains: the
+	// item before the write (ALL_OLD), or none. The item after the write (ALL_NEW) would only make
+	// the response longer, because it also contains the answer or the steps that the request has
+	// just sent. None of these choices consumes additional capacity.
 	//
-	// A completion, a release and a save need the old item: they are given only the lease,
-	// but the methods of Store return the whole record. A takeover needs the steps in the
-	// old item, because the old attempt may have saved steps after the record was read. A
-	// lock needs no item, because it writes the whole record. The other writes ignore the
-	// item.
+	// Completions, releases and saves need the old item: Complete, Release and SaveSteps know only
+	// the lease, but must return the whole record. A takeover needs the steps in the old item,
+	// because the old attempt may have saved steps after the record was read. A lock needs no item,
+	// because it writes the whole record. The other writes ignore the item.
 	return writes{
 		lock:       of(opAcquire, 0, lockIsFree, types.ReturnValueNone),
 		takeover:   of(opAcquire, takeover, isStillWhatWasSeen, types.ReturnValueAllOld),
@@ -52,9 +51,10 @@ func (l *layout) writes(table string) writes {
 	}
 }
 
-// encode sets head and action: the table's name, the condition, the attribute names, and which item
-// DynamoDB should return. This text is the same for all records, so it is encoded only once.
-// returns applies to a separate request, because an action that succeeds can't return an item.
+// encode sets head and action, the JSON that is the same for all records, so that it is encoded
+// only once. Both contain the table's name, the condition and the attribute names. Only head, which
+// is for a separate request, also says which item DynamoDB should return: an action that succeeds
+// can't return one.
 func (w *write) encode(table string, returns types.ReturnValue) {
 	var b []byte
 	b = lowlevel.AppendString(append(b, `{"TableName":`...), table)
