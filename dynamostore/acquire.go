@@ -9,11 +9,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Acquire takes the lease by one conditional PutItem or, if claim.Over is not nil, by
-// one conditional UpdateItem. If the condition fails, DynamoDB's reply has the existing
-// record, so Acquire needs no second request to return that record. With
-// Options.Encryption, one more UpdateItem encrypts the steps of a record that was taken
-// over, unless they are encrypted under the current key.
+// Acquire takes the lease by one conditional PutItem or, if claim.Over is not nil, by one
+// conditional UpdateItem. If the condition fails, DynamoDB's reply has the existing record, so
+// Acquire needs no second request to return that record. With Options.Encryption, one more
+// UpdateItem encrypts the steps of a record that was taken over, unless they are already encrypted
+// under the current key.
 func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
 	it := s.locked(claim)
 	if size := s.layout.size(it); size > maxItemSize {
@@ -45,9 +45,9 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 	return lambdaidem.Record{}, nil
 }
 
-// acquired returns the record whose lease Acquire has just taken, with its steps decrypted.
-// With Options.Encryption, acquired also stores the steps again if they are not encrypted
-// under the current key.
+// acquired returns the record whose lease Acquire has just taken, with its steps decrypted. With
+// Options.Encryption, acquired also encrypts the steps in the table under the current key, unless
+// they already are.
 func (s *Store) acquired(ctx context.Context, it *item, now time.Time) (lambdaidem.Record, error) {
 	r, err := s.decrypted(ctx, opAcquire, it)
 	if err == nil && s.needsResealing(it) {

@@ -42,9 +42,9 @@ type attribute struct {
 	option      *renaming         // the option that renames the attribute; nil if there is none
 }
 
-// kinds says which DynamoDB types the values of an attribute can have. CheckTable compares it
-// with the key types of the table's indexes, because DynamoDB refuses to write an item in
-// which the key of an index has another type or is empty.
+// kinds says which DynamoDB types the values of an attribute can have. CheckTable compares these
+// types with the keys of the table's indexes, because DynamoDB refuses to write an item if an
+// attribute that is the key of an index has another type than the key, or is empty.
 type kinds string
 
 const (

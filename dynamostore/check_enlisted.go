@@ -85,8 +85,8 @@ func withProbe(names map[string]string) map[string]string {
 	return names
 }
 
-// checkRecordsTransact returns a problem if the store's own records can't be completed in a
-// transaction.
+// checkRecordsTransact returns a problem if the store can't complete its records in a transaction,
+// for example because the credentials don't allow it.
 func (s *Store) checkRecordsTransact(ctx context.Context) TableProblems {
 	err := s.probe(ctx, types.TransactWriteItem{Update: &types.Update{
 		TableName: aws.String(s.table), Key: s.key(probeID), UpdateExpression: aws.String("SET #probe = #id"),

@@ -48,6 +48,6 @@ func (s *Store) checkPermissions(ctx context.Context) TableProblems {
 	return problems
 }
 
-// probeID is a key that no item has. The ids of records end in a hash, which never has this
-// form.
+// probeID is the key of an item that does not exist. The id of a record ends in a hash, so no
+// record has this id.
 const probeID = "lambdaidem#table-check"

@@ -25,8 +25,9 @@ const (
 // encodings lists every encoding of an answer that this version can read.
 var encodings = [...]string{encodingPlain, encodingGzip, encodingSealed, encodingSealedGzip}
 
-// compress returns the answer in the form in which it is stored, before encryption: compressed,
-// if that saves a write unit, or as it is. The encoding is encodingGzip or encodingPlain.
+// compress returns the answer compressed, if that saves a write unit, and otherwise unchanged. The
+// encoding is encodingGzip or encodingPlain. The caller encrypts the result afterwards, if the
+// store encrypts answers.
 //
 // An answer of less than Options.CompressFrom bytes is not compressed. A larger answer is
 // compressed if that makes the item at least 1 KB smaller. A write unit covers 1 KB, so the write

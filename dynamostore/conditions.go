@@ -45,9 +45,9 @@ const (
 	//     the answer, keeps the token but adds an entry to the list.
 	isStillWhatWasSettled = "#token = :seen_token AND #status = :completed AND #operations = :seen_operations AND NOT " + isGone
 
-	// leaseIsOurs holds if the record is in progress under the caller's token. It holds
-	// even if the lease has ended: an attempt may finish late, as long as no other attempt
-	// has taken over the record and replaced the token.
+	// leaseIsOurs holds if the record is in progress under this attempt's token. It holds even if
+	// the lease has ended: an attempt may finish late, as long as no other attempt has taken over
+	// the record and replaced the token.
 	leaseIsOurs = "#token = :token AND #status = :in_progress AND NOT " + isGone
 
 	// claimIsFree holds if the attempt can lock the record, or if it already holds the lease. It

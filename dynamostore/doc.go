@@ -60,7 +60,7 @@
 //	  in parts       and a PutItem for each           and KB of each part, write units
 //	replay           PutItem, refused                 KB of the completed item, write units
 //	  in parts       and a GetItem for each           and a read unit for each 4 KB of the parts
-//	other payload    PutItem, refused                 the same
+//	other payload    PutItem, refused                 KB of the completed item, write units
 //	in progress      PutItem, refused                 1 write unit
 //	takeover         PutItem, refused; 2 UpdateItem   2 + KB of the completed item, write units
 //	step             UpdateItem                       KB of the item with its steps, write units
@@ -122,14 +122,15 @@
 // part can't be read at the moment, the client receives a 503. If an attempt dies before its
 // completion, no record refers to its parts, and they expire.
 //
-// A new on-demand table takes 4,000 write units per second, and one partition of any table
-// takes 1,000. An answer of 6 MB needs 6,000 write units.
+// An answer of 6 MB needs 6,000 write units. A new on-demand table takes 4,000 write units per
+// second, and one partition of any table takes 1,000. So DynamoDB may throttle a function that
+// stores large answers.
 //
-// A version of this package that does not know the encoding of a record refuses the record
-// with [lambdaidem.ReasonForeign], instead of replaying an empty answer. The first versions
-// had no encodings and refuse every answer that is compressed or in parts. While such a
-// version runs on the same table, or if you may go back to one, set CompressFrom to
-// math.MaxInt and MaxInline to 384 KB.
+// A version of this package that does not know the encoding of a record refuses the record with
+// [lambdaidem.ReasonForeign], instead of replaying an empty answer. The first versions had no
+// encodings and refuse every answer that is compressed or in parts. While such a version runs on
+// the same table, or if you may go back to such a version, set CompressFrom to math.MaxInt and
+// MaxInline to 384 KB.
 //
 // # Retries
 //
@@ -149,10 +150,9 @@
 //
 // # Dead leases
 //
-// If an attempt dies, its lease ends and its effects are unknown. [Store.DeadLeases] finds
-// such leases with the index Options.LeaseIndex, without scanning the table. The index is
-// off by default, because with it a lock and the end of an attempt each cost one more write
-// unit.
+// If an attempt dies, its lease ends and its effects are unknown. [Store.DeadLeases] finds such
+// leases with the index Options.LeaseIndex, without scanning the table. By default there is no
+// index, because it costs one more write unit for each lock, and one more when the attempt ends.
 //
 // # Encryption
 //

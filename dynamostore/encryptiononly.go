@@ -14,9 +14,9 @@ func (s *Store) trusted(it *item) lambdaidem.Record {
 		return r
 	}
 	if it.isErased() {
-		// The record has a failure in plaintext, which says that there is no answer. Accept
-		// this failure, because every store stores it in plaintext. But return a fixed text:
-		// anyone who can write to the table could have changed the stored text.
+		// The record has a failure in plaintext that says that there is no answer. Accept the
+		// failure, because every store writes it in plaintext. But replace its text, which anyone
+		// who can write to the table could have changed.
 		r.Result.Failure = lambdaidem.NoAnswer("the answer was erased, or was never kept")
 		return r
 	}

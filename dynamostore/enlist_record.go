@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// isRecord reports whether the write is to an idempotency record of the store s, or to an
-// item with a part of a large answer. Handlers must not write those.
+// isRecord reports whether the write is to an idempotency record of the store s, or to an item with
+// a part of a large answer. Handlers must not write such items.
 func (w *Write) isRecord(s *Store) bool {
 	if tableName(w.table) != tableName(&s.table) {
 		return false

@@ -78,14 +78,13 @@ func reasonOf(err error) lambdaidem.Reason {
 }
 
 // reasonOfCancellation returns the reason why one action of a cancelled transaction failed. The
-// parameter code is the Code of the action's CancellationReason. The result is ReasonInvalid if
-// the action would fail again on every retry. The result is ReasonUnknown if the action did not
-// fail ("None"), if its own condition failed, or if this package does not know the code.
+// parameter code is the Code of the action's CancellationReason. If the action would fail again on
+// every retry, the result is ReasonInvalid. If the action did not fail ("None"), if its own
+// condition failed, or if this package does not know the code, the result is ReasonUnknown.
 //
-// The result is ReasonInvalid also for an item that is too large, because DynamoDB has no
-// separate code for that. If the item is the idempotency record, the guard can still complete it
-// without the answer, so the caller must recognize this case by the error's message (see
-// saysTooLarge).
+// For an item that is too large, the result is ReasonInvalid too, because DynamoDB has no separate
+// code for that. The caller must recognize this case by the error's message (see saysTooLarge),
+// because the guard can still complete the record without the answer.
 func reasonOfCancellation(code string) lambdaidem.Reason {
 	switch code {
 	case "TransactionConflict":

@@ -79,7 +79,6 @@ func (p *probe) keep(check Check, began time.Time) {
 	}
 }
 
-// deniedCacheFor is the minimum time before a HealthCheck reads the table's settings again
-// after it was not allowed to. Each denied call adds an AccessDenied to the account's
-// CloudTrail.
+// deniedCacheFor is the minimum time between two reads of the table's settings if the credentials
+// don't allow the read. Each denied call adds an AccessDenied to the account's CloudTrail.
 const deniedCacheFor = time.Hour

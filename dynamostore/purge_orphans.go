@@ -167,7 +167,7 @@ func (p *purge) find(ctx context.Context, id string) (*item, error) {
 	return p.o.s.layout.parse(out.Item)
 }
 
-// deleteOrphan deletes one part. It counts the part only if it still existed.
+// deleteOrphan deletes one part. If the part no longer exists, deleteOrphan does not count it.
 func (p *purge) deleteOrphan(ctx context.Context, part *storedPart) error {
 	const exists = "attribute_exists(#part)"
 	out, fate, err := p.o.s.deleteItem(ctx, &dynamodb.DeleteItemInput{

@@ -23,8 +23,8 @@ func (l *layout) scanPosition(last attributes) string {
 	return string(both)
 }
 
-// parseScanPosition converts a position that scanPosition returned back into the key of an
-// item. It returns an error if the table has a sort key and position is not a JSON array.
+// parseScanPosition is the inverse of scanPosition: it returns the key of the item at the given
+// position. It returns an error if the table has a sort key and position is not a JSON array.
 func (l *layout) parseScanPosition(position string) (attributes, error) {
 	if l.sortKey() == "" {
 		return l.key(position), nil

@@ -35,9 +35,9 @@ func (s *Store) sealSteps(ctx context.Context, it *item, steps lambdaidem.Steps)
 	return stored, nil
 }
 
-// needsResealing reports whether the item's steps should be stored again under the current
-// key. That is so if the store encrypts, and the result of a step is in plain text or
-// encrypted under an older key.
+// needsResealing reports whether the item's steps should be stored again under the current key. It
+// returns true if the store encrypts, and the result of a step is in plain text or encrypted under
+// another key.
 func (s *Store) needsResealing(it *item) bool {
 	if s.keys == nil || len(it.Steps) == 0 {
 		return false
