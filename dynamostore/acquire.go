@@ -47,7 +47,7 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 
 // acquired returns the record whose lease Acquire has just taken, with its steps decrypted. With
 // Options.Encryption, acquired also encrypts the steps in the table under the current key, unless
-// they already are.
+// they are already encrypted under it.
 func (s *Store) acquired(ctx context.Context, it *item, now time.Time) (lambdaidem.Record, error) {
 	r, err := s.decrypted(ctx, opAcquire, it)
 	if err == nil && s.needsResealing(it) {

@@ -42,9 +42,10 @@ type attribute struct {
 	option      *renaming         // the option that renames the attribute; nil if there is none
 }
 
-// kinds says which DynamoDB types the values of an attribute can have. CheckTable compares these
-// types with the keys of the table's indexes, because DynamoDB refuses to write an item if an
-// attribute that is the key of an index has another type than the key, or is empty.
+// kinds says which DynamoDB types the values of an attribute can have. If an attribute is the key
+// of an index, DynamoDB refuses to write an item in which the attribute has another type than the
+// key, or is empty. So CheckTable compares the kinds of attributes with the keys of the table's
+// indexes.
 type kinds string
 
 const (

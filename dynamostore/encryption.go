@@ -28,9 +28,9 @@ import (
 // can write to the table can therefore replace a step's result by an older one of the same record
 // and step, even one from before the record expired.
 //
-// Answers are compressed before they are encrypted, and their lengths are visible. If people
-// who can read the table can also choose parts of the answers, the lengths may reveal other
-// parts. Then set Options.CompressFrom to math.MaxInt, which disables compression.
+// Answers are compressed before they are encrypted, and their lengths are visible. If people who
+// can read the table can also choose a piece of an answer, the length may reveal the rest. In that
+// case, set Options.CompressFrom to math.MaxInt, which disables compression.
 //
 // A table may contain texts under several keys, and older texts that are not encrypted. To
 // introduce encryption, first deploy this version of the toolkit everywhere, because older
@@ -53,9 +53,9 @@ type Encryption struct {
 	// must know each key that Current has returned in any process. Find is required if
 	// Current is set.
 	//
-	// If Find returns [ErrKeyGone], the key is lost for good. Replays of its answers then
-	// fail with lambdaidem.ErrAnswerUnavailable, and the handlers do not run again. After
-	// any other error the client receives a 503, and its retry calls Find again.
+	// If Find returns [ErrKeyGone], the key is lost for good. Replays of its answers then fail with
+	// lambdaidem.ErrAnswerUnavailable, and the handlers do not run again. After any other error,
+	// the client receives a 503. When the client retries, the store calls Find again.
 	Find func(ctx context.Context, id string) (Key, error)
 
 	// KeyFor is how long a key is cached before the store calls Current or Find again. So

@@ -31,9 +31,9 @@ type healthComponent struct {
 }
 
 // ServeHTTP responds to GET and HEAD with the health of the store, in the format of
-// draft-inadarei-api-health-check-05, and to any other method with status 405. The status code
-// is 200 for pass and warn, and 503 for fail. The header Cache-Control has a max-age, which is
-// the number of seconds until the result expires, or no-store if the result is not cached.
+// draft-inadarei-api-health-check-05, and to any other method with status 405. The status code is
+// 200 for pass and warn, and 503 for fail. The header Cache-Control is max-age with the number of
+// seconds until the result expires, or no-store if the result is not cached.
 //
 // By default, the response contains only the status, because section 6 of the draft warns
 // that details of a problem help attackers. The details are in the log instead; see

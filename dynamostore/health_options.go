@@ -13,11 +13,11 @@ type HealthOptions struct {
 	// again. Each process has its own cache. Minimum: 1 s. Default: 5 s.
 	Cache time.Duration
 
-	// Timeout is the maximum duration of one check of the store, including all its requests
-	// and their retries. Within this time, Options.Attempts and Options.AttemptTimeout of the
-	// store limit each request. Minimum: 1 ms. Default: 3 s. If a connection is dead, the
-	// first attempt uses up the AttemptTimeout, 2 s by default, and 1 s is left for a second
-	// attempt over a new connection.
+	// Timeout is the maximum duration of one check of the store, including all its requests and
+	// their retries. Within this time, Options.Attempts and Options.AttemptTimeout of the store
+	// limit each request. Minimum: 1 ms. Default: 3 s. If a connection is dead, the first try uses
+	// up the AttemptTimeout, 2 s by default, and 1 s is left for a second try over a new
+	// connection.
 	Timeout time.Duration
 
 	// WritesEvery is how long a successful test of a write permission is cached. The

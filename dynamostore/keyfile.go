@@ -43,8 +43,8 @@ func ParseKeys(text []byte) ([]Key, error) {
 	return keys, nil
 }
 
-// parseKey parses the columns of one line. Its errors quote neither column, because each
-// may be the secret.
+// parseKey parses the columns of one line. Its errors quote neither column, because either column
+// may contain the secret.
 func parseKey(columns []string) (Key, error) {
 	if len(columns) != 2 { //nolint:mnd // id and secret
 		return Key{}, fmt.Errorf("it has %d columns instead of 2; write an id and the base64 of 32 bytes", len(columns))

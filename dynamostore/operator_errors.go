@@ -20,7 +20,7 @@ var (
 	// functions that use the record encrypt their answers. Settle returns it, unless the result
 	// has no answer (lambdaidem.NoAnswer).
 	ErrNotEncrypted = errors.New("the record's functions encrypt answers, and this store has no key: an answer in plain text would stay readable, and functions may refuse it")
-	// ErrRecordReleased is returned by Release if the record is already released.
+	// ErrRecordReleased means that the record is already released. Only Release returns it.
 	ErrRecordReleased = errors.New("the record is released already: the next retry runs")
 	// ErrRecordGone means that there is no such record, or that it has expired. A
 	// retry runs the handler as the first attempt.

@@ -129,9 +129,9 @@ type Options struct {
 	// can't be changed. Default: none, the table has only a partition key.
 	SortKeyAttribute string
 
-	// Each of the fields below names one attribute of a record. The names of all attributes
-	// of an item must differ. Powertools for AWS Lambda has the same six attributes with the
-	// same default names, and can rename them too. So a table can serve both.
+	// Each of the fields below names one attribute of a record. The names of all attributes of an
+	// item must differ. Powertools for AWS Lambda has the same six attributes with the same default
+	// names, and can rename them too. So Powertools and this package can use the same table.
 	IDAttribute                   string // the partition key, a string; default "id"
 	StatusAttribute               string // the state of the record; default "status"
 	ExpirationAttribute           string // the table's TTL attribute; default "expiration"
@@ -170,8 +170,9 @@ func isTableName(s string) bool {
 	return 3 <= len(s) && len(s) <= 255
 }
 
-// resolved returns the options with their defaults filled in. It panics if the table's name or
-// an option is invalid, with a text that names the caller and the option.
+// resolved returns the options with their defaults filled in. It panics if the table's name or an
+// option is invalid. The text of the panic says what is invalid, after the parameter caller, such
+// as "New".
 func resolved(caller, table string, optFns []func(*Options)) Options {
 	// Don't check an ARN here, because the SDK does.
 	if !isTableName(table) && !strings.HasPrefix(table, "arn:") {

@@ -36,7 +36,7 @@ func (s *Store) gettingPart(id string) *partRequest {
 	return s.partRequest(wire.GetItem, s.getBody(id))
 }
 
-// Success implements [wire.Answer]. It decodes the part that was read.
+// Success implements [wire.Answer]. If the request reads a part, Success decodes the part.
 func (r *partRequest) Success(body string) bool {
 	if r.Operation == wire.PutItem {
 		return isObject(body)

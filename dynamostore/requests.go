@@ -80,9 +80,9 @@ func (r *recordRequest) decode(body string) (ok bool) {
 	return ok
 }
 
-// isObject reports whether the body is a complete JSON object. It checks the response to a
-// write that returns no item. DynamoDB sends an object without members today. isObject also
-// accepts members, because DynamoDB may add some one day.
+// isObject reports whether the body is a complete JSON object. It checks the response to a write
+// that returns no item. DynamoDB sends an object without members today. isObject also accepts
+// members, because DynamoDB may add members one day.
 func isObject(body string) bool {
 	if lowlevel.Empty(body) {
 		return true

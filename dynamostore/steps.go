@@ -119,7 +119,7 @@ func (it *item) marksSteps() bool {
 
 // strangeSteps returns what is wrong with the steps of an item that is not completed, or "" if
 // nothing is wrong. If an item has steps but no encoding for them, a version of this package that
-// does not know steps has overwritten a part of the item.
+// does not know steps has overwritten some of its attributes.
 func (it *item) strangeSteps() string {
 	if len(it.Steps) > 0 && !it.marksSteps() {
 		return "it has " + attrSteps + " and no " + attrEncoding + ": a version that knows no steps has written over it"

@@ -53,7 +53,8 @@ func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store
 	return s
 }
 
-// Get reads the record by one consistent GetItem.
+// Get reads the record by one consistent GetItem. It returns the zero Record if there is no record,
+// or if the record has expired and has no live lease.
 func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
 	it, err := s.read(ctx, opGet, id)
 	if err != nil {

@@ -22,8 +22,9 @@ func tooLarge(op string, size int) error {
 		Err: fmt.Errorf("the item would have %d bytes; DynamoDB keeps at most %d (400 KB, names included)", size, maxItemSize)}
 }
 
-// stepsTooLarge returns the error of SaveSteps if it sends nothing because the steps would exceed
-// maxStepsSize. size is the size in bytes that the item would have with the steps.
+// stepsTooLarge returns the error of SaveSteps for steps that would exceed maxStepsSize. SaveSteps
+// has sent nothing. The parameter size is the size in bytes that the item would have with the
+// steps.
 func stepsTooLarge(size int) error {
 	return &lambdaidem.StoreError{Op: opSaveSteps, Reason: lambdaidem.ReasonTooLarge, NotApplied: true,
 		Err: fmt.Errorf("the item would have %d bytes with the steps; a record may have at most %d, so that %d of DynamoDB's 400 KB are left for what later attempts and operators add: "+

@@ -19,8 +19,9 @@ const createTimeout = 5 * time.Minute
 // the option is set. CreateTable is for tests and local use. For a deployment, define the
 // table in a template.
 //
-// If the table exists already, CreateTable only enables TTL. It then checks the table's settings.
-// If they have problems, the error is [TableProblems], which may consist of warnings only.
+// If the table exists already, CreateTable only enables TTL. In both cases, CreateTable then checks
+// the table's settings. If they have problems, the error is [TableProblems], which may consist of
+// warnings only.
 //
 // CreateTable needs the permissions dynamodb:CreateTable, DescribeTable, DescribeTimeToLive
 // and UpdateTimeToLive. It gives up after 5 minutes, or earlier if ctx ends. Like [New], it

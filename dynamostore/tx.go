@@ -158,9 +158,9 @@ func (s *Store) writeAnswerParts(ctx context.Context, c *lambdaidem.Completion) 
 // completionAction returns the action that completes the record, as a JSON element of
 // TransactItems. It also sets p.record to the completed record.
 //
-// An attempt without a lease claims its record in the same action. The action is a Put if
-// the attempt creates the record, and otherwise an Update. An Update preserves the
-// attribute "operations", the list of what operators did to the record.
+// If the attempt has not taken a lease yet, the same action also claims the record. The action is a
+// Put if it creates the record, and otherwise an Update. An Update preserves the attribute
+// "operations", the list of what operators did to the record.
 func (s *Store) completionAction(c *lambdaidem.Completion, answer lambdaidem.Result, p *prepared) ([]byte, error) {
 	ours := &item{ID: c.Lease.ID, Token: c.Lease.Token}
 	if c.Claim != nil {

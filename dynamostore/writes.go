@@ -8,8 +8,8 @@ import (
 
 type attributes = map[string]types.AttributeValue
 
-// write describes one kind of conditional write, such as taking the lease or completing a
-// record. It has the parts of the request that are the same for every record.
+// write describes one kind of conditional write, such as taking the lease or completing a record.
+// It contains everything in the request that is the same for all records.
 type write struct {
 	op        string            // StoreError.Op if the write fails
 	sets      updates           // which attributes an UpdateItem sets or removes; 0 for a PutItem
