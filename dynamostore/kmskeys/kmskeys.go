@@ -1,17 +1,16 @@
-// Package kmskeys implements dynamostore.Options.Encryption with data keys from AWS Key
-// Management Service (AWS KMS). The section "Data keys" of the AWS KMS developer guide
-// describes data keys.
+// Package kmskeys implements dynamostore.Options.Encryption with data keys from AWS Key Management
+// Service (AWS KMS). The section "Data keys" of the AWS KMS developer guide describes data keys.
 //
 //	store := dynamostore.New(client, "idempotency", func(o *dynamostore.Options) {
 //		o.Encryption = kmskeys.New(kms.NewFromConfig(cfg), keyARN)
 //	})
 //
-// Each process calls GenerateDataKey once per Encryption.KeyFor, and encrypts with the
-// data key that it gets. Each encrypted text is stored with the id of its data key. The id
-// is the data key itself, encrypted by KMS. To decrypt, another process calls Decrypt with
-// the id, once per Encryption.KeyFor for each data key. So most requests need no call to
-// KMS. AWS CloudTrail logs who called KMS. Automatic rotation of the KMS key works without
-// changes.
+// Each process gets a data key from KMS with GenerateDataKey and encrypts with it. After the
+// duration Encryption.KeyFor, it gets another one. Each encrypted text is stored with the id of its
+// data key. The id is the data key itself, encrypted by KMS. To decrypt, another process passes the
+// id to the operation Decrypt of KMS, and caches the data key for Encryption.KeyFor too. So most
+// requests need no call to KMS. AWS CloudTrail logs who called KMS. Automatic rotation of the KMS
+// key works without changes.
 //
 // The function's IAM policy must allow kms:GenerateDataKey and kms:Decrypt on the KMS key.
 // Operators need kms:Decrypt to see answers.
@@ -40,13 +39,12 @@ type API interface {
 
 // Options are the optional settings of [New].
 type Options struct {
-	// Older lists the ids or ARNs of other KMS keys that may decrypt data keys, besides
-	// the key that encrypts. List former keys here, and list a new key here one deployment
-	// before it begins to encrypt. Default: none.
+	// Older lists the ids or ARNs of other KMS keys that may decrypt data keys, besides the key
+	// that encrypts. List former keys here, and list a new key here one deployment before it
+	// begins to encrypt. Default: none.
 	//
-	// A data key that was encrypted by a KMS key that is not listed is refused. Otherwise
-	// anyone who can write to the table could store an answer that they have encrypted
-	// with a KMS key of their own.
+	// All other KMS keys are refused. Otherwise anyone who can write to the table could store a
+	// forged answer, encrypted under a KMS key of their own.
 	Older []string
 
 	// Context is the encryption context of each call to KMS; see "Encryption context" in
@@ -59,21 +57,20 @@ type Options struct {
 	Context map[string]string
 }
 
-// New returns an Encryption that encrypts with the KMS key of the given id, ARN or alias.
-// It sends no request. It panics if client is nil, or if key or a key in Options.Older is
-// empty.
+// New returns an Encryption that encrypts with the KMS key of the given id, ARN or alias. It sends
+// no request. It panics if client is nil, or if key or a key in Options.Older is empty.
 //
 // A replay whose answer can't be decrypted fails with 503 until Decrypt succeeds. The cause is
-// often a mistake that can be corrected: a KMS key that is missing in Older, another Context, or
-// an ARN that is misspelled or of another Region. KMS has the same error for a misspelled ARN as
-// for a key that was deleted, so replays of answers whose key was deleted fail with 503 too.
-// Purge such answers. Replays fail with 500, and for good, only if the stored id of the data key
-// is damaged (not base64).
+// often a mistake that can be corrected: a KMS key that is missing in Older, another Context, or an
+// ARN that is misspelled or of another Region. If the KMS key was deleted, replays fail with 503
+// too, because the error of KMS is the same as for a misspelled ARN. Purge the answers of a deleted
+// key. If the stored id of a data key is damaged (not base64), nothing can help, and replays fail
+// with 500.
 //
-// To change to another KMS key, add the new key to Older and deploy everywhere. Then make
-// it the key that encrypts, with the former key in Older, and deploy again. If you do both
-// in one deployment, replays of answers that the new key encrypted fail with 503 in
-// processes of the old deployment.
+// To change to another KMS key, add the new key to Older and deploy everywhere. Then make it the
+// key that encrypts, with the former key in Older, and deploy again. If you do both in one
+// deployment, replays of answers that the new key encrypted fail with 503 in processes of the old
+// deployment.
 func New(client API, key string, optFns ...func(*Options)) dynamostore.Encryption {
 	o := Options{Context: map[string]string{"lambdaidem": "answers"}}
 	for _, fn := range optFns {

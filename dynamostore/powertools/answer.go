@@ -115,10 +115,12 @@ func tree(text []byte) (any, error) {
 	return v, d.Decode(&v) //nolint:wrapcheck // can't happen: the text is valid
 }
 
-// lost returns the path of the first value in stored that is missing from held or different there,
-// such as "answer.body", or "" if there is none. Both are JSON values, and at is the path of stored
-// itself. Objects in held may have members that stored does not have. A value that is null or
-// missing equals any empty value (see isEmpty), because tags of encoding/json can omit empty members.
+// lost compares two JSON values: the stored answer, and held, which is the same answer after
+// decoding and encoding. It returns the path of the first value in stored that is missing or
+// different in held, such as "answer.body", or "" if there is none. at is the path of stored.
+//
+// Objects in held may have more members. A value that is null or missing equals any empty value
+// (see isEmpty), because tags of encoding/json can omit empty members.
 func lost(at string, stored, held any) string {
 	if isEmpty(stored) && isEmpty(held) && (stored == nil || held == nil) {
 		return ""

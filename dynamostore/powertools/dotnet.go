@@ -1,8 +1,8 @@
 package powertools
 
-// appendDotNet appends the data as JsonElement.ToString writes it: the text of the value, except
-// that a string has no quotation marks and no escapes, that true and false begin with a capital
-// letter, and that null is empty.
+// appendDotNet appends the data as JsonElement.ToString writes it. A string is decoded, and written
+// without quotation marks. true and false become True and False. null becomes nothing. Any other
+// value is written as it stands in the JSON text.
 func appendDotNet(b []byte, v *value) []byte {
 	switch v.kind {
 	case kindNull:

@@ -49,8 +49,8 @@ const (
 )
 
 // Find looks for the answer that Powertools has stored for the selected data. It reads the record
-// with one consistent GetItem. Call it in a guarded handler, message handler or function,
-// before any effect:
+// with one consistent GetItem. Call it in a guarded handler, message handler or function, before
+// any effect:
 //
 //	answer, found, err := powertools.Find[Receipt](ctx, records, powertools.Selection{Data: order})
 //	if err != nil || found {
@@ -65,9 +65,9 @@ const (
 //     the attempt died and Options.Policy is Rerun, or if Options.Until has passed;
 //   - an error otherwise.
 //
-// The handler must return the error as it is. Every error but one is marked with
-// [lambdaidem.Retryable], so the guard releases its record, even under policy Hold, and a retry
-// looks again:
+// The handler must return the error as it is. The error [lambdaidem.ErrAttemptAbandoned], 409, is
+// described at Options.Policy. All other errors are marked with [lambdaidem.Retryable]: the guard
+// releases its record, even under policy Hold, and a retry looks again. These errors are:
 //
 //   - [lambdaidem.ErrInProgress], 409: an attempt of the old function may still be running.
 //     It counts as running until 2 seconds after the deadline of its invocation or, if the
@@ -80,14 +80,14 @@ const (
 //     a validated payload.
 //   - Any other error, such as that of [Language.ID]: 503.
 //
-// The exception is [lambdaidem.ErrAttemptAbandoned], 409; see Options.Policy.
-//
 // # Answers
 //
-// Find decodes the answer with encoding/json. Then it encodes the result again, and compares it
-// with the stored answer. If a member or a value has been lost or changed, Find returns
-// [ErrRecordUnreadable]. But members that are null or empty may be lost, and a null in the answer
-// may become an empty value. If the whole answer is null, the JSON of a zero Out must be null too.
+// Find decodes the answer with encoding/json into an Out. Then it encodes the Out and compares the
+// JSON with the stored answer. If a member or a value has been lost or changed, Find returns
+// [ErrRecordUnreadable]. There are two exceptions: a member that is null or empty may be lost, and
+// a null inside the answer may become an empty value. If the whole answer is null, the JSON of a
+// zero Out must be null too.
+//
 // An answer with an unpaired surrogate, or with an object that has two members of the same name,
 // can only be returned as a json.RawMessage. To convert an answer, let Out be a type that can hold
 // it, such as json.RawMessage, and convert the result of Find.
@@ -180,8 +180,9 @@ func (r *Records) validate(it *record, payload json.RawMessage) error {
 	return nil
 }
 
-// errNotValidated says why the payload of a request can't be compared with that of a record. It is
-// no mismatch: a client that is told of a mismatch sends its request with a new key.
+// errNotValidated says why the payload of a request can't be compared with that of a record. Find
+// does not report this as ErrPayloadMismatch, because a client that receives a mismatch sends its
+// request with a new key.
 var errNotValidated = errors.New("it has no hash of a validated payload, so the old function did not validate payloads when it stored the record: " +
 	"return a Selection without Validated to accept its answer")
 

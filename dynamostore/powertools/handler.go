@@ -8,11 +8,11 @@ import (
 )
 
 // Handler returns a handler that first looks for the answer that Powertools has stored for the
-// event; see [Find]. If there is one, it is the handler's answer. Otherwise h runs.
+// event; see [Find]. If there is one, the handler returns it. Otherwise h runs.
 //
 // Pass the returned handler to a guard. The guard acquires its own record of the call before the
-// look-up, and stores the answer. There is no look-up, and h runs, for a call that the guard lets
-// through unguarded, such as a GET, and for every call after Options.Until.
+// look-up, and stores the answer. If the guard lets a call through unguarded, such as a GET, or if
+// Options.Until has passed, h runs without a look-up.
 //
 //	guard.APIGatewayV2(powertools.Handler(records, selectOrder, createPayment))
 //	lambdaidem.Handler(guard, "charge", key, powertools.Handler(records, selectCharge, charge))

@@ -30,10 +30,12 @@ type Records struct {
 // Options configure [New]. New sets every field to its default before it calls optFns.
 type Options struct {
 	// Until is the end of the migration. From then on, no record is read, and [Find] finds
-	// nothing. Set it to the time at which the old function was stopped, plus the timeout of that
-	// function, plus the expiry of its records (expires_after_seconds, 1 hour by default): its last
-	// attempt may end as late as the timeout, and the expiry of the record counts from the end of
-	// the attempt. Default: none, every call reads a record.
+	// nothing. Default: none, every call reads a record.
+	//
+	// Set it to the sum of the time at which the old function was stopped, the timeout of that
+	// function, and the expiry of its records (expires_after_seconds, 1 hour by default). The
+	// last attempt may end as late as the timeout, and the expiry of its record counts from
+	// that end.
 	Until time.Time
 
 	// Policy decides what happens if an attempt of the old function died and left its record

@@ -10,8 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// value is a JSON value. Unlike the result of encoding/json, it preserves the order of an
-// object's members and the text of numbers, which some languages hash.
+// value is a JSON value that preserves the order of an object's members and the text of numbers,
+// because in some languages Powertools hashes them unchanged. The result of encoding/json would
+// lose both.
 type value struct {
 	kind     kind
 	raw      []byte   // the text of an object or array in the data, without white space around it

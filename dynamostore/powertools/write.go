@@ -43,8 +43,8 @@ type member struct {
 	value *value
 }
 
-// sortedMembers returns the members of an object, sorted by name. Members whose names are equal by
-// compare keep their order.
+// sortedMembers returns the members of an object, sorted by name with the function compare. If
+// compare returns 0 for two names, the two members keep their order.
 func sortedMembers(v *value, compare func(a, b string) int) []member {
 	members := make([]member, len(v.names))
 	for i, name := range v.names {

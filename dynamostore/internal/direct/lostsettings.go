@@ -11,11 +11,13 @@ import (
 	"github.com/aws/smithy-go/tracing"
 )
 
-// Lost returns a description of a setting of the client that a request sent without the SDK's
-// middleware could ignore. One example is logging, which only the middleware does. Another is
-// the user's own AuthSchemeResolver, whose result may depend on the operation. Lost
-// returns "" if the client has no such setting. It does not look for settings that change all
-// requests in the same way, because [Transport.Ready] finds those.
+// Lost looks for a setting of the client that would have no effect on a request built without the
+// SDK's middleware, or not the right effect. It returns a description of the first such setting, or
+// "" if there is none. One example is logging, which only the middleware does. Another is the
+// user's own AuthSchemeResolver, whose result may depend on the operation.
+//
+// Lost does not look for settings that change all requests in the same way, because [New] finds
+// them when it compares test requests.
 func Lost(client *dynamodb.Client) string {
 	o := client.Options()
 	if len(o.APIOptions) > 0 {
@@ -40,8 +42,8 @@ func Lost(client *dynamodb.Client) string {
 	if _, sdks := o.HTTPSignerV4.(*v4.Signer); !sdks {
 		return fmt.Sprintf("the client has a signer of its own, a %T", o.HTTPSignerV4)
 	}
-	// A resolver of the user may return different results for different operations. Ready
-	// would not notice that, because it compares the requests of only one operation.
+	// The user's own resolver may return different results for different operations. New would
+	// not notice a difference, because it compares the requests of only one operation.
 	if resolver := reflect.TypeOf(o.AuthSchemeResolver); resolver.Kind() != reflect.Pointer ||
 		resolver.Elem().PkgPath() != reflect.TypeFor[dynamodb.Options]().PkgPath() {
 		return fmt.Sprintf("the client has an AuthSchemeResolver of its own, a %v", resolver)

@@ -20,19 +20,18 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// rehearse checks whether the transport builds the same requests as the SDK's client. It lets
-// the SDK's client build a test request that is not sent, and copies the header fields of that
-// request into t.head. Then it builds the same request without the SDK. It returns an error if
-// the two requests differ. A difference means that this package can't imitate a setting of the
-// client, or the version of the SDK in this program.
+// rehearse checks whether the transport builds the same requests as the SDK's client. It lets the
+// SDK's client build a test request that is not sent, and copies the header fields of that request
+// into t.head. Then it builds the same request without the SDK. It returns an error if the two
+// requests differ: then the client has a setting that this package can't imitate, or the program
+// has a version of the SDK that builds requests differently.
 //
-// rehearse also sets t.signsItself. It is true if package sigv4 makes the same signatures as
-// the SDK's signer, and the SDK's signer does not log.
+// rehearse also sets t.signsItself. It is true if package sigv4 makes the same signatures as the
+// SDK's signer, and the SDK's signer does not log.
 func (t *Transport) rehearse() error {
-	// The transport supports neither a client without credentials nor endpoint discovery.
-	// By default, the store calls Lost first. Lost finds both settings, and the store does not
-	// create the transport. If Options.Transport is TransportDirect, the store ignores the
-	// result of Lost, so rehearse must check both settings too.
+	// The transport supports neither a client without credentials nor endpoint discovery. Check
+	// both settings here, although Lost finds them too: with Options.Transport set to
+	// TransportDirect, the store ignores the result of Lost.
 	if t.options.Credentials == nil {
 		return errors.New("the client is anonymous: it has no credentials")
 	}
@@ -155,10 +154,10 @@ func headOf(h http.Header, operation wire.Operation) head {
 		case lineHost, lineLength:
 			of.fields = append(of.fields, headField{line: line})
 		default:
-			// Don't add a field that the SDK signs but does not send, because its value is
-			// unknown. Without the field, this package's signature of the test request
-			// differs from the SDK's. So rehearse returns an error, and this transport is
-			// not used.
+			// The SDK may sign a field that is not in the request's header. Don't add
+			// such a field, because its value is unknown. Without the field, this
+			// package's signature of the test request differs from the SDK's. So
+			// rehearse returns an error, and this transport is not used.
 			if _, sent := left[lower]; sent {
 				add(lower, line)
 			}

@@ -7,8 +7,8 @@ import (
 )
 
 // rehearsalCredentials provides fixed, invented credentials for the test request of rehearse,
-// because getting the user's credentials may take a network request. The field users is the
-// provider of the user's credentials. Only ProviderSources uses this field.
+// because getting the user's credentials may take a network request. users is the provider of the
+// user's credentials. Only the method ProviderSources calls it.
 type rehearsalCredentials struct{ users aws.CredentialsProvider }
 
 // rehearsalSecret is the secret access key of rehearsalCredentials. It is as long as those of

@@ -44,8 +44,8 @@ const (
 	fieldSignature  = "Authorization"
 )
 
-// The beginnings of the lines for two header fields in the canonical request. The signature
-// covers both fields. http.Request.Header does not contain them, because net/http adds them
+// lineHost and lineLength begin the lines of two header fields in the canonical request. The
+// signature covers both fields, but http.Request.Header does not contain them: net/http adds them
 // when it sends the request.
 const (
 	lineHost   = "host:"
@@ -80,10 +80,10 @@ const mostFields = 12
 //	invocation  the id of the call
 //	at          the date of the signature
 func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, to *endpoint, creds *aws.Credentials, invocation string, at time.Time) (*http.Request, error) {
-	// Count the header fields, so that the map below is created with the exact size. Go
-	// allocates twice as much memory for a map of nine fields as for one of eight. Subtract
-	// three of the fields in t.head: host and content-length, which net/http adds, and the
-	// session token, which is counted below if there is one.
+	// Count the header fields, to create the map below with the exact size: Go allocates twice
+	// as much memory for a map of nine fields as for one of eight. Three fields of t.head don't
+	// count. net/http adds host and content-length. The session token is counted below, if
+	// there is one.
 	fields := len(t.head.fields) - len([...]string{lineHost, lineLength, fieldToken}) + len([...]string{fieldSignature}) + len(to.headers)
 	trace, traced := t.trace.id(ctx)
 	if traced {

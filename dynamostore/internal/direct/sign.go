@@ -26,7 +26,7 @@ type signing struct {
 var signings = sync.Pool{New: func() any { return new(signing) }}
 
 // signing returns a signing from the pool for a request to the given endpoint with the given
-// credentials. The caller must call done.
+// credentials. The caller must call done on it after use.
 func (t *Transport) signing(to *endpoint, creds *aws.Credentials) *signing {
 	s, _ := signings.Get().(*signing)
 	s.bySDK = !t.signsItself || !to.plain || !plainToken(creds.SessionToken)

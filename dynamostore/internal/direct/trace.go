@@ -39,8 +39,9 @@ func (t *traces) id(ctx context.Context) (id string, ok bool) {
 	return found.field, true
 }
 
-// nowhere is a handler that does nothing. The SDK's middleware, which sets a header field, must
-// call a next handler. Here, only the header field is needed, so nothing has to follow.
+// nowhere is a handler that does nothing. The SDK's middleware RecursionDetection sets a header
+// field and then calls the next handler, which must not be nil. The method id needs only the header
+// field.
 type nowhere struct{}
 
 func (nowhere) HandleBuild(context.Context, middleware.BuildInput) (middleware.BuildOutput, middleware.Metadata, error) {

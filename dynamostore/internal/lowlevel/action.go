@@ -55,9 +55,10 @@ func (a *action) appendTo(b []byte) (_ []byte, ok bool) {
 	return append(b, "}}"...), ok
 }
 
-// appendCondition appends the members that all kinds of conditional writes can have, each
-// preceded by a comma. These are the condition, the names and values of the placeholders, and
-// old, which says whether DynamoDB's error contains the existing item if the condition fails.
+// appendCondition appends the members that all kinds of conditional writes can have, each preceded
+// by a comma: the condition, the names and values of its placeholders, and old. With old, the
+// caller can ask DynamoDB to return the existing item if the condition fails. The result ok is
+// false if a value can't be encoded.
 func appendCondition(b []byte, condition *string, names map[string]string, values Attributes, old types.ReturnValuesOnConditionCheckFailure) (_ []byte, ok bool) {
 	b = appendOptional(b, `,"ConditionExpression":`, condition)
 	if names != nil {

@@ -18,11 +18,12 @@ func Empty(body string) bool {
 }
 
 // Item decodes a response that contains at most an item, such as the response to a GetItem. The
-// parameter member is the name of the item in the JSON object, such as "Item". Any other member
-// of the object makes the response invalid.
+// parameter member is the name of the item in the JSON object, such as "Item". Any other member of
+// the object makes the response invalid.
 //
-// Item calls take for each attribute of the item. take must read the attribute's value from r,
-// and return false if the value is not valid. found reports whether the response has an item.
+// Item calls take for each attribute of the item. take must read the attribute's value from r, and
+// return false if the value is not valid. found reports whether the response has an item. ok is
+// false if the response is not valid, or if take returned false.
 func Item(body, member string, take func(r *Reader, name string) bool) (found, ok bool) {
 	r := Reader{jsonread.New(body)}
 	ok = r.Object(func(name string) bool {
@@ -47,7 +48,8 @@ func Refusal(body string, take func(r *Reader, name string) bool) (found, ok boo
 	return found, ok
 }
 
-// Cancellation decodes the error response to a cancelled transaction.
+// Cancellation decodes the error response to a cancelled transaction. It returns false if body is
+// any other response.
 func Cancellation(body string) (*types.TransactionCanceledException, bool) {
 	e := &types.TransactionCanceledException{}
 	message, ok := failure(body, "TransactionCanceledException", "CancellationReasons", func(r *Reader) bool {

@@ -11,13 +11,13 @@ import (
 // Attributes is an item, a primary key or the values of an expression's placeholders.
 type Attributes = map[string]types.AttributeValue
 
-// AppendAttributes appends an object of attribute values, in DynamoDB's JSON. It returns
-// false if a value is nil, is a binary value whose bytes are nil, or has a type that this
-// package does not know.
+// AppendAttributes appends an object of attribute values, in DynamoDB's JSON. It returns false if a
+// value is nil, is a binary value whose bytes are nil, or has a type that this package does not
+// know.
 //
-// A binary value with nil bytes is an error, because the SDK sends it as null, which
-// DynamoDB refuses. Encoded as an empty binary value, it would be stored, although the
-// caller did not ask for an empty value.
+// The SDK sends a binary value with nil bytes as null, and DynamoDB refuses the request.
+// AppendAttributes must not encode such a value as an empty binary value: DynamoDB would store an
+// empty value that the caller did not ask for.
 func AppendAttributes(b []byte, attrs Attributes) (_ []byte, ok bool) {
 	b = append(b, '{')
 	first := true

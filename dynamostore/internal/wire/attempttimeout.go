@@ -24,7 +24,8 @@ func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.Finalize
 	if err := mayRetry(c); err != nil {
 		return middleware.FinalizeOutput{}, middleware.Metadata{}, err
 	}
-	// A First may have made this attempt already, without the SDK, and it may have timed out.
+	// late reports whether a First made this attempt, without the SDK, and the attempt timed
+	// out.
 	late := c != nil && c.first != nil && c.first.Late
 	limited, cancel := context.WithTimeout(ctx, time.Duration(l))
 	defer cancel()
@@ -36,7 +37,7 @@ func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.Finalize
 }
 
 // attemptTimedOut is the error of an attempt that took longer than Options.AttemptTimeout.
-// Its methods tell the SDK that it is retryable, and callers that it is a timeout.
+// RetryableError tells the SDK to retry the attempt. Timeout tells callers that it timed out.
 type attemptTimedOut time.Duration
 
 func (e attemptTimedOut) Error() string {

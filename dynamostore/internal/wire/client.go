@@ -29,9 +29,9 @@ type Client struct {
 	first First // makes the first attempt of each request; nil if the SDK's client makes all attempts
 }
 
-// New returns a Client with the settings of client, which it leaves unchanged. But the number of
-// attempts, the timeout of an attempt and the backoff are those of o, and the Client has a retry
-// quota of its own.
+// New returns a Client that sends requests with the settings of client. It replaces three settings
+// by those of o: the number of attempts, the timeout of an attempt, and the backoff. The Client has
+// its own retry quota. New does not change client.
 func New(client *dynamodb.Client, o Options) *Client {
 	users := client.Options()
 	c := &Client{
@@ -79,7 +79,8 @@ func (c *Client) HTTP() *HTTP { return c.http }
 // AttemptTimeout returns the timeout of one attempt.
 func (c *Client) AttemptTimeout() time.Duration { return c.opts.AttemptTimeout }
 
-// The ids of the SDK's middleware before or after which this package inserts its own.
+// The ids of two middlewares of the SDK. This package inserts its own middleware before or after
+// them.
 const (
 	sdksRetry    = "Retry"
 	sdksIdentity = "GetIdentity"

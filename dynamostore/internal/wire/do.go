@@ -61,9 +61,9 @@ var ErrRefused = errors.New("the condition does not hold")
 // Options.Attempts times in total. It returns nil if the request succeeded, [ErrRefused] if its
 // condition failed, and otherwise the SDK's error of the last attempt.
 //
-// The Fate says whether any attempt of the call was applied. It can be [Unknown] even with
-// ErrRefused: an earlier attempt whose reply was lost may have been applied, and its effect
-// can be why the condition of the last attempt failed.
+// The Fate says whether any attempt of the call was applied. With ErrRefused, the Fate can be
+// [Unknown]: perhaps an earlier attempt was applied, its reply was lost, and its own write made the
+// condition of the last attempt fail.
 func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	var made *Attempt
 	if c.first != nil {
@@ -81,10 +81,10 @@ func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	}
 	call := &call{Context: ctx, request: r, first: made}
 	if made != nil {
-		// Estimate whether the attempt may have been applied. In call.send below, the SDK's
-		// client gets the outcome of the attempt. A middleware, the type witness, then
-		// replaces the estimate by a more precise one. If the caller's context has ended,
-		// the middleware does not get the outcome, and the estimate stays.
+		// Assume that the attempt was applied, unless it was never sent. Below, call.send
+		// passes the outcome of the attempt to the SDK's client, and the middleware witness
+		// replaces this assumption by what the outcome proves. If the caller's context has
+		// ended, the SDK does not run witness, and the assumption stays.
 		call.unknown = !made.conn.neverSent()
 	}
 	err := call.send(c.sdk)
