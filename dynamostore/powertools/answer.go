@@ -160,8 +160,8 @@ func lost(at string, stored, held any) string {
 	return at
 }
 
-// sameNumber reports whether two JSON numbers are exactly equal. It does not compare float64s: those
-// round large integers, and decimals such as a BigDecimal of Java.
+// sameNumber reports whether two JSON numbers are exactly equal. It does not convert them to
+// float64, because that would round large integers and long decimals, such as a BigDecimal of Java.
 func sameNumber(a, b string) bool {
 	if a == b {
 		return true

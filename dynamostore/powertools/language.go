@@ -119,8 +119,9 @@ func (l Language) hash(newHash func() hash.Hash, v *value) (string, error) {
 	if l == TypeScript {
 		return base64.StdEncoding.EncodeToString(sum), nil
 	}
-	// Powertools for Java removes leading zeros and then pads to 32 digits, the length of an
-	// MD5 hash. So only a longer hash loses its leading zeros.
+	// Powertools for Java removes leading zeros from the hash and then pads the rest with zeros
+	// to 32 digits, the length of an MD5 hash. So an MD5 hash stays the same, and a longer hash
+	// loses its leading zeros until it has 32 digits.
 	digits := hex.EncodeToString(sum)
 	for l == Java && len(digits) > 32 && digits[0] == '0' {
 		digits = digits[1:]

@@ -10,7 +10,7 @@ import (
 // This file writes data as the libraries write it before they hash it.
 
 // appendEscape appends the escape of a quotation mark, a backslash or a control character.
-// hexadecimal is the format of control characters that have no short escape.
+// hexadecimal is the format, such as "%04x", for control characters that have no short escape.
 func appendEscape(b []byte, r rune, hexadecimal string) []byte {
 	if i := strings.IndexRune("\"\\\b\f\n\r\t", r); i >= 0 {
 		return append(b, '\\', `"\bfnrt`[i])
@@ -23,8 +23,8 @@ func appendLiteral(b []byte, v *value) []byte {
 	return append(b, [...]string{kindNull: "null", kindFalse: "false", kindTrue: "true"}[v.kind]...)
 }
 
-// appendPlainString appends a string with as few escapes as JSON allows. hexadecimal is the format
-// of control characters that have no short escape.
+// appendPlainString appends a string with as few escapes as JSON allows. hexadecimal is the format,
+// such as "%04x", for control characters that have no short escape.
 func appendPlainString(b []byte, s, hexadecimal string) []byte {
 	b = append(b, '"')
 	for _, r := range s {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// recent limits what DeadLeases.Recent counts: dead leases that ended less than this time
-// ago.
+// recent is the maximum age of a dead lease that DeadLeases.Recent counts. The age is the time
+// since the lease ended.
 const recent = time.Hour
 
-// DeadLeases counts the leases of attempts that have probably died: the lease has ended, but the
-// attempt has neither completed nor released its record. If the next retry may take over the
+// DeadLeases counts leases that have ended although their attempts have neither completed nor
+// released their records. Such attempts have probably died. If the next retry may take over the
 // record, the lease counts as dead. If the record waits for an operator, it counts as held instead.
 // The zero value of DeadLeases is empty and ready for [DeadLeases.Add].
 type DeadLeases struct {
@@ -40,21 +40,21 @@ func (d *DeadLeases) Add(ago time.Duration, held bool) {
 // None reports whether there are neither dead leases nor held records.
 func (d *DeadLeases) None() bool { return d.Count == 0 && d.Held == 0 }
 
-// DeadLeases writes the counts of a store's dead leases and held records, as found by a
-// program that looks for them regularly. all has the counts of all routes together, and
-// byRoute has the counts of each route. The method writes all to one document, with the
-// dimensions [service, function]. Unless Options.NoRoutes is set, it also writes one
-// document for each route, with the dimensions [service, function, route]. It writes zeros
-// too, so that an alarm can distinguish a search that found nothing from a search that did
-// not run.
+// DeadLeases writes the counts of a store's dead leases and held records. Call it in a program that
+// looks for them regularly, such as the function of package watch. all has the counts of all routes
+// together, and byRoute has the counts of each route.
 //
-// The service and function are those of the program that calls DeadLeases, not those of
-// the attempts that died. The keys of byRoute have the form of [lambdaidem.Event].Template.
-// A blank key is written as "(none)". There must be few keys, because CloudWatch charges for
-// each.
+// DeadLeases writes all to one document, with the dimensions [service, function]. Unless
+// Options.NoRoutes is set, it also writes one document for each route, with the dimensions
+// [service, function, route]. It writes zeros too, so that an alarm can distinguish a search that
+// found nothing from a search that did not run.
 //
-// The values are the state at one moment, not counts of new events. An alarm should use
-// their maximum, not their sum.
+// The service and function are those of the program that calls DeadLeases, not those of the
+// attempts that died. The keys of byRoute have the form of [lambdaidem.Event].Template. A blank key
+// is written as "(none)". There must be few keys, because CloudWatch charges for each.
+//
+// The values are the state at one moment, not counts of new events. An alarm should use their
+// maximum, not their sum.
 func (o *Observer) DeadLeases(all DeadLeases, byRoute map[string]DeadLeases) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -57,9 +57,9 @@ var (
 	otherKind       = Metric{Name: "Other", Unit: Count} // events of kinds that this package does not know, from a later version of lambdaidem
 )
 
-// limits are the metrics that count throttled store calls, one metric for each limit of
-// DynamoDB that throttles calls. A metric counts the calls whose Sample.Throttle equals
-// throttle. The last metric also counts the calls whose Sample.Throttle is not in the list.
+// limits are the metrics that count throttled store calls. Each limit of DynamoDB that can throttle
+// a call has its own metric. A metric counts the calls whose Sample.Throttle equals throttle. The
+// last metric also counts the calls whose Sample.Throttle is not in the list.
 var limits = []struct {
 	Metric
 	throttle string

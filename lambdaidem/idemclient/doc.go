@@ -13,11 +13,11 @@
 //
 // # Guarded requests
 //
-// POST and PATCH requests to the hosts that were given to [New] are guarded. A host is meant
-// for https, unless [New] says otherwise. All other requests are sent once, unchanged. Name
-// only hosts whose POST and PATCH routes honor the key: a host that ignores it would carry out
-// every retry. [Options.Methods] and [Options.Skip] change which requests are guarded. If GET
-// is among the methods, GET requests get keys and retries too.
+// POST and PATCH requests to the hosts that were given to [New] are guarded. For most hosts, this
+// holds for https only; see [New]. All other requests are sent once, unchanged. Name only hosts
+// whose POST and PATCH routes honor the key: a host that ignores the key would carry out every
+// retry. [Options.Methods] and [Options.Skip] change which requests are guarded. If GET is among
+// the methods, GET requests get keys and retries too.
 //
 // # Keys
 //
@@ -60,9 +60,8 @@
 // changes. With the other codes of the guard (idempotency_condition_failed,
 // idempotency_not_begun, idempotency_out_of_time, idempotency_outcome_unknown,
 // idempotency_retryable_failure, idempotency_store_unavailable) and with unknown codes, the
-// status decides. A problem document with a Content-Encoding is not read, so the status
-// decides there too, and a 409 is final. This happens only if the caller has asked for a
-// Content-Encoding.
+// status decides. A problem document with a Content-Encoding, which a server sends only if the
+// caller has asked for it, is not read. The status then decides too, and a 409 is final.
 //
 // A retry has the header Idempotency-Attempt: 2 for the first retry, 3 for the second. A
 // lambdaidem guard with Options.Repeated uses it to make replays cheaper.

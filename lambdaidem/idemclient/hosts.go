@@ -100,7 +100,7 @@ func isExactName(name string) bool {
 	})
 }
 
-// isLoopback reports whether a canonical host name is this machine (RFC 6761, section 6.3). A
+// isLoopback reports whether a canonical host name means this machine (RFC 6761, section 6.3). A
 // key may be sent there over plain HTTP, because the request crosses no network.
 func isLoopback(host string) bool {
 	if host == "localhost" {

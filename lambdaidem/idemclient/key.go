@@ -55,9 +55,9 @@ func (t *Transport) newValue(req *http.Request) (string, error) {
 		}
 		return value, nil
 	}
-	// Let a redirected request keep its key. net/http copies the header that the caller set on the
-	// first request, but not a key that this transport added. The added key is in the Request of
-	// the redirecting response.
+	// A redirected request keeps its key. If the caller set the key's header on the first
+	// request, net/http copies it. If this transport added the key, net/http does not, so take
+	// the key from the request that was redirected.
 	if from := lastRedirect(req, t.guards); from != nil {
 		if values := t.keysIn(from.Header); len(values) > 0 {
 			return values[0], nil

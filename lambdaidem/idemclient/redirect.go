@@ -25,10 +25,10 @@ func nameRequest(resp *http.Response, req *http.Request) {
 	}
 }
 
-// withoutKey returns the request to send for an unguarded request. If a host that was passed to
-// New has redirected the request to any other host, withoutKey removes the key, because the
-// other host must not see it. Without this, net/http would send the key there: after a redirect,
-// net/http copies the header of the first request, including a key that the caller has set.
+// withoutKey returns the request to send for an unguarded request. If a host that was passed to New
+// has redirected the request to any other host, withoutKey removes the key, because the other host
+// must not see it. Otherwise net/http would send the key to that host: after a redirect, net/http
+// copies the header of the first request, including a key that the caller has set.
 func (t *Transport) withoutKey(req *http.Request) *http.Request {
 	if len(t.keysIn(req.Header)) == 0 || t.hasListedHost(req) || lastRedirect(req, t.hasListedHost) == nil {
 		return req

@@ -22,9 +22,9 @@ type httpAnswer struct {
 	Base64  bool // Body is encoded as base64
 }
 
-// received returns what the client receives of answer, a Lambda handler's response to event, in a
-// form that can be compared: an httpAnswer for an HTTP response, and the JSON text for any other.
-// It leaves out the headers named in ignored.
+// received returns what the client receives when a Lambda handler returns answer for event, in a
+// form that can be compared. For an HTTP response, this is an httpAnswer without [Mark] and the
+// headers named in ignored. For any other response, it is the JSON text.
 func received(t testing.TB, event, answer any, ignored []string) any {
 	t.Helper()
 	switch a := answer.(type) {
@@ -51,10 +51,10 @@ func received(t testing.TB, event, answer any, ignored []string) any {
 	return string(text)
 }
 
-// merged combines the two maps of headers in a response as a REST API does: into one list
-// of values for each name. A value that is in both maps appears once ("Set up Lambda proxy
-// integrations in API Gateway"). merged visits the names in sorted order. Otherwise the order
-// of values would be random if a map has one name in two capitalizations.
+// merged returns one list of values for each name, made from the two maps of headers in a response.
+// Like a REST API, it lists a value that is in both maps once ("Set up Lambda proxy integrations in
+// API Gateway"). The names are visited in sorted order. Otherwise the order of values would be
+// random if a map has one name in two capitalizations.
 func merged(single map[string]string, multi map[string][]string) map[string][]string {
 	all := make(map[string][]string, len(single)+len(multi))
 	for _, name := range slices.Sorted(maps.Keys(multi)) {
@@ -82,8 +82,8 @@ func withCookies(single map[string]string, cookies []string) map[string][]string
 	return all
 }
 
-// answerOf returns the response of a net/http handler for comparison, without the headers
-// named in ignored.
+// answerOf returns the response of a net/http handler in a form that can be compared, without
+// [Mark] and the headers named in ignored.
 func answerOf(r *http.Response, body []byte, ignored []string) httpAnswer {
 	return httpAnswer{Status: r.StatusCode, Header: without(merged(nil, r.Header), ignored), Trailer: without(merged(nil, r.Trailer), ignored), Body: string(body)}
 }

@@ -2,10 +2,10 @@ package idemtest
 
 import "github.com/lambdaidem/toolkit/lambdaidem"
 
-// Caller is the sender of a [Request], as authenticated by the gateway. The zero Caller is
-// not authenticated. Create others with [JWT], [IAM], [Cognito], [Authorizer],
-// [Certificate] and [APIKey]. Each of these functions panics if a required argument is empty,
-// because a guard could not distinguish callers without it.
+// Caller is the sender of a [Request], as authenticated by the gateway. The zero Caller is not
+// authenticated. Create others with [JWT], [IAM], [Cognito], [Authorizer], [Certificate] and
+// [APIKey]. Each of these functions panics if a required argument is empty, because a guard needs
+// that argument to distinguish callers.
 type Caller struct {
 	kind          callerKind
 	first, second string // the arguments of the function that created the caller; second may be unused
@@ -53,9 +53,9 @@ func Certificate(subject, issuer string) Caller {
 // APIKey returns the caller who sent an API key of a REST API. id is the id of that key.
 func APIKey(id string) Caller { return newCaller(apiKey, id, "", id != "", "id") }
 
-// newCaller returns a caller. If complete is false, the caller of newCaller lacks a required
-// argument, and newCaller panics. The text of the panic has the string needed, which lists the
-// required arguments.
+// newCaller returns a Caller. It panics if complete is false, which means that a required argument
+// of an exported function, such as [JWT], is empty. needed lists the required arguments for the
+// panic's text.
 func newCaller(kind callerKind, first, second string, complete bool, needed string) Caller {
 	if !complete {
 		panic("idemtest: " + string(kind) + ": " + needed + " must not be empty: nothing would tell such a caller from others")

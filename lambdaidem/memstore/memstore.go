@@ -17,17 +17,16 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Store is a [lambdaidem.Store], [lambdaidem.StepStore] and [lambdaidem.Holder] in memory.
-// Create one with [New]. It is safe for concurrent use. It shares no memory with its callers:
-// it copies what they pass in and what it returns.
+// Store is a [lambdaidem.Store], [lambdaidem.StepStore] and [lambdaidem.Holder] in memory. Create
+// one with [New]. It is safe for concurrent use. It shares no memory with its callers: it copies
+// what they pass in and what it returns.
 //
 // A call whose context has ended changes nothing. It returns a *[lambdaidem.StoreError] with
 // ReasonTimeout and NotApplied. The only other errors are these:
 //
 //   - A call whose lease is lost returns [lambdaidem.ErrLeaseLost].
 //   - SaveSteps returns a StoreError with ReasonInvalid and NotApplied if the steps to save
-//     are out of date. They are, if the record already has as many steps or more, and its
-//     steps differ from them.
+//     are out of date: the record has different steps, and at least as many.
 type Store struct {
 	mu      sync.Mutex
 	records map[string]lambdaidem.Record
@@ -235,9 +234,9 @@ func (s *Store) sweep(now time.Time) {
 	}
 }
 
-// isUnchanged reports whether an attempt may take over r, the current record. seen is the record
-// as the attempt has read it earlier, and r must not have changed since then. No attempt may
-// take over a completed record, because a completed record never changes.
+// isUnchanged compares r, the current record, with seen, the record as an attempt has read it
+// before. It reports whether the attempt may take over r: r is in progress or released, and has the
+// same state, token and end of the lease as seen.
 func isUnchanged(r, seen lambdaidem.Record) bool {
 	return (r.State == lambdaidem.InProgress || r.State == lambdaidem.Released) &&
 		r.State == seen.State &&
@@ -245,9 +244,9 @@ func isUnchanged(r, seen lambdaidem.Record) bool {
 		r.LeaseEnd.UnixMilli() == seen.LeaseEnd.UnixMilli()
 }
 
-// ended returns nil unless ctx has ended. If ctx has ended, ended returns the error that the
-// calling method must return. The error says that the method changed nothing (NotApplied), so
-// the method must call ended before it changes anything. op is the name of the method.
+// ended returns an error if ctx has ended. The calling method must then return that error, which
+// says that the method changed nothing (NotApplied). So a method must call ended before it changes
+// anything. op is the name of the method.
 func ended(ctx context.Context, op string) error {
 	if err := ctx.Err(); err != nil {
 		return &lambdaidem.StoreError{Op: op, Reason: lambdaidem.ReasonTimeout, NotApplied: true, Err: err}

@@ -7,8 +7,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// century is longer than the time to any valid expiry. A record that can still be read after a
-// century therefore never expires.
+// century is longer than any record may take to expire. So a record that can still be read after a
+// century never expires.
 const century = 100 * 365 * 24 * time.Hour
 
 // takeoverSteps test takeovers. A takeover is a call of Acquire whose claim.Over is the record

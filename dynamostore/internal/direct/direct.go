@@ -29,9 +29,9 @@ type Transport struct {
 
 	head head // the header fields of every request
 	// signsItself reports whether package sigv4, which is faster than the SDK's signer, may
-	// sign requests. It is true if rehearse finds that both make the same signatures, and that
-	// the SDK's signer does not log. The SDK's signer still signs a request if the endpoint or
-	// the session token has an unusual form; see the method signing.
+	// sign requests. It is true if, in the method rehearse, both signers make the same
+	// signatures, and if the SDK's signer does not log. The SDK's signer still signs a request
+	// whose endpoint or session token has an unusual form; see the method signing.
 	signsItself bool
 	signer      sigv4.Signer // used only if signsItself is true
 

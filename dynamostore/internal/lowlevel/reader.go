@@ -9,8 +9,8 @@ import (
 	"github.com/lambdaidem/toolkit/internal/jsonread"
 )
 
-// Reader reads DynamoDB's JSON from left to right. Each method reads one value, after any
-// white space, and returns false if the text is not such a value. Strings that it returns
+// Reader reads DynamoDB's JSON from left to right. Each method reads one value, after any white
+// space, and returns false if the text is not such a value. The strings that the methods return
 // share memory with the text, unless they were escaped.
 type Reader struct{ jsonread.Reader }
 

@@ -134,10 +134,10 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// hideCallFromDiscovery keeps a DescribeEndpoints request from counting as an attempt of a
-// call. With endpoint discovery, the SDK sends such a request in another goroutine, to learn
-// the endpoint for a call. It sends the request with the context of that call.
-// hideCallFromDiscovery adds a middleware that removes the call from the context.
+// hideCallFromDiscovery adds a middleware that removes the call from the context of a
+// DescribeEndpoints request. With endpoint discovery, the SDK sends such a request in another
+// goroutine, with the context of the call that needs the endpoint. Without the middleware, the
+// request would count as an attempt of that call.
 func hideCallFromDiscovery(stack *middleware.Stack) error {
 	if stack.ID() != "DescribeEndpoints" {
 		return nil
@@ -159,8 +159,8 @@ func (c *call) send(sdk *dynamodb.Client) error {
 	return in.send(c, sdk)
 }
 
-// refusal returns the error that Do returns for err. The parameter err is the error of the SDK's
-// client. If the request's condition failed, the result wraps both ErrRefused and err.
+// refusal converts err, the error of the SDK's client, to the error that Do returns. If the
+// request's condition failed, the result wraps both ErrRefused and err.
 func (c *call) refusal(err error) error {
 	switch Code(err) {
 	case "ConditionalCheckFailedException", "TransactionCanceledException":

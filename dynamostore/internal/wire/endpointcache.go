@@ -10,9 +10,9 @@ import (
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
 )
 
-// cacheEndpoint returns an endpoint resolver that caches the last result of r, if r runs the
-// SDK's own endpoint rules. Their result depends only on the parameters, which include the
-// account and the table. Any other resolver is returned unchanged.
+// cacheEndpoint returns r wrapped in a cache of its last result if r runs the SDK's own endpoint
+// rules. The result of these rules depends only on the parameters, which include the account and
+// the table. cacheEndpoint returns any other resolver unchanged.
 func cacheEndpoint(r dynamodb.EndpointResolverV2) dynamodb.EndpointResolverV2 {
 	if reflect.TypeOf(r) != reflect.TypeOf(dynamodb.NewDefaultEndpointResolverV2()) {
 		return r

@@ -1,14 +1,13 @@
 package canon
 
-// Cut removes the members and elements that the pointers name from text, which must be in
-// canonical form. It changes text in place and returns the rest, which is in canonical form
-// too. A pointer to a part that does not exist has no effect. Time is linear in the length of
-// the text.
+// Cut removes the members and elements that the pointers name from text, which must be in canonical
+// form. It changes text in place and returns the rest, which is in canonical form too. A pointer to
+// a part that does not exist has no effect. Time is linear in the length of the text.
 //
-// Two texts are equal after Cut if and only if they differed in nothing but named parts. A
-// named part may also be in only one of the two texts. This holds for arrays too: an index
-// counts the elements of the original array, so Cut removes the same positions from both
-// texts, and the n-th element that is left had the same index in each.
+// Two texts are equal after Cut if and only if they differed only in named parts. A named part may
+// also be missing from one of the texts. An index in a pointer counts the elements of the original
+// array. So Cut removes the same positions from both texts, and the remaining elements are compared
+// with those that had the same index.
 func (p *Pointers) Cut(text []byte) []byte {
 	if p == nil || len(p.root.members) == 0 {
 		return text
@@ -42,12 +41,12 @@ func (c *cutter) value(at *node) {
 	}
 }
 
-// all copies the object or array at pos to the result, without the members or elements that
-// the pointers name. closing is the closing brace or bracket of the object or array.
+// all copies the object or array at pos to the result, without the members or elements that the
+// pointers name. closing is the closing brace or bracket of the object or array.
 //
-// find(i) must return the node in the tree of pointers for the member or element that begins at
-// pos. i is the index of that member or element in its object or array. find must return nil if
-// no pointer names the member or element, or a part of it.
+// find(i) must return the node in the tree of pointers for the member or element at pos, whose
+// index in its object or array is i. If no pointer names that member or element, or a part of it,
+// find must return nil.
 func (c *cutter) all(closing byte, find func(i int) *node) {
 	c.keep(c.pos + 1)
 	first := c.kept

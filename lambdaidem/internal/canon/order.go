@@ -42,9 +42,9 @@ type member struct {
 	position
 }
 
-// position says where a member is in the output before members are reordered. moved is
-// len(scanner.moved) when the member ends. The method reorder needs it to find the objects to
-// reorder inside the member: if there are any, they are the last of scanner.moved[:moved].
+// position says where a member is in the output before members are reordered. moved is the length
+// of scanner.moved when the member ends. If the member contains objects to reorder, these are the
+// last elements of scanner.moved[:moved], where the method reorder finds them.
 type position struct {
 	start, end uint32
 	moved      uint32
@@ -66,10 +66,10 @@ func (s *scanner) name() (member, bool) {
 		s.flush()
 		spelt = s.out[start:]
 	}
-	// spelt may have escapes such as \n, which appendFolded folds like any other text. That
-	// makes no names equal that differ without folding: two different escapes stay different,
-	// and an escape stays different from text. appendFolded also drops a combining dot (U+0307)
-	// that follows an i, but never one that follows an escape, because no escape ends in an i.
+	// spelt may have escapes such as \n, which appendFolded folds like any other text. Folding
+	// an escape never makes two different names equal: different escapes stay different, and no
+	// escape becomes equal to text. appendFolded drops a combining dot (U+0307) after an i, but
+	// never after an escape, because no escape ends in an i.
 	s.names = appendFolded(s.names, spelt[1:len(spelt)-1])
 	return member{
 		prefix:   prefix(s.names, name),
@@ -180,10 +180,9 @@ func prefix(names []byte, at int) uint64 {
 	return p
 }
 
-// reorder copies s.spelt[from:to] to dst, and sorts the members of the objects in this part of
-// the text. dst has the length to-from. The last elements of s.moved[:n] must be the objects to
-// sort. reorder recognizes them because they start at position from or later, and ignores the
-// objects before them.
+// reorder copies s.spelt[from:to] to dst, whose length is to-from. In the copy, the members of each
+// object are sorted. The objects to sort are the last elements of s.moved[:n]: those that start at
+// position from or later. reorder ignores the objects before them.
 func (s *scanner) reorder(dst []byte, from, to, n int) {
 	for n > 0 && int(s.moved[n-1].start) >= from {
 		o := s.moved[n-1]

@@ -2,16 +2,17 @@ package canon
 
 import "slices"
 
-// scanner reads a JSON text in one pass. Its output is the text in canonical form, except
-// that the members of objects still have the order of src. The field moved lists the objects
-// whose members must be reordered later.
+// scanner reads a JSON text in one pass. Its output is the text in canonical form, except that the
+// members of objects still have the order of src. The field moved lists the objects whose members
+// must be reordered later.
 //
-// The output is in two parts: out, and then src[from:pos], which has been read but not copied
-// to out. The scanner copies this second part only when it meets white space or an escape,
-// because the output differs from src there. A text without either is never copied.
+// The output has two parts. The first part is out. The second part is src[from:pos], which has been
+// read but not yet copied to out. The scanner copies the second part to out only at white space or
+// at an escape, because the output differs from src there. A text without white space and escapes
+// is never copied.
 //
-// The methods return false as soon as the text turns out to have no canonical form. After
-// that, only reset may be called. src must be valid UTF-8.
+// The methods return false as soon as the text turns out to have no canonical form. After that,
+// only reset may be called. src must be valid UTF-8.
 type scanner struct {
 	src  []byte
 	from int // the first byte of src that is not yet copied to out

@@ -1,13 +1,13 @@
-// Package sigv4 signs requests with AWS Signature Version 4 (IAM User Guide, "Create a signed
-// AWS API request"). The caller builds the canonical request.
+// Package sigv4 signs requests with AWS Signature Version 4 (IAM User Guide, "Create a signed AWS
+// API request"). The caller builds the canonical request.
 //
-// The signature is the same as that of a new SDK signer. (An SDK signer that was used before
-// can differ: for the rest of the day, it uses the first secret that it got for an access
-// key id.)
+// The signature is the same as that of a new SDK signer. An SDK signer that has been used can make
+// other signatures, because it caches the signing key of an access key id for a day: if the id gets
+// a new secret on that day, the SDK signer still uses the old one.
 //
 // The SDK's signer builds the canonical request from the header of an http.Request for each
-// signature. That takes longer than everything else that dynamostore does to build a
-// request. Before dynamostore uses this package, it compares the signatures of both.
+// signature. That takes longer than everything else that dynamostore does to build a request.
+// Before dynamostore uses this package, it compares the signatures of both.
 package sigv4
 
 import (
