@@ -49,8 +49,9 @@ func (it *record) decodeAnswer(language Language, out any) error {
 	return nil
 }
 
-// answer returns the JSON of the answer. TypeScript stores it as DynamoDB's own types, the other
-// languages as a JSON text. If asString is true, the caller expects a string.
+// answer returns the JSON of the answer. TypeScript stores the answer as DynamoDB's own types, the
+// other languages store it as a JSON text. If asString is true, the caller expects a string, which
+// Java stores without quotation marks.
 func (it *record) answer(language Language, asString bool) ([]byte, error) {
 	if language == TypeScript {
 		v, err := native(it.data)

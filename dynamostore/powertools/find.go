@@ -61,8 +61,9 @@ const (
 // one, two calls at the same time may both find nothing. Find returns:
 //
 //   - the answer and true, if the record is completed;
-//   - false, if there is no record, if it has expired and its attempt can't be running any more, if
-//     the attempt died and Options.Policy is Rerun, or if Options.Until has passed;
+//   - false, if there is no record, or if Options.Until has passed;
+//   - false, if the record has expired and its attempt can't be running any more;
+//   - false, if the attempt died and Options.Policy is Rerun;
 //   - an error otherwise.
 //
 // The handler must return the error as it is. The error [lambdaidem.ErrAttemptAbandoned], 409, is
@@ -75,9 +76,9 @@ const (
 //   - [lambdaidem.ErrStoreUnavailable], 503: the record could not be read.
 //   - [ErrPayloadMismatch], 422: Selection.Validated is set, and the record has a different
 //     payload.
-//   - [ErrRecordUnreadable], 500: the item under this id is not a Powertools record, an Out can't
-//     hold its whole answer, or Selection.Validated is set and the completed record has no hash of
-//     a validated payload.
+//   - [ErrRecordUnreadable], 500: the item under this id is not a Powertools record, or an Out
+//     can't hold its whole answer. This is also the error if Selection.Validated is set and the
+//     completed record has no hash of a validated payload.
 //   - Any other error, such as that of [Language.ID]: 503.
 //
 // # Answers

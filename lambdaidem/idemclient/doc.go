@@ -37,8 +37,8 @@
 // crash, store the key or derive it from something stored, such as the number of an order. The
 // same request with a new random key could be a second payment.
 //
-// A redirect to a host that was not given to [New], or to plain HTTP on a host that was given
-// for https only, is sent without a key, even if the caller has set one.
+// A redirect is sent without a key, even if the caller has set one, if it leads to a host that was
+// not given to [New], or to plain HTTP on a host that was given for https only.
 //
 // # Retries
 //

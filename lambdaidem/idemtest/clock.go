@@ -10,7 +10,7 @@ import (
 //	clock := idemtest.NewClock()
 //	guard := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Clock = clock.Now })
 //
-// The guard uses it to decide whether a lease has ended or a record has expired. To end the lease
+// The guard uses the clock to decide whether a lease has ended or a record has expired. To end the lease
 // of an attempt that died, call [Clock.Advance]. Advance the clock by more than the time that the
 // invocation had left plus Options.MaxSkew (2 s by default). A Clock moves only when Advance is
 // called, so a slow machine never ends a lease by chance. A Clock affects neither the deadlines of

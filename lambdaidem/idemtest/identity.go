@@ -48,7 +48,7 @@ func (r Request) IdentityALB() lambdaidem.Identity {
 }
 
 // IdentityHTTP returns the identity of the record, like [Request.Identity], for a request of
-// [Request.HTTP] that an http.ServeMux routes by a pattern ending in Route, such as
+// [Request.HTTP]. An http.ServeMux must route the request by a pattern that ends in Route, such as
 // "POST /payments/{id}".
 //
 // A guard that does not know the route identifies the record by the path. This happens if the

@@ -53,12 +53,12 @@ func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, er
 }
 
 // TwiceHTTP sends the same request twice to a guarded net/http handler and returns the first
-// response. It fails t unless the first request ran at least one guarded handler and the
-// second ran none, and both responses have the same status, headers, trailers and body. The
+// response. It fails t unless the first request ran at least one guarded handler, the second
+// request ran none, and both responses have the same status, headers, trailers and body. The
 // comparison ignores [Mark] and the headers named in ignored, like [Twice].
 //
-// Like a server, TwiceHTTP sets ContentLength to the length of the body. It also sets
-// RequestURI if that is empty, as it is in a request that http.NewRequest has made.
+// Like a server, TwiceHTTP sets ContentLength to the length of the body. It also sets RequestURI if
+// that is empty, as it is in a request that http.NewRequest has made.
 func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, ignored ...string) *http.Response {
 	t.Helper()
 	var body []byte

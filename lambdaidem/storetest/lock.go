@@ -7,9 +7,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// lockSteps test which records a plain Acquire, one without claim.Over, replaces. If Acquire
-// refuses the claim, it must return the complete record, because the guard decides by that
-// record alone what to do.
+// lockSteps test which records Acquire replaces if claim.Over is nil. If Acquire refuses the
+// claim, it must return the complete record, because the guard decides by that record alone what
+// to do.
 var lockSteps = []Step{
 	{
 		Name: "a live lease refuses",

@@ -64,8 +64,8 @@ func New(client *dynamodb.Client, o Options) *Client {
 // SDK returns the SDK's client with which c sends requests.
 func (c *Client) SDK() *dynamodb.Client { return c.sdk }
 
-// WithOwnQuota returns an SDK client like the one that [Client.SDK] returns, but with a retry
-// quota of its own, so that its retries don't use up the quota of c.
+// WithOwnQuota returns an SDK client with the settings of [Client.SDK] and its own retry quota.
+// The retries of that client don't use up the quota of c.
 func (c *Client) WithOwnQuota() *dynamodb.Client {
 	return dynamodb.New(c.sdk.Options(), func(own *dynamodb.Options) {
 		own.HTTPClient = c.http // otherwise dynamodb.New would create another pool of connections

@@ -28,10 +28,9 @@ func newHTTP(users *dynamodb.Options) *HTTP {
 	return &HTTP{users: users.HTTPClient, checksums: !users.DisableValidateResponseChecksum, correctsClock: !users.DisableClockSkewCorrection}
 }
 
-// Do implements dynamodb.HTTPClient for the SDK's client. To save time, a [First] may have sent
-// the first attempt of a call before the SDK was involved. In that case, Do sends nothing and
-// returns the response or error of that attempt, and the SDK takes it for the result of an
-// attempt that it made itself.
+// Do implements dynamodb.HTTPClient for the SDK's client. To save time, a [First] may have sent the
+// first attempt of a call before the SDK was involved. In that case, Do sends nothing and returns
+// the response or error of that attempt. The SDK takes it for the result of an attempt of its own.
 func (h *HTTP) Do(r *http.Request) (*http.Response, error) {
 	if c := callOf(r.Context()); c != nil && c.first != nil {
 		made := c.first

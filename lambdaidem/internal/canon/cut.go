@@ -6,8 +6,7 @@ package canon
 //
 // Two texts are equal after Cut if and only if they differed only in named parts. A named part may
 // also be missing from one of the texts. An index in a pointer counts the elements of the original
-// array. So Cut removes the same positions from both texts, and the remaining elements are compared
-// with those that had the same index.
+// array, so Cut removes the same positions from both texts.
 func (p *Pointers) Cut(text []byte) []byte {
 	if p == nil || len(p.root.members) == 0 {
 		return text

@@ -1,7 +1,7 @@
-// Package measure converts an event of a guard to the values that observers such as packages
-// emf and otelobserver add to their metrics, so that all of them count in the same way. Each
-// string field of a [Sample] has a limited number of values, and no value is chosen by a
-// client or by the sender of a message.
+// Package measure converts an event of a guard to values for metrics. The observers of packages
+// emf and otelobserver both use it, so that they count in the same way. Each string field of a
+// [Sample] has a limited number of values, and no value is chosen by a client or by the sender of
+// a message.
 package measure
 
 import (
