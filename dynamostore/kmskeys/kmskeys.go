@@ -6,11 +6,11 @@
 //	})
 //
 // Each process gets a data key from KMS with GenerateDataKey and encrypts with it. After the
-// duration Encryption.KeyFor, it gets another one. Each encrypted text is stored with the id of its
-// data key. The id is the data key itself, encrypted by KMS. To decrypt, another process passes the
-// id to the operation Decrypt of KMS, and caches the data key for Encryption.KeyFor too. So most
-// requests need no call to KMS. AWS CloudTrail logs who called KMS. Automatic rotation of the KMS
-// key works without changes.
+// duration Encryption.KeyFor, the process gets another data key. Each encrypted text is stored with
+// the id of its data key. The id is the data key itself, encrypted by KMS. To decrypt, another
+// process passes the id to the operation Decrypt of KMS, and caches the data key for
+// Encryption.KeyFor too. So most requests need no call to KMS. AWS CloudTrail logs who called KMS.
+// Automatic rotation of the KMS key works without changes.
 //
 // The function's IAM policy must allow kms:GenerateDataKey and kms:Decrypt on the KMS key.
 // Operators need kms:Decrypt to see answers.
@@ -53,7 +53,7 @@ type Options struct {
 	//
 	// KMS decrypts a data key only with the Context with which it was encrypted. So don't
 	// change Context while the table has answers or steps that were encrypted with the old
-	// one.
+	// Context.
 	Context map[string]string
 }
 

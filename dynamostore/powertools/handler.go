@@ -8,7 +8,7 @@ import (
 )
 
 // Handler returns a handler that first looks for the answer that Powertools has stored for the
-// event; see [Find]. If there is one, the handler returns it. Otherwise h runs.
+// event; see [Find]. If there is such an answer, the handler returns it. Otherwise h runs.
 //
 // Pass the returned handler to a guard. The guard acquires its own record of the call before the
 // look-up, and stores the answer. If the guard lets a call through unguarded, such as a GET, or if

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// The states of a record. Powertools has a third one, EXPIRED, which it never stores.
+// The states of a record. Powertools has a third state, EXPIRED, which it never stores.
 const (
 	statusInProgress = "INPROGRESS"
 	statusCompleted  = "COMPLETED"

@@ -56,10 +56,9 @@ type Options struct {
 	// the partition key has the value PartitionKey. Default: none, the partition key has the id.
 	SortKeyAttribute string
 
-	// PartitionKey is the value of the partition key of all records in a table with a sort
-	// key (static_pk_value). The default of Powertools is "idempotency#", followed by the
-	// name of the old function. New panics if SortKeyAttribute is set and PartitionKey is
-	// empty, or the other way round.
+	// PartitionKey is the value of the partition key of all records in a table with a sort key
+	// (static_pk_value). The default of Powertools is "idempotency#", followed by the name of
+	// the old function. New panics if only one of SortKeyAttribute and PartitionKey is set.
 	PartitionKey string
 
 	// Each of the fields below names one attribute of a record. Set it to the value that the

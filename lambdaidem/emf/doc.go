@@ -23,12 +23,11 @@
 //
 // # No buffering
 //
-// Lambda freezes a process once it has responded, and may never resume it. Buffered
-// metrics would be late or lost. So Observe writes the document at once, before the
-// response is sent, and there is nothing to flush. This works the same when several
-// invocations share a process. It also keeps every document far below CloudWatch's limits,
-// whatever the size of a batch, because one event has at most seven values. The cost is a
-// line of about 500 bytes for each event.
+// Lambda freezes a process once it has responded, and may never resume it. Buffered metrics would
+// be late or lost. So Observe writes the document at once, before the response is sent, and there
+// is nothing to flush. This works the same when several invocations share a process. Every document
+// stays far below CloudWatch's limits, whatever the size of a batch, because one event has at most
+// seven values. The cost is a line of about 500 bytes for each event.
 //
 // # Log queries
 //

@@ -14,8 +14,8 @@ import (
 // origin is the scheme, host and port of a URL, in canonical form.
 type origin struct{ scheme, host, port string }
 
-// parseHost returns the origins for an entry of New's hosts: one, or two (https and http) for a
-// loopback host without a scheme. It returns an error if the entry is not one exact host.
+// parseHost returns the origins for an entry of New's hosts: one origin, or two (https and http)
+// for a loopback host without a scheme. It returns an error if the entry is not one exact host.
 func parseHost(entry string) ([]origin, error) {
 	scheme, authority, explicit := strings.Cut(entry, "://")
 	if !explicit {

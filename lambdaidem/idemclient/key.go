@@ -15,9 +15,9 @@ type keyOfContext struct{}
 // order or a lambdaidem.DownstreamKey. Use each context for one operation only: a second
 // payload under the same key on the same route gets a 422.
 //
-// A key has 1 to 255 printable ASCII characters, without a space at either end. With any other
-// key, even an empty one, RoundTrip returns an error. It does not replace the key by a random
-// one, because that could mean a second payment.
+// A key has 1 to 255 printable ASCII characters, without a space at either end. With any other key,
+// even an empty one, RoundTrip returns an error. RoundTrip does not replace an invalid key by a
+// random key, because that could mean a second payment.
 func WithKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, keyOfContext{}, key)
 }

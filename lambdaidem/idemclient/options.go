@@ -42,8 +42,8 @@ type Options struct {
 	// are added. It must be at least InitialWait. It must be at most 146 years, so that jitter can
 	// be added without exceeding the longest time.Duration. Default: 10 s.
 	MaxWait time.Duration
-	// MaxRetryAfter is the longest Retry-After that the client waits for. If a response has
-	// a longer one, the caller gets that response at once. Default: 1 minute.
+	// MaxRetryAfter is the longest Retry-After that the client waits for. If a response has a
+	// longer Retry-After, the caller gets that response at once. Default: 1 minute.
 	MaxRetryAfter time.Duration
 	// MaxBuffer is the size in bytes of the largest body that is read into memory, so that the
 	// request can be retried. A request with a larger body is sent only once. A request that has
@@ -51,8 +51,8 @@ type Options struct {
 	// Default: 6 MiB, Lambda's limit for a request.
 	MaxBuffer int64
 
-	// Observe is called after each attempt of a guarded request, before the wait for the
-	// next one, in the goroutine of the request. It should be quick, and must be safe for
+	// Observe is called after each attempt of a guarded request, before the wait for the next
+	// attempt, in the goroutine of the request. It should be quick, and must be safe for
 	// concurrent use. Default: nil.
 	Observe func(context.Context, Attempt)
 }

@@ -34,7 +34,7 @@ func readCode(resp *http.Response) (string, error) {
 	return doc.Code, nil
 }
 
-// maxProblem is the maximum size of a problem document in bytes. The code of a longer one is
+// maxProblem is the maximum size of a problem document in bytes. The code of a longer document is
 // not read. A guard's problem documents have about 400 bytes.
 const maxProblem = 64 << 10
 

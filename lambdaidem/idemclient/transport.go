@@ -9,8 +9,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Transport is an [http.RoundTripper] that makes guarded requests safe to retry,
-// and retries them. Make one with [New]. It is safe for concurrent use.
+// Transport is an [http.RoundTripper] that makes guarded requests safe to retry, and retries them.
+// Create one with [New]. It is safe for concurrent use.
 type Transport struct {
 	base  http.RoundTripper
 	hosts map[origin]bool

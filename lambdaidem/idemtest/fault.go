@@ -25,7 +25,7 @@ const (
 // Fault is the way in which a call of a [Store] fails.
 type Fault string
 
-// Faults for [Store.Next] and [Store.Always]. [Refuse] returns further ones.
+// Faults for [Store.Next] and [Store.Always]. [Refuse] returns further faults.
 const (
 	// None passes the call on to the inner store.
 	None Fault = ""
@@ -35,8 +35,9 @@ const (
 	// LoseReply passes the call on, discards its result and returns an error. Like the error
 	// of LoseRequest, this error leaves open whether the call was applied.
 	LoseReply Fault = "the reply is lost"
-	// Hang blocks the call until its context ends, and then fails it without passing it
-	// on. Give the handler a context with a deadline, such as one of [Invocation].
+	// Hang blocks the call until its context ends, and then fails it without passing it on.
+	// Give the handler a context with a deadline, such as the context that [Invocation]
+	// returns.
 	Hang Fault = "it hangs"
 	// KillBefore kills the simulated process just before the call reaches the store. The handler
 	// must run inside [Crash], which simulates the process.

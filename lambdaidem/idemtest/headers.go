@@ -29,8 +29,8 @@ func joined(all map[string][]string) map[string]string {
 	return out
 }
 
-// lastValues returns the last value of each name. A gateway that passes on only one value of
-// each name passes on the last.
+// lastValues returns the last value of each name. A gateway that passes on only one value of each
+// name passes on the last value.
 func lastValues(all map[string][]string) map[string]string {
 	out := make(map[string]string, len(all))
 	for name, values := range all {

@@ -43,10 +43,10 @@ const (
 	releaseTTL  = 3 * time.Hour // from a release to the expiry of the released record
 )
 
-// claim returns a claim without Over. Such a claim gets the lease only if there is no record,
-// or only an expired one. after is the time of the call, counted from the beginning of the
-// story. Fingerprint, Invocation and Bound are made from token, so that two claims with
-// different tokens also differ in these fields.
+// claim returns a claim without Over. Such a claim gets the lease only if there is no record, or
+// only an expired record. after is the time of the call, counted from the beginning of the story.
+// Fingerprint, Invocation and Bound are made from token, so that two claims with different tokens
+// also differ in these fields.
 func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 	now := s.at(after)
 	return lambdaidem.Claim{

@@ -11,8 +11,8 @@ import (
 // user's credentials. Only the method ProviderSources calls it.
 type rehearsalCredentials struct{ users aws.CredentialsProvider }
 
-// rehearsalSecret is the secret access key of rehearsalCredentials. It is as long as those of
-// AWS, because Go's FIPS 140-only mode panics for keys of less than 112 bits.
+// rehearsalSecret is the secret access key of rehearsalCredentials. It is as long as the secret
+// access keys of AWS, because Go's FIPS 140-only mode panics for keys of less than 112 bits.
 const rehearsalSecret = "REHEARSAL-REHEARSAL-REHEARSAL-REHEARSAL-"
 
 func (rehearsalCredentials) Retrieve(context.Context) (aws.Credentials, error) {

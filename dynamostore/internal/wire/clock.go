@@ -7,7 +7,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// clockSeen is the difference between DynamoDB's clock and the local one, as measured when a
+// clockSeen is the difference between DynamoDB's clock and the local clock, as measured when a
 // response arrived.
 type clockSeen struct {
 	date string        // the Date of the response

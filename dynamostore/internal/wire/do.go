@@ -25,9 +25,9 @@ const (
 // A Request is one request to DynamoDB. It may be sent several times.
 type Request struct {
 	Operation Operation
-	// Tables has the names or ARNs of the tables in Body, in the same order. A
-	// transaction can have several, any other request has one. The SDK's endpoint rules
-	// can depend on them.
+	// Tables has the names or ARNs of the tables in Body, in the same order. A transaction can
+	// have several tables, any other request has one. The SDK's endpoint rules can depend on
+	// them.
 	Tables []string
 	// Body is the request in JSON. It must not be changed after Do was called, because
 	// HTTP clients may read it even after Do has returned.
@@ -94,8 +94,8 @@ func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 // Watch runs the function send, which makes one call of the SDK's typed client. Watch returns
 // the error of that call, and a Fate that says whether DynamoDB has applied the request.
 //
-// To observe the attempts, Watch needs middleware of this package. So send must use the client
-// that [Client.SDK] returns, or one with the same options. send must also pass its context on to
+// To observe the attempts, Watch needs middleware of this package. So send must use the client that
+// [Client.SDK] returns, or a client with the same options. send must also pass its context on to
 // the client, because the middleware finds the state of the call there.
 func Watch(ctx context.Context, send func(context.Context) error) (Fate, error) {
 	call := &call{Context: ctx}
@@ -176,9 +176,9 @@ func (a *Attempt) succeeded(r *Request) bool {
 	return a.whole() && a.Status == http.StatusOK && r.Answer.Success(a.Body)
 }
 
-// refused reports whether the response is complete and says that the request's condition
-// failed. Answer.Refusal reads the error code only in the body, but the SDK prefers an error code
-// in the header. So if the header has one, refused returns false, and the SDK's client decodes
+// refused reports whether the response is complete and says that the request's condition failed.
+// Answer.Refusal reads the error code only in the body, but the SDK prefers an error code in the
+// header. So if the header has an error code, refused returns false, and the SDK's client decodes
 // the response.
 func (a *Attempt) refused(r *Request) bool {
 	return a.whole() && a.Status == http.StatusBadRequest && first(a.Header, "X-Amzn-Errortype") == "" && r.Answer.Refusal(a.Body)

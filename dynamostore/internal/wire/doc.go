@@ -11,6 +11,6 @@
 //
 // A [First] makes the first attempt of a call without the SDK's middleware, which is faster. If
 // that attempt does not settle the call, the SDK's client continues and treats the attempt as its
-// own first one. So the SDK alone decides about retries: there is one retry loop, one retry quota
-// and one interpretation of errors.
+// own first attempt. So the SDK alone decides about retries: there is one retry loop, one retry
+// quota and one interpretation of errors.
 package wire

@@ -35,8 +35,8 @@ type Attempt struct {
 // whether the request may have been applied.
 func (a *Attempt) Traced(ctx context.Context) context.Context { return a.conn.traced(ctx) }
 
-// Send sends r, the request of the attempt, and stores the response or the error in a. The
-// context of r must be the one that Traced returned, or derived from it. Otherwise the
+// Send sends r, the request of the attempt, and stores the response or the error in a. The context
+// of r must be the context that Traced returned, or a context derived from it. Otherwise the
 // connections of the attempt are not counted.
 func (a *Attempt) Send(h *HTTP, r *http.Request) {
 	resp, err := h.Send(r)

@@ -153,9 +153,9 @@ func (r *run) settle(i int) {
 	}
 }
 
-// sequentially runs the items one after the other, on a single goroutine: starting a
-// goroutine for each item would take longer than everything else here. If an item calls
-// runtime.Goexit, which ends the goroutine, the remaining items run on a new one.
+// sequentially runs the items one after the other, on a single goroutine: starting a goroutine for
+// each item would take longer than everything else here. If an item calls runtime.Goexit, which
+// ends the goroutine, the remaining items run on a new goroutine.
 func (r *run) sequentially() {
 	one := func(i int) {
 		err := ErrDied

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// Process is a simulated process. All calls with the context that [With] returns, or with one
+// Process is a simulated process. All calls with the context that [With] returns, or with a context
 // derived from it, belong to the process.
 type Process struct{ dead atomic.Bool }
 

@@ -7,7 +7,8 @@
 //
 // The SDK's signer builds the canonical request from the header of an http.Request for each
 // signature. That takes longer than everything else that dynamostore does to build a request.
-// Before dynamostore uses this package, it compares the signatures of both.
+// Before dynamostore uses this package, it compares the signatures of this package with those of
+// the SDK's signer.
 package sigv4
 
 import (
