@@ -53,9 +53,9 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 }
 
 // orphanAge is the age of a part after which no attempt can complete the record with it. An
-// attempt completes the record right after it has written the parts. A Lambda invocation lasts
-// at most 15 minutes, and AWS accepts the last request for at most 15 minutes more. The rest of
-// the hour allows for clocks that differ. See isOrphan.
+// attempt completes the record right after it has written the parts. It tries for at most 15
+// minutes, and AWS accepts the last request for at most 15 minutes more. The rest of the hour
+// allows for clocks that differ. See isOrphan.
 const orphanAge = time.Hour
 
 // isOrphan reports whether a purge may delete a part that no record refers to. The purge may

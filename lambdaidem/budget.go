@@ -155,14 +155,21 @@ func (b *budget) cleanupEnd() time.Time {
 
 // finishContext returns the context for storing the answer. The context ignores cancellation
 // of the request's context. It ends at finishEnd, so that time is left for sending the
-// answer. If finishEnd has passed, the context ends at cleanupEnd instead.
+// answer, but after longestFinish at the latest. If finishEnd has passed, the context ends at
+// cleanupEnd instead.
 func (b *budget) finishContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := b.finishEnd()
 	if time.Until(end) <= 0 {
 		end = b.cleanupEnd()
 	}
-	return withDeadline(context.WithoutCancel(ctx), end)
+	return withDeadline(context.WithoutCancel(ctx), earlier(end, time.Now().Add(longestFinish)))
 }
+
+// longestFinish is the maximum time for storing an answer. During that time, the attempt may send the
+// same transaction several times. A transaction of an attempt without a lease must not be sent once
+// TTL may have deleted the record; see KeptAfterExpiry. Without longestFinish, an attempt on Lambda
+// Managed Instances might go on for 90 minutes.
+const longestFinish = 15 * time.Minute
 
 // cleanupContext returns the context for releasing a record, or for the transaction of a
 // call that runs unguarded. The context ignores cancellation of the request's context. It

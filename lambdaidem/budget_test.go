@@ -112,3 +112,31 @@ func TestX3_PausesGrowUpToASecond(t *testing.T) {
 		}
 	})
 }
+
+// On Lambda Managed Instances, a function may run for 90 minutes. An attempt that sent the same
+// transaction again for that long would reach the database after TTL has deleted the record, and the
+// database would carry out the transaction a second time.
+func TestL7_AnAnswerIsStoredWithin15Minutes(t *testing.T) {
+	for name, optFn := range map[string]func(*lambdaidem.Options){
+		"lease":      func(*lambdaidem.Options) {},
+		"optimistic": optimistic,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(enlisting(created), optFn)
+				began := time.Now()
+				var latest time.Duration
+				l.failAlways(commit, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+					latest = time.Since(began)
+					return lambdaidem.Record{}, errWire
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 90*time.Minute)
+				defer cancel()
+				wantProblem(t, r.sendCtx(ctx, t, first()), 503, lambdaidem.ErrOutcomeUnknown)
+				if latest < 14*time.Minute || latest > 15*time.Minute {
+					t.Errorf("the last commit was sent after %v; want about 15 minutes", latest)
+				}
+			})
+		})
+	}
+}

@@ -73,8 +73,7 @@ type Store interface {
 // While the record is kept, the condition fails, because the record had not expired then. If the
 // record were deleted, the database would grant the claim to an attempt that no longer exists.
 //
-// A claim may arrive up to 30 minutes after it was made. AWS accepts a request for up to 15
-// minutes after it was signed. An invocation may sign the same request again for as long as it
-// runs, which is at most 15 minutes, except on Lambda Managed Instances. The rest of the hour
-// allows for clocks that differ.
+// A claim or a transaction may arrive up to 30 minutes after it was made. AWS accepts a request
+// for up to 15 minutes after it was signed, and an attempt signs and sends the same request again
+// for at most 15 minutes. The rest of the hour allows for clocks that differ.
 const KeptAfterExpiry = time.Hour
