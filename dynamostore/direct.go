@@ -16,6 +16,6 @@ func init() {
 		if lost := direct.Lost(users); lost != "" && !forced {
 			return nil, errors.New(lost)
 		}
-		return direct.New(client)
+		return direct.New(client, users)
 	}
 }

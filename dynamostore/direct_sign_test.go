@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -274,5 +275,32 @@ func TestE1_NewComparesTheRequests(t *testing.T) {
 	}
 	if byNew == 0 || creds.asked != byNew {
 		t.Errorf("the SDK made requests %d times in New and %d times after it; want some in New alone", byNew, creds.asked-byNew)
+	}
+}
+
+// A program may have several stores with one client, such as a store for each tenant. New compares the
+// requests only for the first one, and for a store whose requests have another header.
+func TestE1_StoresOfOneClientShareTheComparison(t *testing.T) {
+	creds := &sourced{CredentialsProvider: credentials.NewStaticCredentialsProvider("AKID", "SECRET", "")}
+	network := &recorder{kept: map[string]json.RawMessage{}}
+	client := dynamodb.New(dynamodb.Options{Region: "eu-west-1", Credentials: creds, HTTPClient: network})
+	for _, c := range []struct {
+		attempts int
+		compares bool
+	}{{3, true}, {3, false}, {5, true}, {5, false}} {
+		creds.asked = 0
+		s := New(client, "records", func(o *Options) { o.Transport, o.Attempts = TransportDirect, c.attempts })
+		if compares := creds.asked > 0; compares != c.compares {
+			t.Errorf("Attempts %d: New compares requests: %t; want %t", c.attempts, compares, c.compares)
+		}
+		sdk := New(client, "records", func(o *Options) { o.Transport, o.Attempts = TransportSDK, c.attempts })
+		var requests [][]sent
+		for _, s := range []*Store{sdk, s} {
+			if _, err := s.Acquire(t.Context(), claim); err != nil {
+				t.Fatal(err)
+			}
+			requests = append(requests, network.take(t))
+		}
+		sameRequests(t, "acquire", requests[0], requests[1], false)
 	}
 }
