@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/lambdaidem"
@@ -68,7 +67,7 @@ func (w *world) newActor(id uint64, o order) *actor {
 	}
 	a.began = time.Now()
 	a.ends = a.began.Add(a.w.plan.timeout)
-	a.ctx, a.cancel = context.WithDeadline(context.Background(), a.ends)
+	a.ctx, a.cancel = context.WithDeadline(context.WithValue(context.Background(), actorKey{}, a), a.ends)
 	return a
 }
 
@@ -145,9 +144,8 @@ func (a *actor) guard() *lambdaidem.Guard {
 	return a.process.guard
 }
 
-// environment is what a guard and its store use of their process.
+// environment is what a guard uses of its process.
 type environment interface {
-	aws.HTTPClient
 	io.Reader
 	lambdaidem.Observer
 }
@@ -155,7 +153,7 @@ type environment interface {
 // newGuard returns a guard that is configured as in a function's main.
 func (a *actor) newGuard(in environment) *lambdaidem.Guard {
 	p := &a.w.plan
-	inner := dynamostore.New(newDynamoDB(in), table, func(o *dynamostore.Options) {
+	inner := dynamostore.New(a.w.functions, table, func(o *dynamostore.Options) {
 		o.Random = a.rng.Float64
 		p.large.options(o)
 		o.Transport = a.transport()

@@ -54,7 +54,7 @@ func (a *actor) innerGuard() *lambdaidem.Guard {
 
 func (a *actor) newInnerGuard(in environment) *lambdaidem.Guard {
 	p := &a.w.plan
-	store := dynamostore.New(newDynamoDB(in), innerTable, func(o *dynamostore.Options) {
+	store := dynamostore.New(a.w.functions, innerTable, func(o *dynamostore.Options) {
 		o.Random = a.rng.Float64
 		o.Transport = a.transport()
 		o.AttemptTimeout = 1_500_000_007 // as in newGuard

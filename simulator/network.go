@@ -37,6 +37,16 @@ type reply struct {
 // errReset is the error of a connection that broke after the request was sent.
 var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 
+// ofInvocation is the HTTP client of all functions. It sends each request as the invocation whose
+// context the request has.
+type ofInvocation struct{}
+
+type actorKey struct{}
+
+func (ofInvocation) Do(req *http.Request) (*http.Response, error) {
+	return req.Context().Value(actorKey{}).(*actor).Do(req)
+}
+
 // Do implements aws.HTTPClient: it sends a request to DynamoDB over the world's network.
 func (a *actor) Do(req *http.Request) (*http.Response, error) {
 	a.exitIfKilled()

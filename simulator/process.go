@@ -2,7 +2,6 @@ package simulator
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
@@ -25,9 +24,6 @@ func (p *process) current() *actor {
 	defer p.first.w.mu.Unlock()
 	return p.serving
 }
-
-// Do implements aws.HTTPClient: it sends a request for the current invocation.
-func (p *process) Do(req *http.Request) (*http.Response, error) { return p.current().Do(req) }
 
 // Read implements io.Reader. It is the guard's source of random tokens and jitter.
 func (p *process) Read(b []byte) (int, error) { return p.current().Read(b) }

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
@@ -23,7 +25,10 @@ type world struct {
 	seed uint64
 	born time.Time
 	dbs  []*memdynamo.DB // one, or one for each Region that has its own copy
-	mut  *Mutation
+	// functions is the DynamoDB client of all processes but the operators'. They share it because the
+	// first store of a client takes longer to make than the next ones.
+	functions *dynamodb.Client
+	mut       *Mutation
 
 	mu      sync.Mutex
 	inbox   []*request // sent, and not yet dispatched
@@ -71,6 +76,7 @@ func newWorld(seed uint64, p *plan, mut *Mutation) *world {
 		p = &drawn
 	}
 	w.plan = *p
+	w.functions = newDynamoDB(ofInvocation{})
 	w.journal = newJournal(w)
 	w.dbs = []*memdynamo.DB{memdynamo.New(time.Now)}
 	if w.plan.regions.mode == "" {
