@@ -68,8 +68,8 @@ type Error struct {
 	// function may succeed when it is called again. A BatchOptions.Key that returns an
 	// invalid key counts as failed too.
 	forNow bool
-	// inner is set if errors.As has taken the error out of the error of an inner call, whose
-	// record has it.
+	// inner is set if errors.As has returned the error for that of an inner call. The record of
+	// the inner call has the error as its failure.
 	inner bool
 	// replayed is set if the error was read from a record.
 	replayed     bool

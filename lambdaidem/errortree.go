@@ -8,10 +8,10 @@ import (
 // wrapped returns the errors that err wraps, one level deep. It returns none for a passedOn, the
 // error of an inner call: what is inside describes only that call.
 //
-// Some error types for lists of errors have another method that returns the list. Other types contain
-// errors that no such method returns, and that only their method As finds. If these are marks or errors of
-// inner calls, wrapped returns them too. If there are any, it also adds errUnseen, because err may
-// contain more errors that As does not show.
+// Some error types are lists of errors, and return the list from a method with another name than
+// Unwrap. Other types contain errors that only their method As finds. If As finds a mark or the error
+// of an inner call that no other method returns, wrapped adds that error and errUnseen: err may contain
+// more errors that As does not show.
 func wrapped(err error) []error {
 	var all []error
 	switch e := err.(type) { //nolint:errorlint // err itself
@@ -45,8 +45,8 @@ func withoutNil(all []error) []error {
 }
 
 // unwraps reports whether found is err, or an error that the methods Unwrap of err and of the errors
-// inside return. Unlike anyIn, unwraps does not call wrapped. That would search each part of the tree
-// once more for each level above it.
+// inside return. wrapped calls unwraps, so unwraps must not call wrapped: the search at each level
+// would then repeat the searches of all levels below it.
 func unwraps(err, found error) bool {
 	if err == found { //nolint:errorlint // the tree is walked here
 		return true
@@ -63,13 +63,13 @@ func unwraps(err, found error) bool {
 // errUnseen stands for errors that an error may contain although none of its methods shows them.
 var errUnseen = errors.New("errors that can't be seen")
 
-// foundByAs returns a mark of each kind, and the error of an inner call, if the method As of an error
-// finds them.
+// foundByAs returns what the method As of e finds: at most one mark of each kind, and at most one error
+// of an inner call.
 func foundByAs(e interface{ As(target any) bool }) []error {
 	return slices.Concat(found[*passedOn](e), found[*uncertainError](e), found[*permanentError](e), found[*retryableError](e))
 }
 
-// found returns the E that the method As of an error finds, or nothing.
+// found returns the E that the method As of e finds. The slice is empty if As finds none.
 func found[E error](e interface{ As(target any) bool }) []error {
 	var one E
 	if !e.As(&one) {
@@ -108,8 +108,8 @@ func hasOwn[M error](err error) bool {
 }
 
 // anyVisible reports whether match returns true for err or for an error that err wraps. It looks into
-// the errors of inner calls too. It skips refusals and codes that come from a guard; those in err
-// itself it skips only if byGuard is false.
+// the errors of inner calls too, but ignores what guards made there: refusals and codes. If byGuard is
+// false, it ignores what guards made everywhere in err.
 func anyVisible(err error, byGuard bool, match func(error) bool) bool {
 	if inner, ok := err.(*passedOn); ok { //nolint:errorlint // the tree is walked here
 		return anyVisible(inner.err, false, match)
@@ -141,8 +141,8 @@ func isRefusal(err error) bool {
 	return ok && (e == nil || e.byGuard())
 }
 
-// refusesPart reports whether err, the error of a handler, contains the refusal of an inner call. The
-// text about rejected writes is true of the handler too, so it is no such refusal.
+// refusesPart reports whether err, the error of a handler, contains the refusal of an inner call. An
+// error about rejected writes does not count, because these may be writes of the handler itself.
 func refusesPart(err error) bool {
 	return anyIn(err, func(err error) bool {
 		switch e := err.(type) { //nolint:errorlint // anyIn walks the tree

@@ -86,7 +86,7 @@ func (e *passedOn) As(target any) bool {
 	})
 }
 
-// code returns the code under which the record has the error. It is valid only if stored is set.
+// code returns the code with which the record stores the error. Call it only if stored is set.
 func (e *passedOn) code() Code {
 	if e.storedAs != nil {
 		return e.storedAs.Code
@@ -106,7 +106,8 @@ func (e *passedOn) hidesGuards() bool {
 	return hides(ErrPermanent) || hides(ErrRetryable) || hidesType[Code](e) || hidesType[*Error](e)
 }
 
-// hidesType reports whether the first E inside e comes from a guard and is not the first E of e.
+// hidesType reports whether errors.As finds an E in the error inside e that comes from a guard, but
+// finds no E, or another one, in e itself.
 func hidesType[E error](e *passedOn) bool {
 	found, ok := errors.AsType[E](e.err)
 	if !ok || !saidByGuard(found) {
