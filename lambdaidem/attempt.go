@@ -81,7 +81,7 @@ func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 	return a
 }
 
-// spent adds the duration of one request to the store, which began at the time asked, to inStore.
+// spent adds the duration of one request to the store, which began at start, to inStore.
 // Events report inStore as the time spent in the store. Requests that store a step are not added:
 // they count as part of the handler's time.
-func (a *attempt) spent(asked time.Time) { a.inStore += time.Since(asked) }
+func (a *attempt) spent(start time.Time) { a.inStore += time.Since(start) }

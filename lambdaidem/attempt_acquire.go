@@ -57,7 +57,7 @@ func (a *attempt) tryToAcquire(request context.Context) (d decision, mayRun bool
 }
 
 // claimRepeatedly claims the record until a claim succeeds or the record is not free. The first
-// claim takes over the record that the parameter over contains. If over is the zero Record, the
+// claim takes over the record that the parameter oldRec contains. If oldRec is the zero Record, the
 // first claim creates a record. A claim fails if the record is not as the claim expects, for
 // example because another attempt has just changed it. If the changed record is free too, the next
 // claim takes over the changed record.
@@ -72,37 +72,37 @@ func (a *attempt) tryToAcquire(request context.Context) (d decision, mayRun bool
 //     is.
 //
 // If err is not nil, the request of the last claim failed, and only seen and err have a meaning.
-func (a *attempt) claimRepeatedly(ctx context.Context, over Record) (seen, rec Record, means meaning, err error) {
+func (a *attempt) claimRepeatedly(ctx context.Context, oldRec Record) (seen, rec Record, means meaning, err error) {
 	for range maxClaims {
-		rec, err = a.claim(ctx, over)
+		rec, err = a.claim(ctx, oldRec)
 		if reasonOf(err) == ReasonConflict {
-			return over, rec, isBusy, nil // a transaction of another attempt is writing the record
+			return oldRec, rec, isBusy, nil // a transaction of another attempt is writing the record
 		}
 		if err != nil {
-			return over, rec, isBusy, err
+			return oldRec, rec, isBusy, err
 		}
 		rec = a.withdrawClaimOn(ctx, rec)
 		if means = a.meaningOf(rec); means != isFree {
-			return over, rec, means, nil
+			return oldRec, rec, means, nil
 		}
-		over = rec
+		oldRec = rec
 	}
-	return over, rec, isBusy, nil
+	return oldRec, rec, isBusy, nil
 }
 
 // maxClaims is the maximum number of times that one call claims its record. If other
 // attempts take the record each time, the call is refused with ErrInProgress.
 const maxClaims = 8
 
-// acquired records that this attempt holds the lease on rec. The parameter over is the old
+// acquired records that this attempt holds the lease on rec. The parameter oldRec is the old
 // record, which the claim has replaced. If the old record was in progress, acquired reports
 // a takeover. If Options.Observer panics during the report, acquired releases the lease,
 // because the handler will not start.
-func (a *attempt) acquired(ctx context.Context, over, rec Record) {
+func (a *attempt) acquired(ctx context.Context, oldRec, rec Record) {
 	a.mayHoldLease = false
 	a.number, a.fingerprint, a.steps.stored = rec.Attempt, rec.Fingerprint, rec.Steps
 	a.holdTo(rec.LeaseEnd)
-	if over.State == InProgress {
+	if oldRec.State == InProgress {
 		noted := false
 		defer func() {
 			if !noted {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// claim asks the store for the lease, and returns the record that Store.Acquire returns. over is
+// claim asks the store for the lease, and returns the record that Store.Acquire returns. oldRec is
 // the record to take over, or the zero Record to create one. If a transaction of another attempt
 // is writing the record, claim retries for up to conflictPatience.
-func (a *attempt) claim(ctx context.Context, over Record) (Record, error) {
+func (a *attempt) claim(ctx context.Context, oldRec Record) (Record, error) {
 	var patience time.Time
 	for pause := 5 * time.Millisecond; ; pause *= 2 {
 		now := a.g.opts.Clock()
 		a.beginLease(now)
 		asked := time.Now()
-		claim := a.claimAt(now, over)
+		claim := a.claimAt(now, oldRec)
 		a.lastClaimOver, a.bound = claim.Over, claim.Bound
 		rec, err := a.g.store.Acquire(ctx, claim)
 		a.spent(asked)
@@ -43,17 +43,17 @@ func (a *attempt) recordOfLastClaim() Record {
 	return *a.lastClaimOver
 }
 
-// claimAt returns a claim to send at the time now. over is the record to take over, or the
+// claimAt returns a claim to send at the time now. oldRec is the record to take over, or the
 // zero Record to create one.
-func (a *attempt) claimAt(now time.Time, over Record) Claim {
+func (a *attempt) claimAt(now time.Time, oldRec Record) Claim {
 	o := &a.g.opts
 	c := Claim{ID: a.id, Scope: a.scope, Fingerprint: a.call.fingerprint, Token: a.token, Now: now, LeaseEnd: a.leaseEnd,
 		Invocation: a.invocation}
-	if over.State != Absent {
-		seen := over // only the copy escapes to the heap, so a claim that creates a record allocates nothing
+	if oldRec.State != Absent {
+		seen := oldRec // only the copy escapes to the heap, so a claim that creates a record allocates nothing
 		c.Over = &seen
-		c.Fingerprint = a.call.fingerprintOver(over)
-		c.Bound = boundOver(over)
+		c.Fingerprint = a.call.fingerprintOver(oldRec)
+		c.Bound = boundOver(oldRec)
 	}
 	if o.Policy != Hold { // under Hold, the record of a dead attempt must not expire before an operator decides
 		c.Expires = a.expires(now)

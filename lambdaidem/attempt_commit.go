@@ -28,12 +28,12 @@ func (a *attempt) completion(r Result, tx Tx) *Completion {
 }
 
 // completionOver returns a copy of c that claims the record and completes it in one write, for an
-// attempt without a lease. seen is the record that the claim takes over. If seen is the zero
+// attempt without a lease. oldRec is the record that the claim takes over. If oldRec is the zero
 // Record, the write creates the record.
-func (a *attempt) completionOver(c *Completion, seen Record) *Completion {
+func (a *attempt) completionOver(c *Completion, oldRec Record) *Completion {
 	next := *c
 	now := a.g.opts.Clock()
-	claim := a.claimAt(now, seen)
+	claim := a.claimAt(now, oldRec)
 	if claim.LeaseEnd.IsZero() { // an optimistic attempt has never claimed a lease
 		claim.LeaseEnd = ceil(now, leaseUnit)
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // release releases the record of an attempt that had no effects, so that a retry runs the handler
-// again. why is the error to report, or nil if there is none. If another attempt has taken over
+// again. cause is the error to report, or nil if there is none. If another attempt has taken over
 // the record, release changes nothing, and takenOver is the current record.
 //
 // If this attempt runs without a lease because of Options.FailOpen, takenOver is set only if the
@@ -16,30 +16,30 @@ import (
 // d is the zero decision unless an earlier transaction of this attempt has committed or may still
 // commit. If the transaction has committed, d replays its answer. If it may still commit, d
 // refuses the call with ErrOutcomeUnknown.
-func (a *attempt) release(ctx context.Context, why error) (d decision, takenOver *Record) {
-	switch rec, err := a.sendRelease(ctx, why); {
+func (a *attempt) release(ctx context.Context, cause error) (d decision, takenOver *Record) {
+	switch rec, err := a.sendRelease(ctx, cause); {
 	case err == nil:
-		a.report(ctx, EventReleased, why)
+		a.report(ctx, EventReleased, cause)
 	case errors.Is(err, ErrLeaseLost) && rec.State == Completed && rec.Token == a.token: // an earlier request of this attempt has committed
 		return a.replay(ctx, rec, EventNew), nil
 	case a.failedOpen: // with FailOpen there may be no record to release
 		if a.mayHoldLease {
-			a.rememberClaim(ctx, why, rec, err)
+			a.rememberClaim(ctx, cause, rec, err)
 		}
 		if a.txMayCommit {
-			a.report(ctx, EventUncertain, why)
-			return a.unknown(shownOnly{why}), nil
+			a.report(ctx, EventUncertain, cause)
+			return a.unknown(shownOnly{cause}), nil
 		}
-		a.report(ctx, EventReleased, why)
+		a.report(ctx, EventReleased, cause)
 		if errors.Is(err, ErrLeaseLost) && a.mayBeCarriedOut(rec) {
 			return decision{}, &rec
 		}
 	case errors.Is(err, ErrLeaseLost):
-		a.report(ctx, EventLeaseLost, why)
+		a.report(ctx, EventLeaseLost, cause)
 		a.innerEnding = outcomeOfBoth(a.innerEnding, OutcomeReleased) // an outer guarded call must treat this call as not settled: the other attempt may carry it out
 		return decision{}, &rec
 	default:
-		defer a.rememberClaim(ctx, why, rec, err) // deferred, because Options.Observer may panic
+		defer a.rememberClaim(ctx, cause, rec, err) // deferred, because Options.Observer may panic
 		a.report(ctx, EventStoreError, err)
 		if a.txMayCommit { // the record is unchanged, so the transaction may still commit
 			return a.unknown(err), nil
@@ -64,16 +64,16 @@ func (a *attempt) withdraw(ctx context.Context) {
 }
 
 // sendRelease calls Store.Release, even if ctx has ended. It retries a failed call until
-// the time for cleanup is over. why is the error to store as the record's last failure; nil
+// the time for cleanup is over. cause is the error to store as the record's last failure; nil
 // if there is none.
 //
 // If the attempt runs without a lease because of Options.FailOpen, sendRelease tries only
 // once. It still tries, because the attempt may hold the lease after all: the reply to its
 // claim may have been lost.
-func (a *attempt) sendRelease(ctx context.Context, why error) (Record, error) {
+func (a *attempt) sendRelease(ctx context.Context, cause error) (Record, error) {
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()
-	failure := failureCode(why)
+	failure := failureCode(cause)
 	for try := 1; ; try++ {
 		asked := time.Now()
 		lease := a.lease()

@@ -8,8 +8,8 @@ import (
 
 // replay returns the decision to send the answer of a finished record, or to refuse the call if
 // the answer can't be loaded or decoded. If the answer is sent, replay reports an event whose kind
-// is the parameter as: EventReplayed, or EventNew if this attempt has stored the answer.
-func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
+// is the parameter kind: EventReplayed, or EventNew if this attempt has stored the answer.
+func (a *attempt) replay(ctx context.Context, rec Record, kind Kind) decision {
 	switch result, err := a.load(ctx, rec); {
 	case err == nil:
 		rec.Result = result
@@ -19,7 +19,7 @@ func (a *attempt) replay(ctx context.Context, rec Record, as Kind) decision {
 			a.report(ctx, EventUnreadable, err)
 			return decision{refusal: answerUnreadable(err, result.Outcome), unreturned: true}
 		}
-		a.report(ctx, as, nil)
+		a.report(ctx, kind, nil)
 		return d
 	case reasonOf(err) == ReasonForeign: // another read would fail too
 		a.report(ctx, EventUnreadable, err)

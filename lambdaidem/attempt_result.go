@@ -44,10 +44,10 @@ func (a *attempt) emptyResult(end ending) Result {
 	return Result{Outcome: end.outcome, At: now, Expires: a.expires(now)}
 }
 
-// isResult reports whether has, the result in a record, and meant, the result that this attempt
+// isResult reports whether recorded, the result in a record, and sent, the result that this attempt
 // sent to the store, are the same result. It compares only the field At, because any two results
 // of one attempt have different times.
-func isResult(has, meant Result) bool { return has.At.Equal(meant.At) }
+func isResult(recorded, sent Result) bool { return recorded.At.Equal(sent.At) }
 
 // expires returns the expiry of a record that is completed or released at now: Options.TTL
 // later, in whole seconds.

@@ -17,11 +17,11 @@ const (
 )
 
 // backOff pauses after a failed try of a store call, and reports whether there is time for
-// another one. try is the number of the failed try; the first has number 1. The first pause
+// another one. tries is the number of the failed try; the first has number 1. The first pause
 // lasts up to firstPause, and each further pause up to twice as long as the one before, but
 // at most longestPause.
-func (b *budget) backOff(ctx context.Context, try int) bool {
-	doublings := min(try-1, 6) // six reach longestPause, and more could overflow
+func (b *budget) backOff(ctx context.Context, tries int) bool {
+	doublings := min(tries-1, 6) // six reach longestPause, and more could overflow
 	return b.pause(ctx, min(firstPause<<doublings, longestPause))
 }
 

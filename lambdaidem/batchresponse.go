@@ -28,16 +28,16 @@ func (b *messageGuard[E, M]) failures(ctx context.Context, all []*batchMessage[M
 }
 
 // reported returns a Lambda handler for events whose response lists the failed messages,
-// such as an SQSEvent. The function answer makes the response from the names of the failed
+// such as an SQSEvent. The function makeResponse makes the response from the names of the failed
 // messages.
-func reported[E, M, R any](b *messageGuard[E, M], answer func(names []string) R) func(context.Context, E) (R, error) {
+func reported[E, M, R any](b *messageGuard[E, M], makeResponse func(names []string) R) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, event E) (R, error) {
 		names, err := b.failures(ctx, b.runBatch(ctx, event))
 		if err != nil {
 			var none R
 			return none, err
 		}
-		return answer(names), nil
+		return makeResponse(names), nil
 	}
 }
 

@@ -81,14 +81,14 @@ func (b *budget) setReserved() {
 	}
 }
 
-// reserveOf returns how much of left, the time until the attempt must end, is reserved for
-// storing and sending the answer: Options.Reserve, or half of left if Options.Reserve
-// exceeds nine tenths of left. Without this exception, a function whose timeout is not
+// reserveOf returns how much of timeLeft, the time until the attempt must end, is reserved for
+// storing and sending the answer: Options.Reserve, or half of timeLeft if Options.Reserve
+// exceeds nine tenths of timeLeft. Without this exception, a function whose timeout is not
 // longer than Reserve would never run its handler. If Options.Reserve is 0, reserveOf
 // returns 0, and setReserved sets the default.
-func (o Options) reserveOf(left time.Duration) time.Duration {
-	if o.Reserve > left-left/10 {
-		return left / 2
+func (o Options) reserveOf(timeLeft time.Duration) time.Duration {
+	if o.Reserve > timeLeft-timeLeft/10 {
+		return timeLeft / 2
 	}
 	return o.Reserve
 }

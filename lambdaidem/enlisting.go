@@ -81,27 +81,27 @@ func (e *enlisting) resume() {
 	}
 }
 
-// end stops the enlisting of writes: from then on, TxOf returns the error why. If an earlier call
+// end stops the enlisting of writes: from then on, TxOf returns the error err. If an earlier call
 // of end or begun has already stopped it, TxOf continues to return the error of that call. end
 // returns the transaction, or nil if there is none.
-func (e *enlisting) end(why error) Tx {
+func (e *enlisting) end(err error) Tx {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ended == nil {
-		e.ended = why
+		e.ended = err
 	}
 	return e.tx
 }
 
 // begun reports whether the handler has called TxOf, so that there is a transaction. If there is
-// none, and why is not nil, begun stops the enlisting of writes: from then on, TxOf returns why.
+// none, and err is not nil, begun stops the enlisting of writes: from then on, TxOf returns err.
 // The caller stops it before sending the first part of a response, because a write enlisted later
 // could not be committed before the response.
-func (e *enlisting) begun(why error) bool {
+func (e *enlisting) begun(err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.tx == nil && e.ended == nil {
-		e.ended = why
+		e.ended = err
 	}
 	return e.tx != nil
 }

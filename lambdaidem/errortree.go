@@ -44,18 +44,18 @@ func withoutNil(all []error) []error {
 	return slices.DeleteFunc(slices.Clone(all), func(one error) bool { return one == nil })
 }
 
-// unwraps reports whether found is err, or an error that the methods Unwrap of err and of the errors
+// unwraps reports whether target is err, or an error that the methods Unwrap of err and of the errors
 // inside return. wrapped calls unwraps, so unwraps must not call wrapped: the search at each level
 // would then repeat the searches of all levels below it.
-func unwraps(err, found error) bool {
-	if err == found { //nolint:errorlint // the tree is walked here
+func unwraps(err, target error) bool {
+	if err == target { //nolint:errorlint // the tree is walked here
 		return true
 	}
 	switch e := err.(type) { //nolint:errorlint // as above
 	case interface{ Unwrap() error }:
-		return unwraps(e.Unwrap(), found)
+		return unwraps(e.Unwrap(), target)
 	case interface{ Unwrap() []error }:
-		return slices.ContainsFunc(e.Unwrap(), func(one error) bool { return unwraps(one, found) })
+		return slices.ContainsFunc(e.Unwrap(), func(one error) bool { return unwraps(one, target) })
 	}
 	return false
 }
