@@ -66,7 +66,7 @@ type attempt struct {
 	//   - "": this call does not affect what happens to the other record.
 	innerEnding Outcome
 
-	fingerprint string // Record.Fingerprint: of the acquired record, or as the last completion with a claim sets it; that of the call before
+	fingerprint string // Record.Fingerprint of the acquired record, or as the last completion with a claim sets it; before both, the fingerprint of the call
 	bound       string // Claim.Bound of the last claim
 }
 
@@ -81,7 +81,7 @@ func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 	return a
 }
 
-// spent adds the duration of one request to the store, which began at start, to inStore.
-// Events report inStore as the time spent in the store. Requests that store a step are not added:
-// they count as part of the handler's time.
+// spent adds the time since start, when a request to the store began, to a.inStore. Events report
+// inStore as the time spent in the store. Requests that store a step are not added: they count as
+// part of the handler's time.
 func (a *attempt) spent(start time.Time) { a.inStore += time.Since(start) }

@@ -56,20 +56,20 @@ func (a *attempt) tryToAcquire(request context.Context) (d decision, mayRun bool
 	}
 }
 
-// claimRepeatedly claims the record until a claim succeeds or the record is not free. The first
-// claim takes over the record that the parameter oldRec contains. If oldRec is the zero Record, the
-// first claim creates a record. A claim fails if the record is not as the claim expects, for
-// example because another attempt has just changed it. If the changed record is free too, the next
-// claim takes over the changed record.
+// claimRepeatedly claims the record until a claim succeeds, the record is not free, or maxClaims
+// claims have failed. The first claim takes over oldRec, or creates a record if oldRec is the zero
+// Record. A claim fails if the record is not as the claim expects, for example because another
+// attempt has just changed the record. If the changed record is free too, the next claim takes over
+// the changed record.
 //
 // The results are:
 //
 //   - rec is the record after the last claim.
 //   - seen is the record that the last claim was to take over. After maxClaims failed claims, seen
 //     is equal to rec.
-//   - means is what rec means to this call. It is never isFree. If maxClaims claims have failed,
-//     or if a transaction of another attempt is writing the record, means is isBusy whatever rec
-//     is.
+//   - means says what rec means to this call; see meaningOf. It is never isFree. If maxClaims
+//     claims have failed, or if a transaction of another attempt is writing the record, means is
+//     isBusy whatever rec is.
 //
 // If err is not nil, the request of the last claim failed, and only seen and err have a meaning.
 func (a *attempt) claimRepeatedly(ctx context.Context, oldRec Record) (seen, rec Record, means meaning, err error) {
@@ -94,9 +94,9 @@ func (a *attempt) claimRepeatedly(ctx context.Context, oldRec Record) (seen, rec
 // attempts take the record each time, the call is refused with ErrInProgress.
 const maxClaims = 8
 
-// acquired records that this attempt holds the lease on rec. The parameter oldRec is the old
-// record, which the claim has replaced. If the old record was in progress, acquired reports
-// a takeover. If Options.Observer panics during the report, acquired releases the lease,
+// acquired notes that this attempt now holds the lease on rec. oldRec is the record that the claim
+// replaced, or the zero Record if the claim created a record. If oldRec was in progress, acquired
+// reports a takeover. If Options.Observer panics during the report, acquired releases the lease,
 // because the handler will not start.
 func (a *attempt) acquired(ctx context.Context, oldRec, rec Record) {
 	a.mayHoldLease = false

@@ -43,8 +43,8 @@ func (a *attempt) recordOfLastClaim() Record {
 	return *a.lastClaimOver
 }
 
-// claimAt returns a claim to send at the time now. oldRec is the record to take over, or the
-// zero Record to create one.
+// claimAt returns a claim to be sent at the given time. The claim takes over oldRec, or creates a
+// record if oldRec is the zero Record.
 func (a *attempt) claimAt(now time.Time, oldRec Record) Claim {
 	o := &a.g.opts
 	c := Claim{ID: a.id, Scope: a.scope, Fingerprint: a.call.fingerprint, Token: a.token, Now: now, LeaseEnd: a.leaseEnd,
@@ -66,10 +66,11 @@ func (a *attempt) claimAt(now time.Time, oldRec Record) Claim {
 	return c
 }
 
-// boundOver returns Claim.Bound for a claim that takes over the record rec. If rec is in progress,
-// its attempt has died, because a live lease can't be taken over. The result is then
-// BoundByDeadAttempt, unless rec has BoundByInnerCall, which has priority. If rec is not in
-// progress, the result is rec.Bound.
+// boundOver returns Claim.Bound for a claim that takes over rec: the reason why the record refuses
+// another payload, or "" if there is none. If rec is in progress, its attempt has died, because a
+// live lease can't be taken over. The result is then BoundByDeadAttempt, unless rec.Bound is
+// BoundByInnerCall, which has priority over BoundByDeadAttempt. If rec is not in progress, the
+// result is rec.Bound.
 func boundOver(rec Record) string {
 	if rec.State == InProgress && rec.Bound != BoundByInnerCall {
 		return BoundByDeadAttempt

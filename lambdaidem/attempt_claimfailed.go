@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// claimFailed decides how to continue after the store has refused a completion that also claims
-// the record. rec is the record as the store has it now. If mayRetry is true, the attempt may send
-// another completion, which must take over the record oldRec. Otherwise the attempt ends, and d is
-// what the caller of the guarded call receives.
+// claimFailed decides how to continue after the store has refused a completion that also claims the
+// record. rec is the record as the store has it now. If mayRetry is true, the attempt may send
+// another completion, whose claim must take over oldRec, the newest version of rec. Otherwise the
+// attempt ends, and d is what the caller of the guarded call receives.
 func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldRec Record, mayRetry bool) {
 	rec = a.withdrawClaimOn(ctx, rec)
 	means := a.meaningOf(rec)

@@ -10,14 +10,14 @@ import (
 // without a lease because of Options.FailOpen and the database has rejected its earlier
 // transaction. If the attempt has no lease, the transaction also claims the record.
 
-// completion returns the completion that stores the result r. The completion is for the
-// transaction tx, or for Store.Complete if tx is nil. If tx is not nil and the attempt has no
-// lease, the completion also claims the record.
+// completion returns the completion that stores the result r. The completion is for the transaction
+// tx, or for Store.Complete if tx is nil. If tx is not nil and the attempt has no lease, the
+// completion also claims the record.
 //
 // With Options.FailOpen, an attempt may run without a lease although it sent a claim to take over
 // an existing record, because the store did not confirm the claim. The completion then takes over
-// the same record. If it created a new record instead, data of the old record would be lost, such
-// as the attempt number.
+// the same record. If the completion created a new record instead, data of the old record would be
+// lost, such as the attempt number.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.firstCompletion = Completion{Lease: a.lease(), Result: r}
 	c := &a.firstCompletion
@@ -27,9 +27,9 @@ func (a *attempt) completion(r Result, tx Tx) *Completion {
 	return c
 }
 
-// completionOver returns a copy of c that claims the record and completes it in one write, for an
-// attempt without a lease. oldRec is the record that the claim takes over. If oldRec is the zero
-// Record, the write creates the record.
+// completionOver returns a copy of c for an attempt without a lease. The copy also has a claim, so
+// that one write both claims the record and completes it. oldRec is the record that the claim takes
+// over, or the zero Record if the write must create the record.
 func (a *attempt) completionOver(c *Completion, oldRec Record) *Completion {
 	next := *c
 	now := a.g.opts.Clock()

@@ -17,10 +17,11 @@ import "context"
 // therefore does not run in these cases:
 //
 //   - seen.Steps is not empty.
-//   - seen is the record of a dead attempt, and the claim may have taken it over. The dead attempt
-//     may have stored a step after seen was read.
+//   - seen is the record of a dead attempt, and it is not known whether the failed claim took the
+//     record over. The dead attempt may have stored a step after seen was read.
 //   - The method lookUp has read the record before the claim, and the record has steps, is
-//     damaged, or is not free for this call.
+//     damaged, or does not permit this call to run the handler, for example because another
+//     attempt holds the lease.
 //
 // The handler does not run either if the context has ended, or if err says that the record is
 // damaged or belongs to another program.

@@ -67,10 +67,11 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 // finish ends the attempt as end.outcome says. It completes the record with the handler's answer,
 // releases the record, or leaves it in progress.
 //
-// If end.changed is set, the handler's answer is not stored, and could mislead the caller. For
-// example, the outcome of a guarded call inside the handler may be unknown, while the answer is a
-// 402, after which a client would not repeat the request. The caller therefore receives
-// ErrOutcomeUnknown instead of the answer.
+// If end.changed is set, the caller must not receive the handler's answer, and the answer is not
+// stored. For example, the answer is a 402, after which a client would not repeat the request, but
+// the outcome of a guarded call inside the handler is unknown. The caller then receives
+// ErrOutcomeUnknown instead, unless the call is refused for another reason, or the answer in the
+// record is replayed.
 func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	if end.changed != nil {
 		end.err = errors.Join(end.changed, end.err)
@@ -134,14 +135,15 @@ type shownOnly struct{ err error }
 func (e shownOnly) Error() string { return e.err.Error() }
 
 // complete stores the answer in the record and commits the handler's enlisted writes. tx is the
-// transaction with these writes, or nil if there are none. complete retries a failed request as
-// long as there is time, except for a transaction that would fail again for the same reason. If no
-// request succeeds, the caller receives ErrOutcomeUnknown, because later calls may not get this
-// answer.
+// transaction with these writes, or nil if there are none. The result is what the caller of the
+// guarded call receives, normally the handler's answer. complete retries a failed request as long
+// as there is time, except for a transaction that would fail again for the same reason. If no
+// request succeeds, the caller receives ErrOutcomeUnknown, because later calls may not get the
+// handler's answer.
 //
-// There is one exception: the attempt runs without a lease because of Options.FailOpen, and it
-// needs no transaction. complete then tries only once, and the caller receives the handler's
-// answer even if the answer was not stored.
+// There is one exception: the attempt runs without a lease because of Options.FailOpen, and needs
+// no transaction. complete then does not retry a failed request, and the caller receives the
+// handler's answer even if the answer was not stored.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request := ctx
 	ctx, cancel := a.finishContext(ctx)

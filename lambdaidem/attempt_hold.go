@@ -26,11 +26,10 @@ func (a *attempt) abandoned(ctx context.Context, rec Record) decision {
 	return decision{refusal: attemptAbandoned()}
 }
 
-// hold removes the expiry of a dead attempt's record, if the policy is Hold, and returns the
-// current record. A record that was acquired under Hold has no expiry, but a record that was
-// acquired under Rerun has one. The guard is about to refuse the call because the dead attempt may
-// have had an effect. If the record expired after that, the next retry would run the handler
-// again.
+// hold removes the expiry from the record of a dead attempt if the policy is Hold and the store is
+// a Holder, and returns the current record. A record that was acquired under Rerun has an expiry.
+// If the record expired, a retry would run the handler again, although the dead attempt may have
+// had an effect. A record that was acquired under Hold has no expiry, so hold changes nothing.
 func (a *attempt) hold(ctx context.Context, rec Record) (Record, error) {
 	store, ok := a.g.store.(Holder)
 	if !ok || a.g.opts.Policy != Hold || rec.Held() {
@@ -45,7 +44,9 @@ func (a *attempt) hold(ctx context.Context, rec Record) (Record, error) {
 	return now, err
 }
 
-// notHeld refuses a call because hold has failed with err. The next retry calls hold again.
+// notHeld refuses a call for which the method hold has returned err, because the expiry of the
+// record could not be removed. Refusing the call is enough, because the next retry calls hold
+// again.
 func (a *attempt) notHeld(err error) decision {
 	if a.started { // with FailOpen, the handler has run
 		return a.unknown(err)

@@ -49,10 +49,10 @@ func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decisi
 }
 
 // fromRecordAfterRun returns what the caller receives according to rec, the record of another
-// attempt. It is like fromRecord, but for an attempt whose handler has already run. If this
-// attempt is optimistic, the transaction with its handler's writes was not committed. Package
-// idemtest must not count such a run, so fromRecordAfterRun subtracts the run from the number of
-// runs.
+// attempt. It is like fromRecord, but for an attempt whose handler has already run. If this attempt
+// is optimistic, its handler ran without a lease, and the handler's writes were not committed.
+// Package idemtest must not count such a run, so fromRecordAfterRun subtracts the run from the
+// counter of handler runs.
 func (a *attempt) fromRecordAfterRun(ctx context.Context, means meaning, rec Record) decision {
 	if a.g.opts.Optimistic {
 		runcount.Undo(ctx)

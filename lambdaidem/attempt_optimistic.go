@@ -27,10 +27,10 @@ func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 	return a.notAcquired(request, Record{}, err)
 }
 
-// finishOptimistic ends an optimistic attempt whose outcome is released or uncertain, so that the
-// handler's answer is not stored. The handler has run without a lease, so another attempt may have
-// acquired or completed the record meanwhile. If so, the caller receives what that record implies,
-// for example a replay of its answer.
+// finishOptimistic ends an optimistic attempt whose answer is not stored, because its outcome is
+// released or uncertain. The handler has run without a lease, so another attempt may have acquired
+// or completed the record meanwhile. If so, the record decides what the caller receives, for
+// example a replay of the stored answer.
 func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	d, decided, err := a.checkRecord(ctx)
 	if decided || err != nil {
@@ -70,12 +70,11 @@ func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 	return decision{}
 }
 
-// checkRecord reads the record of an optimistic attempt after the handler has ended without
-// an answer to store. An optimistic attempt runs its handler without a lease. While the
-// handler ran, another attempt may therefore have stored an answer or taken the lease. If
-// the record is not free for this call, decided is true, and d is what the caller receives
-// instead of this attempt's result. If the record can't be read, err is not nil, and d
-// refuses the call.
+// checkRecord reads the record of an optimistic attempt after the handler has ended without an
+// answer to store. An optimistic attempt runs its handler without a lease. While the handler ran,
+// another attempt may therefore have stored an answer or taken the lease. If this call may not take
+// over the record now, decided is true, and d is what the caller receives instead of this attempt's
+// result. If the record can't be read, err is not nil, and d refuses the call.
 func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, err error) {
 	ctx, cancel := a.finishContext(ctx)
 	defer cancel()

@@ -22,8 +22,9 @@ func (a *attempt) handlerDied(ctx context.Context) {
 	a.release(ctx, errHandlerDied)
 }
 
-// Errors that Options.Observer receives for a call that panicked. They do not contain the value of
-// the panic, because formatting the value calls its methods, which could panic too.
+// Errors that Options.Observer receives after the handler, or other code that the guard calls, has
+// panicked or called runtime.Goexit. They do not contain the value of the panic, because formatting
+// the value calls its methods, which could panic too.
 var (
 	errHandlerDied  = errors.New("the handler panicked or called runtime.Goexit")
 	errObserverDied = errors.New("Options.Observer panicked or called runtime.Goexit before the handler started")

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// release releases the record of an attempt that had no effects, so that a retry runs the handler
-// again. cause is the error to report, or nil if there is none. If another attempt has taken over
-// the record, release changes nothing, and takenOver is the current record.
+// release releases the attempt's record, so that a retry runs the handler again. cause is the error
+// to report and to store as the record's last failure, or nil if there is none. If another attempt
+// has taken over the record, release changes nothing, and takenOver is the current record.
 //
 // If this attempt runs without a lease because of Options.FailOpen, takenOver is set only if the
 // other attempt may have carried out this call, or may still do so.
 //
-// d is the zero decision unless an earlier transaction of this attempt has committed or may still
-// commit. If the transaction has committed, d replays its answer. If it may still commit, d
-// refuses the call with ErrOutcomeUnknown.
+// d is the zero decision, except in two cases. If an earlier transaction of this attempt has
+// committed, d replays the answer that the transaction stored. If such a transaction may still
+// commit, d refuses the call with ErrOutcomeUnknown.
 func (a *attempt) release(ctx context.Context, cause error) (d decision, takenOver *Record) {
 	switch rec, err := a.sendRelease(ctx, cause); {
 	case err == nil:
@@ -48,9 +48,9 @@ func (a *attempt) release(ctx context.Context, cause error) (d decision, takenOv
 	return decision{}, nil
 }
 
-// withdraw releases the record if this attempt may hold the lease because the reply to a
-// claim was lost. If the release fails, or the claim may still reach the database, a later
-// call of this process tries the release again; see unreleased.go.
+// withdraw releases the record if the reply to a claim was lost, so that this attempt may hold the
+// lease without knowing it. If the release fails, or the claim may still reach the database, a
+// later call of this process tries the release again; see unreleased.go.
 func (a *attempt) withdraw(ctx context.Context) {
 	if !a.mayHoldLease {
 		return
@@ -63,13 +63,13 @@ func (a *attempt) withdraw(ctx context.Context) {
 	}
 }
 
-// sendRelease calls Store.Release, even if ctx has ended. It retries a failed call until
-// the time for cleanup is over. cause is the error to store as the record's last failure; nil
-// if there is none.
+// sendRelease calls Store.Release, even if ctx has ended. It retries a failed call until the time
+// for cleanup is over. The record's last failure becomes the name that failureCode gives to cause,
+// or "" if cause is nil.
 //
-// If the attempt runs without a lease because of Options.FailOpen, sendRelease tries only
-// once. It still tries, because the attempt may hold the lease after all: the reply to its
-// claim may have been lost.
+// If the attempt runs without a lease because of Options.FailOpen, sendRelease tries only once. It
+// still tries, because the attempt may hold the lease after all: the reply to its claim may have
+// been lost.
 func (a *attempt) sendRelease(ctx context.Context, cause error) (Record, error) {
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()

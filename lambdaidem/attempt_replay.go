@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// replay returns the decision to send the answer of a finished record, or to refuse the call if
-// the answer can't be loaded or decoded. If the answer is sent, replay reports an event whose kind
-// is the parameter kind: EventReplayed, or EventNew if this attempt has stored the answer.
+// replay returns the decision to send the answer of a finished record, or to refuse the call if the
+// answer can't be loaded or decoded. If the answer is sent, replay reports an event of the given
+// kind: EventReplayed, or EventNew if this attempt has stored the answer.
 func (a *attempt) replay(ctx context.Context, rec Record, kind Kind) decision {
 	switch result, err := a.load(ctx, rec); {
 	case err == nil:
@@ -30,7 +30,9 @@ func (a *attempt) replay(ctx context.Context, rec Record, kind Kind) decision {
 	}
 }
 
-// load returns the complete result of a finished record.
+// load returns the result of a finished record. If the store keeps the answer outside the record,
+// load gets the answer from the store's method Load. It returns an error if Load fails or does not
+// return the answer, or if the store is no Loader.
 func (a *attempt) load(ctx context.Context, rec Record) (Result, error) {
 	if rec.Result.Apart == nil {
 		return rec.Result, nil

@@ -2,12 +2,12 @@ package lambdaidem
 
 import "time"
 
-// result returns the result to store. The result has the handler's encoded answer if
-// end.encoded is true, and otherwise the handler's error as a failure.
+// result returns the Result to store. If end.encoded is true, the Result has the handler's encoded
+// answer. Otherwise it has the handler's error as a failure.
 //
-// If the answer can't be encoded, result returns the reason as its error. The result then
-// has the failure ErrAnswerUnavailable in place of the answer, and every later call
-// receives that failure.
+// If the answer can't be encoded, the method result also returns an error that says why. The Result
+// then has the failure ErrAnswerUnavailable in place of the answer, and every later call receives
+// that failure.
 func (a *attempt) result(w work, end ending) (Result, error) {
 	r := a.emptyResult(end)
 	if !end.encoded {
@@ -44,9 +44,9 @@ func (a *attempt) emptyResult(end ending) Result {
 	return Result{Outcome: end.outcome, At: now, Expires: a.expires(now)}
 }
 
-// isResult reports whether recorded, the result in a record, and sent, the result that this attempt
-// sent to the store, are the same result. It compares only the field At, because any two results
-// of one attempt have different times.
+// isResult reports whether a record has the result that this attempt has sent to the store.
+// recorded is the record's result, and sent is the attempt's. isResult compares only the field At,
+// because any two results of one attempt have different times.
 func isResult(recorded, sent Result) bool { return recorded.At.Equal(sent.At) }
 
 // expires returns the expiry of a record that is completed or released at now: Options.TTL
