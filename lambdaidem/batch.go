@@ -136,9 +136,9 @@ func (b *messageGuard[E, M]) noteUnguarded(ctx context.Context, t *batchMessage[
 	}
 }
 
-// failed passes the error of a message to BatchOptions.OnFailure, or logs it if OnFailure
-// is nil. It does not log a message that did not begin, because conclude logs one line for
-// all of these.
+// failed passes the error of a message to BatchOptions.OnFailure, or logs it if OnFailure is nil.
+// It does not log the error ErrNotBegun, because conclude logs a single line for all messages with
+// this error.
 func (b *messageGuard[E, M]) failed(ctx context.Context, t *batchMessage[M]) {
 	warn := func(err error) {
 		slog.Default().WarnContext(ctx, "a message failed", "source", t.source, "id", t.name, "record", t.recordID(), "error", err)

@@ -26,8 +26,8 @@ type BatchOptions[M any] struct {
 	// Options.Repeated for HTTP. If Repeated returns true, the guard first reads the
 	// message's record. If the message has been handled, the read saves the more expensive
 	// write with which the guard would try to take the lease. Otherwise the read is an
-	// additional cost. [Redelivered] is such a function for SQS. Default: nil, the guard
-	// makes no such read.
+	// additional cost. [Redelivered] is such a function for SQS. Default: nil; the guard
+	// then makes no such read.
 	Repeated func(M) bool
 	// Operation names what the handler does. Operation and key together identify a record.
 	// Default: the source's ARN; for other defaults, see [Guard.EventBridge], [Guard.Kafka],
@@ -64,58 +64,57 @@ type BatchOptions[M any] struct {
 	// invocation times out, and Lambda retries the whole batch. No other attempt runs at
 	// the same time, because the lease lasts until the end of the invocation.
 	//
-	// Default: 0, no limit for one message; the context ends shortly before the
-	// invocation does. With Concurrency 1, every message of a batch can begin if Timeout
+	// Default: 0, which sets no limit for one message. The context then ends shortly before
+	// the invocation does. With Concurrency 1, every message of a batch can begin if Timeout
 	// is the function's timeout less a second, divided by the batch size.
 	Timeout time.Duration
 	// Concurrency is the number of messages that run at the same time. Messages of the
 	// same group (FIFO group, partition key, Kafka partition, item of a table, or document)
 	// or with the same key always run one after the other. Default: 1, in the order of the batch.
 	Concurrency int
-	// StopBatch stops the whole batch after the first failure: no further message
-	// begins, as AWS recommends for FIFO queues ("Handling errors for an SQS event source
-	// in Lambda"). Default: false, only the later messages of the failed message's group
-	// don't begin; see [Guard.SQS].
+	// StopBatch stops the whole batch after the first failure: no further message begins, as AWS
+	// recommends for FIFO queues ("Handling errors for an SQS event source in Lambda"). Default:
+	// false; a failure then stops only the later messages of the same group. See [Guard.SQS].
 	StopBatch bool
-	// WholeBatch makes the handler return a *[BatchError] if any message fails, so that
-	// Lambda retries the whole batch. Set it for an event source mapping without
-	// ReportBatchItemFailures, for which Lambda treats a list of failures as a success.
-	// Default: false, the response lists the failed messages.
+	// WholeBatch makes the handler return a *[BatchError] if any message fails, so that Lambda
+	// retries the whole batch. Set it for an event source mapping without ReportBatchItemFailures,
+	// for which Lambda treats a list of failures as a success. Default: false; the response then
+	// lists the failed messages.
 	WholeBatch bool
-	// Discard reports whether to give up on a message that the guard would refuse again on every
-	// retry, with [ErrKeyMissing], [ErrKeyInvalid] or [ErrPayloadMismatch]. If Discard returns
-	// true, the message is acknowledged without running, and a warning is logged on slog.Default().
-	// A shard of a stream can't advance past a failed message until the retry limits of its event
-	// source mapping are reached. To let it advance, store the message elsewhere and then return
-	// true.
+	// Discard reports whether to give up on a message that the guard refuses with [ErrKeyMissing],
+	// [ErrKeyInvalid] or [ErrPayloadMismatch]. The guard usually refuses such a message again on
+	// every retry. If Discard returns true, the message is acknowledged without running, and a
+	// warning is logged on slog.Default(). A shard of a stream can't advance past a failed message
+	// until the retry limits of its event source mapping are reached. To let it advance, store the
+	// message elsewhere and then return true.
 	//
-	// Some of these refusals end by themselves. An [ErrKeyInvalid] ends if its cause is a
-	// temporary error of BatchOptions.Key. The argument why wraps that error, so that
-	// Discard can examine it and return false. A payload mismatch ends when the record of
-	// the other payload expires.
+	// Some of these refusals are temporary, however. An [ErrKeyInvalid] is temporary if its cause
+	// is a temporary error of BatchOptions.Key. The argument why wraps that error, so that Discard
+	// can examine it and return false. A payload mismatch ends when the record of the other payload
+	// expires.
 	//
-	// After a deployment that changes the fingerprint options, a message may mismatch a
-	// record that the old version made for the same message. If that record is not
-	// completed, the handler may have begun the message and not finished it. If an operator
-	// has completed the record as failed, the message was not handled. In both cases the
-	// guard does not call Discard, and the message fails.
+	// After a deployment that changes the fingerprint options, a message may mismatch a record that
+	// the old version made for the same message. If that record is not completed, the handler may
+	// have begun the message and not finished it. If an operator has completed the record as
+	// failed, the message was not handled. In both cases the guard does not call Discard, and the
+	// message fails.
 	//
-	// The guard does not call Discard either if the handler has just run for the message and may
-	// have had an effect. There are three such cases: the handler ran without a lease because of
+	// Nor does the guard call Discard if the handler has just run for the message and may have had
+	// an effect. There are three such cases: the handler ran without a lease because of
 	// Options.FailOpen; another attempt took over its lease; or Options.Optimistic is set and the
 	// handler made a guarded call.
 	//
-	// If Discard returns true for a mismatch, identical messages later in the same batch
-	// are acknowledged without another call.
+	// If Discard returns true for a mismatch, identical messages later in the same batch are
+	// acknowledged without another call.
 	//
-	// Discard must be safe for concurrent use if Concurrency is above 1. Default: nil, a
-	// refused message is reported as failed.
+	// Discard must be safe for concurrent use if Concurrency is above 1. Default: nil; a refused
+	// message is then reported as failed.
 	Discard func(ctx context.Context, m M, why error) bool
 	// OnFailure is called for each failed message, with its error. The error has the code
-	// [ErrNotBegun] if the handler was not called because too little time was left or an
-	// earlier message failed. OnFailure must be safe for concurrent use if Concurrency is
-	// above 1. Default: nil, the guard logs a warning on slog.Default() for each message
-	// that began and failed, and one warning for all messages that did not begin.
+	// [ErrNotBegun] if the handler was not called because too little time was left or an earlier
+	// message failed. OnFailure must be safe for concurrent use if Concurrency is above 1. Default:
+	// nil; the guard then logs a warning on slog.Default() for each message that began and failed,
+	// and one warning for all messages that did not begin.
 	OnFailure func(context.Context, M, error)
 }
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// failures returns the names of the messages that failed, without duplicates. It returns an
-// error instead if Lambda must retry the whole batch: with BatchOptions.WholeBatch, or if a
-// failed message has no name to report.
+// failures returns the item identifiers (message.name) of the messages that failed, without
+// duplicates. It returns an error instead if Lambda must retry the whole batch: with
+// BatchOptions.WholeBatch, or if a failed message has no item identifier.
 func (b *messageGuard[E, M]) failures(ctx context.Context, all []*batchMessage[M]) ([]string, error) {
 	var names []string
 	nameless, known := false, map[string]bool{}
@@ -27,9 +27,9 @@ func (b *messageGuard[E, M]) failures(ctx context.Context, all []*batchMessage[M
 	return names, nil
 }
 
-// reported returns a Lambda handler for events whose response lists the failed messages,
-// such as an SQSEvent. The function makeResponse makes the response from the names of the failed
-// messages.
+// reported returns a Lambda handler for events whose response lists the failed messages, such as an
+// SQSEvent. The handler runs the messages of an event as b says. It then calls makeResponse with
+// the item identifiers of the failed messages, and returns the response that makeResponse returns.
 func reported[E, M, R any](b *messageGuard[E, M], makeResponse func(names []string) R) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, event E) (R, error) {
 		names, err := b.failures(ctx, b.runBatch(ctx, event))
@@ -41,7 +41,8 @@ func reported[E, M, R any](b *messageGuard[E, M], makeResponse func(names []stri
 	}
 }
 
-// failuresOf returns the list of batch item failures for a response.
+// failuresOf returns the list of batch item failures for a response. The parameter names contains
+// the item identifiers of the failed messages.
 func failuresOf[F any](names []string, failure func(name string) F) []F {
 	all := make([]F, len(names)) // not nil, so that its JSON is an empty list and not null
 	for i, name := range names {
@@ -68,14 +69,14 @@ func wholeEvent[E, M any](b *messageGuard[E, M]) func(context.Context, E) error 
 	}
 }
 
-// errorsOf returns the errors of the messages that failed. lambdaError makes each error, so that
-// Lambda reports the right errorType and message.
+// errorsOf returns the errors of the messages that failed. If Lambda receives the errors,
+// lambdaError makes each of them, so that Lambda reports the right errorType and message.
 //
-// If a guarded handler has called the handler of this batch, Lambda does not receive the errors.
-// errorsOf then wraps each error in a passedOn instead, which hides marks such as Retryable: they
-// describe the message, and must not decide about the record of the guarded handler. Only the
-// error of an unguarded message keeps its marks, because such a message has no record and runs as
-// a part of the guarded handler.
+// If an outer guarded handler has called the handler of this batch, the outer handler receives the
+// errors in place of Lambda. errorsOf then wraps each error in a passedOn, which hides marks such
+// as Retryable: a mark describes only the message, and must not decide about the record of the
+// outer handler. Only the error of an unguarded message keeps its marks, because such a message has
+// no record and runs as a part of the outer handler.
 func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 	inside := attemptOf(ctx) != nil
 	var errs []error
@@ -104,7 +105,7 @@ func (t *batchMessage[M]) lambdaError() error {
 // handler returns a BatchError if messages have failed and one of the following holds:
 //
 //   - BatchOptions.WholeBatch is set.
-//   - A failed message has no id to report.
+//   - A failed message has no item identifier.
 //   - The event has several messages, and its source takes no list of failures. That is so for
 //     asynchronous events and for the events of Amazon MQ and Amazon DocumentDB.
 //

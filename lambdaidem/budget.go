@@ -71,9 +71,9 @@ func (b *budget) holdTo(leaseEnd time.Time) {
 	b.over = earlier(b.over, time.Now().Add(leaseEnd.Sub(b.opts.Clock())-b.opts.MaxSkew))
 }
 
-// setReserved sets reserved, the time for storing and sending the answer, to the result of
-// reserveOf. If Options.Reserve is 0, it sets reserved to a tenth of the time until the
-// attempt must end, but at most 500 ms.
+// setReserved sets reserved, the time for storing and sending the answer. If Options.Reserve is
+// set, reserved is the result of reserveOf, which the field reserve has. Otherwise it is a tenth of
+// the time until the attempt must end, but at most 500 ms.
 func (b *budget) setReserved() {
 	b.reserved = b.reserve
 	if b.opts.Reserve == 0 {
@@ -81,11 +81,11 @@ func (b *budget) setReserved() {
 	}
 }
 
-// reserveOf returns how much of timeLeft, the time until the attempt must end, is reserved for
-// storing and sending the answer: Options.Reserve, or half of timeLeft if Options.Reserve
-// exceeds nine tenths of timeLeft. Without this exception, a function whose timeout is not
-// longer than Reserve would never run its handler. If Options.Reserve is 0, reserveOf
-// returns 0, and setReserved sets the default.
+// reserveOf returns the time to reserve for storing and sending the answer. timeLeft is the time
+// until the attempt must end. The result is Options.Reserve, or half of timeLeft if Options.Reserve
+// exceeds nine tenths of timeLeft. Without this exception, a function whose timeout is not longer
+// than Reserve would never run its handler. If Options.Reserve is 0, reserveOf returns 0, and
+// setReserved sets the default.
 func (o Options) reserveOf(timeLeft time.Duration) time.Duration {
 	if o.Reserve > timeLeft-timeLeft/10 {
 		return timeLeft / 2
@@ -138,10 +138,10 @@ func (b *budget) finishEnd() time.Time { return b.over.Add(-b.answerMargin()) }
 // cleanupEnd returns the deadline for a cleanup that begins now, such as releasing a record:
 // Options.CleanupTimeout from now.
 //
-// If the handler of an outer guarded call made this call, the outer call still needs time to store
-// its own answer before its finishEnd. The cleanup may then use at most half of the time until
-// that finishEnd. If several outer calls are around this call, the rule applies to the innermost
-// one whose finishEnd has not passed.
+// If the handler of an outer guarded call made this call, the cleanup may use at most half of the
+// time until the outer call's finishEnd. The other half is for the outer call, which must store its
+// own answer by then. If several outer calls are around this call, the innermost one whose
+// finishEnd has not passed counts.
 func (b *budget) cleanupEnd() time.Time {
 	now := time.Now()
 	end := now.Add(b.opts.CleanupTimeout)
@@ -153,10 +153,10 @@ func (b *budget) cleanupEnd() time.Time {
 	return end
 }
 
-// finishContext returns the context for storing the answer. The context ignores cancellation
-// of the request's context. It ends at finishEnd, so that time is left for sending the
-// answer, but after longestFinish at the latest. If finishEnd has passed, the context ends at
-// cleanupEnd instead.
+// finishContext returns the context for storing the answer. The context ignores cancellation of the
+// request's context. It ends at finishEnd, so that time is left for sending the answer. If
+// finishEnd has passed, it ends at cleanupEnd instead. The context never lasts longer than
+// longestFinish.
 func (b *budget) finishContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := b.finishEnd()
 	if time.Until(end) <= 0 {

@@ -11,8 +11,8 @@ import (
 )
 
 // bufferedAnswer is an http.ResponseWriter that buffers the whole response. Its header
-// initially has the fields that outer handlers have set, so that the handler can read,
-// change and delete them, as it could without the guard.
+// initially has the fields that outer handlers, such as middleware, have set, so that the
+// guarded handler can read, change and delete them, as it could without the guard.
 type bufferedAnswer struct {
 	outer     http.Header     // a copy of the header that outer handlers have set
 	given     http.Header     // the header as the handler gets it; header initially has the same slices
@@ -75,13 +75,14 @@ func (k *bufferedAnswer) FlushError() error {
 	return streamRefused("an answer that is flushed")
 }
 
-// response returns the buffered response. The headers of outer handlers are not in the result,
-// because outer handlers set them again before a replay. The result has only the changes that the
-// guarded handler made to them. The function send makes these changes, in a replay too.
+// response returns the buffered response. Outer handlers, which are around the guard, set their
+// headers again before a replay. So the result leaves out the headers that outer handlers have set,
+// and has only the changes that the guarded handler made to them. The function send applies these
+// changes, in a replay too.
 //
-// The field Header has the values that the handler set or added. The field added has the names of
-// headers to which the handler added values. The field removed has the names of headers that the
-// handler deleted.
+// The result's field Header has the values that the guarded handler set or added. Its field added
+// has the names of headers to which the handler added values. Its field removed has the names of
+// headers that the handler deleted.
 func (k *bufferedAnswer) response() Response {
 	k.WriteHeader(http.StatusOK)
 	r := Response{Status: k.status, Body: k.body.String(), Header: make(map[string][]string, len(k.sent))}

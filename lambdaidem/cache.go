@@ -32,11 +32,10 @@ type CacheOptions struct {
 	// there is room, the first replay of an HTTP answer from the cache also caches its
 	// decoded form, which makes every later replay three times as fast. Default: 8 MiB.
 	Bytes int
-	// MaxAge is how long a cached answer is used. The age of an answer counts from before the
-	// guard read the answer from the store or stored it there. So no process uses an answer for
-	// longer than MaxAge after a purge has erased the answer. Options.Clock measures the age at
-	// each use, so the age includes the time for which Lambda freezes the process. Default: 1
-	// minute.
+	// MaxAge is how long a cached answer is used. The age of an answer starts before the guard
+	// reads the answer from the store or stores it there. So no process uses an answer for longer
+	// than MaxAge after a purge has erased the answer. Options.Clock measures the age at each use,
+	// so the age includes the time for which Lambda freezes the process. Default: 1 minute.
 	MaxAge time.Duration
 }
 

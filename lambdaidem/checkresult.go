@@ -26,10 +26,10 @@ import (
 //     400 to 599 or 0 for no status.
 //   - For a [RecordMessage], r.Value must be {}.
 //
-// r.Outcome must be [OutcomeSucceeded] or [OutcomeFailed]. A Value may have OutcomeFailed only
-// for a RecordHTTP, whose status tells the client of the failure. A Failure made by [NoAnswer] is
-// valid for every kind of record, and even with OutcomeSucceeded, because it says only that no
-// answer is stored.
+// r.Outcome must be [OutcomeSucceeded] or [OutcomeFailed]. If r.Value is set, r.Outcome may be
+// OutcomeFailed only for a RecordHTTP, whose status tells the client of the failure. An r.Failure
+// made by [NoAnswer] is valid for every kind of record, and even with OutcomeSucceeded, because it
+// says only that no answer is stored.
 //
 // CheckResult does not know which type the handler of a RecordValue returns. A replay
 // decodes the JSON into that type and encodes the value again. The replay fails if the new
@@ -109,9 +109,10 @@ func checkAnswer(value []byte) error {
 	if string(encodeAnswer(r)) != string(value) {
 		return errors.New("it has members, or white space, that no stored answer has")
 	}
-	// net/http recognizes this header only under its canonical name. It sends a header with another
-	// name, such as content-length, as it is, and may send its own Content-Length too. Clients
-	// refuse a malformed length, and two lengths that differ, even if only by a leading zero.
+	// net/http recognizes this header only in the spelling Content-Length. It sends a content-length,
+	// for example, unchanged, and may add its own Content-Length. Clients refuse a malformed length,
+	// and two lengths that differ, even if only by a leading zero. So check the header here, in every
+	// spelling.
 	for _, length := range valuesOf(r, "Content-Length") {
 		if n, err := strconv.ParseUint(length, 10, 63); err != nil || strconv.FormatUint(n, 10) != length {
 			return fmt.Errorf("its Content-Length is %q; it must be a number without sign and leading zeros; leave the header out, the server sets it", length)
