@@ -18,19 +18,19 @@ type Call struct {
 	// Principal is the caller to whom the key belongs. Two principals with the same key
 	// have different records. Default: "", which means that all callers share their keys.
 	Principal string
-	// Payload is what a retry must repeat, such as the arguments of the operation. A call
-	// whose Payload differs from that of the first call with this key gets
-	// [ErrPayloadMismatch]. Default: nil, which is equal only to nil.
+	// Payload is what a retry must repeat, such as the arguments of the operation. A call whose
+	// Payload differs from that of the first call with this key gets [ErrPayloadMismatch]. Default:
+	// nil, which is equal only to nil.
 	//
-	// Payloads are compared as JSON: the order of members does not matter, and struct fields
-	// with zero values are ignored. Fields that encoding/json leaves out, such as unexported
-	// ones and those with the tag json:"-", are not compared. All values of a struct type that
-	// has no other fields would therefore be equal, so such a struct is refused, unless it is
-	// zero.
+	// Payloads are compared as JSON: the order of members does not matter, and struct fields with
+	// zero values are ignored. Fields that encoding/json leaves out, such as unexported ones and
+	// those with the tag json:"-", are not compared. If a struct type has only such fields, and no
+	// method such as MarshalJSON, all its values would be equal. Do therefore refuses a struct of
+	// such a type with [ErrRequestInvalid], unless the struct is zero.
 	//
 	// Use the same Go type in all calls of an operation, and do not let the client choose it,
-	// because payloads of two types can't be compared: see docs/effects.md, "Steps and
-	// downstream keys".
+	// because payloads of two types can't be compared: see docs/effects.md, "Steps and downstream
+	// keys".
 	Payload any
 	// Repeated says that this call probably repeats an earlier one. The guard then first
 	// reads the record, as for Options.Repeated over HTTP. If the record has the result,
@@ -63,11 +63,12 @@ type Call struct {
 // handler: see [Reject] and the functions that mark an error, [Permanent], [Uncertain] and
 // [Retryable].
 //
-// Do wraps the error if a guarded handler has called Do. errors.Is and errors.As then find what fn
-// returned, but not what a guard said of a step or a guarded call inside fn. They find [ErrRetryable]
-// or [ErrPermanent] only if that mark has decided the outcome: not, for example, if errors.Join adds
-// an uncertain error. Outside a guarded handler, Do wraps only an error in which errors.Is would
-// find such a code.
+// If a guarded handler has called Do, Do wraps the error. errors.Is and errors.As then find what fn
+// returned, with two exceptions. First, they do not find a guard's error about a step or a guarded
+// call inside fn, nor the code of that error. Second, they find [ErrRetryable] or [ErrPermanent]
+// only if that mark has decided the outcome: not, for example, if errors.Join adds an uncertain
+// error. Outside a guarded handler, Do wraps an error only if one of these exceptions applies to
+// it.
 //
 // A mark in the error does not count for a guarded handler that has called Do, because the handler may
 // have had effects of its own. If the handler had none, it can mark the error with Retryable again. If
@@ -93,8 +94,8 @@ type done[T any] struct {
 	replay  *Failure // the stored failure, if err is made from it; otherwise nil
 	refusal *Error   // equal to err if the guard refused the call; otherwise nil
 	ran     bool     // the handler of a message has run, and may have had an effect, although the guard has then refused the message
-	// storedAs is the *Error whose code and status the record has for err; nil if they are those of
-	// ErrPermanent, or if err is not stored.
+	// storedAs is the *Error with the code and the status under which the record stores err. It is
+	// nil if these are the code and the status of ErrPermanent, or if err is not stored.
 	storedAs *Error
 	rejected bool // err is the guard's error about rejected writes of fn
 	merged   bool // the call ran without a record inside a guarded handler, as a part of that handler
@@ -102,19 +103,19 @@ type done[T any] struct {
 
 func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 
-// returned returns the error that the call returns to its caller. The call is a call of Do
-// or of a typed handler, or one message of a batch.
+// returned returns the error that the call returns to its caller. The call is a call of Do or of a
+// typed handler, or one message of a batch.
 //
 // If this call had no record and ran as a part of a guarded handler, the error is returned as it
-// is, because its marks count for that handler. Otherwise, returned wraps the error in a passedOn if
-// the caller is a handler that a guard runs. A passedOn hides marks such as Retryable: they describe
-// this call, and must not decide about the record of the guarded handler. A refusal by the guard is
-// wrapped too, because it may contain a marked error. The refusal of a message, for example, may
-// contain the error that BatchOptions.Key returned.
+// is, because its marks count for that handler. Otherwise, if a guard runs the calling handler,
+// returned wraps the error in a passedOn. A passedOn hides marks such as Retryable: a mark
+// describes this call, and must not decide about the record of the calling handler. A refusal by
+// the guard is wrapped too, because it may contain a marked error. The refusal of a message, for
+// example, may contain the error that BatchOptions.Key returned.
 //
-// Outside such a handler, the error is wrapped only if it contains a mark that has not decided the
-// outcome, or what a guard said of a step or a guarded call inside this call. The caller must not find
-// these.
+// If no guard runs the caller, the error is wrapped only if it contains a mark that has not decided
+// the outcome, or a guard's error about a step or a guarded call inside this call. The caller could
+// take such a mark or error for a statement about this call.
 func (d done[T]) returned(ctx context.Context) error {
 	if d.err == nil || d.merged {
 		return d.err

@@ -52,13 +52,13 @@ func DownstreamKey(ctx context.Context, name string) string {
 }
 
 // downstreamKey returns the downstream key for a record id and a name. The key is the SHA-256 of
-// four parts, each preceded by its length. The hash is cut to the 122 free bits of a version 8
-// UUID.
+// four parts: the text "downstream key", the record id, the text "0", and the name. Each part is
+// preceded by its length. The hash is cut to the 122 free bits of a version 8 UUID.
 //
 // Every attempt must get the same key. So the fingerprint is not one of the parts, because it
-// changes when a secret is rotated. Nor is a random value, because the record would have to store
-// the value, and some handlers run although the record has not been read. The part "0" has no
-// meaning, but must stay: without it, the key of every existing record would change.
+// changes when a secret is rotated. A random value would not work either: the record would have to
+// store the value, and some handlers run although the guard has not read the record. The part "0"
+// has no meaning, but must stay: without it, the keys of all existing records would change.
 func downstreamKey(id, name string) string {
 	var buf []byte
 	for _, part := range [...]string{"downstream key", id, "0", name} {

@@ -81,9 +81,9 @@ func (e *enlisting) resume() {
 	}
 }
 
-// end stops the enlisting of writes: from then on, TxOf returns the error err. If an earlier call
-// of end or begun has already stopped it, TxOf continues to return the error of that call. end
-// returns the transaction, or nil if there is none.
+// end stops the enlisting of writes: from then on, TxOf returns err. If an earlier call of end or
+// begun has already stopped the enlisting, TxOf continues to return the error of that earlier call.
+// end returns the transaction, or nil if there is none.
 func (e *enlisting) end(err error) Tx {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -93,10 +93,10 @@ func (e *enlisting) end(err error) Tx {
 	return e.tx
 }
 
-// begun reports whether the handler has called TxOf, so that there is a transaction. If there is
-// none, and err is not nil, begun stops the enlisting of writes: from then on, TxOf returns err.
-// The caller stops it before sending the first part of a response, because a write enlisted later
-// could not be committed before the response.
+// begun reports whether the handler has called TxOf and thereby begun a transaction. If the handler
+// has not, and err is not nil, begun also stops the enlisting of writes: from then on, TxOf returns
+// err. The guard passes a non-nil err before it sends the first part of a response, because a write
+// enlisted later could not be committed before the response.
 func (e *enlisting) begun(err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

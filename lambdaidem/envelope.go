@@ -53,8 +53,10 @@ func hasOnly(object []byte, names []string) bool {
 	return len(seen) > 0
 }
 
-// unwrapSNS unwraps a message from an SNS topic without raw message delivery. The envelope
-// has the body, the subject and the message attributes.
+// unwrapSNS unwraps m if its body is the envelope of a message from an SNS topic without raw
+// message delivery. The envelope's Message becomes the body of m. The envelope's message attributes
+// become attributes of m, and may contain the sender's key. The fingerprint also covers the topic
+// and the subject.
 func (m *message) unwrapSNS() {
 	var e struct {
 		Type, TopicArn    string
@@ -72,7 +74,9 @@ func (m *message) unwrapSNS() {
 	}
 }
 
-// unwrapEventBridge unwraps an event from an EventBridge rule whose target is the queue.
+// unwrapEventBridge unwraps m if its body is an event that an EventBridge rule has sent to the
+// queue. The event's detail becomes the body of m, and may contain the sender's key. The
+// fingerprint also covers the event's source, detail type, account, region and resources.
 func (m *message) unwrapEventBridge() {
 	var e struct {
 		ID, Source, Account, Region, Time string

@@ -25,8 +25,8 @@ func withStatus(err error) *Error {
 // After a 500 that says that the inner call's answer can't be read, the client would not repeat
 // its request.
 //
-// The client does not receive a failure that an inner call has not stored either, if it tells the
-// client not to repeat the request, such as a 402: a retry of the request may have another result.
+// Nor does the client receive an inner call's failure that is not stored, if that failure tells the
+// client not to repeat the request, as a 402 does: a retry of the request may have another result.
 func (g *Guard) clientError(err error) *Error {
 	e := withStatus(err)
 	switch {
@@ -38,8 +38,8 @@ func (g *Guard) clientError(err error) *Error {
 	return forClient(e, err)
 }
 
-// isUnstored reports whether e is a part of the error of an inner call that has not stored it. err
-// is the error of the handler that made the call.
+// isUnstored reports whether e comes from the error of an inner call whose record does not store
+// that error. err is the error of the handler that made the inner call.
 func isUnstored(err error, e *Error) bool {
 	return anyIn(err, func(err error) bool {
 		inner, ok := err.(*passedOn) //nolint:errorlint // anyIn walks the tree
@@ -48,8 +48,9 @@ func isUnstored(err error, e *Error) bool {
 }
 
 // answeredError is like clientError, for an error of a guarded handler with the given outcome. If
-// the error is stored, every retry gets the same answer, so the client may receive only an *Error
-// with the same outcome.
+// that error is stored, every retry gets the same answer. answeredError then returns the *Error
+// that the method deciding chooses for the record. It returns nil if deciding chooses none, or one
+// without a status.
 func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 	if outcome != OutcomeFailed && outcome != OutcomeSucceeded {
 		return g.clientError(err)
@@ -61,12 +62,20 @@ func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 	return e
 }
 
-// deciding returns the first *Error in err's tree of wrapped errors that has the given outcome, or
-// nil if there is none. The outcome is that of err as a whole, and is stored. deciding skips errors
-// that may ask the client to repeat the request: refusals of inner calls, failures that an inner
-// call has not stored, and errors made by Reject with a status such as 503. mark is the mark around
-// err: with Permanent, deciding skips only the refusals, and with Retryable, it skips everything but
-// an error that is marked as Permanent inside.
+// deciding returns the *Error with whose code and status the guard stores err, or nil if err
+// contains none. outcome is the outcome of err as a whole: OutcomeFailed or OutcomeSucceeded, the
+// outcomes with which errors are stored.
+//
+// A stored error must not ask the client to repeat the request. deciding therefore returns the
+// first *Error in err's tree of wrapped errors that is none of the following:
+//
+//   - a refusal of an inner call
+//   - a failure of an inner call that is not stored
+//   - an *Error that does not itself have the given outcome, such as a 503 made by Reject
+//
+// mark says which marks are around err in the handler's error. If it is markedPermanent, deciding
+// skips only refusals. If it is markedRetryable, deciding considers only what is marked as
+// Permanent inside err, and stored failures of inner calls.
 func (g *Guard) deciding(err error, outcome Outcome, mark markAround) *Error {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case *passedOn:
@@ -103,7 +112,9 @@ func (g *Guard) deciding(err error, outcome Outcome, mark markAround) *Error {
 	return nil
 }
 
-// markAround says which function has marked an error from outside.
+// markAround says which marks are around an error in a tree of wrapped errors. It is
+// markedPermanent if the error is inside a Permanent, otherwise markedRetryable if the error is
+// inside a Retryable, and otherwise unmarked.
 type markAround int
 
 const (
@@ -122,8 +133,9 @@ func forClient(e *Error, err error) *Error {
 	case ErrInProgress, ErrAttemptAbandoned, ErrOutcomeUnknown:
 		return e
 	case ErrStoreUnavailable, ErrOutOfTime:
-		// The text says that a call was not carried out. The client would take that for a
-		// statement about its own request, and that request may have had effects.
+		// e is the refusal of a guarded call that the handler made. Its text says that this call was
+		// not carried out. The client would think that its own request was meant, which may have had
+		// effects. So replace the text.
 		shown := *e
 		shown.Detail = "A part of the request could not be completed now. Repeat the request later with the same key."
 		return &shown
@@ -143,10 +155,12 @@ func innerRefused(err error) *Error {
 	return &Error{Status: http.StatusInternalServerError, Err: err, Detail: partRefused}
 }
 
-// partRefused tells a client that a guarded call inside its request was refused.
+// partRefused tells a client that a guarded call inside its request was refused, and asks the
+// client to repeat the request.
 const partRefused = partFailed + " Repeat the request with the same key."
 
-// partFailed is the text for a client that must not repeat the request.
+// partFailed tells a client that a guarded call inside its request was refused or has failed. It is
+// the text of a failure that is stored, so it does not ask the client to repeat the request.
 const partFailed = "A part of the request was refused."
 
 // answerOf returns the problem document that an HTTP client receives for err, the error of a

@@ -58,18 +58,17 @@ type Error struct {
 	// unsure is set in an ErrPayloadMismatch if the payload may be the same after all: the
 	// record's fingerprint was made under settings that this guard does not know.
 	unsure bool
-	// unfinished is set if unsure is set and the record is not completed, or is completed with
-	// OutcomeFailed. Only BatchOptions.Discard depends on it: an earlier attempt may have begun
-	// the same message without finishing it. Only an operator completes the record of a message
-	// with OutcomeFailed.
+	// unfinished means that an earlier attempt may have begun the same message without finishing
+	// it, so that the guard must not call BatchOptions.Discard. Nothing else depends on unfinished.
+	// It is set if unsure is set and the record is not completed, or is completed with
+	// OutcomeFailed. Only an operator completes the record of a message with OutcomeFailed.
 	unfinished bool
-	// forNow is set if the guard may accept the call later, because a function of the
-	// application, such as Options.Key, has failed to find the key or the principal. The
-	// function may succeed when it is called again. A BatchOptions.Key that returns an
-	// invalid key counts as failed too.
+	// forNow is set if the refusal is not final: a function of the application, such as
+	// Options.Key, has failed to find the key or the principal, and may succeed when it is called
+	// again. A BatchOptions.Key that returns an invalid key counts as failed too.
 	forNow bool
-	// inner is set if errors.As has returned the error for that of an inner call. The record of
-	// the inner call has the error as its failure.
+	// inner is set if errors.As has found this Error in the error of an inner call, and the inner
+	// call's record has the Error as its failure; see passedOn.As.
 	inner bool
 	// replayed is set if the error was read from a record.
 	replayed     bool

@@ -6,12 +6,12 @@ import (
 )
 
 // wrapped returns the errors that err wraps, one level deep. It returns none for a passedOn, the
-// error of an inner call: what is inside describes only that call.
+// error of an inner call, because the errors inside a passedOn describe only that call.
 //
 // Some error types are lists of errors, and return the list from a method with another name than
-// Unwrap. Other types contain errors that only their method As finds. If As finds a mark or the error
-// of an inner call that no other method returns, wrapped adds that error and errUnseen: err may contain
-// more errors that As does not show.
+// Unwrap. Other types contain errors that only their method As finds. If As finds a mark or the
+// error of an inner call that can't be reached by Unwrap, wrapped adds that error. It also adds
+// errUnseen, which stands for further errors that err may contain and As does not show.
 func wrapped(err error) []error {
 	var all []error
 	switch e := err.(type) { //nolint:errorlint // err itself
@@ -44,9 +44,9 @@ func withoutNil(all []error) []error {
 	return slices.DeleteFunc(slices.Clone(all), func(one error) bool { return one == nil })
 }
 
-// unwraps reports whether target is err, or an error that the methods Unwrap of err and of the errors
-// inside return. wrapped calls unwraps, so unwraps must not call wrapped: the search at each level
-// would then repeat the searches of all levels below it.
+// unwraps reports whether target is err, or is reached from err by calling Unwrap repeatedly.
+// wrapped calls unwraps, so unwraps must not call wrapped: the search at each level would then
+// repeat the searches of all levels below it.
 func unwraps(err, target error) bool {
 	if err == target { //nolint:errorlint // the tree is walked here
 		return true
@@ -60,16 +60,19 @@ func unwraps(err, target error) bool {
 	return false
 }
 
-// errUnseen stands for errors that an error may contain although none of its methods shows them.
+// errUnseen is a placeholder in the results of wrapped. It stands for the errors that an error may
+// contain although none of its methods shows them.
 var errUnseen = errors.New("errors that can't be seen")
 
-// foundByAs returns what the method As of e finds: at most one mark of each kind, and at most one error
-// of an inner call.
+// foundByAs returns the errors that the method As of e finds, at most one of each type. The types
+// are passedOn, the error of an inner call, and those of the marks: uncertainError, permanentError
+// and retryableError.
 func foundByAs(e interface{ As(target any) bool }) []error {
 	return slices.Concat(found[*passedOn](e), found[*uncertainError](e), found[*permanentError](e), found[*retryableError](e))
 }
 
-// found returns the E that the method As of e finds. The slice is empty if As finds none.
+// found calls the method As of e for a target of type E. It returns a slice with the E that As
+// sets, or nil if As returns false.
 func found[E error](e interface{ As(target any) bool }) []error {
 	var one E
 	if !e.As(&one) {
@@ -78,8 +81,9 @@ func found[E error](e interface{ As(target any) bool }) []error {
 	return []error{one}
 }
 
-// anyIn reports whether match returns true for err or for an error that err wraps. It does not
-// look into a passedOn, the error of an inner call: what is inside describes only that call.
+// anyIn reports whether match returns true for err or for an error that err wraps. It does not look
+// into a passedOn, the error of an inner call, because the errors inside a passedOn describe only
+// that call.
 func anyIn(err error, match func(error) bool) bool {
 	if err == nil || match(err) {
 		return err != nil
@@ -107,9 +111,10 @@ func hasOwn[M error](err error) bool {
 	return ok
 }
 
-// anyVisible reports whether match returns true for err or for an error that err wraps. It looks into
-// the errors of inner calls too, but ignores what guards made there: refusals and codes. If byGuard is
-// false, it ignores what guards made everywhere in err.
+// anyVisible reports whether match returns true for err or for an error that err wraps. It also
+// searches the errors of inner calls, but there it skips the errors that guards made: refusals with
+// all that they wrap, and codes such as ErrInProgress. If byGuard is false, it skips such errors
+// everywhere in err.
 func anyVisible(err error, byGuard bool, match func(error) bool) bool {
 	if inner, ok := err.(*passedOn); ok { //nolint:errorlint // the tree is walked here
 		return anyVisible(inner.err, false, match)
@@ -128,8 +133,9 @@ func isGuardsCode(err error) bool {
 	return isCodeOfRefusal(err) || err == ErrPermanent || err == ErrRetryable //nolint:errorlint // the error itself alone
 }
 
-// isCodeOfRefusal reports whether err itself is a code with which a guard refuses calls. A step whose
-// stored result can't be read has such a code too.
+// isCodeOfRefusal reports whether err itself, not an error that it wraps, is a Code with which a
+// guard refuses calls. Such a Code is not always about a refused call: if the stored result of a
+// step can't be read, Step returns an error with the Code ErrAnswerUnreadable.
 func isCodeOfRefusal(err error) bool {
 	code, ok := err.(Code) //nolint:errorlint // the error itself alone
 	return ok && codedAs[code] != nil
