@@ -14,11 +14,11 @@ import (
 // Different payload digests prove different payloads only if the settings are equal; see
 // call.comparePayload.
 
-// newCall returns a guarded call. who identifies the call's record. The call's fingerprint covers
-// the body in p and the values in parts, such as the method and the path of a request.
-func (g *Guard) newCall(who Identity, p payload, parts ...string) call {
+// newCall returns a guarded call. identity identifies the call's record. The call's fingerprint
+// covers the body in p and the values in parts, such as the method and the path of a request.
+func (g *Guard) newCall(identity Identity, p payload, parts ...string) call {
 	signers := g.fingerprints.signers
-	c := call{who: who, id: g.idOf(&who), fingerprint: g.fingerprint(&signers[0], p, parts)}
+	c := call{who: identity, id: g.idOf(&identity), fingerprint: g.fingerprint(&signers[0], p, parts)}
 	if len(signers) > 1 {
 		parts := slices.Clone(parts) // without the copy, the parts of every call would escape to the heap
 		c.others = sync.OnceValue(func() []string {

@@ -241,12 +241,12 @@ var (
 )
 
 // settle decides the outcome of a handler that has returned. o is the outcome that follows from
-// the handler's answer alone, and tells is what that answer tells the caller. A step or an inner
+// the handler's answer alone, and answer is what that answer tells the caller. A step or an inner
 // call that is unsettled can change the outcome. It is unsettled if it is still running, if its
 // outcome is unknown, if the call was refused and may succeed later, or if the step's stored result
 // can't be decoded. The table at the top of this file shows how unsettled calls change the outcome.
 //
-// The result why is nil if the caller may receive the handler's answer. Otherwise why is an error
+// The result reason is nil if the caller may receive the handler's answer. Otherwise reason is an error
 // about the unsettled step or call. The caller must not receive the answer in two cases:
 //
 //   - The unsettled step or call has changed the outcome.
@@ -256,12 +256,12 @@ var (
 // goroutine. A further call must not have an effect, because the client may learn that the request
 // failed, or a retry may run the handler again. The exception is a handler that has succeeded and
 // whose answer is to be stored. Its goroutines may still make guarded calls.
-func (a *attempt) settle(o Outcome, tells answerTells) (settled Outcome, why error) {
+func (a *attempt) settle(o Outcome, answer answerTells) (settled Outcome, reason error) {
 	stored := o == OutcomeSucceeded || o == OutcomeFailed
 	switch {
 	case a == nil:
 		return o, nil
-	case tells == success && stored:
+	case answer == success && stored:
 		a.inner.setHandler(handlerSucceeded)
 		return o, nil
 	}
@@ -269,25 +269,25 @@ func (a *attempt) settle(o Outcome, tells answerTells) (settled Outcome, why err
 	left, running := a.inner.outcome()
 	switch {
 	case a.steps.left:
-		left, why = OutcomeUncertain, errHandlerReturned
+		left, reason = OutcomeUncertain, errHandlerReturned
 	case running:
-		why = errInnerRunning
+		reason = errInnerRunning
 	case left == OutcomeUncertain:
-		why = errInnerUnknown
-	case left == OutcomeReleased && (stored || tells == final):
-		why = errInnerRefused
-	case a.steps.anyUnreadable() && (stored || tells == final):
-		left, why = OutcomeReleased, errStepUnreadable
+		reason = errInnerUnknown
+	case left == OutcomeReleased && (stored || answer == final):
+		reason = errInnerRefused
+	case a.steps.anyUnreadable() && (stored || answer == final):
+		left, reason = OutcomeReleased, errStepUnreadable
 	default:
 		return o, nil
 	}
 	switch {
 	case stored && left == OutcomeReleased && a.g.opts.Policy == Hold:
-		return OutcomeUncertain, why
+		return OutcomeUncertain, reason
 	case stored, o == OutcomeReleased:
-		return left, why
-	case tells == final: // o is uncertain, or an invalid value of Options.Outcome
-		return o, why
+		return left, reason
+	case answer == final: // o is uncertain, or an invalid value of Options.Outcome
+		return o, reason
 	}
 	return o, nil
 }

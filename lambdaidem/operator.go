@@ -100,10 +100,10 @@ func EncodeAnswer(r *Response) []byte { return encodeAnswer(r) }
 // without an answer. The handler does not run again, and every retry gets
 // [ErrAnswerUnavailable]. The only exception is a message whose record has
 // [OutcomeSucceeded]: the message counts as handled, and its next delivery succeeds. The
-// message of the failure contains the text of the parameter why.
-func NoAnswer(why string) *Failure {
+// message of the failure contains the text of the parameter reason.
+func NoAnswer(reason string) *Failure {
 	f := answerNotKept()
-	f.Message = string(ErrAnswerUnavailable) + ": " + why
+	f.Message = string(ErrAnswerUnavailable) + ": " + reason
 	return f
 }
 
