@@ -14,8 +14,8 @@ import (
 // Different payload digests prove different payloads only if the settings are equal; see
 // call.comparePayload.
 
-// newCall returns a guarded call. identity identifies the call's record. The call's fingerprint
-// covers the body in p and the values in parts, such as the method and the path of a request.
+// newCall returns a guarded call whose record has the given identity. The call's fingerprint covers
+// the body in p and the values in parts, such as the method and the path of a request.
 func (g *Guard) newCall(identity Identity, p payload, parts ...string) call {
 	signers := g.fingerprints.signers
 	c := call{who: identity, id: g.idOf(&identity), fingerprint: g.fingerprint(&signers[0], p, parts)}

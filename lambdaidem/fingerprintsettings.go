@@ -11,15 +11,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// fingerprintOptions holds the options for fingerprints, prepared for use.
+// fingerprintOptions holds the options for fingerprints in the form in which the guard uses them.
 type fingerprintOptions struct {
 	ignore  *canon.Pointers // the JSON Pointers of Options.FingerprintIgnore; nil if there are none
 	headers []string        // the names in Options.FingerprintHeaders: lower case, sorted, without duplicates
 	signers []signer        // one for each secret, or one without a secret; new records use the first, and existing records may match any
 }
 
-// fingerprintOptions prepares the options for fingerprints. It panics if one is invalid,
-// and names the field.
+// fingerprintOptions returns the options for fingerprints, checked and in the form in which the
+// guard uses them. It panics if one of these options is invalid. The panic's text names the option.
 func (o Options) fingerprintOptions() fingerprintOptions {
 	var c fingerprintOptions
 	if len(o.FingerprintIgnore) > 0 {

@@ -43,19 +43,26 @@ type HandlerOptions[In any] struct {
 // decoding into an In; see [Call.Payload] for the fields that do not count. A replay has the
 // same bytes as the first answer; see [Do] for results that hold interfaces.
 //
-// If the guard refuses an event, Lambda reports the code as the errorType, such as
-// "idempotency_in_progress", so that a state machine can catch it. The cause appears only
-// in the log. Inside the process, errors.Is finds the code and errors.As the *[Error].
+// If the guard refuses an event, Lambda reports the code of the refusal as the errorType, such as
+// "idempotency_in_progress", so that a state machine can catch it. The cause appears only in the
+// log. In a Go program that calls the guarded handler, errors.Is finds this code, and errors.As
+// finds the *[Error] of the refusal.
 //
 // If h returns an error, the errorType is the name of the error's Go type, as without a
-// guard, with two exceptions. For an error that [Reject] made, the errorType is the code,
-// or "Error" if the code is one of this package's. For an error that [Permanent],
-// [Retryable] or [Uncertain] marked, the errorType is the type of the marked error.
+// guard, with these exceptions:
 //
-// An error that [Reject] made, or an error that is stored, is returned as a
-// messages.InvokeResponse_Error of aws-lambda-go. That error wraps no other, so errors.As
-// does not find an *[Error] in it. If an error is stored, every replay reports the errorType
-// and the message of the first answer.
+//   - For an error that [Reject] made, the errorType is the code of the error. But if the code is
+//     one with which guards refuse calls, the errorType is "Error", so that an invoker does not
+//     take the error for a refusal.
+//   - For an error that [Permanent], [Retryable] or [Uncertain] marked, the errorType is the type
+//     of the marked error.
+//   - If h returns a guard's refusal of a call that h made, the errorType is the code of the
+//     refusal, or "Error" if the code would mislead the invoker.
+//
+// If h returns an error that [Reject] made, or an error that is stored, the guarded handler
+// returns a messages.InvokeResponse_Error of aws-lambda-go instead. That error wraps no other
+// error, so errors.As does not find an *[Error] in it. If an error is stored, every replay reports
+// the errorType and the message of the first answer.
 func Handler[In, Out any](
 	g *Guard, operation string, key func(context.Context, In) (string, error),
 	h func(context.Context, In) (Out, error), optFns ...func(*HandlerOptions[In]),
@@ -85,9 +92,10 @@ func handle[In, Out any](
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Operation: operation, Handler: true}
 	c := Call{Operation: operation, Payload: in, Skip: g.off || o.Skip != nil && o.Skip(ctx, in)}
 	if reflect.TypeFor[In]().Kind() == reflect.Interface {
-		// Compare payloads as values of type In. The value in the interface has another type,
-		// which the client can choose, and a client must not be able to choose typedJSON.form. The
-		// type of &in is always *In.
+		// The type of &in is always *In. If Payload were in itself, its type would be that of the
+		// value in the interface. A client can choose that type, for example by sending a JSON
+		// string instead of an object. The type of Payload determines typedJSON.form, and a client
+		// must not be able to choose the form.
 		c.Payload = &in
 	}
 	c.Repeated = !c.Skip && o.Repeated != nil && o.Repeated(ctx, in)

@@ -23,13 +23,13 @@ const HashKeyPrefix = "sha256_"
 // key is [HashKeyPrefix] and 43 characters of A-Z, a-z, 0-9, "_" and "-". [PrintableKey]
 // and [TokenKey] accept it; [UUIDKey] and [UUIDv4or7Key] don't.
 //
-// HashKey compares arguments by the JSON that encoding/json writes for them. The order of a
-// map's entries does not matter. Numbers are compared as text: json.Number 1.0 differs from
-// 1, and 9007199254740993 from 9007199254740992. Strings are compared by code points. The
-// number, order and lengths of the arguments matter, so ("ab", "c") differs from ("a", "bc").
-// Names are not part of the key; to include them, pass a single struct or map. Values with
-// the same JSON are equal: a []byte and its base64 text, or an int and a float64 of the
-// same value.
+// Two arguments are equal if encoding/json writes the same JSON for them: a []byte and its base64
+// text, for example, or an int and a float64 of the same value. The order of a map's entries does
+// not matter. Numbers are compared as text: json.Number 1.0 differs from 1, and 9007199254740993
+// from 9007199254740992. Strings are compared by code points. The number, order and lengths of the
+// arguments matter, so ("ab", "c") differs from ("a", "bc"). The names of the arguments are not part
+// of the key. To include names, pass a single struct or map: its field names or keys are part of
+// the key.
 //
 // In a struct, HashKey ignores the fields that are zero, so that adding a field to a struct type
 // does not change existing keys. It also ignores the fields that encoding/json leaves out, such as
@@ -74,8 +74,8 @@ func HashKey(fields ...any) (string, error) {
 var wholeValue = canon.Limits{Bytes: math.MaxInt32, Depth: 10_000, Members: math.MaxInt32}
 
 // fieldForm returns the canonical JSON of field, an argument of HashKey, without the struct fields
-// that are zero. It also reports whether the argument is missing. name describes the argument in
-// errors.
+// that are zero. missing is true if the JSON of field, including those struct fields, is null, "",
+// [] or {}. name describes the argument in errors.
 func fieldForm(field any, name string) (form []byte, missing bool, err error) {
 	text, err := json.Marshal(field)
 	if err == nil {

@@ -62,8 +62,8 @@ func withCookies(r *Response) map[string][]string {
 }
 
 // joined returns headers with one value for each name. It joins several values with commas
-// (RFC 9110, 5.3). Several Set-Cookie values can't be joined, so joined returns them as
-// cookies.
+// (RFC 9110, 5.3). Several Set-Cookie values can't be joined, so joined returns all of them as
+// cookies. A single Set-Cookie value stays in headers.
 func joined(header map[string][]string) (headers map[string]string, cookies []string) {
 	headers = make(map[string]string, len(header))
 	for name, values := range header {

@@ -70,7 +70,7 @@ func (g *Guard) pass(ctx context.Context, r *Request, w *httpWork) (*Response, e
 	return w.handlerResponse(ctx, r, g.bypass(ctx, w))
 }
 
-// httpWork implements work for one HTTP request.
+// httpWork implements the interface "work" for one HTTP request.
 type httpWork struct {
 	served
 	g        *Guard
@@ -84,8 +84,9 @@ type httpWork struct {
 	// unchanged, as without a guard. There is one exception: an *Error that the client may receive
 	// becomes a problem document; see handlerResponse.
 	//
-	// The guard commits the database writes that an unguarded handler enlists. If none of them
-	// were made, the guard replaces the handler's error, and sets errorStands to false.
+	// The guard commits the database writes that an unguarded handler enlists. If the guard drops
+	// the writes, or the database rejects them, the method rejected replaces the handler's answer,
+	// and sets errorStands to false.
 	errorStands bool
 }
 
@@ -160,10 +161,12 @@ func ownWritesRejected(err error) bool {
 
 func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.toStore(&w.response)), nil }
 
-// identify returns the identity of a request's record. It returns a refusal as the *Error if the
-// request can't be decoded or exceeds a limit, or if its key or caller is missing or invalid. The
-// guard then sends an event: Kind is the kind of the event, and Identity has those parts of the
-// identity that are known.
+// identify returns the Identity of a request's record. If the *Error is nil, the Kind has no
+// meaning.
+//
+// The *Error is a refusal of the request if the request can't be decoded or exceeds a limit, or if
+// its key or caller is missing or invalid. The caller of identify must then send an event of the
+// returned Kind. For this event, the Identity has those parts that are known.
 func (g *Guard) identify(ctx context.Context, r *Request) (Identity, Kind, *Error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route, Path: r.Path}
 	who.settle()

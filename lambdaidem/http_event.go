@@ -34,7 +34,7 @@ func guardHTTP[In, Out any](g *Guard, c codec[In, Out], h func(context.Context, 
 	}
 }
 
-// eventCall implements the served interface for one event. It calls the user's handler with
+// eventCall implements the interface "served" for one event: it calls the user's handler with
 // the event and keeps the handler's response.
 type eventCall[In, Out any] struct {
 	work    httpWork

@@ -11,8 +11,9 @@ import (
 type APIGatewayWebSocketHandler = func(context.Context, events.APIGatewayWebsocketProxyRequest) (events.APIGatewayProxyResponse, error)
 
 // APIGatewayWebSocket guards a handler of the messages that clients send over an API Gateway
-// WebSocket API. The route key is the route. Events of type CONNECT or DISCONNECT run unguarded,
-// because they carry no operation of the client. Options.Methods is ignored.
+// WebSocket API. The route key of a message is a part of its record's identity, like the route of
+// an HTTP request. Events of type CONNECT or DISCONNECT run unguarded, because they carry no
+// operation of the client. Options.Methods is ignored.
 //
 // A message has no headers, so its key is in its body. By default, the key is the member
 // [MessageKey] of the body, which must then be a JSON object. If Options.Key is set, it returns the
@@ -37,8 +38,8 @@ func (g *Guard) APIGatewayWebSocket(h APIGatewayWebSocketHandler) APIGatewayWebS
 	return guardHTTP(g, webSocketAPI{}, h)
 }
 
-// webSocketMessage is the method of a message. It distinguishes the routes of a WebSocket API from
-// those of other APIs.
+// webSocketMessage is the Request.Method of a WebSocket message, which has no HTTP method. It
+// distinguishes the routes of a WebSocket API from those of other APIs.
 const webSocketMessage = "MESSAGE"
 
 // keyInBody returns the idempotency key that a client put into a message. It is the default
@@ -53,7 +54,7 @@ func keyInBody(_ context.Context, r *Request) (string, error) {
 
 type webSocketAPI struct{}
 
-// request converts an event. The method is the event's type: CONNECT, DISCONNECT or MESSAGE. An
+// request converts an event. Request.Method is the event's type: CONNECT, DISCONNECT or MESSAGE. An
 // event of an unknown type counts as a message, so that it is guarded. The route key can't replace
 // the type, because a client can send a message with the route key $connect.
 func (webSocketAPI) request(e *events.APIGatewayWebsocketProxyRequest, r *Request) {
