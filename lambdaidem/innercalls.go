@@ -33,13 +33,15 @@ import (
 // An inner call that may have had an effect also binds the outer record to its payload:
 // once released, the record refuses another payload. See BoundByInnerCall.
 
-// bindsEffect reports whether a record with this Bound may have had an effect in an earlier
-// attempt: the attempt died, or failed open and ran a step, or it made a guarded call that may have
-// had one.
+// bindsEffect reports whether bound, the Bound of a record, says that an earlier attempt may have
+// had an effect:
+//
+//   - BoundByDeadAttempt: the attempt died, or failed open and ran a step.
+//   - BoundByInnerCall: the attempt made a guarded call that may have had an effect.
 func bindsEffect(bound string) bool { return bound == BoundByDeadAttempt || bound == BoundByInnerCall }
 
-// isHalfDone reports whether rec has no answer, but an attempt for it may have had an effect: the
-// attempt is running, has died, has stored a step, or has made a guarded call.
+// isHalfDone reports whether rec has no answer, but an attempt for rec may have had an effect. That
+// is so if an attempt is running, has died or has stored a step, or if bindsEffect returns true.
 func isHalfDone(rec Record) bool {
 	return rec.State == InProgress || rec.State == Released && (bindsEffect(rec.Bound) || len(rec.Steps) > 0)
 }
@@ -55,12 +57,17 @@ func (a *attempt) innerOutcome() Outcome {
 // handler that made the call needs this ending to decide its own outcome:
 //
 //   - OutcomeUncertain: a guarded call inside this call is still running, or its outcome is unknown.
-//   - OutcomeReleased: the call may be half done, and a retry may complete it. That is so if an
-//     earlier attempt for the record died, if a step has a stored result, or if a guarded call
-//     inside this call may have had an effect, or was refused and may succeed later. An optimistic
-//     attempt always ends like this, because it leaves no record that could stop the transaction of
-//     an earlier attempt, and that transaction may still commit.
+//   - OutcomeReleased: the call may be half done, and a retry may complete it.
 //   - "": the call does not affect the outcome of the outer handler.
+//
+// The call may be half done in each of these cases:
+//
+//   - An earlier attempt for the record may have had an effect; see bindsEffect.
+//   - A step has a stored result.
+//   - A guarded call inside this call may have had an effect, or was refused and may succeed later.
+//   - The attempt is optimistic. A transaction of an earlier attempt may then still commit. Only a
+//     change of the record would make that transaction fail, but a released optimistic attempt
+//     leaves no record.
 func (a *attempt) releasedEnding() Outcome {
 	if a.g.opts.Optimistic || bindsEffect(a.bound) || a.steps.any() || a.inner.anyEffect() {
 		return outcomeOfBoth(a.innerOutcome(), OutcomeReleased)
@@ -72,14 +79,14 @@ func (a *attempt) releasedEnding() Outcome {
 // unguarded run has no id: a call that an unguarded handler makes is not an inner call.
 func (a *attempt) isInner() bool { return a != nil && a.outer != nil && a.outer.id != "" }
 
-// beginInner counts a guarded call of the attempt's handler as running. It returns the call's
-// number: the guarded calls inside one outermost handler have the numbers 1, 2 and so on, in the
-// order in which they begin. The caller must call endInner when the guarded call has returned. The
-// call also counts as running for every outer handler, because it may continue in a goroutine after
-// the attempt's own handler has returned.
+// beginInner registers a running guarded call that the attempt's handler makes. It returns the
+// call's number: the guarded calls inside one outermost handler have the numbers 1, 2 and so on, in
+// the order in which they begin. The caller must call endInner when the guarded call has returned.
 //
-// If one of these handlers has ended without success, beginInner counts nothing and returns 0,
-// and the guarded call must not run.
+// beginInner registers the call for the attempt's handler and for every outer handler, because the
+// call may continue in a goroutine after the attempt's handler has returned. If one of these
+// handlers has already ended without success, beginInner registers nothing and returns 0. The
+// guarded call must then not run.
 func (a *attempt) beginInner() (number int64) {
 	for around := a; around != nil; around = around.outer {
 		if !around.inner.begin() {
@@ -92,7 +99,8 @@ func (a *attempt) beginInner() (number int64) {
 	return a.outermost().callsBegun.Add(1)
 }
 
-// outermost returns the attempt that no other attempt is around.
+// outermost returns the outermost of the attempts that enclose this attempt. If no attempt encloses
+// this attempt, outermost returns this attempt itself.
 func (a *attempt) outermost() *attempt {
 	for a.outer != nil {
 		a = a.outer
@@ -100,10 +108,11 @@ func (a *attempt) outermost() *attempt {
 	return a
 }
 
-// endInner records how a guarded call of the attempt's handler has ended, and no longer counts the
-// call as running. number is the result of beginInner. rec identifies the call's record. d is the
-// decision about the call; it is zero if the call panicked. inner is the call's attempt, or nil if
-// the call was decided without an attempt, for example from the cache.
+// endInner records how a guarded call that the attempt's handler made has ended, and that the call
+// no longer runs. number is the result of beginInner for the guarded call. rec identifies the
+// record of the guarded call. d is the decision about the guarded call; it is zero if the call
+// panicked. inner is the attempt of the guarded call, or nil if the call was decided without an
+// attempt, for example from the cache.
 func (a *attempt) endInner(number int64, rec innerRecord, inner *attempt, d decision) {
 	a.recordInner(number, rec, inner, d)
 	for around := a; around != nil; around = around.outer {
@@ -112,11 +121,11 @@ func (a *attempt) endInner(number int64, rec innerRecord, inner *attempt, d deci
 }
 
 // recordInner records how a guarded call that the attempt's handler made has ended. The parameters
-// are those of endInner. number is 0 for a call that failed before it was identified.
+// are those of endInner, but number is 0 for a call that failed before it was identified.
 //
-// The ending of the call may change the outcome of the handler that made the call. Normally,
-// recordInner records the ending for this handler only. For the outer handlers around this handler,
-// it records whether the call may have had an effect.
+// Normally, the ending of the call may change the outcome of only one handler: the handler that
+// made the call. recordInner records the ending for that handler. For each outer handler, it
+// records only whether the call may have had an effect.
 //
 // A handler that has already succeeded can still make calls from goroutines, but its outcome can no
 // longer change. recordInner then also records the ending for the next outer handler, and so on
@@ -126,7 +135,7 @@ func (a *attempt) recordInner(number int64, rec innerRecord, inner *attempt, d d
 	effect := left == OutcomeSucceeded || left == OutcomeUncertain || d.carriedOut() || d.panicked(inner) || inner != nil && inner.mayHaveHadEffect()
 	ran := inner != nil && inner.started && d.refusal == nil
 	calls := &a.outermost().callsBegun
-	counts := true // for the handler of around
+	counts := true // whether to record the ending for the handler of the attempt around
 	for around := a; around != nil; around = around.outer {
 		switch {
 		case counts:
@@ -158,8 +167,8 @@ func recordUnidentified(ctx context.Context, identified *bool) {
 //   - OutcomeUncertain: the outcome of the call is unknown.
 //   - "": the call does not affect the outcome of the handler that made it.
 //
-// d is the decision about the call. a is the call's attempt, or nil if the call was decided without
-// an attempt, for example from the cache.
+// d is the decision about the call. The receiver is the call's attempt, or nil if the call was
+// decided without an attempt, for example from the cache.
 func (a *attempt) endingOf(d decision) Outcome {
 	switch {
 	case d.replays && d.failure != nil && d.failure.Code == ErrAnswerUnavailable: // the record has no answer, so it is unknown whether the call succeeded
@@ -190,7 +199,10 @@ func (a *attempt) endingOf(d decision) Outcome {
 
 // panicked reports whether an inner call ended with a panic before its handler ran. For example, a
 // function of the application may panic while it decodes a stored answer. d is the decision about
-// the call; it is zero after a panic. a is the call's attempt, or nil if the call has none.
+// the call. The parameter a is the call's attempt, or nil if the call has none.
+//
+// The result is true if d neither refuses the call nor replays an answer, although the call's
+// handler has not started.
 func (d *decision) panicked(a *attempt) bool {
 	return d.refusal == nil && !d.replays && (a == nil || !a.started)
 }
@@ -226,8 +238,8 @@ func (e *Error) temporary() bool {
 	return e.forNow || asksForRetry(e.Status) || serverFailed(e.Status)
 }
 
-// Errors that events contain. Each says why an inner call is refused, or why a handler's answer is
-// not stored.
+// Errors in the events that Options.Observer receives. Each says why a guarded call inside a
+// handler is refused, or why the answer of the handler is not stored.
 var (
 	errInnerTooLate   = errors.New("the handler that makes this call has returned without success; it must wait for the calls that it makes")
 	errInnerRunning   = errors.New("the handler has returned while a guarded call that it made is still running; it must wait for the call")
@@ -241,21 +253,27 @@ var (
 )
 
 // settle decides the outcome of a handler that has returned. o is the outcome that follows from
-// the handler's answer alone, and answer is what that answer tells the caller. A step or an inner
-// call that is unsettled can change the outcome. It is unsettled if it is still running, if its
-// outcome is unknown, if the call was refused and may succeed later, or if the step's stored result
-// can't be decoded. The table at the top of this file shows how unsettled calls change the outcome.
+// the handler's answer alone. The parameter answer says what that answer tells the caller: success,
+// mayRepeat or final.
 //
-// The result reason is nil if the caller may receive the handler's answer. Otherwise reason is an error
-// about the unsettled step or call. The caller must not receive the answer in two cases:
+// An unsettled step or inner call can change the outcome; see the table at the top of this file. A
+// step or an inner call is unsettled in these cases:
+//
+//   - The step or the call is still running.
+//   - The outcome of the call is unknown.
+//   - The call was refused and may succeed later.
+//   - The stored result of the step can't be decoded.
+//
+// The result reason is nil if the caller may receive the handler's answer. Otherwise reason is an
+// error about the unsettled step or call. The caller must not receive the answer in two cases:
 //
 //   - The unsettled step or call has changed the outcome.
 //   - The answer is not stored, and it tells the caller not to repeat the call, such as a 402.
 //
 // After settle, the guard refuses every further inner call of the handler, for example one from a
-// goroutine. A further call must not have an effect, because the client may learn that the request
-// failed, or a retry may run the handler again. The exception is a handler that has succeeded and
-// whose answer is to be stored. Its goroutines may still make guarded calls.
+// goroutine, unless the handler has succeeded and its answer is to be stored. A further call must
+// not have an effect, because the client may learn that the request failed, or a retry may run the
+// handler again.
 func (a *attempt) settle(o Outcome, answer answerTells) (settled Outcome, reason error) {
 	stored := o == OutcomeSucceeded || o == OutcomeFailed
 	switch {
@@ -292,8 +310,8 @@ func (a *attempt) settle(o Outcome, answer answerTells) (settled Outcome, reason
 	return o, nil
 }
 
-// endingOfError returns the ending of a handler that returned the error err. a is the handler's
-// attempt. A step or an inner call that is unsettled may change the outcome that follows from err;
+// endingOfError returns the ending of a handler that returned the error err. The parameter a is the
+// handler's attempt. An unsettled step or inner call may change the outcome that follows from err;
 // see settle.
 //
 // A final error, such as a 402, tells the client not to repeat the request. That would be wrong

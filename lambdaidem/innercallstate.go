@@ -12,14 +12,15 @@ type innerCalls struct {
 	handler   handlerState
 	running   int                           // number of calls that have not returned, including calls inside calls
 	effect    bool                          // a call, or a call inside it, may have had an effect
-	unsettled map[innerRecord]unsettledCall // the calls that are not settled
+	unsettled map[innerRecord]unsettledCall // the calls that a retry may still complete, or whose outcome is unknown
 }
 
-// unsettledCall is a guarded call that is not settled.
+// unsettledCall is a guarded call that a retry may still complete, or whose outcome is unknown.
+// Several such calls for the same record share one unsettledCall.
 type unsettledCall struct {
-	left   Outcome // OutcomeReleased if the call was refused, OutcomeUncertain if its outcome is unknown
+	left   Outcome // OutcomeReleased if a retry of the call may succeed, OutcomeUncertain if its outcome is unknown
 	effect bool    // the call may have had an effect
-	begun  int64   // how many calls had begun when this one ended; a call with a higher number began later
+	begun  int64   // how many calls had begun when this call ended; a call with a higher number began after that
 }
 
 // handlerState says whether a handler may still make guarded calls.
@@ -51,15 +52,16 @@ func (i *innerCalls) begin() bool {
 	return true
 }
 
-// end undoes one call of begin that returned true.
+// end records that an inner call has returned. Each call of begin that returned true must be
+// followed by one call of end.
 func (i *innerCalls) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.running--
 }
 
-// record notes how an inner call ended. attempt.settle later uses these notes to decide the
-// outcome of the handler that made the call. The result is the state of that handler.
+// record makes a note of how an inner call ended. attempt.settle later uses these notes to decide
+// the outcome of the handler that made the call. The result is the state of that handler.
 //
 // number is the call's number, and calls counts the calls that have begun; see attempt.beginInner.
 // record reads calls while it holds the mutex, so that a later note never has a smaller count. rec
@@ -73,9 +75,12 @@ func (i *innerCalls) end() {
 //   - "": the call does not affect the outcome of the handler that made it. Either the call's own
 //     handler ran and the call's record was released, or every retry would be refused too.
 //
-// A call settles an earlier call for the same record only if it began after the earlier one had
-// ended. Of two calls at once, the refusal of one may be what the handler reports, although the
-// other one succeeds.
+// This call settles an earlier call for the same record if the record now has an answer, or if the
+// earlier call was only refused and this call's own handler ran and was released. record then
+// removes the note of the earlier call.
+//
+// record keeps the note of the earlier call if this call began before the earlier call had ended:
+// the handler that made both may report the refusal of one call although the other call succeeded.
 func (i *innerCalls) record(number int64, calls *atomic.Int64, rec innerRecord, left Outcome, ran, effect bool) handlerState {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -124,13 +129,13 @@ func (i *innerCalls) setHandler(s handlerState) {
 }
 
 // outcome summarizes the inner calls in one Outcome, by which attempt.settle may change the
-// outcome of the handler. left is the first of these that applies:
+// outcome of the handler. The result left is the first of these that applies:
 //
 //   - OutcomeUncertain: a call is still running, or the outcome of a call is unknown.
 //   - OutcomeReleased: a call was refused and may succeed later.
 //   - "": the inner calls do not affect the handler's outcome.
 //
-// running reports whether a call is still running.
+// The result running reports whether a call is still running.
 func (i *innerCalls) outcome() (left Outcome, running bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
