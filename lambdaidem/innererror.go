@@ -11,28 +11,33 @@ import (
 // made by Reject describe only the inner call. The guard of the outer handler does not look
 // for them in a passedOn, because the outer handler may have had effects of its own.
 //
-// The outer handler itself examines the error by errors.Is and errors.As. It finds what the
-// function of the inner call returned, but not what guards say inside that function. For example,
-// the function may charge a card, make a guarded call that is refused with ErrStoreUnavailable, and
-// return that refusal. If the outer handler found ErrStoreUnavailable, it would believe that the card
-// was not charged.
+// The outer handler examines the error by errors.Is and errors.As. These find the errors that the
+// function of the inner call made, but not what a guard said of a step or a guarded call inside
+// that function. For example, the function may charge a card, make a guarded call that is refused
+// with ErrStoreUnavailable, and return that refusal. If the outer handler found
+// ErrStoreUnavailable, it would believe that the card was not charged.
 type passedOn struct {
 	err error
-	// byGuard is set if the guard of the inner call made err: a refusal, a stored failure, or the
-	// rejection of enlisted writes. The outer handler finds its code.
+	// byGuard is set if the guard of the inner call made err, and not the function of the inner
+	// call. err is then a refusal, a stored failure, or an error about rejected writes. The outer
+	// handler finds the code of such an err.
 	byGuard bool
 	// retryable is set if the inner call's record was released because Retryable marked err.
 	retryable bool
-	// stored is set if the inner call's record has err as its failure, so that every retry gets it
-	// again. storedAs is the *Error whose code and status the record has; nil if they are those of
-	// ErrPermanent.
+	// stored is set if the inner call's record has err as its failure, so that every retry of the
+	// inner call gets err again. storedAs is the *Error that gave the stored failure its code and
+	// status. It is nil if that code is ErrPermanent, or if stored is not set.
 	stored   bool
 	storedAs *Error
 }
 
 func (e *passedOn) Error() string { return e.err.Error() }
 
-// Is implements the interface that errors.Is looks for.
+// Is is called by errors.Is. It reports whether target matches one of these:
+//
+//   - ErrRetryable, if retryable is set;
+//   - the code of the stored failure, if stored is set;
+//   - an error in e.err's tree of wrapped errors that the outer handler may find; see anyVisible.
 func (e *passedOn) Is(target error) bool {
 	if target == ErrRetryable && e.retryable || e.stored && target == e.code() {
 		return true
@@ -47,7 +52,11 @@ func (e *passedOn) Is(target error) bool {
 	})
 }
 
-// As implements the interface that errors.As looks for.
+// As is called by errors.As. It looks for an error of the type that target points to, sets the
+// value behind target to that error, and reports whether it has found one. It never finds a mark.
+// If stored is set, the *Error and the Code that it finds are those of the stored failure. All
+// other errors are in e.err's tree of wrapped errors, and the outer handler may find them; see
+// anyVisible.
 func (e *passedOn) As(target any) bool {
 	switch to := target.(type) {
 	case **permanentError, **uncertainError, **retryableError:
@@ -94,8 +103,8 @@ func (e *passedOn) code() Code {
 	return ErrPermanent
 }
 
-// hidesGuards reports whether errors.Is or errors.As finds one of the guard's codes or errors in the
-// error inside e, but not in e.
+// hidesGuards reports whether errors.Is or errors.As finds one of the guard's codes or errors in
+// e.err, but not in e.
 func (e *passedOn) hidesGuards() bool {
 	hides := func(code Code) bool { return errors.Is(e.err, code) && !errors.Is(e, code) }
 	for code := range codedAs {
@@ -106,8 +115,8 @@ func (e *passedOn) hidesGuards() bool {
 	return hides(ErrPermanent) || hides(ErrRetryable) || hidesType[Code](e) || hidesType[*Error](e)
 }
 
-// hidesType reports whether errors.As finds an E in the error inside e that comes from a guard, but
-// finds no E, or another one, in e itself.
+// hidesType reports whether e hides an error of type E that a guard made: errors.As finds that
+// error in e.err, but does not find the same error in e.
 func hidesType[E error](e *passedOn) bool {
 	found, ok := errors.AsType[E](e.err)
 	if !ok || !saidByGuard(found) {
@@ -117,14 +126,16 @@ func hidesType[E error](e *passedOn) bool {
 	return error(shown) != error(found) //nolint:errorlint // the very same error
 }
 
-// saidByGuard reports whether err itself is an error that only guards make.
+// saidByGuard reports whether err itself is a *StoreError, one of the guard's codes, or an *Error
+// that a guard made. It does not look at the errors that err wraps.
 func saidByGuard(err error) bool {
 	_, byStore := err.(*StoreError) //nolint:errorlint // the error itself alone
 	return byStore || isGuardsCode(err) || isRefusal(err)
 }
 
-// isRetryable reports whether Retryable has marked err as a whole. If err joins several errors, all of
-// them must be marked: one that is not may come from a call that had an effect.
+// isRetryable reports whether Retryable has marked err as a whole. If err joins several errors, all
+// of them must be marked, because an error without the mark may come from a call that had an
+// effect.
 func isRetryable(err error) bool {
 	if _, ok := err.(*retryableError); ok { //nolint:errorlint // the tree is walked here
 		return true

@@ -9,8 +9,8 @@ import "github.com/aws/aws-lambda-go/lambda/messages"
 //     example, what the store said.
 //   - A stored failure, or an error made by Reject, is returned as a
 //     messages.InvokeResponse_Error, so that Lambda reports its errorType.
-//   - If the error wraps the refusal of an inner call, Lambda reports the type of the error, but a
-//     different text.
+//   - If an error of the handler wraps a guard's refusal of a call that the handler made, Lambda
+//     reports the type of the error, but the text partRefused in place of the error's text.
 //   - Any other error is returned without the mark of Permanent, Retryable or Uncertain, so that
 //     Lambda reports the type of the marked error.
 func (d done[T]) lambdaError() error {

@@ -11,10 +11,12 @@ import (
 // "http_503" for a response with status 503, "panic", or the name of the error's Go type. It
 // returns "" if err is nil.
 //
-// Two names say that a guarded call inside the handler caused the error. If a guard made the error
-// of that call, and the handler returned that error, the name is "inner_" and the error's code. If
-// the handler's answer was final, but is not stored because the guard refused that call, the name
-// is "inner_refused".
+// Two names say that a guarded call inside the handler is the cause:
+//
+//   - "inner_" and a code: a guard made the error of that call, and the handler returned that
+//     error. The code is that of the error.
+//   - "inner_refused": the handler's answer was final, such as a 402. But that call was refused and
+//     may succeed later, so the answer is not stored.
 //
 // A release of the record stores the name as Record.LastFailure, which helps an operator to find
 // the attempt in the log. The name contains nothing of the error's text, which may contain

@@ -33,8 +33,8 @@ func unseen(text []byte, v any, name string, strict bool) error {
 		return fmt.Errorf("%s is of a type whose JSON hides a part: %s", name, why)
 	}
 	// encoding/json writes the escape \ufffd only for invalid bytes; it doesn't escape the
-	// character U+FFFD itself. But a MarshalJSON method may write the escape too, so only a
-	// search of v's strings can decide.
+	// character U+FFFD itself. But a MarshalJSON method may write the escape too. So if text has
+	// the escape, search v for strings that are not UTF-8.
 	s := search{strict: strict, texts: bytes.Contains(text, []byte(`\ufffd`))}
 	if t := reflect.TypeOf(v); t == nil || !s.texts && !mayHide(t) {
 		return nil
@@ -45,9 +45,9 @@ func unseen(text []byte, v any, name string, strict bool) error {
 	return nil
 }
 
-// Limits of a search. They also end a search in a value that contains itself. encoding/json
-// accepts such a value if the cycle is in a part that is not written, but a search may visit that
-// part.
+// Limits for the type search, which visits a value and the values in it. The limits also end a
+// search in a value that contains itself. encoding/json accepts such a value if the cycle is in a
+// part that is not written, but a search may visit that part.
 const (
 	maxVisits = 1 << 20 // maximum number of values to visit
 	maxNested = 1000    // maximum nesting depth; it is the depth at which encoding/json begins to look for cycles
@@ -157,9 +157,11 @@ func (s *search) fields(v reflect.Value) *hidden {
 	return nil
 }
 
-// ownText checks the text that a value's own MarshalJSON or MarshalText method returns. The text
-// must be valid UTF-8. A text from MarshalJSON must also not contain the escape \ufffd, because
-// the method may have written the escape in place of invalid bytes. ownText accepts every
+// ownText checks the text that a value's own MarshalJSON or MarshalText method returns. It returns
+// a description of the fault in the text, or nil if it finds none.
+//
+// The text must be valid UTF-8. A text from MarshalJSON must also not contain the escape \ufffd,
+// because the method may have written the escape in place of invalid bytes. ownText accepts every
 // json.RawMessage: its text is JSON already, so its method replaces nothing.
 func (s *search) ownText(v reflect.Value) *hidden {
 	t := v.Type()

@@ -87,11 +87,14 @@ func (e *retryableError) Unwrap() []error {
 	return []error{e.err, ErrRetryable}
 }
 
-// withoutMarks returns the error inside err that is neither a mark nor a passedOn, the wrapper of an
-// inner call's error. Lambda reports the type of this error as the errorType. If err is marked
-// inside other errors, such as those of fmt.Errorf, withoutMarks removes these errors too. It does
-// not remove an error in which the handler has wrapped the error of an inner call: the marks inside
-// describe only that call.
+// withoutMarks removes the marks from err, that is, the wrappers that Permanent, Uncertain and
+// Retryable add. Lambda reports the type of the result as the errorType.
+//
+// If another error wraps a mark, as an error of fmt.Errorf may do, withoutMarks removes that error
+// too. If err, or the error inside a mark, is a passedOn, the wrapper of an inner call's error,
+// withoutMarks also removes the passedOn. But if the handler has wrapped a passedOn in an error of
+// its own, withoutMarks returns the handler's error: the marks inside a passedOn describe only the
+// inner call.
 func withoutMarks(err error) error {
 	for {
 		if p, ok := firstOwn[*permanentError](err); ok {

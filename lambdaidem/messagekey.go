@@ -44,10 +44,10 @@ func (m *message) attribute(name, dataType, value string) {
 	}
 }
 
-// keyInJSON returns the idempotency key that the sender put into a JSON object, such as the
-// detail of an event, as the member MessageKey. A null means that there is no key. If the object
-// has the member twice, in any capitalization, the key is invalid, because JSON readers disagree
-// about which of the two counts.
+// keyInJSON returns the idempotency key that the sender put into a JSON object: the value of the
+// member MessageKey, in any capitalization. The object is, for example, the detail of an event. If
+// the object lacks the member, or the member is null, there is no key. If the object has the member
+// twice, the key is invalid, because JSON readers disagree about which of the two members counts.
 func keyInJSON(object json.RawMessage) key {
 	var k key
 	found := false

@@ -32,8 +32,8 @@ func (w *messageWork) run(ctx context.Context) {
 	w.err = safeError(err)
 }
 
-// answered sets w.err to nil if the function Answer made w.err. Such an error stands for a success
-// with another result. A message has no result, so only the success counts.
+// answered sets w.err to nil if the function Answer made w.err. Such an error means that the call
+// succeeds with the argument of Answer as its result. A message has no result, so it just succeeds.
 func (w *messageWork) answered() {
 	if _, ok := w.err.(*answerError); ok { //nolint:errorlint // an error that wraps an Answer is an ordinary error
 		w.err = nil

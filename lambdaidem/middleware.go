@@ -123,9 +123,11 @@ func (c *httpCall) handle(ctx context.Context) (Response, error) {
 	return c.serve(ctx, c.h.next)
 }
 
-// answer calls the http.Handler that the guarded handler has passed to the function Answer.
-// The context of the guarded handler has ended by then. So answer passes on the context of
-// the request instead, with the attempt added to it.
+// answer calls v, the http.Handler that the guarded handler passed to the function Answer, and
+// returns the response that v writes. If v is no http.Handler, answer returns an error.
+//
+// The context of the guarded handler may have ended by then. So answer passes v the context of the
+// client's request instead, with the attempt added to it.
 func (c *httpCall) answer(v any) (Response, error) {
 	if handler, ok := v.(http.Handler); ok {
 		return c.serve(c.run.inContext(c.r.Context()), handler)
