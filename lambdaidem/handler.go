@@ -92,8 +92,8 @@ func handle[In, Out any](
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Operation: operation, Handler: true}
 	c := Call{Operation: operation, Payload: in, Skip: g.off || o.Skip != nil && o.Skip(ctx, in)}
 	if reflect.TypeFor[In]().Kind() == reflect.Interface {
-		// The type of &in is always *In. If Payload were in itself, its type would be that of the
-		// value in the interface. A client can choose that type, for example by sending a JSON
+		// The type of &in is always *In. Without the pointer, the type of Payload would be that of
+		// the value in the interface. A client can choose that type, for example by sending a JSON
 		// string instead of an object. The type of Payload determines typedJSON.form, and a client
 		// must not be able to choose the form.
 		c.Payload = &in

@@ -161,12 +161,12 @@ func ownWritesRejected(err error) bool {
 
 func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.toStore(&w.response)), nil }
 
-// identify returns the Identity of a request's record. If the *Error is nil, the Kind has no
-// meaning.
+// identify returns the Identity of a request's record. The *Error is a refusal of the request if
+// the request can't be decoded or exceeds a limit, or if its key or caller is missing or invalid.
+// Otherwise the *Error is nil, and the Kind has no meaning.
 //
-// The *Error is a refusal of the request if the request can't be decoded or exceeds a limit, or if
-// its key or caller is missing or invalid. The caller of identify must then send an event of the
-// returned Kind. For this event, the Identity has those parts that are known.
+// After a refusal, the caller of identify must send an event of the returned Kind. The Identity
+// then has only the parts that are known.
 func (g *Guard) identify(ctx context.Context, r *Request) (Identity, Kind, *Error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route, Path: r.Path}
 	who.settle()

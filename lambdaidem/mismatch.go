@@ -41,7 +41,13 @@ func (c *call) comparePayload(recorded string) payloadMatch {
 	return best
 }
 
-// compareFingerprints compares two fingerprints, which have the form SETTINGS.DIGEST.
+// compareFingerprints compares fingerprint, that of a call, with the fingerprint of a record, which
+// is the parameter recorded. Both have the form SETTINGS.DIGEST. The DIGEST is that of the payload.
+// The SETTINGS are a digest of what decides how the DIGEST is made: the options, the secret and
+// payload.form.
+//
+// Equal DIGESTs mean samePayload. Different DIGESTs mean anotherPayload if the SETTINGS are equal,
+// and maybeSamePayload if the SETTINGS differ too.
 func compareFingerprints(fingerprint, recorded string) payloadMatch {
 	ownSettings, ownDigest, _ := strings.Cut(fingerprint, ".")
 	settings, digest, _ := strings.Cut(recorded, ".")
@@ -86,13 +92,14 @@ var errOtherSettings = errors.New("the record's fingerprint was made under other
 var errMismatchAfterRun = errors.New("the handler has run without a lease, or has lost it, and may have called other services; its answer is not stored, and its enlisted writes were not made: see docs/operate.md, \"A client gets 422\"")
 
 // settingsUnknown replaces the SETTINGS in a record's fingerprint, which has the form
-// SETTINGS.DIGEST. It says that the record may have been created for another payload than that of
-// the DIGEST. The guard stores it when a call claims a record whose payload can't be compared with
-// the call's: the DIGEST is then that of the call's payload.
+// SETTINGS.DIGEST; see compareFingerprints. The guard stores settingsUnknown when a call claims a
+// record whose payload can't be compared with the call's payload. The stored DIGEST is then that of
+// the call's payload, but the record may have been created for another payload.
 //
-// A retry of the request that created the record may have another DIGEST, although its client did
-// not change the payload. The guard must not tell this client that the payload has changed. The
-// guard says so only if the SETTINGS are equal, and no real SETTINGS equal settingsUnknown.
+// A client may send the request again for which the record was created. The DIGEST of this retry
+// may differ from the stored DIGEST, although the client did not change the payload. The guard must
+// not tell this client that the payload has changed. The guard says so only if the SETTINGS are
+// equal, and no real SETTINGS equal settingsUnknown.
 const settingsUnknown = "?"
 
 // withUnknownSettings returns the fingerprint with settingsUnknown in place of its settings.
@@ -106,10 +113,10 @@ func withUnknownSettings(fingerprint string) string {
 // fingerprint, because that may have been made with an older secret. Once the older secret is
 // removed from the options, no call would match the record.
 //
-// Sometimes nobody knows whether the record was created for the call's payload: the two can't be
-// compared, because they have different SETTINGS, or the record's fingerprint has settingsUnknown
-// already. The new fingerprint then has settingsUnknown, so that no later call is told that its
-// client has changed the payload.
+// Sometimes nobody knows whether the record was created for the call's payload. That is so if the
+// payloads can't be compared (see maybeSamePayload), or if the record's fingerprint already has
+// settingsUnknown. The new fingerprint then has settingsUnknown too, so that no later call is told
+// that its client has changed the payload.
 //
 // A released record with an empty Bound accepts any payload, so its new fingerprint never has
 // settingsUnknown.

@@ -42,10 +42,10 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M
 	}
 }
 
-// notBegunInside does nothing unless a guarded handler, the outer handler, has called the handler
-// of this batch. It tells the attempt of the outer handler that the message t did not begin and
-// may succeed later. If the outer handler then fails, its failure is not stored, so that a retry
-// can run the message.
+// notBegunInside tells the attempt of the outer handler that the message t did not begin and may
+// succeed later. The outer handler is a guarded handler that has called the handler of this batch.
+// If there is none, notBegunInside does nothing. If the outer handler fails, its failure is then
+// not stored, so that a retry can run the message.
 func (b *messageGuard[E, M]) notBegunInside(ctx context.Context, t *batchMessage[M]) {
 	outer := attemptOf(ctx)
 	if outer == nil {

@@ -89,25 +89,26 @@ func ParseKey(value string) (string, error) {
 	return key, nil
 }
 
-// DecodeAnswer decodes the Result.Value of a [RecordHTTP] into a response. If Result.Apart is
-// set, the store keeps the Value outside the record: call [Loader.Load] first to get it.
+// DecodeAnswer decodes the Result.Value of a record of kind [RecordHTTP] into a response. If
+// Result.Apart is set, the store keeps the Value outside the record: call [Loader.Load] first to
+// get the Value.
 func DecodeAnswer(value []byte) (*Response, error) { return decodeAnswer(value) }
 
-// EncodeAnswer encodes a response as the Result.Value of a [RecordHTTP].
+// EncodeAnswer encodes a response as the Result.Value of a record of kind [RecordHTTP].
 func EncodeAnswer(r *Response) []byte { return encodeAnswer(r) }
 
 // NoAnswer returns a value for Result.Failure, for an operator who completes a record
 // without an answer. The handler does not run again, and every retry gets
-// [ErrAnswerUnavailable]. The only exception is a message whose record has
-// [OutcomeSucceeded]: the message counts as handled, and its next delivery succeeds. The
-// message of the failure contains the text of the parameter reason.
+// [ErrAnswerUnavailable]. The only exception is a record of kind [RecordMessage] with
+// [OutcomeSucceeded]: its message counts as handled, and the next delivery of the message
+// succeeds. The text of the failure, Failure.Message, contains the parameter reason.
 func NoAnswer(reason string) *Failure {
 	f := answerNotKept()
 	f.Message = string(ErrAnswerUnavailable) + ": " + reason
 	return f
 }
 
-// DownstreamKey returns the key that the function [DownstreamKey] returns in every attempt
-// for this record. An operator can use it to ask another service whether an attempt that
-// died has called that service.
+// DownstreamKey returns the key that a handler of this record gets if it calls the function
+// [DownstreamKey] with the same name. The key is the same in every attempt. An operator can use
+// the key to ask another service whether an attempt that died has called that service.
 func (r Record) DownstreamKey(name string) string { return downstreamKey(r.ID, name) }

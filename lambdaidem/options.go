@@ -23,8 +23,9 @@ type Options struct {
 	// fine-grained access control"). Make one guard for each tenant, with a store whose client has
 	// the tenant's role.
 	//
-	// A prefix has 1 to 40 characters: ASCII letters, digits and any of "-_.:/=+@". A guard does
-	// not find records with another prefix or without a prefix. Default: "", no prefix.
+	// A prefix has 1 to 40 characters: ASCII letters, digits and any of "-_.:/=+@". A guard with a
+	// prefix finds only records with the same prefix. A guard without a prefix finds only records
+	// without a prefix. Default: "", no prefix.
 	IDPrefix string
 
 	// KeyHeader is the name of the request header with the idempotency key. Case does not
@@ -115,9 +116,9 @@ type Options struct {
 	//   - storing an answer after the handler has used up the time of Reserve;
 	//   - committing the enlisted writes of a request that runs unguarded.
 	//
-	// Default: 2 s. If a guarded handler made this call, the handler's own answer must still be
-	// stored after the task. The task may then use at most half of the time that is left until
-	// the end of that handler's call.
+	// Another limit applies to a guarded call that another guarded handler makes: each task may use
+	// at most half of the time that the outer call has left. The outer handler's answer must still
+	// be stored after the task. Default: 2 s.
 	CleanupTimeout time.Duration
 
 	// Wait is how long a duplicate request waits for the attempt in progress before it
@@ -133,10 +134,10 @@ type Options struct {
 	// again. Default: 1 s.
 	//
 	// The timeout of a function may be shorter than MinRunTime plus Reserve, and then no
-	// message would ever begin. So if this sum exceeds nine tenths of the time that is left
-	// when the batch starts, each message begins if at least half of that time is left. If
-	// you have raised MinRunTime above its default or set Reserve, the guard logs one warning
-	// that the sum does not fit the timeout.
+	// message would ever begin. So there is an exception if this sum exceeds nine tenths of the
+	// time that the invocation has when the batch starts. A message then begins if at least half
+	// of this time is left. If you have raised MinRunTime above its default or set Reserve, the
+	// guard logs one warning that the sum does not fit the timeout.
 	MinRunTime time.Duration
 	// RetryAfter is the value of the Retry-After header in a 409 [ErrInProgress] and in a
 	// 503, in whole seconds, rounded up. In a 503 [ErrOutcomeUnknown], the value is the time
@@ -155,7 +156,8 @@ type Options struct {
 	//
 	// A handler may itself make a guarded call, an inner call. A failed inner call does not
 	// change the outcome of a success, that is, of a response that has a status of 200 to 399
-	// and that Outcome says to store. For other responses, there are two rules:
+	// and that Outcome says to store ([OutcomeSucceeded] or [OutcomeFailed]). For other responses,
+	// there are two rules:
 	//
 	//   - If the inner call was refused and may succeed later, the response is not stored.
 	//     Under policy [Rerun], a retry can then run the handler and the inner call again.
@@ -163,10 +165,10 @@ type Options struct {
 	//     and the record is not released. No retry runs the handler before the lease has
 	//     ended.
 	//
-	// If a rule changes the outcome, the client gets 503 [ErrOutcomeUnknown] instead of the
-	// response. After such an inner call, the client also gets this 503 instead of a final
-	// failure, such as a 402, that Outcome says not to store. A client that received the 402
-	// would not repeat the request. See docs/effects.md, "Guarded calls inside a handler".
+	// If one of these rules changes the outcome, the client gets 503 [ErrOutcomeUnknown] instead
+	// of the response. If a rule applies but does not change the outcome, the client gets this 503
+	// only instead of a final failure, such as a 402. A client that received the 402 would not
+	// repeat the request. See docs/effects.md, "Guarded calls inside a handler".
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler without a lease if a request to the store fails. A retry may
 	// then run the handler again. Default: false, the client gets 503 and the handler does
@@ -180,9 +182,9 @@ type Options struct {
 	//     [DownstreamKey].
 	//   - The failed request may have taken over the record of an attempt that died. That
 	//     attempt may have stored steps, too.
-	//   - The guard has already read the record, because of Repeated, and the record does not
-	//     permit this call to run. For example, another attempt is running, or the record is
-	//     damaged.
+	//   - The record does not permit this call to run: for example, another attempt is running, or
+	//     the record is damaged. The guard knows this if it has already read the record, because
+	//     Options.Repeated says that the request probably repeats an earlier one.
 	//
 	// FailOpen does not apply to a guarded call inside a guarded handler. If the store fails,
 	// such a call gets [ErrStoreUnavailable], because a retry of the handler could not find out
@@ -253,15 +255,14 @@ type Options struct {
 	// can't confirm a guess of a payload, such as an amount. Each secret must have at least
 	// 16 random bytes. Default: none, fingerprints are plain SHA-256.
 	//
-	// The guard makes new fingerprints with the first entry. It recognizes a payload in an
-	// existing record if the record's fingerprint was made with any of the entries. The
-	// entry [Unsigned] stands for fingerprints without a secret.
+	// The guard makes new fingerprints with the first entry. It can compare a payload with an
+	// existing record if the record's fingerprint was made with any of the entries. The entry
+	// [Unsigned] stands for fingerprints without a secret.
 	//
-	// To replace the first entry, append the new entry and deploy everywhere. Then move the
-	// new entry to the front and deploy everywhere. After this second deployment, wait for
-	// Options.TTL plus the time of the longest attempt, and then remove the old entry. To
-	// introduce the first secret, do the same with [Unsigned] as the old entry. See
-	// docs/operate.md.
+	// To replace a secret, deploy these lists one after the other, each of them everywhere:
+	// {old, new}, {new, old} and {new}. Before the deployment of {new}, wait for Options.TTL plus
+	// the time of the longest attempt. To introduce the first secret, the lists are
+	// {Unsigned(), secret}, {secret, Unsigned()} and {secret}. See docs/operate.md.
 	FingerprintSecrets [][]byte
 	// MismatchStatus is the HTTP status of [ErrPayloadMismatch]: 422 or 409.
 	// Default: 422.
@@ -314,8 +315,8 @@ type Options struct {
 	// value of a header counts. A request with more gets 431. Default: 500.
 	MaxHeaders int
 	// MaxJSONDepth is the maximum nesting depth of the JSON bodies that the guard compares by
-	// value: white space and the order of members don't matter in them. The guard compares a
-	// body that is nested more deeply byte by byte. Default: 64.
+	// value: white space and the order of members don't matter in these bodies. A body with deeper
+	// nesting is compared byte by byte. Default: 64.
 	MaxJSONDepth int
 
 	// MaxStepBytes is the maximum total size of the names and results of a record's steps,
