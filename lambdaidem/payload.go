@@ -62,9 +62,9 @@ func (g *Guard) withHeaders(r *Request) []string {
 // of the program covers other attributes. They also differ if a message arrives by another path,
 // such as through SNS with raw message delivery. The same message then has another fingerprint. So
 // fingerprints with different forms don't prove that two messages are different.
-func (m *message) payload(named []string) (p payload, parts []string) {
+func (m *message) payload(attributeNames []string) (p payload, parts []string) {
 	isNamed := func(a attribute) bool {
-		return slices.ContainsFunc(named, func(name string) bool { return strings.EqualFold(name, a.name) })
+		return slices.ContainsFunc(attributeNames, func(name string) bool { return strings.EqualFold(name, a.name) })
 	}
 	var counted []attribute
 	for _, a := range m.attrs {
@@ -84,7 +84,7 @@ func (m *message) payload(named []string) (p payload, parts []string) {
 	for _, part := range m.form {
 		form = appendPart(form, part)
 	}
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(named))) {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(attributeNames))) {
 		form = appendPart(form, strings.ToLower(name))
 	}
 	return payload{body: m.body, json: true, form: string(form)}, parts

@@ -24,10 +24,10 @@ func (g *Guard) principal(ctx context.Context, r *Request) (string, *Error) {
 // named returns the principal p, or a refusal. p and err are the results of a function of
 // the application that names the caller; by is the function's name. named refuses if err is
 // not nil, or if p is empty and Options.AnonymousCallers is not set.
-func (g *Guard) named(p string, err error, by string) (string, *Error) {
+func (g *Guard) named(p string, err error, function string) (string, *Error) {
 	failed := err != nil
 	if !failed && p == "" && !g.opts.AnonymousCallers {
-		err = errors.New(by + " named nobody; set Options.AnonymousCallers if such callers may share their keys")
+		err = errors.New(function + " named nobody; set Options.AnonymousCallers if such callers may share their keys")
 	}
 	if err == nil {
 		return p, nil

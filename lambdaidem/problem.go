@@ -115,11 +115,11 @@ func keyInvalid(detail string, err error) *Error {
 // ownRefusal. Otherwise the refusal is an ErrKeyInvalid with a text such as "No idempotency key
 // could be found in the request." The argument in is the last word of the text: "request" or
 // "event".
-func keyUnread(in string, err error) *Error {
+func keyUnread(input string, err error) *Error {
 	if own := ownRefusal(err); own != nil {
 		return own
 	}
-	e := keyInvalid("No idempotency key could be found in the "+in+".", err)
+	e := keyInvalid("No idempotency key could be found in the "+input+".", err)
 	e.forNow = true
 	return e
 }
@@ -129,8 +129,8 @@ func requestInvalid(detail string, err error) *Error {
 }
 
 // notBegun returns the error of a message whose handler was not started. why is the reason.
-func notBegun(why error) *Error {
-	return &Error{Code: ErrNotBegun, Status: http.StatusServiceUnavailable, Detail: "The message was not handled.", Err: why}
+func notBegun(cause error) *Error {
+	return &Error{Code: ErrNotBegun, Status: http.StatusServiceUnavailable, Detail: "The message was not handled.", Err: cause}
 }
 
 func headersTooMany(got, most int) *Error {

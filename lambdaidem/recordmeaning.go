@@ -42,9 +42,9 @@ func (a *attempt) meaningOf(rec Record) meaning {
 // fromRecord decides what the caller receives instead of an answer of this attempt's handler: a
 // replay if means is isFinished, or a refusal if means is isMismatch or isAbandoned. means is the
 // result of meaningOf for rec; fromRecord must not be called with any other meaning.
-func (a *attempt) fromRecord(ctx context.Context, means meaning, rec Record) decision {
+func (a *attempt) fromRecord(ctx context.Context, m meaning, rec Record) decision {
 	a.number = rec.Attempt
-	switch means {
+	switch m {
 	case isFinished:
 		return a.replay(ctx, rec, EventReplayed)
 	case isMismatch:

@@ -54,9 +54,9 @@ func (h *headers) appendTo(values []string, name string) []string {
 
 // spellings returns the keys of a map that equal name except for case, in sorted order: the
 // first key, and the others, if there are any. If the map has no such key, first is name.
-func spellings[V any](of map[string]V, name string) (first string, others []string) {
+func spellings[V any](m map[string]V, name string) (first string, others []string) {
 	first, found := name, false
-	for have := range of {
+	for have := range m {
 		switch {
 		case !strings.EqualFold(have, name):
 			continue

@@ -128,10 +128,10 @@ func (s *steps) beginSave(name string, text []byte, stop context.CancelFunc) (St
 // fail is called if the step with the given name has run, but its result can't be stored. why
 // is the reason. The attempt then ends as uncertain, because a retry would run the step again;
 // see conclude. fail returns the error that Step returns.
-func (s *steps) fail(name string, why error) error {
+func (s *steps) fail(name string, cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := Uncertain(fmt.Errorf("step %q ran, and its result could not be stored: %w: %w", name, ErrOutcomeUnknown, why))
+	err := Uncertain(fmt.Errorf("step %q ran, and its result could not be stored: %w: %w", name, ErrOutcomeUnknown, cause))
 	if s.over == nil {
 		s.over, s.unsaved = err, err
 	}

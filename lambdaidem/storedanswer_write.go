@@ -49,11 +49,11 @@ func (r *Response) appendTo(buf []byte) []byte {
 // such as `,"headers":`, and then an object with entries of m, sorted by name. It appends only
 // the entries whose values wanted accepts. To append the value of an entry, it calls the
 // argument value. If wanted accepts no entry, appendMap appends nothing.
-func appendMap[V any](buf []byte, member string, m map[string]V, wanted func(V) bool, value func([]byte, V) []byte) []byte {
+func appendMap[V any](buf []byte, member string, m map[string]V, keep func(V) bool, appendValue func([]byte, V) []byte) []byte {
 	var room [16]string
 	names := room[:0]
 	for name, v := range m {
-		if wanted(v) {
+		if keep(v) {
 			names = append(names, name)
 		}
 	}
@@ -66,7 +66,7 @@ func appendMap[V any](buf []byte, member string, m map[string]V, wanted func(V) 
 		if i > 0 {
 			buf = append(buf, ',')
 		}
-		buf = value(append(appendText(buf, name), ':'), m[name])
+		buf = appendValue(append(appendText(buf, name), ':'), m[name])
 	}
 	return append(buf, '}')
 }
@@ -74,20 +74,20 @@ func appendMap[V any](buf []byte, member string, m map[string]V, wanted func(V) 
 // appendMember appends one member to an unfinished JSON object in buf: first the text in member,
 // such as `,"cookies":`, and then a list of the strings in texts. To append one of these strings,
 // it calls the argument text. If texts is empty, appendMember appends nothing.
-func appendMember(buf []byte, member string, texts []string, text func([]byte, string) []byte) []byte {
+func appendMember(buf []byte, member string, texts []string, appendOne func([]byte, string) []byte) []byte {
 	if len(texts) == 0 {
 		return buf
 	}
-	return appendTexts(append(buf, member...), texts, text)
+	return appendTexts(append(buf, member...), texts, appendOne)
 }
 
-func appendTexts(buf []byte, texts []string, text func([]byte, string) []byte) []byte {
+func appendTexts(buf []byte, texts []string, appendOne func([]byte, string) []byte) []byte {
 	buf = append(buf, '[')
 	for i, t := range texts {
 		if i > 0 {
 			buf = append(buf, ',')
 		}
-		buf = text(buf, t)
+		buf = appendOne(buf, t)
 	}
 	return append(buf, ']')
 }

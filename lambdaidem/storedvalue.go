@@ -160,9 +160,9 @@ func covers(whole, part any) bool {
 var numberForms = [...]bool{false, true}
 
 // fromJSON decodes text. If numbers is true, numbers in interfaces become json.Numbers.
-func fromJSON[T any](text []byte, numbers bool) (v T, err error) {
+func fromJSON[T any](text []byte, useNumber bool) (v T, err error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
-	if numbers {
+	if useNumber {
 		dec.UseNumber()
 	}
 	return v, dec.Decode(&v)

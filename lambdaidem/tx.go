@@ -45,7 +45,7 @@ type Tx interface {
 	// with the text of why. Refuse(nil) allows such calls again. The guard refuses writes
 	// while a step or an inner guarded call runs. A retry may skip that step or call, and
 	// would then not enlist its writes.
-	Refuse(why error)
+	Refuse(cause error)
 
 	// Commit makes the enlisted writes and the completion in one transaction: either all
 	// of them are applied, or none is. If Commit is called again with the same

@@ -63,10 +63,10 @@ type unreleasedClaim struct {
 // A request with the claim may still be on its way to the store, but can be applied for at most
 // MinTTL (15 minutes) from now. The attempt sends no further request with the claim, and AWS
 // refuses a request that was signed more than 15 minutes ago.
-func (a *attempt) newUnreleasedClaim(why error) *unreleasedClaim {
+func (a *attempt) newUnreleasedClaim(cause error) *unreleasedClaim {
 	now := time.Now()
 	lease := a.lease()
-	lease.LastFailure = failureCode(why)
+	lease.LastFailure = failureCode(cause)
 	return &unreleasedClaim{g: a.g, lease: lease, started: a.started, invocation: a.invocation, over: a.recordOfLastClaim().Token,
 		arrivesBy: now.Add(MinTTL), due: now, pause: withdrawalPause}
 }
@@ -200,8 +200,8 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 //
 // If the record may be in progress although the handler did not start, rememberClaim also sends
 // an EventNeverStarted.
-func (a *attempt) rememberClaim(ctx context.Context, why error, rec Record, err error) {
-	c := a.newUnreleasedClaim(why)
+func (a *attempt) rememberClaim(ctx context.Context, cause error, rec Record, err error) {
+	c := a.newUnreleasedClaim(cause)
 	if c.resolvedBy(rec, err, time.Now()) {
 		return
 	}

@@ -55,11 +55,11 @@ func (d *DeadLeases) None() bool { return d.Count == 0 && d.Held == 0 }
 //
 // The values are the state at one moment, not counts of new events. An alarm should use their
 // maximum, not their sum.
-func (o *Observer) DeadLeases(all DeadLeases, byRoute map[string]DeadLeases) {
+func (o *Observer) DeadLeases(total DeadLeases, byRoute map[string]DeadLeases) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.clock()
-	o.write(now, nil, all.values())
+	o.write(now, nil, total.values())
 	if !o.routes {
 		return
 	}

@@ -97,13 +97,13 @@ func served(ctx context.Context, r *http.Request, body []byte) *http.Request {
 
 // checkRuns fails t unless the first of two equal requests ran a guarded handler and the
 // second did not. first and second are the numbers of handlers that ran.
-func checkRuns(t testing.TB, first, second int64) {
+func checkRuns(t testing.TB, firstRuns, secondRuns int64) {
 	t.Helper()
-	if first == 0 {
+	if firstRuns == 0 {
 		t.Errorf("the first sending ran no guarded handler: nothing is guarded here, the event was refused, or its key was used before")
 	}
-	if second != 0 {
-		t.Errorf("guarded handlers ran again: %d for the first sending, %d for the second; the second should run none", first, second)
+	if secondRuns != 0 {
+		t.Errorf("guarded handlers ran again: %d for the first sending, %d for the second; the second should run none", firstRuns, secondRuns)
 	}
 }
 

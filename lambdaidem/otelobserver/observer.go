@@ -81,10 +81,10 @@ func New(optFns ...func(*Options)) *Observer {
 // made returns the given instrument, unless creating it has failed with err. In that case,
 // made passes err to otel.Handle and returns the argument none, an instrument that does
 // nothing.
-func made[T any](instrument T, err error, none T) T {
+func made[T any](instrument T, err error, substitute T) T {
 	if err != nil {
 		otel.Handle(err)
-		return none
+		return substitute
 	}
 	return instrument
 }

@@ -101,8 +101,8 @@ func onHolder(name string, tell func(*holdStory)) func(context.Context, Env) err
 // holds calls Hold for the record seen, which was read before. It checks that Hold and then Get
 // return the record want. The parameter after is the time of the call, counted from the beginning
 // of the story.
-func (s *holdStory) holds(what string, after time.Duration, seen, want lambdaidem.Record) {
-	s.check(what, "Hold", s.at(after), want, nil, func() (lambdaidem.Record, error) {
-		return s.holder.Hold(s.ctx, seen, s.at(after))
+func (s *holdStory) holds(what string, elapsed time.Duration, seen, want lambdaidem.Record) {
+	s.check(what, "Hold", s.at(elapsed), want, nil, func() (lambdaidem.Record, error) {
+		return s.holder.Hold(s.ctx, seen, s.at(elapsed))
 	})
 }

@@ -240,20 +240,20 @@ func onStepStore(name string, tell func(*stepStory)) func(context.Context, Env) 
 // saves calls SaveSteps with the token of the record inProgress, and checks that the
 // steps are stored. more has the names and results of the added steps, alternating. saves
 // returns the record that the store must now have.
-func (s *stepStory) saves(what string, inProgress lambdaidem.Record, after time.Duration, more ...string) lambdaidem.Record {
-	want := inProgress
-	want.Steps = copiedSteps(inProgress.Steps)
+func (s *stepStory) saves(what string, rec lambdaidem.Record, elapsed time.Duration, more ...string) lambdaidem.Record {
+	want := rec
+	want.Steps = copiedSteps(rec.Steps)
 	for pair := range slices.Chunk(more, 2) {
 		want.Steps[pair[0]] = []byte(pair[1])
 	}
-	s.save(what, inProgress.Token, after, want.Steps, want, nil)
+	s.save(what, rec.Token, elapsed, want.Steps, want, nil)
 	return want
 }
 
 // losesSave calls SaveSteps with the steps of the record current and one further step. It
 // checks that the call changes nothing and returns ErrLeaseLost with that record.
-func (s *stepStory) losesSave(what, token string, after time.Duration, current lambdaidem.Record) {
-	s.losesSaveAt(what, token, s.at(after), current)
+func (s *stepStory) losesSave(what, token string, elapsed time.Duration, current lambdaidem.Record) {
+	s.losesSaveAt(what, token, s.at(elapsed), current)
 }
 
 // losesSaveAt is like losesSave, but takes the time of the call as the absolute time now.
@@ -265,8 +265,8 @@ func (s *stepStory) losesSaveAt(what, token string, now time.Time, current lambd
 
 // save calls SaveSteps and checks that it returns the record want and the error wantErr. after
 // is the time of the call, counted from the beginning of the story.
-func (s *stepStory) save(what, token string, after time.Duration, steps lambdaidem.Steps, want lambdaidem.Record, wantErr error) {
-	s.saveAt(what, token, s.at(after), steps, want, wantErr)
+func (s *stepStory) save(what, token string, elapsed time.Duration, steps lambdaidem.Steps, want lambdaidem.Record, wantErr error) {
+	s.saveAt(what, token, s.at(elapsed), steps, want, wantErr)
 }
 
 // saveAt is like save, but takes the time of the call as the absolute time now.
@@ -278,23 +278,23 @@ func (s *stepStory) saveAt(what, token string, now time.Time, steps lambdaidem.S
 
 // rejectsSave calls SaveSteps and checks that it changes nothing and returns a StoreError with
 // ReasonInvalid and NotApplied.
-func (s *stepStory) rejectsSave(what, token string, after time.Duration, steps lambdaidem.Steps, current lambdaidem.Record) {
+func (s *stepStory) rejectsSave(what, token string, elapsed time.Duration, steps lambdaidem.Steps, current lambdaidem.Record) {
 	if s.err != nil {
 		return
 	}
-	_, err := s.steps.SaveSteps(s.ctx, s.lease(token, after), copiedSteps(steps), s.at(after))
+	_, err := s.steps.SaveSteps(s.ctx, s.lease(token, elapsed), copiedSteps(steps), s.at(elapsed))
 	failure := (*lambdaidem.StoreError)(nil)
 	if !errors.As(err, &failure) || failure.Reason != lambdaidem.ReasonInvalid || !failure.NotApplied {
 		s.err = fmt.Errorf("%s: SaveSteps must return a *lambdaidem.StoreError with ReasonInvalid and NotApplied; its error is: %w", what, errOrNone(err))
 	}
-	s.reads(what, after, current)
+	s.reads(what, elapsed, current)
 }
 
 // acquiresOver calls Acquire to take over a record. seen is that record, as an earlier call
 // returned it. acquiresOver checks that the claim gets the lease, and that the record keeps its
 // steps. It returns the record that the store must now have.
-func (s *stepStory) acquiresOver(what, token string, after time.Duration, seen lambdaidem.Record) lambdaidem.Record {
-	c := s.takeover(token, after, seen)
+func (s *stepStory) acquiresOver(what, token string, elapsed time.Duration, seen lambdaidem.Record) lambdaidem.Record {
+	c := s.takeover(token, elapsed, seen)
 	want := claimed(c)
 	want.Steps = seen.Steps
 	s.acquire(what, c, want)

@@ -32,7 +32,7 @@ func (e Env) story(ctx context.Context, name string) *story {
 }
 
 // at returns the beginning of the story plus after.
-func (s *story) at(after time.Duration) time.Time { return s.base.Add(after) }
+func (s *story) at(elapsed time.Duration) time.Time { return s.base.Add(elapsed) }
 
 // Durations that a story uses unless a step chooses others. They count from the time of the
 // call.
@@ -47,8 +47,8 @@ const (
 // only an expired record. after is the time of the call, counted from the beginning of the story.
 // Fingerprint, Invocation and Bound are made from token, so that two claims with different tokens
 // also differ in these fields.
-func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
-	now := s.at(after)
+func (s *story) claim(token string, elapsed time.Duration) lambdaidem.Claim {
+	now := s.at(elapsed)
 	return lambdaidem.Claim{
 		ID:          s.id,
 		Scope:       "orders POST /payments user-1",
@@ -64,16 +64,16 @@ func (s *story) claim(token string, after time.Duration) lambdaidem.Claim {
 
 // takeover returns a claim that takes over the record seen, which an earlier call returned.
 // Except for the field Over, the claim is the one that s.claim returns for token and after.
-func (s *story) takeover(token string, after time.Duration, seen lambdaidem.Record) lambdaidem.Claim {
-	c := s.claim(token, after)
+func (s *story) takeover(token string, elapsed time.Duration, seen lambdaidem.Record) lambdaidem.Claim {
+	c := s.claim(token, elapsed)
 	c.Over = &seen
 	return c
 }
 
 // answer returns a successful result with a value. after is the time of the completion, counted
 // from the beginning of the story.
-func (s *story) answer(after time.Duration, value string) lambdaidem.Result {
-	at := s.at(after)
+func (s *story) answer(elapsed time.Duration, value string) lambdaidem.Result {
+	at := s.at(elapsed)
 	return lambdaidem.Result{
 		Outcome: lambdaidem.OutcomeSucceeded,
 		Value:   []byte(value),
@@ -84,8 +84,8 @@ func (s *story) answer(after time.Duration, value string) lambdaidem.Result {
 
 // lease returns a Lease for a call of Complete, Release or SaveSteps by the attempt that has the
 // token. after is the time of the call, counted from the beginning of the story.
-func (s *story) lease(token string, after time.Duration) lambdaidem.Lease {
-	return lambdaidem.Lease{ID: s.id, Token: token, Expires: s.at(after).Add(releaseTTL).Truncate(time.Second), LastFailure: "failure of " + token, Bound: "release of " + token}
+func (s *story) lease(token string, elapsed time.Duration) lambdaidem.Lease {
+	return lambdaidem.Lease{ID: s.id, Token: token, Expires: s.at(elapsed).Add(releaseTTL).Truncate(time.Second), LastFailure: "failure of " + token, Bound: "release of " + token}
 }
 
 // acquires calls Acquire and checks that the claim gets the lease. It returns the record that
@@ -109,9 +109,9 @@ func (s *story) acquire(what string, c lambdaidem.Claim, want lambdaidem.Record)
 
 // completes calls Complete with the token of the record inProgress, and checks that the
 // result is stored. It returns the record that the store must now have.
-func (s *story) completes(what string, inProgress lambdaidem.Record, r lambdaidem.Result) lambdaidem.Record {
-	want := completed(inProgress, r)
-	s.complete(what, inProgress.Token, r, want, nil)
+func (s *story) completes(what string, rec lambdaidem.Record, r lambdaidem.Result) lambdaidem.Record {
+	want := completed(rec, r)
+	s.complete(what, rec.Token, r, want, nil)
 	return want
 }
 
@@ -130,32 +130,32 @@ func (s *story) complete(what, token string, r lambdaidem.Result, want lambdaide
 
 // releases calls Release with the token of the record inProgress, and checks that the
 // record is released. It returns the record that the store must now have.
-func (s *story) releases(what string, inProgress lambdaidem.Record, after time.Duration) lambdaidem.Record {
-	want := inProgress
+func (s *story) releases(what string, rec lambdaidem.Record, elapsed time.Duration) lambdaidem.Record {
+	want := rec
 	want.State = lambdaidem.Released
-	lease := s.lease(inProgress.Token, after)
+	lease := s.lease(rec.Token, elapsed)
 	want.Expires, want.LastFailure, want.Bound = lease.Expires, lease.LastFailure, lease.Bound
-	s.release(what, inProgress.Token, after, want, nil)
+	s.release(what, rec.Token, elapsed, want, nil)
 	return want
 }
 
 // losesRelease calls Release and checks that it changes nothing and returns ErrLeaseLost with
 // the current record.
-func (s *story) losesRelease(what, token string, after time.Duration, current lambdaidem.Record) {
-	s.release(what, token, after, current, lambdaidem.ErrLeaseLost)
+func (s *story) losesRelease(what, token string, elapsed time.Duration, current lambdaidem.Record) {
+	s.release(what, token, elapsed, current, lambdaidem.ErrLeaseLost)
 }
 
 // release calls Release and checks that it returns the record want and the error wantErr.
-func (s *story) release(what, token string, after time.Duration, want lambdaidem.Record, wantErr error) {
-	s.check(what, "Release", s.at(after), want, wantErr, func() (lambdaidem.Record, error) {
-		return s.store.Release(s.ctx, s.lease(token, after), s.at(after))
+func (s *story) release(what, token string, elapsed time.Duration, want lambdaidem.Record, wantErr error) {
+	s.check(what, "Release", s.at(elapsed), want, wantErr, func() (lambdaidem.Record, error) {
+		return s.store.Release(s.ctx, s.lease(token, elapsed), s.at(elapsed))
 	})
 }
 
 // reads checks that Get returns the record want. after is the time of the call, counted from
 // the beginning of the story.
-func (s *story) reads(what string, after time.Duration, want lambdaidem.Record) {
-	s.readsAt(what, s.at(after), want)
+func (s *story) reads(what string, elapsed time.Duration, want lambdaidem.Record) {
+	s.readsAt(what, s.at(elapsed), want)
 }
 
 // readsAt checks that Get returns the record want at the time now.

@@ -129,8 +129,8 @@ func (r *run) skips(i int) (bool, error) {
 }
 
 // ended reports whether an item with this Key and Content, in this order, has ended.
-func (r *run) ended(of [2]string) bool {
-	_, ended := r.ends[of]
+func (r *run) ended(keyAndContent [2]string) bool {
+	_, ended := r.ends[keyAndContent]
 	return ended
 }
 

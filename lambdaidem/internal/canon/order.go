@@ -183,12 +183,12 @@ func prefix(names []byte, at int) uint64 {
 // reorder copies s.spelt[from:to] to dst, whose length is to-from. In the copy, the members of each
 // object are sorted. The objects to sort are the last elements of s.moved[:n]: those that start at
 // position from or later. reorder ignores the objects before them.
-func (s *scanner) reorder(dst []byte, from, to, n int) {
-	for n > 0 && int(s.moved[n-1].start) >= from {
+func (s *scanner) reorder(dst []byte, start, end, n int) {
+	for n > 0 && int(s.moved[n-1].start) >= start {
 		o := s.moved[n-1]
-		copy(dst[int(o.end)-from:], s.spelt[o.end:to])
-		s.cost += to - int(o.end)
-		at := int(o.start) + 1 - from
+		copy(dst[int(o.end)-start:], s.spelt[o.end:end])
+		s.cost += end - int(o.end)
+		at := int(o.start) + 1 - start
 		for i, m := range s.sorted[o.first : o.first+o.count] {
 			if i > 0 {
 				dst[at] = ','
@@ -204,10 +204,10 @@ func (s *scanner) reorder(dst []byte, from, to, n int) {
 			at = next
 		}
 		dst[at] = '}'
-		to, n = int(o.start)+1, int(o.moved)
+		end, n = int(o.start)+1, int(o.moved)
 	}
-	copy(dst, s.spelt[from:to])
-	s.cost += to - from
+	copy(dst, s.spelt[start:end])
+	s.cost += end - start
 }
 
 // retained returns the size of the scanner's buffers in bytes.

@@ -100,11 +100,11 @@ const Unknown = "unknown"
 
 // known returns value if it is one of the known values, which are listed in all. It returns
 // Unknown for an empty value, and Other for a value that is not listed.
-func known[T ~string](value T, all []T) string {
+func known[T ~string](value T, list []T) string {
 	if value == "" {
 		return Unknown
 	}
-	for _, one := range all {
+	for _, one := range list {
 		if value == one {
 			return string(one)
 		}
