@@ -55,13 +55,14 @@ func (g *Guard) withHeaders(r *Request) []string {
 	return parts
 }
 
-// payload returns what the fingerprint of a message covers: the body, the values in m.parts,
-// and the attributes with the given names. All of these are the same in every delivery.
+// payload returns what the fingerprint of m covers. p has the body. parts has the values in
+// m.parts, and the name, type and value of each attribute of m whose name is in attributeNames,
+// ignoring case. All of these are the same in every delivery.
 //
-// payload also sets p.form to the names of the covered values. These names differ if a new version
-// of the program covers other attributes. They also differ if a message arrives by another path,
-// such as through SNS with raw message delivery. The same message then has another fingerprint. So
-// fingerprints with different forms don't prove that two messages are different.
+// p.form has the names of the covered values. p.form changes if a new version of the program covers
+// other attributes. It also changes if a message arrives by another path, such as through SNS with
+// raw message delivery. The same message then has another fingerprint. So fingerprints with
+// different forms don't prove that two messages are different.
 func (m *message) payload(attributeNames []string) (p payload, parts []string) {
 	isNamed := func(a attribute) bool {
 		return slices.ContainsFunc(attributeNames, func(name string) bool { return strings.EqualFold(name, a.name) })

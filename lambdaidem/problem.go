@@ -111,10 +111,9 @@ func keyInvalid(detail string, err error) *Error {
 
 // keyUnread returns the refusal of a call whose key could not be found. err is the error of the
 // application's function that finds the key, such as Options.Key. If err contains an *Error that
-// the client may receive, such as one made by Reject, the refusal is that *Error; see
-// ownRefusal. Otherwise the refusal is an ErrKeyInvalid with a text such as "No idempotency key
-// could be found in the request." The argument in is the last word of the text: "request" or
-// "event".
+// the client may receive, such as one made by Reject, the refusal is that *Error; see ownRefusal.
+// Otherwise the refusal is an ErrKeyInvalid with a text such as "No idempotency key could be found
+// in the request." The parameter input is the last word of this text: "request" or "event".
 func keyUnread(input string, err error) *Error {
 	if own := ownRefusal(err); own != nil {
 		return own
@@ -128,7 +127,8 @@ func requestInvalid(detail string, err error) *Error {
 	return &Error{Code: ErrRequestInvalid, Status: http.StatusBadRequest, Detail: detail, Err: err}
 }
 
-// notBegun returns the error of a message whose handler was not started. why is the reason.
+// notBegun returns the error of a message whose handler was not started. The parameter cause is the
+// error that says why.
 func notBegun(cause error) *Error {
 	return &Error{Code: ErrNotBegun, Status: http.StatusServiceUnavailable, Detail: "The message was not handled.", Err: cause}
 }
@@ -147,9 +147,9 @@ func bodyUnknown(status int, detail string, err error) *Error {
 	return &Error{Code: ErrBodyUnknown, Status: status, Detail: detail, Err: err}
 }
 
-// guardedTwice returns the refusal of a guarded call that a handler makes with the handler's own
-// record. If the call were allowed, it would wait for the handler to return, while the handler
-// waits for the call.
+// guardedTwice returns the refusal of a guarded call with the same record as the guarded handler
+// that makes the call. If the call were allowed, it would wait for the handler to return, while the
+// handler waits for the call.
 func guardedTwice() *Error {
 	return &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request is guarded twice.",
@@ -242,8 +242,8 @@ func conditionFailed(err error) *Error {
 		Detail: "The request was not completed, because a condition that it requires is not met. Repeat it with the same key."}
 }
 
-// answerNotKept returns a Failure that the record stores instead of an answer, if the answer
-// can't be encoded or is too large.
+// answerNotKept returns the Failure that a record stores in place of an answer that can't be
+// encoded or is too large.
 func answerNotKept() *Failure {
 	return &Failure{Code: ErrAnswerUnavailable, Status: http.StatusInternalServerError,
 		Message: string(ErrAnswerUnavailable) + ": the operation was carried out, but its answer could not be stored"}

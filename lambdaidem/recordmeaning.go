@@ -2,7 +2,8 @@ package lambdaidem
 
 import "context"
 
-// meaning is what a record means to a call.
+// meaning classifies a record from the point of view of one call. It decides whether the call runs
+// its handler, replays the answer, waits or is refused.
 type meaning int
 
 const (
@@ -39,9 +40,10 @@ func (a *attempt) meaningOf(rec Record) meaning {
 	}
 }
 
-// fromRecord decides what the caller receives instead of an answer of this attempt's handler: a
-// replay if means is isFinished, or a refusal if means is isMismatch or isAbandoned. means is the
-// result of meaningOf for rec; fromRecord must not be called with any other meaning.
+// fromRecord decides what the caller receives instead of an answer of this attempt's handler. m is
+// the result of meaningOf for rec. If m is isFinished, the caller receives a replay. If m is
+// isMismatch or isAbandoned, the caller receives a refusal. fromRecord must not be called with any
+// other meaning.
 func (a *attempt) fromRecord(ctx context.Context, m meaning, rec Record) decision {
 	a.number = rec.Attempt
 	switch m {

@@ -2,9 +2,9 @@ package lambdaidem
 
 import "context"
 
-// again makes a replay from the stored response: it adds the headers in Options.ReplayMarks, and
-// then lets Options.OnReplay change the response. If a guarded handler made the request, again does
-// not add the headers.
+// again returns the replay of the stored response for the request r. It adds the headers in
+// Options.ReplayMarks to the stored response, unless a guarded handler made the request. Then it
+// lets Options.OnReplay change the response.
 func (w *httpWork) again(ctx context.Context, r *Request) *Response {
 	g, resp := w.g, w.replayed
 	if resp.Header == nil {

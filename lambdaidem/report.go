@@ -49,7 +49,8 @@ func (g *Guard) bypassed(ctx context.Context) {
 	g.opts.Observer.Observe(ctx, Event{Kind: kind})
 }
 
-// event returns an event with the fields that follow from the identity of a call.
+// event returns an Event with the given kind and error, and with the fields that are derived from
+// who, the identity of a call.
 func (g *Guard) event(kind Kind, who *Identity, err error) Event {
 	e := Event{Kind: kind, Route: g.readable(who), Caller: scopePart(who.Principal), Key: g.keyLabel(who.Key), Err: err}
 	if who.Method != "" {

@@ -14,25 +14,25 @@ type Request struct {
 	Query  string // raw query, without "?"
 	Body   []byte // decoded if the event had it as base64
 
-	// Principal is the caller that the gateway has authenticated, after a prefix that says
-	// how: "jwt:ISS|SUB", "iam:ARN", "authorizer:ID", "cognito:ID", "mtls:SUBJECT|ISSUER"
-	// or "apikey:ID". If many Cognito users share the ARN and the gateway names the Cognito
-	// identity, the identity follows: "iam:ARN|IDENTITY". Principal is empty if the gateway
-	// has authenticated nobody. A "|" or "%" within a part is written as %7C or %25.
+	// Principal identifies the caller that the gateway has authenticated. Its prefix says how:
+	// "jwt:ISS|SUB", "iam:ARN", "authorizer:ID", "cognito:ID", "mtls:SUBJECT|ISSUER" or
+	// "apikey:ID". If many Cognito users share the ARN and the gateway names the Cognito identity,
+	// the identity follows the ARN: "iam:ARN|IDENTITY". Principal is empty if the gateway has
+	// authenticated nobody. A "|" or "%" within a part is written as %7C or %25.
 	Principal string
 
 	headers  headers
 	nHeaders int // number of headers, to compare with Options.MaxHeaders
-	// anonymous says what the event lacks if the gateway has authenticated the caller, but the
-	// event does not identify the caller. Principal is then empty. Otherwise anonymous is empty.
+	// anonymous is set if the gateway has authenticated the caller, but the event does not say who
+	// the caller is. It is an error text that says what the event lacks. Principal is then empty.
 	anonymous string
 	malformed *Error      // why the event could not be decoded; nil if it could
 	derived   *derivedKey // the result of Options.Key; nil until the guard has called it
 }
 
-// Values returns the values of a header in their order. Case does not matter in name. The
-// events of HTTP APIs and function URLs list cookies separately from the headers. Values
-// joins these cookies with "; " and returns them as one value of "Cookie".
+// Values returns the values of the header with the given name, in their order. The case of the name
+// does not matter. The events of HTTP APIs and function URLs list cookies separately from the
+// headers. Values joins these cookies with "; " and returns them as one value of "Cookie".
 func (r *Request) Values(name string) []string { return r.headers.appendTo(nil, name) }
 
 // contentType returns the Content-Type header. If the request has several, contentType joins

@@ -39,17 +39,19 @@ func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
 	}
 }
 
-// bodyLength returns the number of bytes in the body that the client sent. readBody compares
-// this number with the number of bytes that it has read. If they differ, an outer handler has
-// read a part of the body. first is the result of isFirst.
+// bodyLength returns the number of bytes in the body that the client sent. readBody compares this
+// number with the number of bytes that it has read. If they differ, an outer handler, which is a
+// handler around the guarded one, has read a part of the body.
 //
 // The number is r.ContentLength. If the request has no Content-Length, it is the number of bytes
 // that Outermost has counted. This count is complete only after the body was read to its end, so
 // call bodyLength after that. An outer handler that replaces the body must set r.ContentLength to
 // the length of the new body.
 //
-// Without a Content-Length and without a count, the result is not a length. It is unread if no outer
-// handler has read from the body, someRead if an outer handler has, and -1 if neither is certain.
+// Without a Content-Length and without a count, the result is not a length. It is the constant
+// someRead if an outer handler has read from the body, the constant unread if no outer handler has,
+// and -1 if bodyLength can't tell. The parameter first is the result of isFirst: if it is true, no
+// outer handler has read from the body.
 func bodyLength(r *http.Request, first bool) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI
@@ -67,10 +69,11 @@ func bodyLength(r *http.Request, first bool) int64 {
 	}
 }
 
-// Results of bodyLength for a body of unknown length. unread means that no outer handler has
-// read any of the body, so readBody accepts whatever it has read itself. someRead means that an
-// outer handler has read a part of the body. The number someRead is larger than any body, so
-// that readBody finds that bytes are missing and refuses the request.
+// Results of bodyLength for a body of unknown length. unread means that no outer handler, which is
+// a handler around the guarded one, has read any of the body. readBody then accepts the body
+// without comparing its length. someRead means that an outer handler has read a part of the body.
+// The number someRead is larger than any body, so readBody finds that bytes are missing and refuses
+// the request.
 const (
 	unread   = -2
 	someRead = math.MaxInt64

@@ -12,10 +12,10 @@ type headers struct {
 
 	// multi has every value of each header of an event.
 	multi map[string][]string
-	// single has one value of each header of an event. appendTo uses single only for names that
-	// multi does not have. In an event that has only single, the value of a repeated header
-	// depends on the gateway. A load balancer keeps only the last value. Every other gateway joins
-	// the values with commas.
+	// single has one value of each header of an event. appendTo uses the field single only for
+	// names that are not in the field multi. If the event has no headers in multi, the gateway
+	// determines the value of a repeated header in single. A load balancer keeps only the last
+	// value. Every other gateway joins the values with commas.
 	single map[string]string
 
 	// cookies has the cookies of an event in payload format 2.0, which has no Cookie header
@@ -23,9 +23,9 @@ type headers struct {
 	cookies []string
 }
 
-// appendTo appends the values of the named header to values. Case does not matter. If the
-// event has the name in several capitalizations, appendTo visits them in sorted order. The
-// order of a map is random, but equal events must yield equal values.
+// appendTo appends the values of the header with the given name to the slice values. The case of
+// the name does not matter. If the event has the name in several capitalizations, appendTo visits
+// them in sorted order. The order of a map is random, but equal events must yield equal values.
 func (h *headers) appendTo(values []string, name string) []string {
 	if h.sent != nil {
 		return append(values, h.sent.Values(name)...)
@@ -52,8 +52,9 @@ func (h *headers) appendTo(values []string, name string) []string {
 	return values
 }
 
-// spellings returns the keys of a map that equal name except for case, in sorted order: the
-// first key, and the others, if there are any. If the map has no such key, first is name.
+// spellings returns the keys of m that equal the given name if case is ignored: the first key in
+// sorted order, and the others, also sorted. If there is no such key, first is the given name and
+// others is nil.
 func spellings[V any](m map[string]V, name string) (first string, others []string) {
 	first, found := name, false
 	for have := range m {

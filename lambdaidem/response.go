@@ -9,8 +9,8 @@ import (
 // Response is an HTTP response, regardless of the kind of event or server that it is for.
 type Response struct {
 	Status int
-	// Header maps the name of each header, in the case that the handler used, to its
-	// values in order.
+	// Header maps the name of each header to its values in order. The letters of each name are
+	// upper or lower case as the handler wrote them.
 	Header  map[string][]string
 	Cookies []string // Set-Cookie values of an event that has a separate field for them; else they are in Header
 	Body    string   // base64 text if Base64 is true, else the bytes of the body
@@ -33,7 +33,8 @@ type Response struct {
 	trailer map[string][]string
 }
 
-// Set replaces all values of a header by one value. Case does not matter in name.
+// Set replaces all values of the header with the given name by one value. The case of the name does
+// not matter.
 func (r *Response) Set(name, value string) {
 	r.Del(name)
 	if r.Header == nil {
@@ -42,7 +43,7 @@ func (r *Response) Set(name, value string) {
 	r.Header[name] = []string{value}
 }
 
-// Del removes all values of a header. Case does not matter in name.
+// Del removes all values of the header with the given name. The case of the name does not matter.
 func (r *Response) Del(name string) {
 	for have := range r.Header {
 		if strings.EqualFold(have, name) {

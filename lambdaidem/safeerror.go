@@ -46,9 +46,9 @@ func (e *panicError) Unwrap() error {
 	return err
 }
 
-// reported returns an error that looks to Lambda like the same panic in an unguarded handler:
-// it has the type and the text of the panic's value. It has no stack, because the guard logs
-// the stack with the text that the method Error returns.
+// reported returns an error that looks to Lambda like the same panic in an unguarded handler: it
+// has the type and the text of the panic's value. It has no stack trace, because the guard logs the
+// text that e.Error returns, which includes the stack trace.
 func (e *panicError) reported() error {
 	return messages.InvokeResponse_Error{Type: typeName(e.value), Message: fmt.Sprint(e.value)}
 }

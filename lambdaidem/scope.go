@@ -27,8 +27,9 @@ func (i *Identity) scope(route string) string {
 	return s
 }
 
-// readable returns the host and the route template, path or operation of an identity, for
-// scopes and events. Options.ScopePath shortens a path, which may contain a secret.
+// readable returns the target of a call as text for scopes and events: the host, followed by the
+// operation, the route template or the path; see Identity.resource. Options.ScopePath shortens a
+// path, because a path may contain a secret.
 func (g *Guard) readable(i *Identity) string {
 	of := i.resource()
 	if i.kind() == "path" && g.opts.ScopePath != nil {

@@ -149,9 +149,9 @@ func checkJSON(r *Response, body []byte) error {
 	return nil
 }
 
-// isEncoded reports whether the body may have the given content coding. It checks gzip, deflate
-// and zstd by the bytes of the body. For any other coding it returns binary, which is
-// Response.Base64, because an encoded body is not text.
+// isEncoded reports whether the body can be in the given content coding. For gzip, deflate and
+// zstd, isEncoded checks the bytes of the body. An encoded body is not text, so for any other
+// coding isEncoded returns the parameter binary, which is Response.Base64.
 func isEncoded(encoding string, binary bool, body []byte) bool {
 	switch encoding {
 	case "gzip", "x-gzip":

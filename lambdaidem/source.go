@@ -16,9 +16,9 @@ type source[E, M any] struct {
 	limitedRetries bool
 }
 
-// listByList returns the messages of all lists. lists maps the name of each partition or queue of
-// an event to its messages. The result has the lists sorted by name, because the order of a map is
-// random.
+// listByList returns the messages of an event in one slice, partition by partition or queue by
+// queue. The parameter lists maps the name of each partition or queue to its messages. The names
+// are visited in sorted order, because the order of a map is random.
 func listByList[M any](lists map[string][]M) []M {
 	var all []M
 	for _, name := range slices.Sorted(maps.Keys(lists)) {

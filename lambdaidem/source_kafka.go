@@ -57,7 +57,7 @@ type KafkaBatchItemFailure struct {
 	ItemIdentifier KafkaItemIdentifier `json:"itemIdentifier"`
 }
 
-// KafkaItemIdentifier identifies a record of a Kafka event.
+// KafkaItemIdentifier identifies a record of a Kafka event by its partition and its offset.
 type KafkaItemIdentifier struct {
 	Partition string `json:"partition"` // the topic, a hyphen, and the number of the partition
 	Offset    int64  `json:"offset"`

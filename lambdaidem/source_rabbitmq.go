@@ -20,7 +20,8 @@ import (
 // and a message with other data is refused.
 //
 // The default BatchOptions.Operation is "rabbitmq:BROKER|QUEUE::HOST", where BROKER is the ARN of
-// the broker and HOST the virtual host. BatchOptions.FingerprintAttributes names headers.
+// the broker and HOST the virtual host. For this source, BatchOptions.FingerprintAttributes lists
+// the names of message headers.
 func (g *Guard) RabbitMQ(h func(context.Context, events.RabbitMQMessage) error, optFns ...func(*BatchOptions[events.RabbitMQMessage])) func(context.Context, events.RabbitMQEvent) error {
 	return wholeEvent(guardMessages(g, source[events.RabbitMQEvent, events.RabbitMQMessage]{
 		list:           func(e events.RabbitMQEvent) []events.RabbitMQMessage { return listByList(e.MessagesByQueue) },
@@ -29,9 +30,10 @@ func (g *Guard) RabbitMQ(h func(context.Context, events.RabbitMQMessage) error, 
 	}, h, optFns))
 }
 
-// rabbitMQMessage converts a message. The source of the message, the broker and the queue, is set
-// only if the event has a single queue, because a message does not name its queue. This is the
-// usual case: an event source mapping reads a single queue.
+// rabbitMQMessage converts a message. It sets the source of the message, which consists of the
+// broker and the queue, only if the event has messages of a single queue, because a message does
+// not name its queue. A single queue is the usual case: an event source mapping reads a single
+// queue.
 func rabbitMQMessage(e events.RabbitMQEvent, r events.RabbitMQMessage) message {
 	var m message
 	if e.EventSourceARN != "" && len(e.MessagesByQueue) == 1 {

@@ -101,8 +101,9 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 	return value, nil
 }
 
-// runStep calls fn. Until fn returns, enlisting a write panics, because a retry that skips fn
-// would not enlist the write again.
+// runStep calls fn and returns its results. Until fn returns, enlisting a write panics. Otherwise
+// the write could be missing on a retry: if the retry finds the stored result of the step, it does
+// not call fn, and so does not enlist the write again.
 func runStep[T any](ctx context.Context, a *attempt, fn func(context.Context) (T, error)) (T, error) {
 	a.enlist.pause()
 	defer a.enlist.resume()

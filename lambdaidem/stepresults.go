@@ -10,7 +10,8 @@ import (
 )
 
 // steps is the state of the steps that an attempt's handler runs; see the function Step. The
-// goroutines of the handler may call its methods concurrently.
+// methods of steps are safe for concurrent use, because the handler may run steps in several
+// goroutines.
 type steps struct {
 	// saving serializes the calls of StepStore.SaveSteps. Each call overwrites all steps in
 	// the record, so it must include the steps that the previous call has saved.
@@ -125,9 +126,9 @@ func (s *steps) beginSave(name string, text []byte, stop context.CancelFunc) (St
 	return all, nil
 }
 
-// fail is called if the step with the given name has run, but its result can't be stored. why
-// is the reason. The attempt then ends as uncertain, because a retry would run the step again;
-// see conclude. fail returns the error that Step returns.
+// fail is called if the step with the given name has run, but its result can't be stored. The
+// parameter cause is the error that says why. The attempt then ends as uncertain, because a retry
+// would run the step again; see conclude. fail returns the error that Step returns.
 func (s *steps) fail(name string, cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,12 +179,15 @@ func (a *attempt) stepsRefused() error {
 	return nil
 }
 
-// saveStep stores the result of a step. If the attempt failed open, saveStep keeps the result in
-// memory only, for the rest of this attempt. Otherwise it sends the result to the store, and
-// retries as long as the attempt has time, even after the handler's context has ended. If another
-// attempt has taken over the record, the error is ErrLeaseLost. If the result can't be stored for
-// another reason, or if nobody knows whether it was stored, the attempt becomes uncertain; see
-// steps.fail.
+// saveStep stores the result of a step, and returns nil if that succeeds. If the attempt failed
+// open, saveStep keeps the result in memory only, for the rest of this attempt. Otherwise it sends
+// the result to the store, and retries as long as the attempt has time, even after the handler's
+// context has ended.
+//
+// If another attempt has taken over the record, the error wraps ErrLeaseLost. If the result can't
+// be stored for another reason, or if nobody knows whether it was stored, the attempt becomes
+// uncertain, and saveStep returns the error that steps.fail returns. If steps.over is already set,
+// the error wraps steps.over.
 func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error {
 	s := &a.steps
 	s.saving.Lock()

@@ -44,9 +44,9 @@ type Store interface {
 	// then keeps its earlier result. In all other cases, Complete changes nothing and
 	// returns [ErrLeaseLost] with the current record. result.At is the time of the call.
 	//
-	// If the result can't be stored, the error is a StoreError with [ReasonTooLarge] or
-	// [ReasonEncoding] and NotApplied. The guard then completes the record without an
-	// answer.
+	// If the result can't be stored, the error is a StoreError with NotApplied set, and with the
+	// Reason [ReasonTooLarge] or [ReasonEncoding]. The guard then calls Complete with a result that
+	// has a Failure in place of the answer.
 	Complete(ctx context.Context, lease Lease, result Result) (Record, error)
 
 	// Release ends an attempt without storing an answer, so that the next attempt may begin
@@ -59,8 +59,9 @@ type Store interface {
 	// last failure and Bound become those of the lease.
 	Release(ctx context.Context, lease Lease, now time.Time) (Record, error)
 
-	// Get returns the record, or the zero Record if there is none. The read is strongly
-	// consistent: it reflects every write whose reply was received before Get was called.
+	// Get returns the record with the given id. If there is none, or if it has expired at the time
+	// now, Get returns the zero Record and no error. The read is strongly consistent: it reflects
+	// every write whose reply was received before Get was called.
 	Get(ctx context.Context, id string, now time.Time) (Record, error)
 }
 

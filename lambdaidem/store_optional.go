@@ -9,9 +9,9 @@ import (
 // guard tests by a type assertion whether its Store implements them. Their methods return
 // the same kinds of errors as those of Store.
 
-// Loader is an optional interface of a [Store] that can store a large answer outside its
-// record, for example in several items. The Result of such a record has Apart set instead
-// of Value.
+// Loader is an optional interface of a [Store] that can store a large answer outside the answer's
+// record, for example in several items. The guard reads such an answer with Load. The Result of its
+// record has Apart set instead of Value.
 type Loader interface {
 	// Load returns the complete result of a completed record. It reads the Value from where
 	// the store has put it outside the record, according to record.Result.Apart. The guard
@@ -27,37 +27,38 @@ type Loader interface {
 // StepStore is an optional interface of a [Store] that can store the results of the steps
 // that a handler runs with [Step].
 type StepStore interface {
-	// SaveSteps replaces all steps of the record by steps if the record is in progress and
-	// has the lease's token. It changes no other part of the record. If the record already
-	// has exactly these steps, SaveSteps also succeeds. If the record has another state or
-	// token, SaveSteps changes nothing and returns [ErrLeaseLost] with the current record.
+	// SaveSteps replaces all steps of the record by the given steps if the record is in progress
+	// and has the lease's token. It changes no other part of the record. If the record already has
+	// exactly these steps, SaveSteps also succeeds. If the record has another state or token,
+	// SaveSteps changes nothing and returns [ErrLeaseLost] with the current record.
 	//
-	// Each call for one lease passes all earlier steps and a new one. A request may be
-	// delayed in the network until the next call has saved more steps. Such an outdated
-	// request MUST NOT remove these steps. A request is outdated if the record has at least
-	// as many steps as the request passes, but not exactly the same ones. SaveSteps then
-	// changes nothing and returns a StoreError with [ReasonInvalid] and NotApplied.
+	// Each call for one lease passes all earlier steps and a new one. A request may be delayed in
+	// the network until the next call has saved more steps. Such an outdated request MUST NOT
+	// remove these steps. A request is outdated if the record has at least as many steps as the
+	// request passes, but not exactly the same ones. SaveSteps then changes nothing and returns a
+	// StoreError with [ReasonInvalid] and with NotApplied set.
 	//
-	// If the steps are too large to store, the error is a StoreError with [ReasonTooLarge]
-	// and NotApplied.
+	// If the steps are too large to store, the error is a StoreError with [ReasonTooLarge] and with
+	// NotApplied set.
 	//
 	// Release and a takeover keep the steps. Complete removes them.
 	//
-	// A StepStore returns the steps with every record that is not completed. When Acquire
-	// takes over a record, it returns the record's current steps. These may be more than
-	// claim.Over has, because the old attempt may have saved a step after claim.Over was
-	// read. If the caller does not hold the lease, the results in the map may be nil; the
-	// guard then uses only the names.
+	// A StepStore returns the steps with every record that is not completed. When Acquire takes
+	// over a record, it returns the record's current steps. These may be more than claim.Over has,
+	// because the old attempt may have saved a step after claim.Over was read. If the caller does
+	// not hold the lease, the results in Record.Steps may be nil; the guard then uses only the
+	// names of the steps.
 	SaveSteps(ctx context.Context, lease Lease, steps Steps, now time.Time) (Record, error)
 }
 
 // Preparer is an optional interface of a [Store] that needs something before it can store
 // an answer, such as a key to encrypt the answer.
 type Preparer interface {
-	// Prepare obtains what the store needs to store an answer. The guard calls Prepare
-	// before it runs a handler with Options.Optimistic, so that the handler does not run if
-	// its answer can't be stored. Without Optimistic, the guard calls Acquire instead,
-	// which must obtain the same things itself. The error is a StoreError with NotApplied.
+	// Prepare obtains what the store needs to store an answer, such as an encryption key. The guard
+	// calls Prepare before it runs a handler with Options.Optimistic, so that the handler does not
+	// run if its answer can't be stored. Without Optimistic, the guard does not call Prepare. It
+	// calls Acquire before it runs the handler, so Acquire must obtain whatever Prepare obtains.
+	// The error of Prepare is a StoreError with NotApplied set.
 	Prepare(ctx context.Context) error
 }
 
@@ -81,10 +82,11 @@ type Holder interface {
 	Hold(ctx context.Context, seen Record, now time.Time) (Record, error)
 }
 
-// HeldUntil returns the lease end that [Holder.Hold] gives a record: one millisecond, the
-// smallest difference between two lease ends, after the lease end in seen. The new lease
-// end makes the store refuse a takeover that still expects the old one. It does not revive
-// the lease, because the guard calls Hold only after the lease has ended.
+// HeldUntil returns the lease end that [Holder.Hold] gives a record. The parameter seen is the
+// record before the call of Hold. The result is one millisecond after seen.LeaseEnd, because that
+// is the smallest difference between two lease ends. The new lease end makes the store refuse a
+// takeover that still expects the old one. The new lease end does not revive the lease, because the
+// guard calls Hold only after the lease has ended.
 func HeldUntil(seen Record) time.Time { return seen.LeaseEnd.Add(time.Millisecond) }
 
 // Steps maps the name of each step of a record to the step's result, as JSON.

@@ -18,11 +18,11 @@ type storedAnswer struct {
 	Cookies           []string            `json:"cookies,omitempty"`
 	Body              string              `json:"body"`
 	IsBase64Encoded   bool                `json:"isBase64Encoded,omitempty"`
-	// Beside is set only for responses of REST API events, if the handler set the same
-	// header in both maps, ignoring case. Beside then has the value that the handler put
-	// into Headers. The values that the handler put into MultiValueHeaders are stored like
-	// those of any other header. A replay sends both maps as the handler set them, because
-	// the gateway decides how to combine their values.
+	// Beside is set only for a response to a REST API event, if the response has the same header,
+	// ignoring case, in both of its maps of headers, Headers and MultiValueHeaders. Beside then has
+	// the value that the handler put into Headers. The values that the handler put into
+	// MultiValueHeaders are stored like those of any other header. A replay sends both maps as the
+	// handler set them, because the gateway decides how to combine their values.
 	Beside map[string]string `json:"beside,omitempty"`
 	// Added is set only for net/http responses, whose headers may come from outer handlers
 	// too, such as middleware. It names the headers to which the guarded handler appended

@@ -45,10 +45,10 @@ func (r *Response) appendTo(buf []byte) []byte {
 	return append(buf, '}')
 }
 
-// appendMap appends one member to an unfinished JSON object in buf: first the text in member,
-// such as `,"headers":`, and then an object with entries of m, sorted by name. It appends only
-// the entries whose values wanted accepts. To append the value of an entry, it calls the
-// argument value. If wanted accepts no entry, appendMap appends nothing.
+// appendMap appends one member to an unfinished JSON object in buf. It first appends the parameter
+// member, which is a text such as `,"headers":`, and then an object with entries of m, sorted by
+// name. It appends only the entries for whose values keep returns true, and calls appendValue to
+// append each value. If there is no such entry, appendMap appends nothing.
 func appendMap[V any](buf []byte, member string, m map[string]V, keep func(V) bool, appendValue func([]byte, V) []byte) []byte {
 	var room [16]string
 	names := room[:0]
@@ -71,9 +71,9 @@ func appendMap[V any](buf []byte, member string, m map[string]V, keep func(V) bo
 	return append(buf, '}')
 }
 
-// appendMember appends one member to an unfinished JSON object in buf: first the text in member,
-// such as `,"cookies":`, and then a list of the strings in texts. To append one of these strings,
-// it calls the argument text. If texts is empty, appendMember appends nothing.
+// appendMember appends one member to an unfinished JSON object in buf. It first appends the
+// parameter member, which is a text such as `,"cookies":`, and then a list of the strings in texts.
+// It calls appendOne to append each string. If texts is empty, appendMember appends nothing.
 func appendMember(buf []byte, member string, texts []string, appendOne func([]byte, string) []byte) []byte {
 	if len(texts) == 0 {
 		return buf

@@ -7,7 +7,8 @@ import (
 	"github.com/aws/aws-lambda-go/lambda/messages"
 )
 
-// failureOf returns what a record stores of err. outcome is the outcome of err.
+// failureOf returns the Failure that a record stores for the error err. The parameter outcome is
+// what the guard has decided about err.
 func (g *Guard) failureOf(err error, outcome Outcome) *Failure {
 	f := failureText(err)
 	f.Code, f.Status = ErrPermanent, http.StatusInternalServerError

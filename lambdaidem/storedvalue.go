@@ -59,8 +59,8 @@ func storable[T any](v T) ([]byte, T, error) {
 	return nil, v, fmt.Errorf("the result of type %T can't be rebuilt from its JSON", v)
 }
 
-// decodeExact decodes text into a T. It returns an error unless the JSON of that T is exactly
-// text.
+// decodeExact decodes text, which is JSON, into a T. It returns an error if encoding this T again
+// gives another text.
 func decodeExact[T any](text []byte) (T, error) { return rebuild[T](text, sameText) }
 
 // replayed decodes a stored JSON text into a T for a replay. The type T may have changed since
@@ -98,7 +98,8 @@ func rebuild[T any](text []byte, accept func(v any, encoded, text []byte) error)
 	return v, why
 }
 
-// sameText returns an error unless encoded, which is the JSON of v, equals the stored text.
+// sameText returns an error if two JSON texts of a value differ: the parameter encoded, which is
+// the JSON of v, and the parameter text, which was stored.
 func sameText(v any, encoded, text []byte) error {
 	if !bytes.Equal(encoded, text) {
 		return fmt.Errorf("its JSON as a %T would be another", v)
@@ -106,9 +107,10 @@ func sameText(v any, encoded, text []byte) error {
 	return nil
 }
 
-// sameExceptNewFields returns an error if encoded, the JSON of v, differs from the stored text.
-// But it allows encoded to have additional struct fields that are zero: the type of v may have
-// gained these fields since the text was stored.
+// sameExceptNewFields returns an error if two JSON texts of a value differ: the parameter encoded,
+// which is the JSON of v, and the parameter text, which was stored. In encoded, it allows
+// additional struct fields that are zero: the type of v may have gained these fields since the text
+// was stored.
 func sameExceptNewFields(v any, encoded, text []byte) error {
 	if bytes.Equal(encoded, text) {
 		return nil
@@ -123,8 +125,8 @@ func sameExceptNewFields(v any, encoded, text []byte) error {
 	return sameText(v, encoded, text)
 }
 
-// contains reports whether the JSON text whole equals part, except that objects in whole may
-// have additional members.
+// contains reports whether two JSON texts, the parameters whole and part, have the same value,
+// except that whole may have additional members, in objects at any depth.
 func contains(whole, part []byte) bool {
 	v, errV := fromJSON[any](whole, true)
 	w, errW := fromJSON[any](part, true)
@@ -159,7 +161,8 @@ func covers(whole, part any) bool {
 // represent exactly.
 var numberForms = [...]bool{false, true}
 
-// fromJSON decodes text. If numbers is true, numbers in interfaces become json.Numbers.
+// fromJSON decodes text into a T. If useNumber is true, it decodes numbers in interfaces as
+// json.Numbers.
 func fromJSON[T any](text []byte, useNumber bool) (v T, err error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if useNumber {

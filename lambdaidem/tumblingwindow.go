@@ -7,10 +7,10 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// unwindowed wraps h and returns an error for every event of a tumbling window, because a guard
-// can't maintain the window's state. Lambda expects the state in the response to such an event.
-// The state would lack the records that an earlier invocation has handled, because the handler
-// does not run for them again.
+// unwindowed returns a function that calls h, except for an event of a tumbling window. For such an
+// event, the function returns an error, because a guard can't maintain the window's state, which
+// Lambda expects in the response. A guarded handler does not run again for the records that an
+// earlier invocation has handled, so the state would lack these records.
 //
 // A response without the state would be worse than an error: Lambda treats such a response as a
 // failed invocation too, but the log would not have the reason why the shard makes no progress.

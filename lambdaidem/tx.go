@@ -41,10 +41,10 @@ type Tx interface {
 	// Commit will find invalid.
 	Writes() int
 
-	// Refuse makes every later call that enlists a write, or changes an enlisted one, panic
-	// with the text of why. Refuse(nil) allows such calls again. The guard refuses writes
-	// while a step or an inner guarded call runs. A retry may skip that step or call, and
-	// would then not enlist its writes.
+	// After Refuse(cause), every call that enlists a write or changes an enlisted write panics with
+	// the text cause.Error(). Refuse(nil) allows such calls again. The guard refuses writes while a
+	// step or an inner guarded call runs, because a retry may skip that step or call, and would
+	// then not enlist its writes.
 	Refuse(cause error)
 
 	// Commit makes the enlisted writes and the completion in one transaction: either all
@@ -85,9 +85,9 @@ type Completion struct {
 	Alone bool
 }
 
-// Rejected is the error of a transaction that the database refused because of one of the
-// handler's writes. The guard treats it as if the handler had returned Err, or the result of
-// Verdict.
+// Rejected is the error of a transaction that the database refused because of one of the handler's
+// writes. The guard treats a Rejected as if the handler had returned an error: the result of
+// Verdict, or Err if Verdict is nil or returns nil.
 type Rejected struct {
 	// Err is the error that the handler specified for the failed condition, or else an
 	// error that names the failed write.

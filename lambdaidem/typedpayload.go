@@ -17,9 +17,10 @@ import (
 // out. The text contains all entries of maps, all elements of lists, raw JSON, and what
 // MarshalJSON methods write.
 
-// typedPayload returns the payload of a call for the Go value v. The fingerprint is made from
-// this payload. If a part of v is missing from the JSON of v, typedPayload returns an error,
-// because two values that differ only in that part would have the same fingerprint; see unseen.
+// typedPayload returns the payload of a call for the Go value v. The fingerprint is made from this
+// payload. If the JSON of v hides a part of v, typedPayload returns an error, because two values
+// that differ only in that part would have the same fingerprint. The function unseen finds such
+// parts.
 func typedPayload(v any) (payload, error) {
 	text, err := json.Marshal(v)
 	if err == nil {
@@ -39,15 +40,15 @@ func typedPayload(v any) (payload, error) {
 // and a digest of the value's type.
 type typedJSON struct {
 	text []byte // the JSON without zero struct fields
-	// form is a digest of the value's static type. A new version of the program may change
-	// the type, and then an equal value may have a different text. So if two payloads differ
-	// in both text and form, the guard does not conclude that the values differ.
+	// form is a digest of the value's static type. A new version of the program may change the
+	// type, and the field text may then differ for an equal value. So if two payloads differ in
+	// both text and form, the guard does not conclude that the values differ.
 	//
 	// A client must not be able to choose the form. Otherwise a client could send a different
-	// payload with a different form, and the guard would not notice the change. The form
-	// therefore covers neither the keys of maps nor the dynamic types of values in interfaces.
-	// For the same reason, Call.Payload requires that a client can't influence the type of the
-	// whole value.
+	// payload with a different form, and the guard would not notice the change. The form therefore
+	// does not depend on the content of the value, such as the keys of maps or the dynamic types of
+	// values in interfaces. For the same reason, Call.Payload requires that a client can't influence
+	// the type of the whole value.
 	form   []byte
 	nested int // the current nesting depth, to stop at a cycle
 }
@@ -182,10 +183,10 @@ func (c *typedJSON) entries(v reflect.Value) error {
 	for i, key := range keys {
 		names.SetMapIndex(key, reflect.ValueOf(i))
 	}
-	// Find the name that each key has in JSON. Let encoding/json make these names, because a
-	// key may be a string, a number or a value with MarshalText. The map names has, for each
-	// key, its index in keys. Encode this map as JSON and decode it as order, which then has,
-	// for each name in JSON, the same index.
+	// Find the name that each key has in JSON. Let encoding/json make these names, because a key
+	// may be a string, a number or a value with MarshalText. For this, encode a map from each key
+	// to the key's index in the slice keys, and decode it again. The decoded map, order, has the
+	// index of each key under the key's name in JSON.
 	text, err := json.Marshal(names.Interface())
 	if err != nil {
 		return err //nolint:wrapcheck // the caller adds what the value is
@@ -251,9 +252,9 @@ func formOf(t reflect.Type) string {
 	return form
 }
 
-// appendForm appends a description of t for formOf. met maps each type that is already described
-// to a number. If such a type occurs again, appendForm appends only its number, so that the
-// description of a recursive type ends.
+// appendForm appends a description of the type t for formOf. The map met holds a number for each
+// type that has already been described. If such a type occurs again, appendForm appends only its
+// number, so that the description of a recursive type ends.
 func appendForm(b []byte, t reflect.Type, met map[reflect.Type]int) []byte {
 	for t.Kind() == reflect.Pointer && !marshals(t) {
 		t = t.Elem()

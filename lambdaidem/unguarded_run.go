@@ -24,8 +24,8 @@ func (g *Guard) bypass(ctx context.Context, w work) decision {
 	return g.unguarded(ctx).runAlone(ctx, w)
 }
 
-// runAlone does what bypass does, but with an existing attempt: it runs the handler of w
-// without a record, and commits the writes that the handler enlists. The attempt must come from
+// runAlone runs the handler of w without a record, and commits the writes that the handler enlists.
+// bypass does the same with a new attempt; runAlone uses the attempt a, which must come from
 // Guard.unguarded.
 func (a *attempt) runAlone(ctx context.Context, w work) decision {
 	a.setReserved()

@@ -43,7 +43,8 @@ type unreleased struct {
 	pausedUntil time.Time          // after a failed withdrawal: next returns no claim before this time
 }
 
-// unreleasedClaim is a claim in the list unreleased. unreleased.mu guards due, pause and
+// unreleasedClaim is a claim whose record may be in progress although no handler is running, so
+// that a later call must release the record. unreleased.mu guards the fields due, pause and
 // withdrawing. The other fields don't change.
 type unreleasedClaim struct {
 	g           *Guard
@@ -57,8 +58,9 @@ type unreleasedClaim struct {
 	withdrawing bool          // a call is withdrawing the claim now
 }
 
-// newUnreleasedClaim returns an entry for the list of unreleased claims: the last claim of the
-// attempt. why is the error that a withdrawal stores as the record's last failure, or nil.
+// newUnreleasedClaim returns the last claim of the attempt, as an entry for the list of unreleased
+// claims. The parameter cause, if not nil, is the error that is stored as the record's last failure
+// when a later call releases the record.
 //
 // A request with the claim may still be on its way to the store, but can be applied for at most
 // MinTTL (15 minutes) from now. The attempt sends no further request with the claim, and AWS
@@ -72,8 +74,8 @@ func (a *attempt) newUnreleasedClaim(cause error) *unreleasedClaim {
 }
 
 // withdraw releases the record if the claim holds the record's lease. rec and err are the results
-// of Store.Release. resolved reports whether the claim can be removed from the list, because it
-// neither holds the lease nor can acquire the lease later.
+// of Store.Release. resolved reports whether the claim can be removed from the list of unreleased
+// claims: it does not hold the lease, and no delayed request can give it the lease later.
 func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, resolved bool, err error) {
 	asked, now := time.Now(), c.g.opts.Clock()
 	lease := c.lease
@@ -164,10 +166,10 @@ func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	return first
 }
 
-// withdrawalDone records the result of a withdrawal. c is the withdrawn claim; resolved and err
-// are results of c.withdraw. If resolved is true, withdrawalDone removes the claim from the
-// list. Otherwise it sets the time from which the claim is due for its next withdrawal. If the
-// withdrawal failed, it also makes the other claims wait; see withdrawalPause.
+// withdrawalDone records the result of a withdrawal of the claim c, the late release of its record.
+// resolved and err are results of c.withdraw. If resolved is true, withdrawalDone removes c from
+// the list. Otherwise it sets the time from which c is due for its next withdrawal. If the
+// withdrawal failed, withdrawalDone also makes the other claims wait; see withdrawalPause.
 func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error) {
 	if resolved {
 		u.forget(c)
@@ -178,10 +180,10 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 	now := time.Now()
 	c.withdrawing = false
 	if !errors.Is(err, ErrLeaseLost) {
-		// The withdrawal failed. The store may be out of reach, so withdraw no claim for a
-		// while. Or only this claim can't be withdrawn, for example because its record is
-		// damaged. Then the other claims must not wait for this one: set its due time to now,
-		// so that the method next chooses the claims with earlier due times first.
+		// The withdrawal failed. The store may be out of reach, so withdraw no claim for a while.
+		// But perhaps only this claim can't be withdrawn, for example because its record is
+		// damaged. The other claims must not wait for this claim, so set its due time to now.
+		// Claims with earlier due times are then withdrawn before this claim.
 		u.pausedUntil, c.due = now.Add(withdrawalPause), now
 		return
 	}
@@ -194,9 +196,10 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 
 // rememberClaim adds the attempt's claim to the list of unreleased claims, so that a later call
 // releases the record. The attempt calls rememberClaim after it has tried to release its record
-// itself; rec and err are the results of that release. If they show that the claim neither holds
-// the lease nor can acquire it later, rememberClaim does nothing. why is the error that the later
-// release stores as the record's last failure, or nil.
+// itself; rec and err are the results of that release. If these results show that the claim does
+// not hold the lease and can't acquire it later, rememberClaim does nothing. The parameter cause,
+// if not nil, is the error that is stored as the record's last failure when a later call releases
+// the record.
 //
 // If the record may be in progress although the handler did not start, rememberClaim also sends
 // an EventNeverStarted.
