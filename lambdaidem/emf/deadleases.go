@@ -41,11 +41,11 @@ func (d *DeadLeases) Add(ago time.Duration, held bool) {
 func (d *DeadLeases) None() bool { return d.Count == 0 && d.Held == 0 }
 
 // DeadLeases writes the counts of a store's dead leases and held records. Call it in a program that
-// looks for them regularly, such as the function of package watch. all has the counts of all routes
-// together, and byRoute has the counts of each route.
+// looks for them regularly, such as the function of package watch. The parameter total has the
+// counts of all routes together, and byRoute has the counts of each route.
 //
-// DeadLeases writes all to one document, with the dimensions [service, function]. Unless
-// Options.NoRoutes is set, it also writes one document for each route, with the dimensions
+// DeadLeases writes the counts in total to a document with the dimensions [service, function].
+// Unless Options.NoRoutes is set, it also writes one document for each route, with the dimensions
 // [service, function, route]. It writes zeros too, so that an alarm can distinguish a search that
 // found nothing from a search that did not run.
 //

@@ -58,8 +58,9 @@ var (
 )
 
 // limits are the metrics that count throttled store calls. Each limit of DynamoDB that can throttle
-// a call has its own metric. A metric counts the calls whose Sample.Throttle equals throttle. The
-// last metric also counts the calls whose Sample.Throttle is not in the list.
+// a call has its own metric. The metric counts the calls whose Sample.Throttle equals the metric's
+// field throttle. The last metric also counts the calls whose Sample.Throttle equals no metric's
+// throttle.
 var limits = []struct {
 	Metric
 	throttle string

@@ -30,9 +30,10 @@ type Options struct {
 	// [lambdaidem.SlogObserver], and let CloudWatch Logs Insights list the history of a
 	// record. They are not dimensions, so they cost only their bytes. Default: false.
 	Records bool
-	// Bypassed also counts the calls that run unguarded because of their HTTP method,
-	// Options.Skip of the guard, or a missing key that is optional. Each of these calls
-	// then writes a document, for example every GET. Default: false.
+	// Bypassed makes the Observer also count the calls that run unguarded because of their HTTP
+	// method, the guard's Options.Skip, or a missing key that is optional. Each of these calls then
+	// writes a document, so that every GET, for example, writes one. Default: false, these calls
+	// are not counted.
 	Bypassed bool
 	// Writer receives the documents: one line per call of Write, and one call at a time.
 	// Its errors are ignored, because there is no caller to return them to. Default: the

@@ -9,9 +9,12 @@ import (
 )
 
 // repeatable prepares a request for several attempts. out is the request to send, still without its
-// key. nextBody returns the body for a further attempt; it is nil if the body can be sent only
-// once. repeatable does not change req, the caller's request. The caller need not close the body of
-// req: repeatable closes that body, or the body of out closes it.
+// key. nextBody returns the body for a further attempt. If req has no GetBody, repeatable keeps the
+// body in memory for this, up to maxBuffer bytes. A longer body can be sent only once, and nextBody
+// is nil. The error is that of reading the body, or says that req has a wrong ContentLength.
+//
+// repeatable does not change req, the caller's request. The caller need not close the body of req:
+// repeatable closes that body, or the body of out closes it.
 func repeatable(req *http.Request, maxBuffer int64) (out *http.Request, nextBody func() (io.ReadCloser, error), err error) {
 	out = req.WithContext(req.Context()) // a shallow copy keeps the trailers, which reading the body may set
 	switch {

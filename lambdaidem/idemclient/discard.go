@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// discard closes a response that is followed by a retry. It first reads the body, within the
-// limits, so that the connection can be reused.
+// discard closes the body of a response that is followed by a retry. Before that, it reads the
+// body, within the limits discardBytes and discardTime, so that the connection can be reused.
 func discard(resp *http.Response) {
 	if resp == nil || resp.Body == nil {
 		return

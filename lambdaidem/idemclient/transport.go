@@ -54,9 +54,10 @@ func New(base http.RoundTripper, hosts []string, optFns ...func(*Options)) *Tran
 	return t
 }
 
-// attemptHeader is the header with the number of the attempt, which each retry has. By this
-// header, lambdaidem.Options.Repeated can recognize a retry. The guard then reads the record
-// before it tries to lock it, which makes a replay cheaper.
+// attemptHeader is the name of the header that the transport adds to each retry. Its value is the
+// number of the attempt, so the first retry has the value 2. The header lets
+// lambdaidem.Options.Repeated recognize a retry. The guard then reads the record before it tries to
+// claim the record, which makes a replay cheaper.
 const attemptHeader = "Idempotency-Attempt"
 
 // RoundTrip sends a request, with a key and retries if it is guarded; see the package's

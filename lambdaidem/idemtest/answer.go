@@ -51,10 +51,11 @@ func received(t testing.TB, event, answer any, ignored []string) any {
 	return string(text)
 }
 
-// merged returns one list of values for each name, made from the two maps of headers in a response.
-// Like a REST API, it lists a value that is in both maps once ("Set up Lambda proxy integrations in
-// API Gateway"). The names are visited in sorted order. Otherwise the order of values would be
-// random if a map has one name in two capitalizations.
+// merged combines the two maps of headers in a response into one map, with a list of values for
+// each name. If both maps have the same value for a name, the list has that value only once, like
+// in a REST API ("Set up Lambda proxy integrations in API Gateway"). The names are visited in
+// sorted order. Otherwise the order of values would be random if a map has one name in two
+// capitalizations.
 func merged(single map[string]string, multi map[string][]string) map[string][]string {
 	all := make(map[string][]string, len(single)+len(multi))
 	for _, name := range slices.Sorted(maps.Keys(multi)) {
@@ -71,9 +72,9 @@ func merged(single map[string]string, multi map[string][]string) map[string][]st
 	return all
 }
 
-// withCookies returns the headers of a response in payload format version 2.0, with its cookies as
-// Set-Cookie headers. The format lists the cookies separately ("Create AWS Lambda proxy
-// integrations for HTTP APIs").
+// withCookies returns the headers of a response in payload format version 2.0: the headers in the
+// map single, and a header Set-Cookie with the cookies. That format has a list of cookies besides
+// the headers (API Gateway, "Create AWS Lambda proxy integrations for HTTP APIs").
 func withCookies(single map[string]string, cookies []string) map[string][]string {
 	all := merged(single, nil)
 	if len(cookies) > 0 {
@@ -88,8 +89,8 @@ func answerOf(r *http.Response, body []byte, ignored []string) httpAnswer {
 	return httpAnswer{Status: r.StatusCode, Header: without(merged(nil, r.Header), ignored), Trailer: without(merged(nil, r.Trailer), ignored), Body: string(body)}
 }
 
-// without deletes the headers in which a replay may differ from the first response:
-// [Mark] and those named in ignored.
+// without deletes some headers from the map header, and returns this map: it deletes [Mark] and the
+// headers named in ignored. A replay may differ from the first response in these headers.
 func without(header map[string][]string, ignored []string) map[string][]string {
 	delete(header, strings.ToLower(Mark))
 	for _, name := range ignored {

@@ -50,8 +50,8 @@ const (
 // refused is the prefix of the faults that Refuse returns; the reason follows it.
 const refused = "refused: "
 
-// Refuse returns a fault that fails the call with the given reason, without passing it on.
-// The error says that the call was not applied. For example, Refuse with
+// Refuse returns a fault that makes a call of the store fail with the given reason. The call does
+// not reach the inner store, and its error says that it was not applied. For example, Refuse with
 // lambdaidem.ReasonThrottled acts like a throttled table.
 func Refuse(reason lambdaidem.Reason) Fault { return Fault(refused + string(reason)) }
 

@@ -173,9 +173,9 @@ func parsedQuery(query string) map[string][]string {
 	return values
 }
 
-// parameters returns the path parameters: the value in the path of each parameter of the route
-// template, such as {id}. It panics if the path doesn't match the template. It returns nil for a
-// Route that is not a path, such as $default.
+// parameters returns the path parameters: for each parameter of the route template, such as {id},
+// its name and its value in the request's path. parameters panics if the path doesn't match the
+// template. It returns nil for a Route that is not a path, such as $default.
 func (r Request) parameters() map[string]string {
 	if !strings.HasPrefix(r.Route, "/") {
 		return nil

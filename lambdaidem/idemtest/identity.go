@@ -61,7 +61,8 @@ func (r Request) IdentityHTTP() lambdaidem.Identity {
 	return who
 }
 
-// identity returns the parts of the identity that are the same for every source.
+// identity returns the fields of the identity that are the same for all kinds of events and
+// requests, such as those of [Request.APIGateway], [Request.ALB] and [Request.HTTP].
 func (r Request) identity() lambdaidem.Identity {
 	return lambdaidem.Identity{Method: strings.ToUpper(r.Method), Key: r.Key}
 }

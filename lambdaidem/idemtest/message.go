@@ -115,8 +115,9 @@ func SNS(topic string, m Message) events.SNSEvent {
 	}}}
 }
 
-// EventBridge returns an event of an event bus. It panics if the message's Body is not a
-// JSON object. A Key becomes a member of the detail.
+// EventBridge returns an event of an event bus. The detail of the event is the message's Body,
+// which must be a JSON object; otherwise EventBridge panics. If the message has a Key, the detail
+// also has the member [lambdaidem.MessageKey] with this Key.
 func EventBridge(source, detailType string, m Message) events.EventBridgeEvent {
 	m = withMessageDefaults([]Message{m})[0]
 	detail := map[string]json.RawMessage{}

@@ -121,8 +121,8 @@ func (s *Store) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Hold removes the expiry of a record, if the inner store is a lambdaidem.Holder. Faults don't
-// apply to Hold.
+// Hold removes the expiry of a record, if the inner store is a lambdaidem.Holder. Otherwise it
+// changes nothing and returns the parameter seen. Faults don't apply to Hold.
 func (s *Store) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
 	process.EndIfDead(ctx)
 	if inner, ok := s.inner.(lambdaidem.Holder); ok {

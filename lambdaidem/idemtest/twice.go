@@ -19,10 +19,10 @@ const Mark = "X-Idempotency-Replayed"
 // Twice calls a guarded Lambda handler twice with the same event and returns the first
 // response. It fails t unless both of these hold:
 //
-//   - The first call ran at least one guarded handler, and the second call ran none. A batch
-//     may run one for each message, and a guarded handler may itself call lambdaidem.Do. An
-//     optimistic handler (Options.Optimistic) runs in both calls. Its second run doesn't
-//     count if the transaction with its writes was rejected and the first response was
+//   - The first call ran at least one handler inside a guard, and the second call ran none. A batch
+//     may run a handler once for each message, and a handler may itself call lambdaidem.Do, which
+//     runs another. An optimistic handler (Options.Optimistic) runs in both calls. Its second run
+//     doesn't count if the transaction with its writes was rejected and the first response was
 //     returned instead.
 //   - Both calls returned equal responses, and errors with the same text. HTTP responses are
 //     compared by the parts that the gateway of the event uses. For example, payload format
@@ -95,8 +95,8 @@ func served(ctx context.Context, r *http.Request, body []byte) *http.Request {
 	return again
 }
 
-// checkRuns fails t unless the first of two equal requests ran a guarded handler and the
-// second did not. first and second are the numbers of handlers that ran.
+// checkRuns fails t unless the first of two equal requests ran a guarded handler and the second did
+// not. firstRuns and secondRuns are the numbers of runs of guarded handlers in each request.
 func checkRuns(t testing.TB, firstRuns, secondRuns int64) {
 	t.Helper()
 	if firstRuns == 0 {

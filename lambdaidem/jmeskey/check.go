@@ -57,8 +57,8 @@ const (
 	comparedTo                 // the value is compared with another one, so it may be a literal
 )
 
-// node is a node of the JMESPath library's syntax tree. v holds a jmespath.ASTNode, whose
-// unexported fields the methods of node read by reflection.
+// node is a node of the JMESPath library's syntax tree. v holds a jmespath.ASTNode. The methods of
+// node read the fields of the ASTNode by reflection, because these fields are not exported.
 type node struct{ v reflect.Value }
 
 // kind returns the kind of the node, which is one of the JMESPath library's constants, such as

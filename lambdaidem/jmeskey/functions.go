@@ -58,7 +58,9 @@ var functions = map[string]function{
 	"merge":     {refused: "panics on what is no object, and lets one member hide another"},
 }
 
-// checkCall checks a call of a function and its arguments.
+// checkCall returns an error if n, which is a call of a function, can't be part of a key's
+// expression: if the function is unknown or refused, or if an argument is wrong. The parameter at
+// is the position of the call.
 func (n node) checkCall(at position) error {
 	name := n.name()
 	f, known := functions[name]

@@ -22,11 +22,12 @@ import (
 // what they pass in and what it returns.
 //
 // A call whose context has ended changes nothing. It returns a *[lambdaidem.StoreError] with
-// ReasonTimeout and NotApplied. The only other errors are these:
+// ReasonTimeout and with NotApplied set. The only other errors are these:
 //
 //   - A call whose lease is lost returns [lambdaidem.ErrLeaseLost].
-//   - SaveSteps returns a StoreError with ReasonInvalid and NotApplied if the steps to save
-//     are out of date: the record has different steps, and at least as many.
+//   - SaveSteps returns a StoreError with ReasonInvalid and with NotApplied set if the call is
+//     outdated: the record has at least as many steps as the call passes, but not exactly the same
+//     ones.
 type Store struct {
 	mu      sync.Mutex
 	records map[string]lambdaidem.Record

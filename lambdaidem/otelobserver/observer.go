@@ -78,9 +78,8 @@ func New(optFns ...func(*Options)) *Observer {
 	}
 }
 
-// made returns the given instrument, unless creating it has failed with err. In that case,
-// made passes err to otel.Handle and returns the argument none, an instrument that does
-// nothing.
+// made returns the given instrument if err, the error of creating it, is nil. Otherwise made passes
+// err to otel.Handle and returns the parameter substitute, an instrument that does nothing.
 func made[T any](instrument T, err error, substitute T) T {
 	if err != nil {
 		otel.Handle(err)

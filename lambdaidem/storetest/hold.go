@@ -71,21 +71,24 @@ var holdSteps = []Step{
 	},
 }
 
-// heldFrom returns the record that Hold makes of a record in progress.
+// heldFrom returns the record that Holder.Hold must return for the record seen, which is in
+// progress: the same record without an expiry, and with the lease end that HeldUntil returns.
 func heldFrom(seen lambdaidem.Record) lambdaidem.Record {
 	held := seen
 	held.Expires, held.LeaseEnd = time.Time{}, lambdaidem.HeldUntil(seen)
 	return held
 }
 
-// holdStory is a story that also calls Hold.
+// holdStory is a story that can also call Hold. A story tests the store by a sequence of calls for
+// one record.
 type holdStory struct {
 	*story
 	holder lambdaidem.Holder
 }
 
-// onHolder returns a function for Step.Run that calls tell with a new holdStory. If the store
-// is not a Holder, the function returns nil without a test.
+// onHolder returns a function for Step.Run. The returned function calls tell with a new holdStory
+// about the record with the given name, and returns the story's error. If the store is not a
+// Holder, the returned function returns nil without calling tell.
 func onHolder(name string, tell func(*holdStory)) func(context.Context, Env) error {
 	return func(ctx context.Context, e Env) error {
 		holder, ok := e.Store.(lambdaidem.Holder)
@@ -99,7 +102,7 @@ func onHolder(name string, tell func(*holdStory)) func(context.Context, Env) err
 }
 
 // holds calls Hold for the record seen, which was read before. It checks that Hold and then Get
-// return the record want. The parameter after is the time of the call, counted from the beginning
+// return the record want. The parameter elapsed is the time of the call, counted from the beginning
 // of the story.
 func (s *holdStory) holds(what string, elapsed time.Duration, seen, want lambdaidem.Record) {
 	s.check(what, "Hold", s.at(elapsed), want, nil, func() (lambdaidem.Record, error) {

@@ -124,7 +124,9 @@ var lockSteps = []Step{
 	},
 }
 
-// firstError returns the error of the first story that failed, or nil if none did.
+// firstError returns the error of a story that failed, or nil if none did. If several stories
+// failed, it returns the error of the first of them in the list. A story tests the store by a
+// sequence of calls for one record.
 func firstError(stories ...*story) error {
 	for _, s := range stories {
 		if s.err != nil {

@@ -214,7 +214,7 @@ type stepStory struct {
 	steps lambdaidem.StepStore
 }
 
-// stepStory returns a stepStory about a record, which the test calls name. It returns nil if the
+// stepStory returns a new stepStory about the record with the given name. It returns nil if the
 // store is not a StepStore.
 func (e Env) stepStory(ctx context.Context, name string) *stepStory {
 	steps, ok := e.Store.(lambdaidem.StepStore)
@@ -224,8 +224,9 @@ func (e Env) stepStory(ctx context.Context, name string) *stepStory {
 	return &stepStory{e.story(ctx, name), steps}
 }
 
-// onStepStore returns a function for Step.Run that calls tell with a new stepStory. If the
-// store is not a StepStore, the function returns nil without a test.
+// onStepStore returns a function for Step.Run. The returned function calls tell with a new
+// stepStory about the record with the given name, and returns the story's error. If the store is
+// not a StepStore, the returned function returns nil without calling tell.
 func onStepStore(name string, tell func(*stepStory)) func(context.Context, Env) error {
 	return func(ctx context.Context, e Env) error {
 		s := e.stepStory(ctx, name)
@@ -237,9 +238,10 @@ func onStepStore(name string, tell func(*stepStory)) func(context.Context, Env) 
 	}
 }
 
-// saves calls SaveSteps with the token of the record inProgress, and checks that the
-// steps are stored. more has the names and results of the added steps, alternating. saves
-// returns the record that the store must now have.
+// saves calls SaveSteps with the token of rec, a record in progress, and checks that the steps are
+// stored: those of rec and the added ones. The parameter more has the names and results of the
+// added steps, alternating. elapsed is the time of the call, counted from the beginning of the
+// story. saves returns the record that the store must now have.
 func (s *stepStory) saves(what string, rec lambdaidem.Record, elapsed time.Duration, more ...string) lambdaidem.Record {
 	want := rec
 	want.Steps = copiedSteps(rec.Steps)
@@ -250,26 +252,27 @@ func (s *stepStory) saves(what string, rec lambdaidem.Record, elapsed time.Durat
 	return want
 }
 
-// losesSave calls SaveSteps with the steps of the record current and one further step. It
-// checks that the call changes nothing and returns ErrLeaseLost with that record.
+// losesSave calls SaveSteps with the given token, and with the steps of the store's current record
+// and one further step. It checks that the call changes nothing and returns ErrLeaseLost with the
+// current record.
 func (s *stepStory) losesSave(what, token string, elapsed time.Duration, current lambdaidem.Record) {
 	s.losesSaveAt(what, token, s.at(elapsed), current)
 }
 
-// losesSaveAt is like losesSave, but takes the time of the call as the absolute time now.
+// losesSaveAt is like losesSave, but the parameter now is the absolute time of the call.
 func (s *stepStory) losesSaveAt(what, token string, now time.Time, current lambdaidem.Record) {
 	more := copiedSteps(current.Steps)
 	more["of a lost lease"] = []byte(`true`)
 	s.saveAt(what, token, now, more, current, lambdaidem.ErrLeaseLost)
 }
 
-// save calls SaveSteps and checks that it returns the record want and the error wantErr. after
-// is the time of the call, counted from the beginning of the story.
+// save calls SaveSteps and checks that it returns the record want and the error wantErr. elapsed is
+// the time of the call, counted from the beginning of the story.
 func (s *stepStory) save(what, token string, elapsed time.Duration, steps lambdaidem.Steps, want lambdaidem.Record, wantErr error) {
 	s.saveAt(what, token, s.at(elapsed), steps, want, wantErr)
 }
 
-// saveAt is like save, but takes the time of the call as the absolute time now.
+// saveAt is like save, but the parameter now is the absolute time of the call.
 func (s *stepStory) saveAt(what, token string, now time.Time, steps lambdaidem.Steps, want lambdaidem.Record, wantErr error) {
 	s.check(what, "SaveSteps", now, want, wantErr, func() (lambdaidem.Record, error) {
 		return s.steps.SaveSteps(s.ctx, lambdaidem.Lease{ID: s.id, Token: token, Expires: now.Add(releaseTTL)}, copiedSteps(steps), now)
@@ -277,7 +280,7 @@ func (s *stepStory) saveAt(what, token string, now time.Time, steps lambdaidem.S
 }
 
 // rejectsSave calls SaveSteps and checks that it changes nothing and returns a StoreError with
-// ReasonInvalid and NotApplied.
+// ReasonInvalid and with NotApplied set.
 func (s *stepStory) rejectsSave(what, token string, elapsed time.Duration, steps lambdaidem.Steps, current lambdaidem.Record) {
 	if s.err != nil {
 		return

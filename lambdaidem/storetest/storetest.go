@@ -41,9 +41,10 @@ type Env struct {
 	// Prefix is the prefix of the id of every record. It is random, so that two runs with
 	// the same table use different records.
 	Prefix string
-	// Base is the time at which each step begins, in whole seconds. It is two hours after
-	// the current time, so that no record expires in real time while the steps run. A
-	// database that deletes expired records then deletes none that a step still needs.
+	// Base is the time at which each [Step] of the suite begins, according to the times that it
+	// passes to the store. Base is in whole seconds, and two hours after the current time, so that
+	// no record expires in real time while the suite runs. A database that deletes expired records
+	// then deletes none that a Step still needs.
 	Base time.Time
 }
 
@@ -62,7 +63,8 @@ func NewEnv(store lambdaidem.Store) Env {
 	}
 }
 
-// id returns the id of the record that a step refers to as name.
+// id returns the id of the record with the given name. A [Step] refers to each record by such a
+// name.
 func (e Env) id(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return e.Prefix + base64.RawURLEncoding.EncodeToString(sum[:])
@@ -73,8 +75,8 @@ type Step struct {
 	Name string // unique name of the step
 	Rule string // short name of the rule in docs/correctness.md, such as "L3"
 	Doc  string // the rule: what a store must do, and why
-	// Run runs the step on e.Store. It returns nil if the store obeys the rule, or an
-	// error that says which call broke it and how.
+	// Run tests the store e.Store. It returns nil if the store obeys the rule in Doc, or an error
+	// that says which call broke the rule and how.
 	Run func(ctx context.Context, e Env) error
 }
 
@@ -98,8 +100,8 @@ func Run(ctx context.Context, store lambdaidem.Store) error {
 	return errors.Join(errs...)
 }
 
-// Test runs each step as a parallel subtest, on a store that newStore returns. It calls
-// newStore once for each step.
+// Test runs each [Step] of this test suite as a parallel subtest, on a store that newStore returns.
+// It calls newStore once for each step.
 //
 // The steps pass times to the store that differ by up to a century. If a store deletes expired
 // records by these times, as memstore does, one step could delete the records of another. For

@@ -25,13 +25,13 @@ type story struct {
 	err   error     // why the story failed; nil if it has not failed
 }
 
-// story returns a new story about the record that the step refers to as name. Names must be
-// unique among all steps.
+// story returns a new story about the record with the given name. No two steps of the suite may use
+// the same name.
 func (e Env) story(ctx context.Context, name string) *story {
 	return &story{ctx: ctx, store: e.Store, base: e.Base, id: e.id(name)}
 }
 
-// at returns the beginning of the story plus after.
+// at returns the absolute time for elapsed, a time that is counted from the beginning of the story.
 func (s *story) at(elapsed time.Duration) time.Time { return s.base.Add(elapsed) }
 
 // Durations that a story uses unless a step chooses others. They count from the time of the
@@ -44,9 +44,9 @@ const (
 )
 
 // claim returns a claim without Over. Such a claim gets the lease only if there is no record, or
-// only an expired record. after is the time of the call, counted from the beginning of the story.
-// Fingerprint, Invocation and Bound are made from token, so that two claims with different tokens
-// also differ in these fields.
+// only an expired record. elapsed is the time of the claim, counted from the beginning of the
+// story. Fingerprint, Invocation and Bound are made from token, so that two claims with different
+// tokens also differ in these fields.
 func (s *story) claim(token string, elapsed time.Duration) lambdaidem.Claim {
 	now := s.at(elapsed)
 	return lambdaidem.Claim{
@@ -62,16 +62,17 @@ func (s *story) claim(token string, elapsed time.Duration) lambdaidem.Claim {
 	}
 }
 
-// takeover returns a claim that takes over the record seen, which an earlier call returned.
-// Except for the field Over, the claim is the one that s.claim returns for token and after.
+// takeover returns a claim that takes over a record. The parameter seen is that record, as an
+// earlier call returned it. Except for the field Over, the claim is the result of s.claim(token,
+// elapsed).
 func (s *story) takeover(token string, elapsed time.Duration, seen lambdaidem.Record) lambdaidem.Claim {
 	c := s.claim(token, elapsed)
 	c.Over = &seen
 	return c
 }
 
-// answer returns a successful result with a value. after is the time of the completion, counted
-// from the beginning of the story.
+// answer returns a successful result with the given value. elapsed is the time of the completion,
+// counted from the beginning of the story.
 func (s *story) answer(elapsed time.Duration, value string) lambdaidem.Result {
 	at := s.at(elapsed)
 	return lambdaidem.Result{
@@ -83,7 +84,7 @@ func (s *story) answer(elapsed time.Duration, value string) lambdaidem.Result {
 }
 
 // lease returns a Lease for a call of Complete, Release or SaveSteps by the attempt that has the
-// token. after is the time of the call, counted from the beginning of the story.
+// token. elapsed is the time of the call, counted from the beginning of the story.
 func (s *story) lease(token string, elapsed time.Duration) lambdaidem.Lease {
 	return lambdaidem.Lease{ID: s.id, Token: token, Expires: s.at(elapsed).Add(releaseTTL).Truncate(time.Second), LastFailure: "failure of " + token, Bound: "release of " + token}
 }
@@ -107,8 +108,8 @@ func (s *story) acquire(what string, c lambdaidem.Claim, want lambdaidem.Record)
 	s.check(what, "Acquire", c.Now, want, nil, func() (lambdaidem.Record, error) { return s.store.Acquire(s.ctx, c) })
 }
 
-// completes calls Complete with the token of the record inProgress, and checks that the
-// result is stored. It returns the record that the store must now have.
+// completes calls Complete with the token of rec, a record in progress, and checks that the result
+// r is stored. It returns the record that the store must now have.
 func (s *story) completes(what string, rec lambdaidem.Record, r lambdaidem.Result) lambdaidem.Record {
 	want := completed(rec, r)
 	s.complete(what, rec.Token, r, want, nil)
@@ -128,8 +129,9 @@ func (s *story) complete(what, token string, r lambdaidem.Result, want lambdaide
 	})
 }
 
-// releases calls Release with the token of the record inProgress, and checks that the
-// record is released. It returns the record that the store must now have.
+// releases calls Release with the token of rec, a record in progress, and checks that the record is
+// released. elapsed is the time of the call, counted from the beginning of the story. releases
+// returns the record that the store must now have.
 func (s *story) releases(what string, rec lambdaidem.Record, elapsed time.Duration) lambdaidem.Record {
 	want := rec
 	want.State = lambdaidem.Released
@@ -152,8 +154,8 @@ func (s *story) release(what, token string, elapsed time.Duration, want lambdaid
 	})
 }
 
-// reads checks that Get returns the record want. after is the time of the call, counted from
-// the beginning of the story.
+// reads checks that Get returns the record want. elapsed is the time of the call, counted from the
+// beginning of the story.
 func (s *story) reads(what string, elapsed time.Duration, want lambdaidem.Record) {
 	s.readsAt(what, s.at(elapsed), want)
 }
@@ -207,8 +209,8 @@ func (s *story) compare(call string, got, want lambdaidem.Record) {
 	s.err = mismatch(call, got, want)
 }
 
-// loaded returns the record with its answer. It loads the answer if the store is a Loader and
-// keeps the answer separately from the record.
+// loaded returns the record r with its answer. If the store keeps the answer separately from the
+// record, loaded loads the answer with the store's method Load.
 func (s *story) loaded(r lambdaidem.Record) (lambdaidem.Record, error) {
 	if r.Result.Apart == nil {
 		return r, nil

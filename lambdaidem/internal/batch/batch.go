@@ -30,9 +30,9 @@ type Item struct {
 type Options struct {
 	Concurrency int  // maximum number of items that run at the same time; 0 means 1
 	StopAll     bool // no item begins after the first failure of any item
-	// May is called before each item begins. If it returns an error, no further item
-	// begins, and each item that would have begun fails with this error. If May is nil, all
-	// items may begin.
+	// May decides whether further items may begin. It is called before each item begins. If it
+	// returns an error, no further item begins, and each item that would have begun fails with this
+	// error. If May is nil, all items may begin.
 	May func() error
 }
 
@@ -128,7 +128,8 @@ func (r *run) skips(i int) (bool, error) {
 	return r.lateErr != nil, r.lateErr
 }
 
-// ended reports whether an item with this Key and Content, in this order, has ended.
+// ended reports whether an item has ended whose Key and Content are the two strings in
+// keyAndContent.
 func (r *run) ended(keyAndContent [2]string) bool {
 	_, ended := r.ends[keyAndContent]
 	return ended

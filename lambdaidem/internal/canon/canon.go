@@ -31,9 +31,9 @@ const (
 	DefaultBytes = 8 << 20
 	// DefaultDepth is several times the depth of usual payloads.
 	DefaultDepth = 64
-	// DefaultMembers limits the time for sorting the members of an object. Sorting n members
-	// takes about n·log2(n) comparisons. With 2 to the power of 14 members, that is 14
-	// comparisons for each member.
+	// DefaultMembers is the default of Limits.Members, the maximum number of members of one object.
+	// It limits the time for sorting these members. Sorting n members takes about n·log2(n)
+	// comparisons. With 2 to the power of 14 members, that is 14 comparisons for each member.
 	DefaultMembers = 1 << 14
 
 	maxDepth = 10_000 // maximum Limits.Depth

@@ -1,8 +1,9 @@
 package canon
 
-// Cut removes the members and elements that the pointers name from text, which must be in canonical
-// form. It changes text in place and returns the rest, which is in canonical form too. A pointer to
-// a part that does not exist has no effect. Time is linear in the length of the text.
+// Cut removes the members and elements of text that the JSON Pointers in p name. The text must be
+// in canonical form. Cut changes the text in place and returns the rest, which is in canonical form
+// too. A pointer to a part that does not exist has no effect. Time is linear in the length of the
+// text.
 //
 // Two texts are equal after Cut if and only if they differed only in named parts. A named part may
 // also be missing from one of the texts. An index in a pointer counts the elements of the original
@@ -16,8 +17,8 @@ func (p *Pointers) Cut(text []byte) []byte {
 	return text[:c.kept]
 }
 
-// cutter does the work of Cut: it moves the parts of a text that are not removed to the
-// beginning of the text. It does not check for invalid JSON, because the text is in
+// cutter does the work of Cut. It removes parts of a text in place: it moves the other parts
+// towards the beginning of the text. It does not check for invalid JSON, because the text is in
 // canonical form.
 type cutter struct {
 	text []byte
@@ -25,8 +26,8 @@ type cutter struct {
 	kept int // length of the result so far, which is text[:kept]; at most pos
 }
 
-// value reads the value at pos and copies it to the result, except for the parts that the
-// pointers name. at is the value's node in the tree of pointers.
+// value reads the value at c.pos and copies it to the result, except for the parts that the JSON
+// Pointers name. The parameter at is the node for this value in the tree of JSON Pointers.
 func (c *cutter) value(at *node) {
 	switch c.text[c.pos] {
 	case '{':
@@ -40,12 +41,12 @@ func (c *cutter) value(at *node) {
 	}
 }
 
-// all copies the object or array at pos to the result, without the members or elements that the
-// pointers name. closing is the closing brace or bracket of the object or array.
+// all copies the object or array at c.pos to the result, without the members or elements that the
+// JSON Pointers name. closing is the closing brace or bracket of the object or array.
 //
-// find(i) must return the node in the tree of pointers for the member or element at pos, whose
-// index in its object or array is i. If no pointer names that member or element, or a part of it,
-// find must return nil.
+// For each member or element, all calls find(i). The index of the member or element in its object
+// or array is i, and its position in the text is then c.pos. find must return the node for this
+// member or element in the tree of JSON Pointers, or nil if no pointer names it or a part of it.
 func (c *cutter) all(closing byte, find func(i int) *node) {
 	c.keep(c.pos + 1)
 	first := c.kept

@@ -42,9 +42,10 @@ type member struct {
 	position
 }
 
-// position says where a member is in the output before members are reordered. moved is the length
-// of scanner.moved when the member ends. If the member contains objects to reorder, these are the
-// last elements of scanner.moved[:moved], where the method reorder finds them.
+// position says where a member is in the output before members are reordered. The field moved is
+// the length of scanner.moved, the list of the objects to reorder, when the member ends. The
+// objects to reorder inside the member are therefore the last elements of scanner.moved[:moved],
+// where the method reorder finds them.
 type position struct {
 	start, end uint32
 	moved      uint32
@@ -66,7 +67,7 @@ func (s *scanner) name() (member, bool) {
 		s.flush()
 		spelt = s.out[start:]
 	}
-	// spelt may have escapes such as \n, which appendFolded folds like any other text. Folding
+	// The name may have escapes such as \n, which appendFolded folds like any other text. Folding
 	// an escape never makes two different names equal: different escapes stay different, and no
 	// escape becomes equal to text. appendFolded drops a combining dot (U+0307) after an i, but
 	// never after an escape, because no escape ends in an i.
@@ -166,8 +167,8 @@ func (s *scanner) compare(a, b *member) int {
 	return bytes.Compare(x, y)
 }
 
-// prefixSize is the number of bytes in member.prefix. appendFolded leaves this much
-// capacity after each name, so that prefix can read 8 bytes even of a shorter name.
+// prefixSize is the number of bytes in member.prefix. appendFolded leaves this much capacity after
+// each name, so that the function prefix can read prefixSize bytes even if the name is shorter.
 const prefixSize = 8
 
 // prefix returns the first 8 bytes of the folded name names[at:] as a number that has the
@@ -180,9 +181,9 @@ func prefix(names []byte, at int) uint64 {
 	return p
 }
 
-// reorder copies s.spelt[from:to] to dst, whose length is to-from. In the copy, the members of each
-// object are sorted. The objects to sort are the last elements of s.moved[:n]: those that start at
-// position from or later. reorder ignores the objects before them.
+// reorder copies s.spelt[start:end] to dst, whose length is end-start. In the copy, the members of
+// each object are sorted. The objects to sort are those in s.moved[:n] whose position is at least
+// start. They are the last elements of s.moved[:n], and reorder ignores the elements before them.
 func (s *scanner) reorder(dst []byte, start, end, n int) {
 	for n > 0 && int(s.moved[n-1].start) >= start {
 		o := s.moved[n-1]

@@ -40,7 +40,8 @@ func (s *scanner) reset(src []byte, lim Limits) {
 	}
 }
 
-// text reads a whole JSON text: one value and nothing after it.
+// text reads a whole JSON text: one value and nothing after it. It returns false if the text is
+// invalid or has no canonical form.
 func (s *scanner) text() bool {
 	if !s.value(0) || s.peek() != 0 || s.pos != len(s.src) {
 		return false
@@ -63,7 +64,8 @@ func (s *scanner) flush() {
 	s.from = s.pos
 }
 
-// value reads one value. depth is the number of arrays and objects around it.
+// value reads one value. depth is the number of arrays and objects around the value. value returns
+// false if the value is invalid, is nested too deeply or has no canonical form for another reason.
 func (s *scanner) value(depth int) bool {
 	switch c := s.peek(); c {
 	case '"':
@@ -145,8 +147,9 @@ func (s *scanner) literal(word string) bool {
 	return true
 }
 
-// number reads a number (RFC 8259, section 6). The canonical form of a number is its text,
-// because a conversion could make two large numbers equal. So 1.0 and 1 are different values.
+// number reads a number (RFC 8259, section 6). It returns false if there is no valid number. The
+// canonical form of a number is its text, because a conversion could make two large numbers equal.
+// So 1.0 and 1 are different values.
 func (s *scanner) number() bool {
 	src, i := s.src, s.pos
 	if i < len(src) && src[i] == '-' {
@@ -194,8 +197,9 @@ func (s *scanner) peek() byte {
 	return s.space()
 }
 
-// space does the work of peek in the less usual cases: white space, control characters and
-// the end of the text.
+// space does the work of peek if the next byte is white space or a control character, or if the
+// text has ended. Like peek, it skips white space and returns the next byte, or 0 at the end of the
+// text.
 func (s *scanner) space() byte {
 	begin := s.pos
 	for ; s.pos < len(s.src); s.pos++ {

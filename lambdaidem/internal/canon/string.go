@@ -7,9 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// string reads a string whose opening quote is at pos. The canonical form escapes only
-// quotes, backslashes and control characters, each in the shortest way and with lower-case
-// hexadecimal digits.
+// string reads the string whose opening quote is at s.pos, and adds its canonical form to the
+// output. It returns false if the string is invalid. The canonical form escapes only quotes,
+// backslashes and control characters, each in the shortest way and with lower-case hexadecimal
+// digits.
 func (s *scanner) string() bool {
 	src := s.src
 	i := s.pos + 1

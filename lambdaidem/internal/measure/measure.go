@@ -23,7 +23,8 @@ type Sample struct {
 	Outcome string // Event.Kind, or Other
 	Route   string // Event.Template, or None if that is blank
 
-	// Call, Handler and Store are the event's fields Duration, Handler and Store. A call may send
+	// Call, Handler and Store are the durations of a whole call, of its handler and of its requests
+	// to the store: the fields Duration, Handler and Store of the lambdaidem.Event. A call may send
 	// several events, but must be measured only once. So these values are 0 unless the event gives
 	// the result of the call. They are also 0 if the call was refused before its record was read.
 	// They may be negative, if the clock was set back. Ignore values that are not positive.
@@ -98,8 +99,8 @@ var (
 // Unknown is the Sample.Reason or Sample.Throttle if the store did not give one.
 const Unknown = "unknown"
 
-// known returns value if it is one of the known values, which are listed in all. It returns
-// Unknown for an empty value, and Other for a value that is not listed.
+// known returns value if it is in list. It returns Unknown for an empty value, and Other for any
+// other value.
 func known[T ~string](value T, list []T) string {
 	if value == "" {
 		return Unknown

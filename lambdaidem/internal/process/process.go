@@ -15,13 +15,13 @@ type Process struct{ dead atomic.Bool }
 
 type key struct{}
 
-// With returns a copy of ctx that belongs to a new process, and the process.
+// With returns a copy of ctx to which a new simulated process is attached, and that process.
 func With(ctx context.Context) (context.Context, *Process) {
 	p := new(Process)
 	return context.WithValue(ctx, key{}, p), p
 }
 
-// Of returns the process that ctx belongs to, or nil if it belongs to none.
+// Of returns the simulated process that is attached to ctx, or nil if there is none.
 func Of(ctx context.Context) *Process {
 	p, _ := ctx.Value(key{}).(*Process)
 	return p
