@@ -54,11 +54,11 @@ func takeValue(f field, v types.AttributeValue) (want string) {
 // wants returns "" if ok is true, and what otherwise. Implementations of field.take use it for
 // their result: ok says whether the decoded value is valid, and what describes the valid values,
 // such as "a string".
-func wants(ok bool, what string) string {
+func wants(ok bool, valid string) string {
 	if ok {
 		return ""
 	}
-	return what
+	return valid
 }
 
 // text is a string attribute. If the string is empty, the attribute is absent.

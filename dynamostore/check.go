@@ -27,15 +27,15 @@ import (
 // CheckTable changes no item. To test a write permission, it sends a write whose condition
 // never holds, so that DynamoDB refuses the write. CheckTable needs the permissions that the
 // store needs, and dynamodb:DescribeTable and dynamodb:DescribeTimeToLive.
-func (s *Store) CheckTable(ctx context.Context, enlisted ...string) error {
-	problems := checkShape(ctx, s.wire.SDK(), s.table, &s.opts, len(enlisted) > 0)
+func (s *Store) CheckTable(ctx context.Context, enlistedTables ...string) error {
+	problems := checkShape(ctx, s.wire.SDK(), s.table, &s.opts, len(enlistedTables) > 0)
 	if !problems.has(NoTable) && !problems.noReply() {
 		problems = append(problems, s.checkPermissions(ctx)...)
 	}
-	if len(enlisted) > 0 && !problems.has(NoTable) && !problems.has(NoTransactions) && !problems.has(NoPermission) && !problems.noReply() {
+	if len(enlistedTables) > 0 && !problems.has(NoTable) && !problems.has(NoTransactions) && !problems.has(NoPermission) && !problems.noReply() {
 		problems = append(problems, s.checkRecordsTransact(ctx)...)
 	}
-	for _, table := range enlisted {
+	for _, table := range enlistedTables {
 		if !problems.noReply() {
 			problems = append(problems, s.checkEnlisted(ctx, table)...)
 		}

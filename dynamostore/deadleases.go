@@ -195,7 +195,7 @@ func (l *deadLeaseSearch) entry(ctx context.Context, entry attributes) bool {
 // leaseQuery returns a Query for the leases of one shard that end at or before a time, in the
 // order of their ends. before is that time in epoch milliseconds, and limit is the maximum
 // number of entries on a page.
-func (s *Store) leaseQuery(shard string, before int64, limit int) *dynamodb.QueryInput {
+func (s *Store) leaseQuery(shard string, latestEnd int64, limit int) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName:              aws.String(s.table),
 		IndexName:              aws.String(s.opts.LeaseIndex),
@@ -204,7 +204,7 @@ func (s *Store) leaseQuery(shard string, before int64, limit int) *dynamodb.Quer
 			"#lease_shard": s.layout.nameOf(attrLeaseShard),
 			"#lease_end":   s.layout.nameOf(attrLeaseEnd),
 		},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":shard": str(shard), ":before": number(before)},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":shard": str(shard), ":before": number(latestEnd)},
 		ScanIndexForward:          aws.Bool(true),
 		Limit:                     aws.Int32(int32(limit)), //nolint:gosec // 1 to 1000
 	}

@@ -191,10 +191,10 @@ func (t *Tx) mustBeOpen() {
 // refuse makes every call that enlists or changes a write panic from now on, with the text of why.
 // refuse(nil) allows enlisting again. The guard calls refuse when a step or a guarded call inside
 // the handler begins, and calls refuse(nil) when the step or call ends.
-func (t *Tx) refuse(why error) {
+func (t *Tx) refuse(reason error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.refused = why
+	t.refused = reason
 }
 
 // count returns the number of enlisted writes.

@@ -34,9 +34,9 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 // [lambdaidem.ErrLeaseLost] with the current record, or with a zero Record if the record is absent
 // or has expired. If an earlier try of the update was applied, end returns the record and no error.
 // Any other error is a StoreError.
-func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, change func(*item)) (lambdaidem.Record, error) {
+func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, apply func(*item)) (lambdaidem.Record, error) {
 	ours := &item{ID: lease.ID, Token: lease.Token}
-	change(ours)
+	apply(ours)
 	// The variable ours has only the attributes that this update sets. If they fit, the whole item
 	// may still be too large, because it also has attributes such as the fingerprint. DynamoDB then
 	// refuses the update.
@@ -45,7 +45,7 @@ func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now t
 	}
 	it, err := s.update(ctx, w, ours, given{now: now, token: lease.Token})
 	if err == nil {
-		change(it)
+		apply(it)
 		return s.shown(it), nil
 	}
 	if !errors.Is(err, wire.ErrRefused) {

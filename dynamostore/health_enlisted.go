@@ -80,12 +80,12 @@ func (c *HealthCheck) enlistedProbes(e *EnlistedTable) []*probe {
 				_, err := c.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{*e.write(action)}})
 				return err
 			})
-			const keyed = "HealthOptions.Enlisted must have the table's own key, by names and types"
+			const keyHint = "HealthOptions.Enlisted must have the table's own key, by names and types"
 			cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 			if !ok || len(cancelled.CancellationReasons) == 0 {
-				return c.resultOf(action, e.Table, keyed, err)
+				return c.resultOf(action, e.Table, keyHint, err)
 			}
-			return c.resultOfCancellation(action, e.Table, keyed, &cancelled.CancellationReasons[0], err)
+			return c.resultOfCancellation(action, e.Table, keyHint, &cancelled.CancellationReasons[0], err)
 		}})
 	}
 	return all
@@ -95,7 +95,7 @@ func (c *HealthCheck) enlistedProbes(e *EnlistedTable) []*probe {
 // the given reason. If DynamoDB refused the action as invalid, the key in the request is
 // probably wrong. Check.Detail then includes the parameter keyed, a text that says which key is
 // needed.
-func (c *HealthCheck) resultOfCancellation(action, table, keyed string, reason *types.CancellationReason, err error) Check {
+func (c *HealthCheck) resultOfCancellation(action, table, keyHint string, reason *types.CancellationReason, err error) Check {
 	found := func(status HealthStatus, code TableCode, says string) Check {
 		return Check{Status: status, Code: code, Err: err, Detail: fmt.Sprintf("%s on table %q %s (cause: %s: %s)",
 			action, table, says, aws.ToString(reason.Code), aws.ToString(reason.Message))}
@@ -105,7 +105,7 @@ func (c *HealthCheck) resultOfCancellation(action, table, keyed string, reason *
 		return found(HealthWarn, Throttled, "is throttled; requests that meet this on every try are answered with 503")
 	}
 	if why == lambdaidem.ReasonInvalid {
-		return found(HealthFail, WrongKey, "is refused as invalid; "+keyed)
+		return found(HealthFail, WrongKey, "is refused as invalid; "+keyHint)
 	}
 	return Check{Status: HealthPass} // the condition failed or another transaction was in conflict, so the action is allowed
 }

@@ -24,7 +24,7 @@ func worse(a, b HealthStatus) HealthStatus {
 // or if there was a conflict with another transaction, the action is allowed, so the status
 // is pass. If DynamoDB refused the request as invalid, the key in the request is probably
 // wrong. Check.Detail then includes the parameter keyed, a text that says which key is needed.
-func (c *HealthCheck) resultOf(name, table, keyed string, err error) Check {
+func (c *HealthCheck) resultOf(name, table, keyHint string, err error) Check {
 	if err == nil {
 		return Check{Status: HealthPass}
 	}
@@ -46,7 +46,7 @@ func (c *HealthCheck) resultOf(name, table, keyed string, err error) Check {
 	case lambdaidem.ReasonUnreachable:
 		return found(HealthFail, Unreachable, "found no connection; look at the endpoint, and in a VPC at its routes, endpoints and security groups")
 	case lambdaidem.ReasonInvalid:
-		return found(HealthFail, WrongKey, "is refused as invalid; %s", keyed)
+		return found(HealthFail, WrongKey, "is refused as invalid; %s", keyHint)
 	case lambdaidem.ReasonNoTable:
 		return found(HealthFail, NoTable, "found no such table in Region %s of this account, or one that is not ACTIVE; "+
 			"create it, or correct the name, the Region or the credentials", c.client.Options().Region)

@@ -49,22 +49,22 @@ const (
 // checkOperatorText returns an error unless an operator's name or reason can be stored in a
 // record. The parameter what is "name" or "reason", for the text of the error. The parameter
 // most is the maximum length in bytes.
-func checkOperatorText(what, text string, most int) error {
+func checkOperatorText(label, text string, maxLength int) error {
 	switch {
 	case strings.TrimSpace(text) == "":
-		return fmt.Errorf("dynamostore: an operator's %s is empty; the record keeps it", what)
-	case len(text) > most:
-		return fmt.Errorf("dynamostore: an operator's %s has %d bytes; a record keeps %d", what, len(text), most)
+		return fmt.Errorf("dynamostore: an operator's %s is empty; the record keeps it", label)
+	case len(text) > maxLength:
+		return fmt.Errorf("dynamostore: an operator's %s has %d bytes; a record keeps %d", label, len(text), maxLength)
 	case validUTF8(text) != text:
-		return fmt.Errorf("dynamostore: an operator's %s is not UTF-8", what)
+		return fmt.Errorf("dynamostore: an operator's %s is not UTF-8", label)
 	}
 	return nil
 }
 
 // withOperation returns a copy of the list before with the operation one appended. If the copy has
 // more than MaxOperations operations, withOperation drops the oldest.
-func withOperation(before []Operation, one Operation) []Operation {
-	all := append(slices.Clone(before), one)
+func withOperation(ops []Operation, op Operation) []Operation {
+	all := append(slices.Clone(ops), op)
 	return all[max(0, len(all)-MaxOperations):]
 }
 

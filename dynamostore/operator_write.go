@@ -29,32 +29,32 @@ type operatorWrite struct {
 // If the update succeeds, the method returns the record as it is now. If the condition fails, the
 // method returns ErrRecordChanged, also with the record as it is now. Any other error is a
 // StoreError.
-func (o *Operator) write(ctx context.Context, seen Inspected, how *operatorWrite, it *item) (Inspected, error) {
+func (o *Operator) write(ctx context.Context, seen Inspected, request *operatorWrite, it *item) (Inspected, error) {
 	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
-	if how.condition == isStillWhatWasSettled {
+	if request.condition == isStillWhatWasSettled {
 		did := operations(seen.Operations)
 		values[":seen_operations"] = did.write()
 		delete(values, ":seen_state") // DynamoDB refuses values that no expression uses
 		delete(values, ":seen_end")
 	}
-	out, fate, err := o.s.updateAttributes(ctx, &attributeUpdate{sets: how.sets, also: []string{attrToken, attrOperations}, condition: how.condition,
+	out, fate, err := o.s.updateAttributes(ctx, &attributeUpdate{sets: request.sets, also: []string{attrToken, attrOperations}, condition: request.condition,
 		returns: types.ReturnValueAllNew}, it, values)
 	if err == nil {
 		now, err := o.s.inspected(ctx, out.Attributes, out.ResultMetadata)
 		if err != nil { // the write was applied, but the reply can't be read
-			return Inspected{}, failed(how.op, wire.Unknown, err)
+			return Inspected{}, failed(request.op, wire.Unknown, err)
 		}
 		return now, nil
 	}
 	refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 	if !ok {
-		return seen, failed(how.op, fate, err)
+		return seen, failed(request.op, fate, err)
 	}
 	now := Inspected{Now: seen.Now, read: seen.read}
 	if len(refused.Item) > 0 {
 		current, err := o.s.layout.parse(refused.Item)
 		if err != nil {
-			return seen, failed(how.op, fate, err)
+			return seen, failed(request.op, fate, err)
 		}
 		o.s.inspect(ctx, &now, current)
 	}
@@ -62,7 +62,7 @@ func (o *Operator) write(ctx context.Context, seen Inspected, how *operatorWrite
 		return now, nil // an earlier try of this write was applied, and its reply was lost
 	}
 	if fate == wire.Unknown && !isSameAttempt(now.Record, seen.Record) {
-		return now, failed(how.op, fate, errChangedOrApplied)
+		return now, failed(request.op, fate, errChangedOrApplied)
 	}
 	return now, ErrRecordChanged
 }
@@ -73,19 +73,19 @@ func (o *Operator) write(ctx context.Context, seen Inspected, how *operatorWrite
 //
 // If the record belongs to another attempt, the list proves nothing: if the record expired, the
 // next attempt created it anew, with an empty list.
-func isSameAttempt(now, seen lambdaidem.Record) bool {
-	return now.State != lambdaidem.Absent && now.Attempt == seen.Attempt && now.StartedAt.Equal(seen.StartedAt)
+func isSameAttempt(current, seen lambdaidem.Record) bool {
+	return current.State != lambdaidem.Absent && current.Attempt == seen.Attempt && current.StartedAt.Equal(seen.StartedAt)
 }
 
 // nextItem returns an item for the record with a new token, and with one more operation.
 // The caller sets the other attributes that are to be written.
-func (o *Operator) nextItem(seen Inspected, what OperationKind, forced bool) (*item, error) {
+func (o *Operator) nextItem(seen Inspected, opKind OperationKind, forced bool) (*item, error) {
 	own, err := o.newToken()
 	if err != nil {
 		return nil, err
 	}
 	rec := seen.Record
-	done := Operation{What: what, By: o.name, Reason: o.reason, At: seen.At().Truncate(time.Millisecond), Attempt: rec.Attempt, Token: own, Forced: forced}
+	done := Operation{What: opKind, By: o.name, Reason: o.reason, At: seen.At().Truncate(time.Millisecond), Attempt: rec.Attempt, Token: own, Forced: forced}
 	return &item{ID: rec.ID, Token: own, Operations: withOperation(seen.Operations, done)}, nil
 }
 

@@ -16,23 +16,23 @@ import (
 // removeAnswer also prepares the item it for the writes that follow. They compare the record's
 // token, so removeAnswer stores the new token in the item. They delete the parts in the attribute
 // "erasing", so removeAnswer stores the new value of this attribute, too.
-func (p *purge) removeAnswer(ctx context.Context, it, next *item, condition string, also ...string) (bool, error) {
-	attrs := append(also, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
-	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, next, it.asSeen())
-	if it.Erasing = next.Erasing; next.Token != "" {
-		it.Token = next.Token
+func (p *purge) removeAnswer(ctx context.Context, old, next *item, condition string, extra ...string) (bool, error) {
+	attrs := append(extra, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
+	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, next, old.asSeen())
+	if old.Erasing = next.Erasing; next.Token != "" {
+		old.Token = next.Token
 	}
 	return done, err
 }
 
 // erasedItem returns an item with the values that the purge writes to the record. The item has no
 // answer. Its operations are those of the record, plus one that describes this purge.
-func (p *purge) erasedItem(it *item, what OperationKind, token string, now time.Time) *item {
+func (p *purge) erasedItem(it *item, opKind OperationKind, token string, now time.Time) *item {
 	next := &item{
 		ID:      it.ID,
 		Failure: lambdaidem.NoAnswer("the request was answered, and the answer was erased since"),
 		Operations: withOperation(it.Operations, Operation{
-			What: what, By: p.o.name, Reason: p.o.reason, At: now.Truncate(time.Millisecond), Attempt: int(it.Attempt.n), Token: token,
+			What: opKind, By: p.o.name, Reason: p.o.reason, At: now.Truncate(time.Millisecond), Attempt: int(it.Attempt.n), Token: token,
 		}),
 		Erasing: it.Erasing,
 	}

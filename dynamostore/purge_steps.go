@@ -81,8 +81,8 @@ func (p *purge) inspected(it *item, clock Inspected) Inspected {
 // An expired record is completed too, not only stripped of its steps. A guard whose clock is behind
 // may not see yet that the record has expired. If the record were not completed, that guard could
 // take it over and run the handler, which would repeat the steps.
-func (p *purge) completeWithoutSteps(ctx context.Context, seen Inspected, what OperationKind, expires time.Time) (bool, error) {
-	next, err := p.o.nextItem(seen, what, false)
+func (p *purge) completeWithoutSteps(ctx context.Context, seen Inspected, opKind OperationKind, expires time.Time) (bool, error) {
+	next, err := p.o.nextItem(seen, opKind, false)
 	if err != nil {
 		return false, err
 	}

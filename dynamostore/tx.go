@@ -46,7 +46,7 @@ func (t *transaction) Writes() int { return t.enlisted.count() }
 // allows enlisting again. The guard forbids enlisting while a step or a guarded call runs inside
 // the handler. A retry skips a step or a call that has already completed, so the retry's
 // transaction would lack the writes that were enlisted inside the step or call.
-func (t *transaction) Refuse(why error) { t.enlisted.refuse(why) }
+func (t *transaction) Refuse(reason error) { t.enlisted.refuse(reason) }
 
 // Commit makes the enlisted writes and completes the record in one TransactWriteItems. It
 // implements [lambdaidem.Tx]. If it succeeds, it returns the record that it has written.

@@ -122,7 +122,7 @@ func tree(text []byte) (any, error) {
 //
 // Objects in held may have more members. A value that is null or missing equals any empty value
 // (see isEmpty), because tags of encoding/json can omit empty members.
-func lost(at string, stored, held any) string {
+func lost(path string, stored, held any) string {
 	if isEmpty(stored) && isEmpty(held) && (stored == nil || held == nil) {
 		return ""
 	}
@@ -130,10 +130,10 @@ func lost(at string, stored, held any) string {
 	case map[string]any:
 		h, ok := held.(map[string]any)
 		if !ok {
-			return at
+			return path
 		}
 		for _, name := range slices.Sorted(maps.Keys(s)) {
-			if place := lost(at+"."+name, s[name], h[name]); place != "" {
+			if place := lost(path+"."+name, s[name], h[name]); place != "" {
 				return place
 			}
 		}
@@ -141,10 +141,10 @@ func lost(at string, stored, held any) string {
 	case []any:
 		h, ok := held.([]any)
 		if !ok || len(s) != len(h) {
-			return at
+			return path
 		}
 		for i := range s {
-			if place := lost(fmt.Sprintf("%s[%d]", at, i), s[i], h[i]); place != "" {
+			if place := lost(fmt.Sprintf("%s[%d]", path, i), s[i], h[i]); place != "" {
 				return place
 			}
 		}
@@ -158,7 +158,7 @@ func lost(at string, stored, held any) string {
 			return ""
 		}
 	}
-	return at
+	return path
 }
 
 // sameNumber reports whether two JSON numbers are exactly equal. It does not convert them to

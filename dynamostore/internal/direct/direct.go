@@ -58,14 +58,14 @@ type learned struct {
 // that makes its store before lambda.Start spends this time in the init phase, where a small
 // function has more processor time than in an invocation. Further transports for the same SDK client
 // and number of attempts need no test request.
-func New(client *wire.Client, users *dynamodb.Client) (_ *Transport, err error) {
+func New(client *wire.Client, sdk *dynamodb.Client) (_ *Transport, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the client panics when it makes a test request: %v", p)
 		}
 	}()
 	t := &Transport{client: client, options: client.SDK().Options()}
-	of := settings{weak.Make(users), t.options.Retryer.MaxAttempts()}
+	of := settings{weak.Make(sdk), t.options.Retryer.MaxAttempts()}
 	if known, ok := rehearsals.Load(of); ok {
 		t.learned = known.(learned)
 		return t, nil
@@ -74,7 +74,7 @@ func New(client *wire.Client, users *dynamodb.Client) (_ *Transport, err error) 
 		return t, err
 	}
 	if _, known := rehearsals.LoadOrStore(of, t.learned); !known {
-		runtime.AddCleanup(users, func(of settings) { rehearsals.Delete(of) }, of)
+		runtime.AddCleanup(sdk, func(of settings) { rehearsals.Delete(of) }, of)
 	}
 	return t, nil
 }

@@ -56,8 +56,8 @@ func (s *signing) add(line, value string) {
 // canonical completes and returns the canonical request. signed has the names of the signed
 // header fields, and digest is the SHA-256 of the body. The slice is valid until done is
 // called.
-func (s *signing) canonical(signed string, digest *[sha256.Size]byte) []byte {
-	s.text = append(append(append(s.text, '\n'), signed...), '\n')
+func (s *signing) canonical(signedHeaders string, digest *[sha256.Size]byte) []byte {
+	s.text = append(append(append(s.text, '\n'), signedHeaders...), '\n')
 	s.text = hex.AppendEncode(s.text, digest[:])
 	return s.text
 }

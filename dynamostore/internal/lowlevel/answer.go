@@ -24,14 +24,14 @@ func Empty(body string) bool {
 // Item calls take for each attribute of the item. take must read the attribute's value from r, and
 // return false if the value is not valid. found reports whether the response has an item. ok is
 // false if the response is not valid, or if take returned false.
-func Item(body, member string, take func(r *Reader, name string) bool) (found, ok bool) {
+func Item(body, member string, readAttribute func(r *Reader, name string) bool) (found, ok bool) {
 	r := Reader{jsonread.New(body)}
 	ok = r.Object(func(name string) bool {
 		if name != member || found {
 			return false
 		}
 		found = true
-		return r.Object(func(name string) bool { return take(&r, name) })
+		return r.Object(func(name string) bool { return readAttribute(&r, name) })
 	})
 	return found, ok && r.End()
 }
@@ -40,10 +40,10 @@ func Item(body, member string, take func(r *Reader, name string) bool) (found, o
 // contains the existing item, Refusal calls take for each attribute of the item, as [Item]
 // does. found reports whether the response contains an item. ok is false if body is any other
 // response, or if take returned false.
-func Refusal(body string, take func(r *Reader, name string) bool) (found, ok bool) {
+func Refusal(body string, readAttribute func(r *Reader, name string) bool) (found, ok bool) {
 	_, ok = failure(body, "ConditionalCheckFailedException", "Item", func(r *Reader) bool {
 		found = true
-		return r.Object(func(name string) bool { return take(r, name) })
+		return r.Object(func(name string) bool { return readAttribute(r, name) })
 	})
 	return found, ok
 }
@@ -87,7 +87,7 @@ func (r *Reader) reason() (reason types.CancellationReason, ok bool) {
 // must be the parameter code. Besides the error code and the message, the response may contain
 // one more member, such as "Item". The parameter member is the name of that member, and the
 // function take reads its value. ok is false for any other response, or if take returns false.
-func failure(body, code, member string, take func(*Reader) bool) (message *string, ok bool) {
+func failure(body, code, member string, readMember func(*Reader) bool) (message *string, ok bool) {
 	r := Reader{jsonread.New(body)}
 	var is string
 	var had struct{ code, member bool }
@@ -102,7 +102,7 @@ func failure(body, code, member string, take func(*Reader) bool) (message *strin
 			message = &text
 		case name == member && !had.member:
 			had.member = true
-			ok = take(&r)
+			ok = readMember(&r)
 		}
 		return ok
 	})

@@ -60,10 +60,10 @@ type Signer struct{ last atomic.Pointer[key] }
 // the request, in the format [TimeFormat]. signed has the names of the header fields in the
 // canonical request, in the same order and separated by semicolons. canonical is the
 // canonical request.
-func (s *Signer) Authorization(creds *aws.Credentials, of Scope, date, signed string, canonical []byte) string {
+func (s *Signer) Authorization(creds *aws.Credentials, scope Scope, date, signedHeaders string, canonical []byte) string {
 	k := s.last.Load()
-	if k == nil || !k.is(creds, of, date) {
-		k = newKey(creds, of, date)
+	if k == nil || !k.is(creds, scope, date) {
+		k = newKey(creds, scope, date)
 		s.last.Store(k)
 	}
 	m, _ := k.macs.Get().(*mac)
@@ -81,7 +81,7 @@ func (s *Signer) Authorization(creds *aws.Credentials, of Scope, date, signed st
 
 	b = append(b[:0], algorithm+" Credential="...)
 	b = append(append(append(b, k.id...), '/'), k.scope...)
-	b = append(append(b, ", SignedHeaders="...), signed...)
+	b = append(append(b, ", SignedHeaders="...), signedHeaders...)
 	b = hex.AppendEncode(append(b, ", Signature="...), m.sum)
 	m.text = b
 	return string(b)
