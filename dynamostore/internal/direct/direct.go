@@ -50,14 +50,15 @@ type learned struct {
 }
 
 // New returns a transport that makes the first attempts of a client's calls. The caller must pass
-// the transport to client.Use. users is the SDK client from which the client was made. New returns an
-// error if the test request of the transport differs from that of the SDK, or if a function of the
-// client's options panics.
+// the transport to client.Use. The parameter sdk is the user's SDK client, from which the parameter
+// client was made. New lets the SDK build a test request, and builds the same request without the
+// SDK. It returns an error if the two requests differ, or if a function of the client's options
+// panics.
 //
 // New sends nothing. In a new process it takes about 0.6 ms of processor time. A Lambda function
 // that makes its store before lambda.Start spends this time in the init phase, where a small
-// function has more processor time than in an invocation. Further transports for the same SDK client
-// and number of attempts need no test request.
+// function has more processor time than in an invocation. Further transports for the same SDK
+// client and number of attempts need no test request.
 func New(client *wire.Client, sdk *dynamodb.Client) (_ *Transport, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -83,8 +84,9 @@ func New(client *wire.Client, sdk *dynamodb.Client) (_ *Transport, err error) {
 // settings for which rehearse returned an error.
 var rehearsals sync.Map
 
-// settings are the settings that the header fields of a transport's requests depend on. Of those in
-// dynamostore.Options, this is only the number of attempts, which the SDK puts into a header field.
+// settings has everything on which the header fields of a transport's requests depend: the user's
+// SDK client, and the number of attempts, which the SDK puts into a header field. No other setting
+// in dynamostore.Options changes a header field.
 type settings struct {
 	users    weak.Pointer[dynamodb.Client]
 	attempts int

@@ -11,10 +11,10 @@ import (
 	"github.com/aws/smithy-go/tracing"
 )
 
-// Lost looks for a setting of the client that would have no effect on a request built without the
-// SDK's middleware, or not the right effect. It returns a description of the first such setting, or
-// "" if there is none. One example is logging, which only the middleware does. Another is the
-// user's own AuthSchemeResolver, whose result may depend on the operation.
+// Lost looks for a setting of the client that has no effect, or the wrong effect, on a request
+// built without the SDK's middleware. It returns a description of the first such setting, or "" if
+// there is none. One example is logging, which only the middleware does. Another is the user's own
+// AuthSchemeResolver, whose result may depend on the operation.
 //
 // Lost does not look for settings that change all requests in the same way, because [New] finds
 // them when it compares test requests.

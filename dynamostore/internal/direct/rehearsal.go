@@ -29,9 +29,9 @@ import (
 // rehearse also sets t.signsItself. It is true if package sigv4 makes the same signatures as the
 // SDK's signer, and the SDK's signer does not log.
 func (t *Transport) rehearse() error {
-	// The transport supports neither a client without credentials nor endpoint discovery. Check
-	// both settings here, although Lost finds them too: with Options.Transport set to
-	// TransportDirect, the store ignores the result of Lost.
+	// The transport supports neither a client without credentials nor endpoint discovery. The
+	// function Lost reports such clients too. But the store ignores the result of Lost if
+	// Options.Transport is TransportDirect, so check both settings here.
 	if t.options.Credentials == nil {
 		return errors.New("the client is anonymous: it has no credentials")
 	}
@@ -154,10 +154,10 @@ func headOf(h http.Header, operation wire.Operation) head {
 		case lineHost, lineLength:
 			of.fields = append(of.fields, headField{line: line})
 		default:
-			// The SDK may sign a field that is not in the request's header. Don't add
-			// such a field, because its value is unknown. Without the field, this
-			// package's signature of the test request differs from the SDK's. So
-			// rehearse returns an error, and this transport is not used.
+			// The SDK may sign a field that is not in the request's header. Don't add such a field
+			// to the head, because the field's value is unknown. Without the field, this package's
+			// signature of the test request differs from the SDK's. So rehearse returns an error,
+			// and this transport is not used.
 			if _, sent := left[lower]; sent {
 				add(lower, line)
 			}

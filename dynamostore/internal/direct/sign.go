@@ -53,9 +53,9 @@ func (s *signing) add(line, value string) {
 	}
 }
 
-// canonical completes and returns the canonical request. signed has the names of the signed
-// header fields, and digest is the SHA-256 of the body. The slice is valid until done is
-// called.
+// canonical completes and returns the canonical request. signedHeaders has the names of the signed
+// header fields, separated by semicolons. digest is the SHA-256 of the body. The slice is valid
+// until done is called.
 func (s *signing) canonical(signedHeaders string, digest *[sha256.Size]byte) []byte {
 	s.text = append(append(append(s.text, '\n'), signedHeaders...), '\n')
 	s.text = hex.AppendEncode(s.text, digest[:])

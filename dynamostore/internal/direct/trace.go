@@ -39,9 +39,9 @@ func (t *traces) id(ctx context.Context) (id string, ok bool) {
 	return found.field, true
 }
 
-// nowhere is a handler that does nothing. The SDK's middleware RecursionDetection sets a header
-// field and then calls the next handler, which must not be nil. The method id needs only the header
-// field.
+// nowhere is a middleware handler that does nothing. The method traces.id passes it to the SDK's
+// middleware RecursionDetection as the next handler, which must not be nil. RecursionDetection sets
+// the header field X-Amzn-Trace-Id before it calls the next handler.
 type nowhere struct{}
 
 func (nowhere) HandleBuild(context.Context, middleware.BuildInput) (middleware.BuildOutput, middleware.Metadata, error) {

@@ -21,9 +21,10 @@ func Empty(body string) bool {
 // parameter member is the name of the item in the JSON object, such as "Item". Any other member of
 // the object makes the response invalid.
 //
-// Item calls take for each attribute of the item. take must read the attribute's value from r, and
-// return false if the value is not valid. found reports whether the response has an item. ok is
-// false if the response is not valid, or if take returned false.
+// For each attribute of the item, Item calls the function readAttribute, which must read the
+// attribute's value from r. It must return false if the value is not valid. The result found
+// reports whether the response has an item. ok is false if the response is not valid, or if
+// readAttribute returned false.
 func Item(body, member string, readAttribute func(r *Reader, name string) bool) (found, ok bool) {
 	r := Reader{jsonread.New(body)}
 	ok = r.Object(func(name string) bool {
@@ -36,10 +37,10 @@ func Item(body, member string, readAttribute func(r *Reader, name string) bool) 
 	return found, ok && r.End()
 }
 
-// Refusal decodes the error response to a write whose condition failed. If the response
-// contains the existing item, Refusal calls take for each attribute of the item, as [Item]
-// does. found reports whether the response contains an item. ok is false if body is any other
-// response, or if take returned false.
+// Refusal decodes the error response to a write whose condition failed. If the response contains
+// the existing item, Refusal calls the function readAttribute for each attribute of the item, as
+// [Item] does. The result found reports whether the response contains an item. ok is false if body
+// is any other response, or if readAttribute returned false.
 func Refusal(body string, readAttribute func(r *Reader, name string) bool) (found, ok bool) {
 	_, ok = failure(body, "ConditionalCheckFailedException", "Item", func(r *Reader) bool {
 		found = true
@@ -83,10 +84,10 @@ func (r *Reader) reason() (reason types.CancellationReason, ok bool) {
 	return reason, ok
 }
 
-// failure decodes an error response and returns its message. The error code of the response
-// must be the parameter code. Besides the error code and the message, the response may contain
-// one more member, such as "Item". The parameter member is the name of that member, and the
-// function take reads its value. ok is false for any other response, or if take returns false.
+// failure decodes an error response that has the given error code, and returns its message. Besides
+// the error code and the message, the response may contain one more member, such as "Item". The
+// parameter member is the name of that member, and the function readMember reads its value. ok is
+// false for any other response, or if readMember returns false.
 func failure(body, code, member string, readMember func(*Reader) bool) (message *string, ok bool) {
 	r := Reader{jsonread.New(body)}
 	var is string
@@ -112,9 +113,9 @@ func failure(body, code, member string, readMember func(*Reader) bool) (message 
 	return message, ok && r.End() && is == code
 }
 
-// Into returns a function to pass to [Item] or [Refusal] as the argument take. The function
-// stores each attribute of the item in attrs. It returns false if a value is not valid, or if
-// a name occurs twice.
+// Into returns a function that stores each attribute of an item in attrs. The function is for the
+// parameter readAttribute of [Item] or [Refusal]. It returns false if a value is not valid, or if a
+// name occurs twice.
 func Into(attrs Attributes) func(*Reader, string) bool {
 	return func(r *Reader, name string) bool {
 		v, ok := r.Value()

@@ -21,8 +21,9 @@ func NewReader(text string) Reader { return Reader{jsonread.New(text)} }
 // Reader. It is above DynamoDB's own limit of 32 levels (AWS, "Quotas in Amazon DynamoDB").
 const maxDepth = 40
 
-// attributes reads an object of attribute values. depth is the number of lists and maps that
-// enclose the object.
+// attributes reads an object of attribute values. The parameter depth is the number of lists and
+// maps that enclose the object. attributes returns false if the text is not such an object, if a
+// name occurs twice, or if values are nested deeper than maxDepth.
 func (r *Reader) attributes(depth int) (Attributes, bool) {
 	const usual = 14 // most records have at most 14 attributes; a map for more would take twice the memory
 	attrs := make(Attributes, usual)
@@ -37,8 +38,10 @@ func (r *Reader) attributes(depth int) (Attributes, bool) {
 	return attrs, ok
 }
 
-// value reads an attribute value: an object with one member, whose name is the value's
-// type, such as {"S":"text"}.
+// value reads an attribute value: an object with one member, whose name is the value's type, such
+// as {"S":"text"}. The parameter depth is the number of lists and maps that enclose the value.
+// value returns false if the text is not such an object, or for the other reasons that the method
+// attributes lists.
 func (r *Reader) value(depth int) (v types.AttributeValue, ok bool) {
 	if depth > maxDepth || !r.Take('{') {
 		return nil, false
@@ -120,9 +123,9 @@ func (r *Reader) Attributes() (Attributes, bool) { return r.attributes(0) }
 // an attribute value, or for the other reasons that [Reader.Attributes] lists.
 func (r *Reader) Value() (types.AttributeValue, bool) { return r.value(0) }
 
-// Scalar reads an attribute value of type S, N or B. kind is its type. text is the string,
-// the number in decimal, or the binary value in base64. ok is false if the text is not an
-// attribute value of one of these types.
+// Scalar reads an attribute value of type S, N or B. The result kind is its type. The result text
+// is the string, the number in decimal, or the binary value in base64. ok is false if the input is
+// not an attribute value of one of these types.
 func (r *Reader) Scalar() (kind, text string, ok bool) {
 	if !r.Take('{') {
 		return "", "", false

@@ -24,8 +24,8 @@ func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.Finalize
 	if err := mayRetry(c); err != nil {
 		return middleware.FinalizeOutput{}, middleware.Metadata{}, err
 	}
-	// late reports whether a First made this attempt, without the SDK, and the attempt timed
-	// out.
+	// late reports whether an implementation of the interface First made this attempt, before the
+	// SDK's client was called, and the attempt timed out.
 	late := c != nil && c.first != nil && c.first.Late
 	limited, cancel := context.WithTimeout(ctx, time.Duration(l))
 	defer cancel()

@@ -159,8 +159,9 @@ func (c *call) send(sdk *dynamodb.Client) error {
 	return in.send(c, sdk)
 }
 
-// refusal converts err, the error of the SDK's client, to the error that Do returns. If the
-// request's condition failed, the result wraps both ErrRefused and err.
+// refusal returns the error that Do returns for err, the error of the SDK's client. If the
+// request's condition failed, the result wraps both ErrRefused and err. Otherwise the result is
+// err, or an IdentityError that wraps err if the last attempt got no credentials.
 func (c *call) refusal(err error) error {
 	switch Code(err) {
 	case "ConditionalCheckFailedException", "TransactionCanceledException":

@@ -74,8 +74,8 @@ type connection struct {
 	hooks  httptrace.ClientTrace
 }
 
-// traced returns a copy of ctx with hooks of net/http/httptrace. If the attempt is sent with
-// that context, the hooks count its connections in c.
+// traced returns a copy of ctx with hooks of net/http/httptrace. The hooks count, in c, the
+// connections of the HTTP request that is sent with this copy.
 func (c *connection) traced(ctx context.Context) context.Context {
 	c.hooks.GetConn = func(string) { c.wanted.Store(true) }
 	c.hooks.GotConn = func(httptrace.GotConnInfo) { c.had.Add(1) }

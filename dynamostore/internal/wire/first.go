@@ -10,8 +10,9 @@ import (
 
 // A First makes the first attempt of each call in place of the SDK's client, in less time.
 type First interface {
-	// Attempt makes the first attempt of a call. If it did not send the request, it
-	// returns nil, and the SDK's client makes the first attempt.
+	// Attempt makes the first attempt of a call without the SDK's client, and returns the outcome.
+	// If it did not send the request, it returns nil. The SDK's client then makes the first
+	// attempt.
 	Attempt(context.Context, *Request) *Attempt
 }
 
