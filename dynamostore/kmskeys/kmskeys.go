@@ -61,16 +61,17 @@ type Options struct {
 // no request. It panics if client is nil, or if key or a key in Options.Older is empty.
 //
 // A replay whose answer can't be decrypted fails with 503 until Decrypt succeeds. The cause is
-// often a mistake that can be corrected: a KMS key that is missing in Older, another Context, or an
-// ARN that is misspelled or of another Region. If the KMS key was deleted, replays fail with 503
-// too, because the error of KMS is the same as for a misspelled ARN. Purge the answers of a deleted
-// key. If the stored id of a data key is damaged (not base64), nothing can help, and replays fail
-// with 500.
+// often a mistake that can be corrected: a KMS key that is missing in Options.Older, an
+// Options.Context other than the one at encryption, or an ARN that is misspelled or of another
+// Region. If the KMS key was deleted, replays fail with 503 too, because the error of KMS is the
+// same as for a misspelled ARN. Purge the answers of a deleted key. If the stored id of a data key
+// is damaged (not base64), nothing can help, and replays fail with 500.
 //
-// To change to another KMS key, add the new key to Older and deploy everywhere. Then make it the
-// key that encrypts, with the former key in Older, and deploy again. If you do both in one
-// deployment, replays of answers that the new key encrypted fail with 503 in processes of the old
-// deployment.
+// To change to another KMS key, deploy twice, so that every process can decrypt with the new key
+// before any process encrypts with it. First add the new key to Options.Older and deploy
+// everywhere. Then pass the new key to New, move the former key to Options.Older, and deploy again.
+// If you do both in one deployment, replays of answers that the new key encrypted fail with 503 in
+// processes of the old deployment.
 func New(client API, key string, optFns ...func(*Options)) dynamostore.Encryption {
 	o := Options{Context: map[string]string{"lambdaidem": "answers"}}
 	for _, fn := range optFns {

@@ -71,8 +71,8 @@ func (it *record) answer(language Language, asString bool) ([]byte, error) {
 }
 
 // native converts a value that Powertools for TypeScript has stored to a value for encoding/json.
-// If v is nil, the old function returned undefined. The result is then nil, because Lambda sends
-// undefined as null.
+// If v is nil, the function with Powertools returned undefined. The result is then nil, because
+// Lambda sends undefined as null.
 func native(v types.AttributeValue) (any, error) {
 	switch v := v.(type) {
 	case nil, *types.AttributeValueMemberNULL:
@@ -118,7 +118,7 @@ func tree(text []byte) (any, error) {
 
 // lost compares two JSON values: the stored answer, and held, which is the same answer after
 // decoding and encoding. It returns the path of the first value in stored that is missing or
-// different in held, such as "answer.body", or "" if there is none. at is the path of stored.
+// different in held, such as "answer.body", or "" if there is none. path is the path of stored.
 //
 // Objects in held may have more members. A value that is null or missing equals any empty value
 // (see isEmpty), because tags of encoding/json can omit empty members.

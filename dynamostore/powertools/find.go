@@ -25,10 +25,12 @@ const (
 // data returns it for an event for which Powertools stored no record.
 var ErrNoRecord = errors.New("powertools: the old function stored no record for this event")
 
-// Selection is what the old function selected from an event.
+// Selection is what the function with Powertools selected from an event: the data that identifies
+// the event, and the data that must not change when the event is repeated.
 type Selection struct {
-	// Data is the data that identifies the event: the result of event_key_jmespath, or the
-	// whole event if the old function had no such option. For the format, see [Language.ID].
+	// Data is the data that identifies the event: the result of event_key_jmespath, or the whole
+	// event if the function with Powertools did not set that option. For the format, see
+	// [Language.ID].
 	Data json.RawMessage
 
 	// Validated is the data that must be the same when the event is repeated: what
@@ -70,8 +72,8 @@ const (
 // described at Options.Policy. All other errors are marked with [lambdaidem.Retryable]: the guard
 // releases its record, even under policy Hold, and a retry looks again. These errors are:
 //
-//   - [lambdaidem.ErrInProgress], 409: an attempt of the old function may still be running.
-//     It counts as running until 2 seconds after the deadline of its invocation or, if the
+//   - [lambdaidem.ErrInProgress], 409: an attempt of the function that used Powertools may still be
+//     running. It counts as running until 2 seconds after the deadline of its invocation or, if the
 //     record does not have that deadline, until the record expires.
 //   - [lambdaidem.ErrStoreUnavailable], 503: the record could not be read.
 //   - [ErrPayloadMismatch], 422: Selection.Validated is set, and the record has a different
@@ -108,7 +110,7 @@ func Find[Out any](ctx context.Context, r *Records, s Selection) (answer Out, fo
 	if it.hasExpired(now) || died && r.opts.Policy == lambdaidem.Rerun {
 		return answer, false, nil
 	}
-	validated := it.validation != ""     // the old function validated payloads when it stored the record
+	validated := it.validation != ""     // the function with Powertools validated payloads when it stored the record
 	if s.Validated != nil && validated { // before Hold applies: a request with another payload is not that of the attempt that died
 		if err := r.validate(it, s.Validated); err != nil {
 			return answer, false, err

@@ -17,10 +17,11 @@ import (
 //	guard.APIGatewayV2(powertools.Handler(records, selectOrder, createPayment))
 //	lambdaidem.Handler(guard, "charge", key, powertools.Handler(records, selectCharge, charge))
 //
-// The function sel returns what the old function selected from an event. If sel returns
-// [ErrNoRecord], h runs without a look-up. If sel returns another error, h does not run, and the
-// guard releases its record. An HTTP client then receives the response of the error, if
-// [lambdaidem.Reject] made it, and otherwise a 503.
+// The function sel returns what the function with Powertools selected from an event: the data for
+// the idempotency key, and the data for the validation of payloads. If sel returns [ErrNoRecord], h
+// runs without a look-up. If sel returns another error, h does not run, and the guard releases its
+// record. An HTTP client then receives the response of the error, if [lambdaidem.Reject] made it,
+// and otherwise a 503.
 func Handler[In, Out any](
 	r *Records, sel func(context.Context, In) (Selection, error), h func(context.Context, In) (Out, error),
 ) func(context.Context, In) (Out, error) {

@@ -38,8 +38,9 @@ var ErrNothingSelected = errors.New("powertools: the selected data is missing; "
 //	powertools.Python.ID("payments.app.handler", []byte(`{"order": 42}`))
 //
 // The prefix is the part of the id before "#"; see [New]. The data is JSON: the result of the
-// JMESPath expression event_key_jmespath, or the whole event if the old function had no such
-// expression. ID hashes with MD5, the default of Powertools. For another hash, set Options.Hash.
+// JMESPath expression event_key_jmespath, or the whole event if the function with Powertools had no
+// such expression. ID hashes with MD5, the default of Powertools. For another hash, set
+// Options.Hash.
 //
 // ID returns an error if it can't reproduce the id that Powertools makes:
 //
@@ -53,9 +54,9 @@ var ErrNothingSelected = errors.New("powertools: the selected data is missing; "
 //     least 10,000,000, or needs more than 15 digits. Versions of Java write some of these
 //     numbers differently. A number that is zero is accepted.
 //
-// ID can't check whether the data is written as the old function wrote it. In Java and .NET, the
-// members of an object must be in the same order. In .NET, white space and escapes in an object
-// or array, and the digits of a number, must be the same too.
+// ID can't check whether the data is written as the function with Powertools wrote it. In Java and
+// .NET, the members of an object must be in the same order. In .NET, white space and escapes in an
+// object or array, and the digits of a number, must be the same too.
 func (l Language) ID(prefix string, data json.RawMessage) (string, error) {
 	return l.id(md5.New, prefix, data)
 }
@@ -107,7 +108,9 @@ func (l Language) missing(v *value) bool {
 	return false
 }
 
-// hash returns the hash of the data as Powertools writes it.
+// hash returns the text of the hash that Powertools computes for the data v: in base64 for
+// TypeScript, and in hexadecimal for the other languages. It returns an error if it can't reproduce
+// the bytes that Powertools hashes.
 func (l Language) hash(newHash func() hash.Hash, v *value) (string, error) {
 	text, err := l.write(v)
 	if err != nil {
@@ -129,7 +132,8 @@ func (l Language) hash(newHash func() hash.Hash, v *value) (string, error) {
 	return digits, nil
 }
 
-// write returns the bytes that Powertools hashes for the data.
+// write returns the bytes that Powertools hashes for the data v. It returns an error if it can't
+// reproduce these bytes.
 func (l Language) write(v *value) ([]byte, error) {
 	switch l {
 	case Python:

@@ -21,7 +21,7 @@ type record struct {
 	status              string
 	expiration          int64                // epoch seconds
 	inProgressExpires   int64                // epoch milliseconds
-	hasInProgressExpiry bool                 // false if the old function did not register its Lambda context
+	hasInProgressExpiry bool                 // false if the function with Powertools did not register its Lambda context
 	data                types.AttributeValue // nil if there is none
 	validation          string               // "" if there is none
 }
@@ -71,7 +71,8 @@ func (it *record) take(item map[string]types.AttributeValue, o *Options) error {
 	return nil
 }
 
-// integer returns the value of a number attribute.
+// integer returns the value of a number attribute. It returns false if v is not a number, or if the
+// number is not an integer of 64 bits.
 func integer(v types.AttributeValue) (int64, bool) {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {

@@ -32,37 +32,38 @@ type Options struct {
 	// Until is the end of the migration. From then on, no record is read, and [Find] finds
 	// nothing. Default: none, every call reads a record.
 	//
-	// Set it to the sum of the time at which the old function was stopped, the timeout of that
-	// function, and the expiry of its records (expires_after_seconds, 1 hour by default). The
-	// last attempt may end as late as the timeout, and the expiry of its record counts from
+	// Set it to the sum of the time at which the function with Powertools was stopped, the timeout
+	// of that function, and the expiry of its records (expires_after_seconds, 1 hour by default).
+	// The last attempt may end as late as the timeout, and the expiry of its record counts from
 	// that end.
 	Until time.Time
 
-	// Policy decides what happens if an attempt of the old function died and left its record
-	// in progress. Nobody knows what effects that attempt had. With [lambdaidem.Rerun], the
+	// Policy decides what happens if an attempt of the function with Powertools died and left its
+	// record in progress. Nobody knows what effects that attempt had. With [lambdaidem.Rerun], the
 	// default, the handler runs, as it would with Powertools. With [lambdaidem.Hold], [Find]
-	// returns an Uncertain error with the code ErrAttemptAbandoned. A guard with policy Hold
-	// then does not run the handler again until an operator decides; see docs/powertools.md.
-	// Set Hold only if the guard has policy Hold too. Under a guard with policy Rerun, retries
-	// would get the error again and again, until the Powertools record expires.
+	// returns an Uncertain error with the code ErrAttemptAbandoned. A guard with policy Hold then
+	// does not run the handler again until an operator decides; see docs/powertools.md. Set Hold
+	// only if the guard has policy Hold too. Under a guard with policy Rerun, retries would get the
+	// error again and again, until the Powertools record expires.
 	Policy lambdaidem.Policy
 
-	// Hash is the hash function of the old function's configuration (hash_function). Default:
+	// Hash is the hash function that Powertools was configured with (hash_function). Default:
 	// md5.New, as in Powertools.
 	Hash func() hash.Hash
 
-	// SortKeyAttribute is the name of the table's sort key, if the old function was
-	// configured with one (sort_key_attr). The sort key then has the id of the record, and
-	// the partition key has the value PartitionKey. Default: none, the partition key has the id.
+	// SortKeyAttribute is the name of the table's sort key, if Powertools was configured with one
+	// (sort_key_attr). The sort key then has the id of the record, and the partition key has the
+	// value PartitionKey. Default: none, the partition key has the id.
 	SortKeyAttribute string
 
 	// PartitionKey is the value of the partition key of all records in a table with a sort key
-	// (static_pk_value). The default of Powertools is "idempotency#", followed by the name of
-	// the old function. New panics if only one of SortKeyAttribute and PartitionKey is set.
+	// (static_pk_value). The default of Powertools is "idempotency#", followed by the name of the
+	// Lambda function that used Powertools. New panics if only one of SortKeyAttribute and
+	// PartitionKey is set.
 	PartitionKey string
 
 	// Each of the fields below names one attribute of a record. Set it to the value that the
-	// old function used for the Powertools option in parentheses. The defaults are those of
+	// function with Powertools used for the option in parentheses. The defaults are those of
 	// Powertools.
 	IDAttribute                   string // the partition key (key_attr); default "id"
 	StatusAttribute               string // the state of the record (status_attr); default "status"
@@ -78,9 +79,9 @@ type Options struct {
 // New returns the records that Powertools has stored for one function in the given table. The
 // table is a name or an ARN.
 //
-// The prefix is the part of every id before "#". If the old function was configured with a
-// key_prefix, the prefix is that value. Otherwise Powertools makes the prefix from the name of
-// the Lambda function. For a Lambda function named payments, it is:
+// The prefix is the part of every id before "#". If Powertools was configured with a key_prefix,
+// the prefix is that value. Otherwise Powertools makes the prefix from the name of the Lambda
+// function. For a Lambda function named payments, it is:
 //
 //   - Python: the function's name, the module and the qualified name of the decorated function,
 //     such as "payments.app.handler".
