@@ -33,22 +33,22 @@ const (
 	OperationForgotten OperationKind = "forgotten" // the answer was deleted and the record expires soon; after that, a retry runs the handler again
 )
 
-// The limits of the operations in a record. They keep the list of operations within 3.3 KB, because
-// the cost of each replay depends on the record's size.
+// Limits of the list of operations in a record: the changes that operators made to the record. They
+// keep the list within 3.3 KB, because the cost of each replay depends on the record's size.
 const (
-	// MaxOperations is the maximum number of operations in a record. Older ones are
-	// dropped.
+	// MaxOperations is the maximum number of operations in a record. Older operations are dropped.
 	MaxOperations = 8
-	// MaxOperator is the maximum length of an operator's name, in bytes.
+	// MaxOperator is the maximum length, in bytes, of the name of an operator: the person who
+	// changes a record. See [Store.Operator].
 	MaxOperator = 64
 	// MaxReason is the maximum length, in bytes, of the reason that an operator gives for
 	// changing a record.
 	MaxReason = 256
 )
 
-// checkOperatorText returns an error unless an operator's name or reason can be stored in a
-// record. The parameter what is "name" or "reason", for the text of the error. The parameter
-// most is the maximum length in bytes.
+// checkOperatorText returns an error unless text, an operator's name or reason, can be stored in a
+// record. label is "name" or "reason", for the text of the error. maxLength is the maximum length
+// in bytes.
 func checkOperatorText(label, text string, maxLength int) error {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -61,8 +61,8 @@ func checkOperatorText(label, text string, maxLength int) error {
 	return nil
 }
 
-// withOperation returns a copy of the list before with the operation one appended. If the copy has
-// more than MaxOperations operations, withOperation drops the oldest.
+// withOperation returns a copy of the list ops with the operation op appended. If the copy has more
+// than MaxOperations operations, withOperation drops the oldest.
 func withOperation(ops []Operation, op Operation) []Operation {
 	all := append(slices.Clone(ops), op)
 	return all[max(0, len(all)-MaxOperations):]
@@ -120,8 +120,8 @@ func (o *operations) read(v types.AttributeValue) string {
 	return ""
 }
 
-// operationOf decodes an element of the attribute operations. It returns false if a member of
-// the element is invalid.
+// operationOf decodes one element of the list in the attribute "operations". It returns false if a
+// member of the element is invalid.
 func operationOf(m attributes) (_ Operation, ok bool) {
 	var what, by, reason, token text
 	var at, attempt integer

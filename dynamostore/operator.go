@@ -54,10 +54,11 @@ type Operator struct {
 	opts   OperatorOptions
 }
 
-// Operator returns an Operator for the person called name. Each record that the Operator
-// changes keeps the name and the reason for the change. Operator returns an error if the name
-// or the reason is blank, is not UTF-8, or is longer than [MaxOperator] or [MaxReason] bytes.
-// Operator panics on an invalid option.
+// Operator returns an Operator for the person with the given name. Each record that the Operator
+// changes keeps the name, and the given reason for the change. Operator returns an error if the
+// name or the reason is blank or is not UTF-8. It also returns an error if the name is longer than
+// [MaxOperator] bytes, or the reason is longer than [MaxReason] bytes. Operator panics on an
+// invalid option.
 func (s *Store) Operator(name, reason string, optFns ...func(*OperatorOptions)) (*Operator, error) {
 	o := OperatorOptions{}
 	for _, fn := range optFns {
@@ -89,10 +90,10 @@ const (
 // Release releases a record that an attempt left in progress, so that the next retry runs
 // the handler again. The record keeps its attempt number, its steps and its fingerprint.
 //
-// The write is conditional: the record must still have the token, the state and the lease end
-// that it has in seen. The write also replaces the token. If two operators change the same
-// record, only one of them succeeds. If the attempt is still running, it can no longer
-// complete the record.
+// The parameter seen is the record as the operator has read it, for example by [Store.Inspect]. The
+// write is conditional: the token, the state and the lease end of the record must still be those of
+// seen. The write also replaces the token. If two operators change the same record, only one of
+// them succeeds. If the attempt is still running, it can no longer complete the record.
 //
 // If Release succeeds, it returns the record as it is now. The error is one of these:
 //   - [ErrRecordChanged], with the record as it is now

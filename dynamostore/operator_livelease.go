@@ -24,9 +24,14 @@ func (e *LeaseLiveError) Error() string {
 // Left returns the time from Now until the lease no longer counts as live.
 func (e *LeaseLiveError) Left() time.Duration { return e.End.Add(e.MaxSkew).Sub(e.Now) }
 
-// mayChange returns an error unless this operator may release or settle the record. The result
-// forced is true if mayChange allows the change although the record's lease is live, because
-// OperatorOptions.Force is set.
+// mayChange returns an error if the operator must not release or settle the record. That is so in
+// three cases:
+//
+//   - seen was not read from the store.
+//   - The record is absent, has expired or is completed.
+//   - The record's lease is live and OperatorOptions.Force is not set.
+//
+// If the lease is live and Force is set, the result forced is true.
 func (o *Operator) mayChange(seen Inspected) (forced bool, err error) {
 	now, rec := seen.At(), seen.Record
 	switch {

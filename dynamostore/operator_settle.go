@@ -16,9 +16,10 @@ import (
 // Settle uses the Outcome and the Value or Failure of result. They must fit the kind of the
 // record; see [lambdaidem.CheckResult].
 //
-// The write is conditional: the record must still have the token and the state that it has in
-// seen. The write also replaces the token, so an attempt that is still running can no longer
-// complete the record.
+// The parameter seen is the record as the operator has read it, for example by [Store.Inspect]. The
+// write is conditional: the token and the state of the record must still be those of seen. The
+// write also replaces the token, so an attempt that is still running can no longer complete the
+// record.
 //
 // If Settle succeeds, it returns the record as it is now. The error is one of these:
 //   - [ErrRecordChanged], with the record as it is now
@@ -76,8 +77,9 @@ func isSettled(state lambdaidem.State, token string, did []Operation) bool {
 	return state == lambdaidem.Completed && n > 0 && did[n-1].What == OperationSettled && did[n-1].Token == token
 }
 
-// maySettleAgain returns an error unless this operator may replace the answer of a record
-// that an operator has settled.
+// maySettleAgain returns an error if an answer that an operator has given must not be replaced.
+// That is so if OperatorOptions.Again is not set, if the record has expired, or if seen was not
+// read from the store.
 func (o *Operator) maySettleAgain(seen Inspected) error {
 	switch {
 	case seen.read.IsZero():
@@ -90,9 +92,9 @@ func (o *Operator) maySettleAgain(seen Inspected) error {
 	return nil
 }
 
-// mayStore returns an error unless the result may be stored in the record. The result must
-// fit the record's kind. If the record's functions encrypt answers, the store needs a key,
-// except for a result without an answer (lambdaidem.NoAnswer).
+// mayStore returns an error if the result must not be stored in the record. The result must fit the
+// record's kind. If the function that took the record's lease encrypts answers, the operator's
+// store needs a key, except for a result without an answer (lambdaidem.NoAnswer).
 func (o *Operator) mayStore(seen Inspected, result lambdaidem.Result) error {
 	if err := lambdaidem.CheckResult(seen.Record.Scope, result); err != nil {
 		return fmt.Errorf("dynamostore: Settle: %w", err)

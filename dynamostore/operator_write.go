@@ -22,9 +22,9 @@ type operatorWrite struct {
 	condition string  // its ConditionExpression
 }
 
-// write changes a record by the conditional UpdateItem of Release or Settle. The parameter how
-// describes the request, and the item has the new values. The parameter seen is the record as the
-// operator read it. If the record has changed since then, the condition fails.
+// write changes a record by the conditional UpdateItem of Release or Settle. The parameter request
+// describes the UpdateItem, and the parameter it is an item with the new values. The parameter seen
+// is the record as the operator read it. If the record has changed since then, the condition fails.
 //
 // If the update succeeds, the method returns the record as it is now. If the condition fails, the
 // method returns ErrRecordChanged, also with the record as it is now. Any other error is a
@@ -67,9 +67,10 @@ func (o *Operator) write(ctx context.Context, seen Inspected, request *operatorW
 	return now, ErrRecordChanged
 }
 
-// isSameAttempt reports whether the record still belongs to the same attempt as when seen was read.
-// If it does, its list of operations contains every operation that was applied since then. So an
-// operation that is not in the list was not applied.
+// isSameAttempt compares two reads of a record: current, and the earlier read seen. It reports
+// whether the record still belongs to the same attempt. If so, the list of operations in current
+// contains every operation that was applied since seen was read. So an operation that is not in the
+// list was not applied.
 //
 // If the record belongs to another attempt, the list proves nothing: if the record expired, the
 // next attempt created it anew, with an empty list.
@@ -77,8 +78,10 @@ func isSameAttempt(current, seen lambdaidem.Record) bool {
 	return current.State != lambdaidem.Absent && current.Attempt == seen.Attempt && current.StartedAt.Equal(seen.StartedAt)
 }
 
-// nextItem returns an item for the record with a new token, and with one more operation.
-// The caller sets the other attributes that are to be written.
+// nextItem returns an item for the update of the record seen. The item has a new token, and the
+// record's list of operations with an operation of the kind opKind appended. The caller sets the
+// other attributes that are to be written. nextItem returns an error if OperatorOptions.Random
+// fails.
 func (o *Operator) nextItem(seen Inspected, opKind OperationKind, forced bool) (*item, error) {
 	own, err := o.newToken()
 	if err != nil {

@@ -34,15 +34,14 @@ type PurgeOptions struct {
 	//     ErrAnswerUnavailable. Without the results of the steps, the handler would repeat
 	//     the steps.
 	//
-	// Forget does not apply to a record whose attempt died after a step. If Steps is set, the purge
-	// treats such a record as if Forget were not set: it erases the steps, completes the record,
-	// and counts it in PurgeProgress.OnlyErased. A second purge with Forget then makes the record
-	// expire.
+	// Forget does not apply to a record whose attempt died after a step: the purge does not make
+	// such a record expire. If Steps is set, the purge erases the steps, completes the record, and
+	// counts it in PurgeProgress.OnlyErased. A second purge with Forget then makes the record
+	// expire. If Steps is not set, the purge leaves the record alone.
 	//
-	// The record can't expire sooner, because the purge's own request may be delayed: AWS
-	// accepts a request for 15 minutes after it was signed. If the purge's request arrived
-	// after the new expiry, a delayed request of an attempt that has ended could lock the
-	// record.
+	// A purge can't set an earlier expiry, because the purge's own request may be delayed: AWS
+	// accepts a request for 15 minutes after it was signed. If the purge's request arrived after
+	// the new expiry, a delayed request of an attempt that has ended could take the record's lease.
 	//
 	// DynamoDB's TTL deletes the item at least an hour ([lambdaidem.KeptAfterExpiry]) after
 	// the expiry. If a request was sent before the expiry and arrives during that hour, it
@@ -97,20 +96,17 @@ const opPurge = "purge"
 //   - A completed record loses its answer, or the text of its failure, and all parts of
 //     the answer. The record itself stays until its TTL, so no retry runs the handler a
 //     second time. A retry gets [lambdaidem.ErrAnswerUnavailable].
-//   - A part of an answer is deleted if no record refers to the part, unless one of the next
-//     two items says that it stays. An attempt leaves such parts behind if it dies before it
-//     completes, if another attempt completes first under lambdaidem.Options.Optimistic, or
-//     if its transaction is rejected. For each part, Purge calls Match with a Record that has
-//     only the record's ID, Scope and Token, and in StartedAt the time at which the part was
-//     written.
-//   - A part stays as long as an attempt or an operator may still complete the record with it:
-//     while the record is in progress under the token of the attempt that wrote the part, and
-//     for an hour after the part was written. The hour does not apply once an attempt has
-//     completed the record. It does apply to a record that an operator settled, because an
-//     operator may replace the answer, and writes the parts of the new answer before the
-//     record refers to them.
-//   - A part also stays if the item with the id of the part's record is not a record of this
-//     package.
+//   - A part of an answer is deleted if no record refers to the part. The next item lists the
+//     exceptions. An attempt leaves such parts behind if it dies before it completes, if another
+//     attempt completes first under lambdaidem.Options.Optimistic, or if its transaction is
+//     rejected. For each part, Purge calls Match with a Record that has only the record's ID, Scope
+//     and Token, and in StartedAt the time at which the part was written.
+//   - A part that no record refers to stays while the record is in progress under the token of the
+//     attempt that wrote the part. The part also stays for an hour after it was written, unless an
+//     attempt has completed the record and the record has not expired. If an operator has settled
+//     the record, the part stays for the hour, too: [Operator.Settle] can replace the answer, and
+//     writes the parts of the new answer before the record refers to them. The part stays at any
+//     age if the item with the record's id is not a record of this package.
 //   - The results of steps stay in records that are released or in progress, because the
 //     next attempt needs them. PurgeOptions.Steps erases these results too, and
 //     PurgeOptions.Forget erases those of released records.

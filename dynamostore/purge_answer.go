@@ -7,15 +7,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// removeAnswer removes the answer from a record by one conditional update. The item it is the
-// record as it was read, and the item next has the new values. The update writes the attributes
-// that concern the answer, and the attributes that the parameter also lists. If next has no value
-// for an attribute, the update removes the attribute. removeAnswer reports false if the record has
+// removeAnswer removes the answer from a record by one conditional update. The parameter old is the
+// record as it was read, and the parameter next has the new values. The update writes the
+// attributes that concern the answer, and the attributes listed in extra. If next has no value for
+// an attribute, the update removes the attribute. removeAnswer reports false if the record has
 // changed since it was read.
 //
-// removeAnswer also prepares the item it for the writes that follow. They compare the record's
-// token, so removeAnswer stores the new token in the item. They delete the parts in the attribute
-// "erasing", so removeAnswer stores the new value of this attribute, too.
+// removeAnswer also changes the item old, for the writes of the purge that follow. These writes
+// compare the record's token, so removeAnswer stores the new token in old. They delete the parts
+// that the attribute "erasing" lists, so removeAnswer stores the new value of that attribute, too.
 func (p *purge) removeAnswer(ctx context.Context, old, next *item, condition string, extra ...string) (bool, error) {
 	attrs := append(extra, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
 	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, next, old.asSeen())

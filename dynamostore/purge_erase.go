@@ -7,8 +7,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// erase removes the answer from a completed record. The record keeps a list of the answer's
-// parts until they are deleted.
+// erase removes the answer from a completed record. The record keeps a list of the answer's parts
+// until they are deleted. erase reports false if the record has changed since it was read.
 func (p *purge) erase(ctx context.Context, it *item, now time.Time) (bool, error) {
 	return p.removeAnswer(ctx, it, p.erasedItem(it, OperationErased, it.Token, now), isAsSeen)
 }

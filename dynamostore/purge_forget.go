@@ -7,9 +7,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// forget removes the answer and the steps from a record and makes the record expire. It does not
-// delete the item. A request that was sent earlier and arrives late must still find the item:
-// its condition then fails, and DynamoDB refuses the request.
+// forget removes the answer and the steps from a record and makes the record expire. It reports
+// false if the record has changed since it was read.
+//
+// forget does not delete the item. A write that an attempt sent to DynamoDB earlier may arrive
+// late. It must still find the item, so that its condition fails and DynamoDB refuses the write.
 func (p *purge) forget(ctx context.Context, it *item, now time.Time) (bool, error) {
 	own, err := p.o.newToken()
 	if err != nil {
@@ -27,16 +29,17 @@ func (p *purge) forget(ctx context.Context, it *item, now time.Time) (bool, erro
 	return p.removeAnswer(ctx, it, next, isAsSeen+" AND "+expiresNoSooner, attrSteps, attrToken, attrExpiration)
 }
 
-// forgottenAt returns the expiry that a purge sets if it forgets a record now. The expiry is
-// MinTTL (15 minutes) from now, plus MaxSkew for a clock that is ahead, plus a second for
-// rounding. The purge's request must arrive before this expiry, even if the request is delayed.
-// MinTTL is enough for that, because AWS refuses a request more than MinTTL after it was signed.
+// forgottenAt returns the expiry that a purge sets in a record in order to forget it; see
+// PurgeOptions.Forget. The expiry is MinTTL (15 minutes) from now, plus MaxSkew for a clock that is
+// ahead, plus a second for rounding. So the expiry is still in the future when the purge's request
+// arrives, even if the request is delayed: AWS refuses a request more than MinTTL after it was
+// signed.
 //
-// If the purge's request arrived after the expiry, a delayed claim could lock the record. An
-// attempt may send its claim twice. DynamoDB refuses the first copy, because the record has not
+// If the purge's request arrived after the expiry, a delayed claim could take the record's lease.
+// An attempt may send its claim twice. DynamoDB refuses the first copy, because the record has not
 // expired yet, and the attempt ends. Then the purge's request arrives, and after it the second copy
 // of the claim. The condition of a claim compares the expiry with the time at which the claim was
-// made. If the new expiry is earlier than that time, the second copy locks the record, although no
+// made. If the new expiry is earlier than that time, the second copy takes the lease, although no
 // attempt is running.
 func (p *purge) forgottenAt(now time.Time) time.Time {
 	return now.Add(lambdaidem.MinTTL + p.o.opts.MaxSkew + time.Second)

@@ -52,15 +52,17 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 	return storedPart{id: string(id), record: string(record), token: string(token), scope: string(scope), written: fromMillis(written)}, true
 }
 
-// orphanAge is the age of a part after which no attempt can complete the record with it. An
-// attempt completes the record right after it has written the parts. It tries for at most 15
-// minutes, and AWS accepts the last request for at most 15 minutes more. The rest of the hour
-// allows for clocks that differ. See isOrphan.
+// orphanAge is the age at which a part that no record refers to is certainly an orphan: no attempt
+// can still complete the record with an answer that has this part. An attempt completes the record
+// right after it has written the parts. It tries for at most 15 minutes, and AWS accepts the last
+// request for at most 15 minutes more. The rest of the hour allows for clocks that differ. See
+// isOrphan.
 const orphanAge = time.Hour
 
-// isOrphan reports whether a purge may delete a part that no record refers to. The purge may
-// delete the part if nobody can still complete the record with it. The parameter current is the
-// record as it is now, or nil if there is none. The rules, in order:
+// isOrphan reports whether a purge may delete a part that no record refers to. The purge may delete
+// the part if no attempt and no operator can still complete the record with an answer that has this
+// part. The parameter current is the record as it is now, or nil if there is none. The rules, in
+// order:
 //   - If the record is absent, or has expired and has no live lease, the part is an orphan once
 //     it is older than orphanAge.
 //   - If the record is completed, the part is an orphan, because the answer never changes.
@@ -69,11 +71,11 @@ const orphanAge = time.Hour
 //     is not an orphan.
 //   - In all other cases, the part is an orphan once it is older than orphanAge.
 //
-// For these rules, a record expires earlier than its expiry says: by maxSkew and one second.
-// Otherwise the rule for completed records could delete a part that is still needed. An attempt
-// whose clock is ahead may see the record as expired already. If the attempt is optimistic, it
-// takes no lease and writes the parts of a new answer before it replaces the record. The second is
-// added because the parameter now, the database's time, is rounded down.
+// These rules treat a record as expired from maxSkew and one second before its expiry. The reason
+// is an attempt whose clock is ahead, and which therefore sees the record as expired already. If
+// the attempt is optimistic, it takes no lease and writes the parts of a new answer before it
+// replaces the record. The rule for completed records would delete these parts. The second is added
+// because the parameter now, the database's time, is rounded down.
 func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
 	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
 		if current.Status == lambdaidem.Completed && !isSettled(current.Status, current.Token, current.Operations) {
@@ -106,8 +108,8 @@ func (part *storedPart) isReferredToBy(it *item) bool {
 }
 
 // deleteOrphans deletes the orphans among the parts that were found. An orphan is a part that no
-// record refers to, and with which nobody can complete a record any more; see isOrphan. In a dry
-// run, deleteOrphans only counts the orphans.
+// record refers to, and that no attempt and no operator can still make a record refer to; see
+// isOrphan. In a dry run, deleteOrphans only counts the orphans.
 //
 // If no record refers to a part, but the part is not an orphan, the part stays and counts in
 // PurgeProgress.KeptParts. deleteOrphans ignores a part that PurgeOptions.Match does not select,
@@ -167,7 +169,8 @@ func (p *purge) find(ctx context.Context, id string) (*item, error) {
 	return p.o.s.layout.parse(out.Item)
 }
 
-// deleteOrphan deletes one part. If the part no longer exists, deleteOrphan does not count it.
+// deleteOrphan deletes one part, and counts it in PurgeProgress.Parts and PurgeProgress.Orphans. If
+// the part no longer exists, deleteOrphan counts nothing.
 func (p *purge) deleteOrphan(ctx context.Context, part *storedPart) error {
 	const exists = "attribute_exists(#part)"
 	out, fate, err := p.o.s.deleteItem(ctx, &dynamodb.DeleteItemInput{

@@ -25,7 +25,8 @@ func (p *purge) deleteParts(ctx context.Context, it *item) error {
 	return nil
 }
 
-// removePartList removes the list of parts from a record after the parts were deleted.
+// removePartList removes the list of parts from a record after the parts were deleted. It reports
+// false if the record has changed since it was read.
 func (p *purge) removePartList(ctx context.Context, it *item) (bool, error) {
 	return p.updateAsSeen(ctx, &item{ID: it.ID}, it, attrErasing)
 }

@@ -25,16 +25,16 @@ func (p *purge) erasesSteps(it *item, clock Inspected) bool {
 	return it.Status == lambdaidem.InProgress && !it.record().LeaseLiveAt(clock.At().Add(-p.o.opts.MaxSkew))
 }
 
-// onlyErasesSteps reports whether eraseSteps does only a part of what the purge was asked to do:
-// PurgeOptions.Forget demands that the record expires, and eraseSteps does not make it expire. If
-// the record has already expired, onlyErasesSteps returns false.
+// onlyErasesSteps reports whether PurgeOptions.Forget is set and the record has not expired.
+// eraseSteps then does only a part of what the purge was asked to do, because eraseSteps does not
+// make the record expire.
 func (p *purge) onlyErasesSteps(it *item, clock Inspected) bool {
 	return p.opts.Forget && !it.record().GoneAt(clock.At())
 }
 
-// eraseSteps erases the steps of a record. Without its steps, the next attempt would repeat
-// their effects. So eraseSteps completes the record, with the failure lambdaidem.NoAnswer, and
-// no retry runs the handler. eraseSteps reports false if the record has changed since it was
+// eraseSteps erases the steps of a record. It also completes the record, with the failure
+// lambdaidem.NoAnswer, so that no retry runs the handler. Without the stored results, a retry would
+// repeat the effects of the steps. eraseSteps reports false if the record has changed since it was
 // read.
 func (p *purge) eraseSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
 	seen := p.inspected(it, clock)

@@ -10,7 +10,8 @@ import (
 
 // update sends a conditional update. It reports true if the update was applied, by the last try or
 // by an earlier one whose reply was lost. If the record no longer exists, update also reports true,
-// because nothing is left to purge.
+// because nothing is left to purge. It reports false if the condition failed because the record has
+// changed since it was read.
 func (p *purge) update(ctx context.Context, c *attributeUpdate, next *item, values attributes) (bool, error) {
 	out, fate, err := p.o.s.updateAttributes(ctx, c, next, values)
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
@@ -24,10 +25,10 @@ func (p *purge) update(ctx context.Context, c *attributeUpdate, next *item, valu
 	return true, p.spend(ctx, unitsOf(out.ConsumedCapacity))
 }
 
-// updateAsSeen writes the listed attributes of a record, with the values of the item next. If next
-// has no value for an attribute, updateAsSeen removes the attribute. The write is conditional on
-// the token and the state of the item seen. If the record has another token or state, updateAsSeen
-// reports false.
+// updateAsSeen sets the attributes attrs of a record to their values in the parameter next. If next
+// has no value for an attribute, updateAsSeen removes the attribute. The write is conditional:
+// updateAsSeen reports false if the record no longer has the token and the state of the parameter
+// seen.
 func (p *purge) updateAsSeen(ctx context.Context, next, seen *item, attrs ...string) (bool, error) {
 	return p.update(ctx, &attributeUpdate{also: attrs, condition: isAsSeen}, next, seen.asSeen())
 }
@@ -41,13 +42,13 @@ func (it *item) asSeen() attributes {
 	return attributes{":seen_token": str(it.Token), ":seen_state": str(it.Status)}
 }
 
-// wasApplied reports whether an earlier try of a refused write was applied, although its reply
-// was lost. The parameter next has the values that the write stores, and current is the item in
-// the table.
+// wasApplied reports whether an earlier try of a refused write was applied, although its reply was
+// lost. The parameter next has the values that the write stores, and the parameter current is the
+// item in the table.
 //
-// wasApplied looks for the operation that the write adds to the record, which is the last one in
-// next. The earlier try was applied if current has this operation. For a write that adds no
-// operation, wasApplied returns false.
+// A write of a purge can append an Operation to the record's list of operations. In next, this
+// Operation is the last one of the list. The earlier try was applied if the list in current
+// contains this Operation. If the write appends no Operation, wasApplied returns false.
 func (s *Store) wasApplied(current attributes, next *item) bool {
 	it, err := s.layout.parse(current)
 	n := len(next.Operations)
