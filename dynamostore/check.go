@@ -9,9 +9,9 @@ import (
 // whether the credentials allow GetItem, PutItem and UpdateItem. CheckTable returns nil or
 // [TableProblems], some of which may be warnings only.
 //
-// enlisted names the other tables that handlers enlist writes to. If there are any, CheckTable
-// checks whether these tables and the store's own table support transactions, and which
-// actions on them the credentials allow.
+// The arguments enlistedTables are the names of the other tables that handlers enlist writes to. If
+// there are any, CheckTable checks whether these tables and the store's own table support
+// transactions, and which actions on them the credentials allow.
 //
 // With Options.LeaseIndex, CheckTable also checks the index, and whether the credentials
 // allow Query on it. A missing permission for Query is a warning, because only

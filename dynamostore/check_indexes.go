@@ -41,7 +41,7 @@ func checkIndexes(table string, d *types.TableDescription, o *Options) TableProb
 
 // conflict reports whether DynamoDB would refuse the store's writes if an index had the named
 // attribute as a key of the given type. DynamoDB refuses a value that has another type than the key
-// or is empty. The result writes describes the values that the store writes to the attribute. It is
+// or is empty. conflict also returns the kinds of values that the store writes to the attribute, or
 // "" if the store does not write the attribute.
 func (l *layout) conflict(name string, key types.ScalarAttributeType) (writes kinds, conflict bool) {
 	if name == attrPart { // the store's items for the parts of a large answer have a map in this attribute

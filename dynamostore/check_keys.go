@@ -53,9 +53,9 @@ func (s *Store) CheckKeys(ctx context.Context) error {
 	return problems.err()
 }
 
-// sealedText returns the text of one encrypted step or answer of the item, and a function that
-// tries to decrypt it. Both are nil if the item has no encrypted step or answer. The text is nil
-// also for an answer that is stored in parts.
+// sealedText returns the encrypted form of one step or answer of the item, and a function that
+// tries to decrypt it. Both results are nil if the item has no encrypted step or answer. If the
+// answer is stored in parts, only the result text is nil.
 func (s *Store) sealedText(ctx context.Context, it *item) (text []byte, open func() error) {
 	if it.sealsSteps() {
 		for name, stored := range it.Steps {
@@ -75,8 +75,9 @@ func (s *Store) sealedText(ctx context.Context, it *item) (text []byte, open fun
 	return nil, nil
 }
 
-// unreadable returns the problem for a text that could not be decrypted. keyID is the id of
-// the key that encrypted it.
+// unreadable returns the problem to report for an item if one of its steps or its answer could not
+// be decrypted. keyID is the id of the key that encrypted the step or answer, and err is the error
+// of the decryption.
 func (s *Store) unreadable(it *item, keyID string, err error) *TableProblem {
 	p := &TableProblem{Code: UnreadableTexts, Err: err}
 	switch {

@@ -56,8 +56,9 @@ func (c *Check) Error() string { return c.Detail }
 // Unwrap returns c.Err.
 func (c *Check) Unwrap() error { return c.Err }
 
-// HealthError is the error for an unhealthy store. It lists the checks that failed. Use
-// errors.As to get it, or each *[Check] in it, from an error.
+// HealthError is the error for an unhealthy store. It lists the checks that failed. Use errors.As
+// with a HealthError to get the list from an error, or with a *[Check] to get the first check that
+// failed.
 type HealthError []*Check
 
 // Error returns one line for each check.
@@ -95,34 +96,38 @@ func (h Health) Err() error {
 //
 // A HealthCheck is also an http.Handler; see [HealthCheck.ServeHTTP].
 //
-// It makes these calls, in this order, at these costs:
+// A HealthCheck makes these calls, in this order, at these costs:
 //
 //	each time            GetItem                             0.5 read units
 //	each WritesEvery     PutItem and UpdateItem              1 write unit each
-//	                     an action on each enlisted table    2 write units each
+//	                     each of EnlistedTable.Actions       2 write units each
 //	each time            Options.Encryption                  nothing in DynamoDB; see below
 //	each SettingsEvery   DescribeTable, DescribeTimeToLive   nothing
 //
-// DynamoDB charges for a write whose condition fails, by the size of the existing item or of
-// the new one, whichever is larger (AWS, "DynamoDB read and write operations" and "Working
-// with items and attributes"). The costs above are the minimum, because the new item has only
-// a few bytes and there is no existing one. An action on an enlisted table costs more if a
-// large item has the key EnlistedTable.Key.
+// DynamoDB charges for a write whose condition fails, by the size of the existing item or of the
+// new one, whichever is larger (AWS, "DynamoDB read and write operations" and "Working with items
+// and attributes"). The costs above are the minimum, because the new item has only a few bytes and
+// there is no existing one. Each of EnlistedTable.Actions is tested by a transaction, which costs
+// more if a large item has the key EnlistedTable.Key.
 //
-// The check of Options.Encryption calls its functions Current and Find. The store caches their
-// results for the duration Encryption.KeyFor, so as long as the functions succeed, most checks
-// call neither.
+// To check Options.Encryption, a HealthCheck calls Encryption.Current and Encryption.Find. The
+// store caches the results of these functions for the duration Encryption.KeyFor. So as long as the
+// functions succeed, most checks call neither.
 //
 // A call that fails or is throttled is repeated in each check until it succeeds. There is one
 // exception: if dynamodb:DescribeTable or dynamodb:DescribeTimeToLive is not allowed, the
 // settings are read again only after an hour, or after SettingsEvery if that is longer.
 //
-// The status is fail if guarded requests would be refused: DynamoDB does not reply or
-// can't be reached, the table does not exist or has another key, an action is not
-// allowed, or Options.Encryption returns no usable key. The status is warn if requests are
-// served but the table throttles, or if TTL is disabled or on another attribute, so that
-// records are never deleted. Settings that can't be read do not change the status, because
-// the store itself never reads them.
+// The status is fail if guarded requests would be refused:
+//
+//   - DynamoDB does not reply or can't be reached.
+//   - The table does not exist, or its primary key is not the one that the store needs.
+//   - An IAM action is not allowed.
+//   - Options.Encryption returns no usable key.
+//
+// The status is warn if requests are served but the table throttles, or if TTL is disabled or on
+// another attribute, so that records are never deleted. Settings that can't be read do not change
+// the status, because the store itself never reads them.
 //
 // [Store.CheckTable] checks more than a HealthCheck, for the smoke test of a deployment.
 type HealthCheck struct {

@@ -49,8 +49,9 @@ func (p *probe) skip(now time.Time, down *probe) {
 // they would fail in the same way. There are two such results:
 //
 //   - DynamoDB did not reply or can't be reached.
-//   - The store's own table does not exist or has another key. Only the first probe's result counts
-//     here, because a later probe may have tested another table.
+//   - The store's own table does not exist, or its primary key is not the one that the store needs.
+//     This result counts only for the first probe, because a later probe may have tested another
+//     table.
 //
 // The parameter first is true if p is the first probe.
 func (p *probe) failsAll(first bool) bool {

@@ -20,10 +20,13 @@ func worse(a, b HealthStatus) HealthStatus {
 	return a
 }
 
-// resultOf returns the result for an action that ended with err. If the condition failed,
-// or if there was a conflict with another transaction, the action is allowed, so the status
-// is pass. If DynamoDB refused the request as invalid, the key in the request is probably
-// wrong. Check.Detail then includes the parameter keyed, a text that says which key is needed.
+// resultOf returns the result of a probe whose request ended with err. The status is pass if the
+// request succeeded. It is also pass if the request's condition failed, or if the request was in
+// conflict with another transaction: DynamoDB has then allowed the action. The status is warn if
+// DynamoDB throttled the request, and fail after any other error.
+//
+// If DynamoDB refused the request as invalid, the key in the request is probably wrong.
+// Check.Detail then includes keyHint, a text that says which key is needed.
 func (c *HealthCheck) resultOf(name, table, keyHint string, err error) Check {
 	if err == nil {
 		return Check{Status: HealthPass}

@@ -63,8 +63,8 @@ func (p *TableProblem) Error() string { return p.Detail }
 // Unwrap returns p.Err.
 func (p *TableProblem) Unwrap() error { return p.Err }
 
-// TableProblems is an error that lists all problems found with a table. Use errors.As to
-// get it, or each *[TableProblem] in it, from an error.
+// TableProblems is an error that lists all problems found with a table. Use errors.As with a
+// TableProblems to get the list from an error, or with a *[TableProblem] to get the first problem.
 type TableProblems []*TableProblem
 
 // Error returns one line for each problem.

@@ -47,8 +47,8 @@ func throttling(err error) (lambdaidem.Throttle, error) {
 // throttleBySuffix maps the end of DynamoDB's throttling reasons to the limit that was exceeded. A
 // reason such as TableWriteKeyRangeThroughputExceeded names the resource (Table or Index), the
 // operation (Read or Write) and the limit (AWS, "DynamoDB throttling resolution guide"). If an
-// error has several reasons, throttling reports the one that comes first in this list. Raising a
-// limit that comes later would not help while an earlier limit is exceeded.
+// error has several reasons, the function throttling reports the one that comes first in this list.
+// Raising a limit that comes later would not help while an earlier limit is exceeded.
 var throttleBySuffix = [...]struct {
 	suffix   string
 	throttle lambdaidem.Throttle
