@@ -10,12 +10,14 @@ import (
 )
 
 // loadError returns the StoreError for an answer that could not be loaded because of err. If err
-// does not say that the answer is damaged, the failure is temporary.
+// says that the answer is damaged, the Reason of the StoreError is ReasonForeign, because this
+// store can never read the answer. After any other err, the failure is temporary.
 //
-// A part may seem damaged only because the record has changed since it was read: the record was
-// purged, or it has expired and another attempt has acquired it. For an answer in parts, loadError
-// therefore reads the record again. If the record has changed, the StoreError has no Reason, and
-// the client may retry. Otherwise its Reason is ReasonForeign, and the answer is lost for good.
+// There is an exception for a damaged answer in parts. A part may seem damaged only because the
+// record has changed since it was read: the record was purged, or it has expired and another
+// attempt has acquired it. loadError therefore reads the record again. If the record has changed,
+// the StoreError has no Reason, and the client may retry. If the record can't be read again,
+// loadError returns the error of that read.
 func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apart, err error) error {
 	lost := (*damagedAnswerError)(nil)
 	if !errors.As(err, &lost) {
@@ -36,17 +38,20 @@ func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apar
 	return &lambdaidem.StoreError{Op: opLoad, Reason: lambdaidem.ReasonForeign, NotApplied: true, Err: lost}
 }
 
-// names reports whether the item refers to the answer a. Both have a checksum of the answer. The
-// checksums are equal only if item and answer come from the same attempt, because the checksum
-// covers the attempt's token.
+// names reports whether the item refers to the answer a. It compares the checksum of the answer in
+// the item with the checksum in a. The checksum covers the attempt's token, so the two are equal
+// only if the item and the answer come from the same attempt.
 func (it *item) names(a *apart) bool {
 	return it.Parts != nil && bytes.Equal(it.Parts.Checksum, a.Parts.Checksum)
 }
 
 // damagedAnswerError is the error for an answer, or a result of a step, that this store can never
-// read. The stored bytes are missing or were changed, their key no longer exists,
-// Options.Encryption does not allow them, or they are encrypted and the store has no
-// Options.Encryption. A retry does not help.
+// read. A retry does not help. The possible causes are:
+//
+//   - The stored bytes are missing or were changed.
+//   - The key that encrypted the bytes no longer exists.
+//   - Options.Encryption does not allow the bytes.
+//   - The bytes are encrypted and the store has no Options.Encryption.
 type damagedAnswerError struct{ why error }
 
 func (e *damagedAnswerError) Error() string {

@@ -64,10 +64,10 @@ type Encryption struct {
 	// Default: 5 minutes.
 	KeyFor time.Duration
 
-	// Only, if true, makes the store reject every answer and step that it reads
-	// unencrypted. So an answer that somebody without a key has written into the table is
-	// never replayed: the replay fails with lambdaidem.ErrAnswerUnavailable. A record with
-	// unencrypted steps is refused with lambdaidem.ErrRecordForeign.
+	// If Only is true, the store accepts only encrypted answers and steps: it rejects every answer
+	// and step that it reads unencrypted. So an answer that somebody without a key has written into
+	// the table is never replayed: the replay fails with lambdaidem.ErrAnswerUnavailable. A record
+	// with unencrypted steps is refused with lambdaidem.ErrRecordForeign.
 	//
 	// Before you set this option to true, wait until all unencrypted records have expired:
 	// one TTL after the last process has begun to encrypt. Records that wait for an operator

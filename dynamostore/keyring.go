@@ -55,8 +55,8 @@ func newKeyring(of Encryption) *keyring {
 	return &keyring{of: of, byIDs: byIDs}
 }
 
-// fresh returns the key to encrypt with. It calls Current if no key is cached, or if the cached
-// key is older than KeyFor. The error is a keyError.
+// fresh returns the key to encrypt with. It calls Encryption.Current if no key is cached, or if the
+// cached key is older than the duration Encryption.KeyFor. The error is a keyError.
 func (r *keyring) fresh(ctx context.Context) (Key, error) {
 	k, err := r.current.get(ctx, r.of.KeyFor, r.callCurrent)
 	if err != nil {
@@ -94,9 +94,9 @@ func (r *keyring) callCurrent(ctx context.Context) (Key, error) {
 	return k, nil
 }
 
-// byID returns the key with the given id for decryption. It calls Find if the key is not cached,
-// or if the cached key is older than KeyFor. The error is a keyError, which wraps ErrKeyGone if
-// the key no longer exists.
+// byID returns the key with the given id for decryption. It calls Encryption.Find if the key is not
+// cached, or if the cached key is older than the duration Encryption.KeyFor. The error is a
+// keyError, which wraps ErrKeyGone if the key no longer exists.
 func (r *keyring) byID(ctx context.Context, id string) (Key, error) {
 	k, err := r.slot(id).get(ctx, r.of.KeyFor, func(ctx context.Context) (Key, error) { return r.callFind(ctx, id) })
 	if err != nil {

@@ -75,8 +75,13 @@ func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(contex
 	}
 }
 
-// fetch calls ask, caches the result, and passes it to the callers that wait for f. If ask fails
-// although the cached key can still be used, fetch returns the cached key.
+// fetch calls ask, caches the key that ask returns, and passes its own result to the callers that
+// wait for f. If ask fails, fetch returns the cached key if the method usable still allows that,
+// and otherwise the error of ask. But if ask returns ErrKeyGone for a decryption key, fetch removes
+// the cached key and returns the error.
+//
+// The parameter usable says whether the cached key could be used before this call. If so, fetch
+// gives ask less time.
 func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usable bool, ask func(context.Context) (Key, error)) (Key, error) {
 	timeout := firstTimeout
 	if usable {
@@ -109,8 +114,8 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 	return k, err
 }
 
-// due reports whether the key should be fetched now. The pause in these rules is
-// keyFor/refreshPause:
+// due reports whether the key should be fetched now. The pause in these rules is keyFor divided by
+// the number refreshPause:
 //   - If the last call reported that the key is gone (ErrKeyGone), the key should be fetched again
 //     after the pause.
 //   - Otherwise, if no key is cached, the key should be fetched at once.

@@ -50,16 +50,16 @@ type Options struct {
 	// itself, after compression and encryption: 1 byte to 384 KB. A larger answer is
 	// stored in separate items. Default 20 KB.
 	//
-	// The best value depends on how often answers are replayed. A replay begins with a write
-	// that would lock the record. DynamoDB refuses this write, because the record is completed,
-	// but charges write units for the size of the record, including an answer in it. An answer
-	// in separate items costs about one write unit more to store, but a replay only reads these
-	// items, and reading a KB costs a twentieth of writing it.
+	// The best value depends on how often answers are replayed. A replay begins with a write that
+	// would take the lease. DynamoDB refuses this write, because the record is completed, but
+	// charges write units for the size of the record, including an answer in it. An answer in
+	// separate items costs about one write unit more to store, but a replay only reads these items,
+	// and reading a KB costs a twentieth of writing it.
 	//
 	// Suppose that there is one replay for every 20 first requests. With on-demand prices, an
-	// answer of 22 KB then costs the same in the record and in separate items. With one replay for
-	// every 50 first requests, an answer of 54 KB does. So the rarer replays are, the larger
-	// MaxInline should be.
+	// answer of 22 KB then costs the same in the record and in separate items. If there is one
+	// replay for every 50 first requests, the costs are the same for an answer of 54 KB. So the
+	// rarer replays are, the larger MaxInline should be.
 	MaxInline int
 
 	// MaxAnswer is the maximum size in bytes of an answer before compression: 1 byte to
@@ -72,37 +72,35 @@ type Options struct {
 	Encryption Encryption
 
 	// LeaseIndex is the name of a global secondary index of the table. With the index,
-	// [Store.DeadLeases] finds the leases of attempts that died without scanning the table.
-	// The name has 3 to 255 characters: letters A-Z and a-z, digits, underscores, hyphens and
-	// periods. Default: no index, and records don't have the attribute lease_shard.
+	// [Store.DeadLeases] finds the leases of dead attempts by queries, instead of a scan of the
+	// table. The name has 3 to 255 characters: letters A-Z and a-z, digits, underscores, hyphens
+	// and periods. Default: no index, and records don't have the attribute lease_shard.
 	//
-	// The index must have the string attribute lease_shard as its partition key, the
-	// number attribute in_progress_expiration (Options.InProgressExpirationAttribute) as
-	// its sort key, and the projection KEYS_ONLY. [CreateTable] creates it and
-	// [Store.CheckTable] checks it. Only records in progress have an entry in the index.
-	// Locking, completing and releasing a record each write one index entry, and a
-	// takeover writes two; see docs/cost.md.
+	// The index must have the string attribute lease_shard as its partition key, the number
+	// attribute in_progress_expiration (Options.InProgressExpirationAttribute) as its sort key, and
+	// the projection KEYS_ONLY. [CreateTable] creates it and [Store.CheckTable] checks it. Only
+	// records in progress have an entry in the index. Taking the lease of a new record, completing
+	// a record and releasing it each write one index entry. A takeover writes two entries; see
+	// docs/cost.md.
 	//
-	// The index can be added while functions are running, before or after the option is
-	// set in them, and functions with and without the option can share records. But a
-	// function without the option does not maintain the index. The records that it locks
-	// have no entry, so DeadLeases does not find them. If the function takes over a record
-	// that has an entry, and completes or releases the record, the entry remains until TTL
-	// deletes the record, and costs every search a read unit. So set the option in all
-	// functions that write to the table, and in the tool with which operators settle
-	// records.
+	// The index can be added while functions are running, before or after the option is set in
+	// them, and functions with and without the option can share records. But a function without the
+	// option does not maintain the index. A record whose lease it takes has no entry, so DeadLeases
+	// does not find the record. If the function takes over a record that has an entry, and
+	// completes or releases the record, the entry remains until TTL deletes the record, and costs
+	// every search a read unit. So set the option in all functions that write to the table, and in
+	// the tool with which operators settle records.
 	LeaseIndex string
 
 	// LeaseShards is the number of shards of the index LeaseIndex: 1 to 1000. A shard is one
 	// value of the index's partition key, and the id of a record determines its shard.
 	// More shards allow more requests a second. Default 64.
 	//
-	// Each shard can take 1,000 write units a second, the limit of a partition in DynamoDB
-	// (Amazon DynamoDB, "Best practices for designing and using partition keys
-	// effectively"). All new entries of a shard go to the same partition, because the
-	// entries are sorted by time. If the index can't keep up, DynamoDB throttles every lock
-	// on the table ("Understanding Global Secondary Index write throttling and back
-	// pressure").
+	// Each shard can take 1,000 write units a second, the limit of a partition in DynamoDB (Amazon
+	// DynamoDB, "Best practices for designing and using partition keys effectively"). All new
+	// entries of a shard go to the same partition, because the entries are sorted by time. If the
+	// index can't keep up, DynamoDB throttles every write to the table that takes a lease
+	// ("Understanding Global Secondary Index write throttling and back pressure").
 	//
 	// Each new request takes two write units of its shard: one to add its entry and one to
 	// remove it. With enlisted writes, it takes three units, because the removal is part of a
@@ -114,8 +112,8 @@ type Options struct {
 	//
 	// A search must always cover every shard that has entries. To increase the number, change it
 	// first in the programs that search the index, then in the functions. To decrease it, change it
-	// first in the functions. Then wait until no record that was locked before this change is still
-	// in progress, and change the number in the programs that search.
+	// first in the functions. Then wait until no record whose lease was taken before this change is
+	// still in progress, and change the number in the programs that search.
 	LeaseShards int
 
 	// SortKeyAttribute is the name of the table's sort key, a string attribute. Set it for a
@@ -129,9 +127,10 @@ type Options struct {
 	// can't be changed. Default: none, the table has only a partition key.
 	SortKeyAttribute string
 
-	// Each of the fields below names one attribute of a record. The names of all attributes of an
-	// item must differ. Powertools for AWS Lambda has the same six attributes with the same default
-	// names, and can rename them too. So Powertools and this package can use the same table.
+	// Each of the six fields below names one attribute of a record. The names of all attributes of
+	// an item must differ. The records of Powertools for AWS Lambda have the same six attributes
+	// with the same default names, and Powertools can rename them too. So Powertools and this
+	// package can use the same table.
 	IDAttribute                   string // the partition key, a string; default "id"
 	StatusAttribute               string // the state of the record; default "status"
 	ExpirationAttribute           string // the table's TTL attribute; default "expiration"
@@ -171,8 +170,8 @@ func isTableName(s string) bool {
 }
 
 // resolved returns the options with their defaults filled in. It panics if the table's name or an
-// option is invalid. The text of the panic says what is invalid, after the parameter caller, such
-// as "New".
+// option is invalid. The text of the panic says what is invalid. It also has the name of the
+// function that the user called, such as "New", which is the parameter caller.
 func resolved(caller, table string, optFns []func(*Options)) Options {
 	// Don't check an ARN here, because the SDK does.
 	if !isTableName(table) && !strings.HasPrefix(table, "arn:") {

@@ -93,7 +93,8 @@ func (s *Store) findWith(ctx context.Context) finder {
 	return func(id string) (Key, error) { return s.keys.byID(ctx, id) }
 }
 
-// findCached is a finder that returns cached keys only. It never calls Encryption.Find.
+// findCached is a finder. It returns the key with the given id if the key is cached, and otherwise
+// a keyError. It never calls Encryption.Find.
 func (s *Store) findCached(id string) (Key, error) {
 	if k := s.keys.slot(id).last(); k.ID != "" {
 		return k, nil
@@ -101,11 +102,14 @@ func (s *Store) findCached(id string) (Key, error) {
 	return Key{}, &keyError{id: id, err: errNotAtHand}
 }
 
-// decryptText decrypts a text of the record with the given id. It returns the plaintext and the
-// fencing token of the attempt that encrypted it. The parameter purpose says what the text is,
-// such as the result of a certain step. Decryption fails if the text was encrypted for another
-// purpose. The error is a damagedAnswerError if the text can never be decrypted, and a keyError
-// if its key can't be fetched now.
+// decryptText decrypts stored, an encrypted text of the record with the given id. It returns the
+// plaintext and the fencing token of the attempt that encrypted it. The parameter purpose is the
+// role of the text in the record, such as the result of a certain step. The function find returns
+// the key.
+//
+// The error is a damagedAnswerError if this store can never decrypt the text, for example because
+// the text was encrypted for another purpose. The error is a keyError if the key can't be fetched
+// now.
 func (s *Store) decryptText(id, purpose string, stored []byte, find finder) (text []byte, token string, err error) {
 	of, err := parseSealed(stored)
 	if err != nil {

@@ -33,10 +33,10 @@ const (
 	saltInfo    = "lambdaidem salt of a text 1"
 )
 
-// seal encrypts a text of the record with the given id. token is the fencing token of the
-// attempt. purpose says what the text is in the record, such as the result of a certain step.
-// seal returns the sealed form of the text: the ciphertext after a header with the key's id, the
-// token and the salt. The result is the same for the same arguments.
+// seal encrypts a text of the record with the given id. The parameter token is the fencing token of
+// the attempt. The parameter purpose is the role of the text in the record, such as the result of a
+// certain step. seal returns the sealed form of the text: the ciphertext after a header with the
+// key's id, the token and the salt. The result is the same for the same arguments.
 func (k Key) seal(id, token, purpose string, text []byte) []byte {
 	out := make([]byte, 0, 1+sizedBytes(k.ID)+sizedBytes(token)+saltBytes+len(text)+tagBytes)
 	out = appendSized(append(out, sealVersion), k.ID)
