@@ -95,10 +95,13 @@ func (s *Store) lock(ctx context.Context, it *item, now time.Time) (*item, error
 }
 
 // takeOver takes over a record by a conditional UpdateItem, which keeps the record's steps. The
-// parameter seen is the record as the attempt read it, and the item has the new values. If the
-// update succeeds, takeOver copies the steps that DynamoDB returns into the item, because the old
-// attempt may have stored more steps after seen was read. If the condition fails, takeOver returns
-// the existing item and wire.ErrRefused. Any other error is a StoreError.
+// parameter seen is the record as the attempt read it, and the parameter it is the item with the
+// new values.
+//
+// If the update succeeds, takeOver returns the item as it was before the update. takeOver also
+// copies the steps of that item into the parameter it, because the earlier attempt may have stored
+// more steps after seen was read. If the condition fails, takeOver returns wire.ErrRefused and the
+// existing item, or a nil item if the table has none. Any other error is a StoreError.
 func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lambdaidem.Record) (*item, error) {
 	old, err := s.update(ctx, &s.writes.takeover, it, given{now: now, seen: seen})
 	if err == nil {

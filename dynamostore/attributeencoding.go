@@ -51,9 +51,9 @@ func takeValue(f field, v types.AttributeValue) (want string) {
 	return f.take(&r)
 }
 
-// wants returns "" if ok is true, and what otherwise. Implementations of field.take use it for
-// their result: ok says whether the decoded value is valid, and what describes the valid values,
-// such as "a string".
+// wants returns "" if ok is true, and otherwise the parameter valid, a description of the valid
+// values such as "a string". Implementations of field.take return the result of wants. The
+// parameter ok says whether the decoded value is valid.
 func wants(ok bool, valid string) string {
 	if ok {
 		return ""
@@ -77,9 +77,9 @@ func (t *text) take(r *lowlevel.Reader) string {
 	return wants(ok && kind == "S", "a string")
 }
 
-// sortKey is the sort key of an item. It must be equal to the partition key. When an item is
-// encoded, the sort key is the value of id, the partition key. When an item is decoded, its sort
-// key is stored in read, and the method strange then compares read with id.
+// sortKey is the attribute with the sort key of an item, which must equal the partition key.
+// Encoding an item writes the partition key, *id, as its sort key. Decoding an item stores its sort
+// key in *read. The function item.strange then compares the sort key with the partition key.
 type sortKey struct{ read, id *string }
 
 func (k sortKey) present() bool                  { return *k.id != "" }
@@ -139,9 +139,10 @@ func (i *integer) take(r *lowlevel.Reader) string {
 	return wants(ok && kind == "N" && err == nil, "a whole number of 64 bits")
 }
 
-// payload is an answer. If it is nil, the attribute is absent. Valid UTF-8 is stored as a
-// string attribute, so that people can read the answer in the AWS console. Other bytes are
-// stored as a binary attribute.
+// payload is the value of an attribute that holds an answer, or of a map's member that holds the
+// result of a step. If the payload is nil, the attribute or member is absent. Valid UTF-8 is stored
+// as a string, so that people can read it in the AWS console. Other bytes are stored as a binary
+// value.
 type payload []byte
 
 func (p *payload) present() bool { return *p != nil }
@@ -214,8 +215,8 @@ func (f failureField) read(v types.AttributeValue) string {
 	return ""
 }
 
-// takeMember sets a field to the member of a map with the given name. If the map has no such
-// member, the field keeps its value. takeMember returns false if the member is invalid.
+// takeMember sets f to the member of the map m that has the given name. If m has no such member, f
+// keeps its value. takeMember returns false if the member is invalid, and otherwise true.
 func takeMember(m attributes, name string, f field) bool {
 	v := m[name]
 	return v == nil || takeValue(f, v) == ""

@@ -42,10 +42,10 @@ type attribute struct {
 	option      *renaming         // the option that renames the attribute; nil if there is none
 }
 
-// kinds says which DynamoDB types the values of an attribute can have. If an attribute is the key
-// of an index, DynamoDB refuses to write an item in which the attribute has another type than the
-// key, or is empty. So CheckTable compares the kinds of attributes with the keys of the table's
-// indexes.
+// kinds says which DynamoDB types the values of an attribute can have. If an index uses an
+// attribute as a key, the attribute must have the type that the index declares, and must not be
+// empty. Otherwise DynamoDB refuses to write the item. So CheckTable compares the kinds of
+// attributes with the key types of the table's indexes.
 type kinds string
 
 const (

@@ -61,14 +61,14 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 // refusedTable reports whether DynamoDB refused the transaction because of the table of an enlisted
 // write: the table does not exist, or the credentials don't allow the write.
 //
-// The error does not always say which table it concerns. refusedTable concludes that it is not the
-// store's own table in two cases:
+// The error does not always say which table it concerns. refusedTable blames the table of an
+// enlisted write only if the store's own table can't be the cause. That is so in two cases:
 //
 //   - The transaction does not write a record, so it does not use the store's table.
 //   - The attempt already holds its lease, so it has written to the store's table before.
 //
-// In the third case, the transaction itself takes the lease. The error may then concern either
-// table, so refusedTable returns false.
+// Otherwise the transaction itself takes the lease, and the error may concern either table.
+// refusedTable then returns false.
 func (p *prepared) refusedTable(err error) bool {
 	if p.completion.Claim != nil || len(p.writes) == 0 {
 		return false
@@ -135,9 +135,9 @@ func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error)
 //   - Because of the write itself, for example if its condition failed. The error is a
 //     lambdaidem.Rejected.
 //
-// The second case has an exception. If an earlier request of the transaction may have been applied,
-// the write may fail only because it was already made. A record would show whether that happened.
-// If the transaction has no record, the error is a StoreError.
+// There is one exception to the second way. The error is a StoreError if the transaction has no
+// record and an earlier request of the transaction may have been applied. The write may then have
+// failed because the earlier request had already made it, and no record shows whether that is so.
 //
 // If writes failed in both ways, writeFailed returns the error for the second way. If several
 // writes failed in the same way, it returns the error for the write that was enlisted first.

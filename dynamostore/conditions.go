@@ -50,8 +50,9 @@ const (
 	// the record and replaced the token.
 	leaseIsOurs = "#token = :token AND #status = :in_progress AND NOT " + isGone
 
-	// claimIsFree holds if the attempt can lock the record, or if it already holds the lease. It
-	// already holds the lease if an earlier lock was applied and the reply was lost.
+	// claimIsFree holds if lockIsFree holds, or if this attempt already holds the lease. The
+	// attempt already holds the lease if an earlier write that takes the lease was applied and the
+	// reply was lost.
 	claimIsFree = "(" + lockIsFree + ") OR (" + leaseIsOurs + ")"
 
 	// claimIsStillFree is like claimIsFree, but for a write that takes over an existing record. It

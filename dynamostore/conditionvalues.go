@@ -8,8 +8,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// given holds the values for the placeholders :x of a condition. A field that the
-// condition does not use has its zero value.
+// given holds the values for the value placeholders of a condition, such as :token. A field that
+// the condition does not use has its zero value.
 type given struct {
 	now   time.Time          // :now_s, :now_ms and :in_progress; every condition uses them, because it includes isGone
 	token string             // :token

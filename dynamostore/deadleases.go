@@ -18,8 +18,8 @@ import (
 // opDeadLeases is the value of StoreError.Op in errors from DeadLeases.
 const opDeadLeases = "dead_leases"
 
-// deadMargin is the minimum time since the end of a lease, by default, before DeadLeases returns
-// the lease. It keeps DeadLeases from returning an attempt that is just finishing. See
+// deadMargin is how long a lease must have ended, by default, for DeadLeases to return it. So
+// DeadLeases does not return the lease of an attempt that is just finishing. See
 // DeadLeasesOptions.Before.
 const deadMargin = 2 * time.Second
 
@@ -28,9 +28,9 @@ const deadMargin = 2 * time.Second
 type DeadLeasesOptions struct {
 	// Before says which leases count as dead: those that ended at this time or earlier. It is used
 	// in whole milliseconds. Default: 2 s before the iteration begins, by this process's clock.
-	// These 2 s keep DeadLeases from returning an attempt that is just finishing. Before needs no
-	// margin for differences between clocks, because the end of each lease already includes the
-	// guard's MaxSkew.
+	// These 2 s keep DeadLeases from returning the lease of an attempt that is just finishing.
+	// Before needs no margin for differences between clocks, because the end of each lease already
+	// includes the guard's MaxSkew.
 	Before time.Time
 
 	// PageSize is the maximum number of index entries that one Query returns, from 1 to
@@ -72,7 +72,8 @@ func (o *DeadLeasesOptions) problem() string {
 // not be read as a record; the Record has only its ID, and the iteration continues. Any other error
 // comes with the zero Record and ends the iteration. Without Options.LeaseIndex, the only result is
 // an error with [lambdaidem.ReasonInvalid]. If Options.IDAttribute is not the table's partition
-// key, the first index entry results in an error with the same Reason.
+// key, the first index entry yields an error with [lambdaidem.ReasonInvalid], which ends the
+// iteration.
 //
 // For each shard, an iteration costs half a read unit for each 4 KB of index entries (about
 // 30 entries), and at least half a unit. Reading the record of an entry costs one more read
@@ -192,9 +193,9 @@ func (l *deadLeaseSearch) entry(ctx context.Context, entry attributes) bool {
 	return l.yield(rec, nil)
 }
 
-// leaseQuery returns a Query for the leases of one shard that end at or before a time, in the
-// order of their ends. before is that time in epoch milliseconds, and limit is the maximum
-// number of entries on a page.
+// leaseQuery returns a Query for the leases that end at or before latestEnd, in epoch milliseconds.
+// It finds the leases of one shard of the index, ordered by their ends. limit is the maximum number
+// of entries on a page.
 func (s *Store) leaseQuery(shard string, latestEnd int64, limit int) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName:              aws.String(s.table),

@@ -105,9 +105,9 @@ func (t *Tx) Drop() {
 	t.writes, t.err = nil, nil
 }
 
-// Put enlists a put of an item. The name identifies the write in errors. Each write of a
-// transaction must have a different name. The caller must not change the maps in put
-// afterwards.
+// Put enlists a put of an item, and returns the enlisted write. The parameter name identifies the
+// write in errors. Each write of a transaction must have a different name. The caller must not
+// change the maps in put afterwards.
 //
 // If Put or another method of Tx can't enlist a write, for example because its name is
 // already used, none of the writes is made. The client then receives 500
@@ -117,20 +117,22 @@ func (t *Tx) Put(name string, put types.Put) *Write {
 		names: put.ExpressionAttributeNames, values: put.ExpressionAttributeValues, condition: put.ConditionExpression, kind: aPut})
 }
 
-// Update enlists an update of an item; see [Tx.Put] for the name and for errors.
+// Update enlists an update of an item. The parameter name, the result and the errors are as for
+// [Tx.Put].
 func (t *Tx) Update(name string, update types.Update) *Write {
 	return t.add(&Write{name: name, table: update.TableName, key: update.Key, update: update.UpdateExpression,
 		names: update.ExpressionAttributeNames, values: update.ExpressionAttributeValues, condition: update.ConditionExpression, kind: anUpdate})
 }
 
-// Delete enlists the deletion of an item; see [Tx.Put] for the name and for errors.
+// Delete enlists the deletion of an item. The parameter name, the result and the errors are as for
+// [Tx.Put].
 func (t *Tx) Delete(name string, del types.Delete) *Write {
 	return t.add(&Write{name: name, table: del.TableName, key: del.Key,
 		names: del.ExpressionAttributeNames, values: del.ExpressionAttributeValues, condition: del.ConditionExpression, kind: aDelete})
 }
 
-// Check enlists a condition on an item that the transaction does not write. If the
-// condition fails, none of the writes is made. See [Tx.Put] for the name and for errors.
+// Check enlists a condition on an item that the transaction does not write. If the condition fails,
+// none of the writes is made. The parameter name, the result and the errors are as for [Tx.Put].
 func (t *Tx) Check(name string, check types.ConditionCheck) *Write {
 	return t.add(&Write{name: name, table: check.TableName, key: check.Key,
 		names: check.ExpressionAttributeNames, values: check.ExpressionAttributeValues, condition: check.ConditionExpression, kind: aCheck})
@@ -188,9 +190,10 @@ func (t *Tx) mustBeOpen() {
 	}
 }
 
-// refuse makes every call that enlists or changes a write panic from now on, with the text of why.
-// refuse(nil) allows enlisting again. The guard calls refuse when a step or a guarded call inside
-// the handler begins, and calls refuse(nil) when the step or call ends.
+// refuse forbids enlisting until refuse(nil) is called: every call that enlists or changes a write
+// panics with a text that includes the parameter reason. The guard calls refuse with an error when
+// a step or a guarded call inside the handler begins. It calls refuse(nil) when the step or call
+// ends.
 func (t *Tx) refuse(reason error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,9 +9,14 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Complete stores the result by one conditional UpdateItem. If the answer is larger than
-// Options.MaxInline, Complete first writes it to separate items. If the answer is larger
-// than Options.MaxAnswer, Complete sends nothing and returns an error.
+// Complete implements [lambdaidem.Store]. It stores the result by one conditional UpdateItem, and
+// returns the completed record. If the record is neither in progress nor already completed under
+// the lease's token, Complete returns [lambdaidem.ErrLeaseLost] and the current record. That is the
+// zero Record if the record is absent or has expired.
+//
+// If the answer in the result is larger than Options.MaxInline, Complete first writes the answer to
+// separate items. If the answer is larger than Options.MaxAnswer, Complete sends nothing and
+// returns an error.
 func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Record, error) {
 	kept, err := s.prepare(ctx, lease, result)
 	if err != nil {
@@ -20,15 +25,17 @@ func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lam
 	return s.end(ctx, &s.writes.completion, lease, result.At, func(it *item) { it.finish(kept) })
 }
 
-// Release releases the record by one conditional UpdateItem.
+// Release implements [lambdaidem.Store]. It releases the record by one conditional UpdateItem, and
+// returns the released record. If the record is neither in progress nor already released under the
+// lease's token, Release returns [lambdaidem.ErrLeaseLost] and the current record. That is the zero
+// Record if the record is absent or has expired.
 func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
 	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.release(lease.Expires, lease.LastFailure, lease.Bound) })
 }
 
-// end completes or releases a record, and returns the new record. The update w changes the
-// item in the table, and the function change makes the same change to an item in memory.
-// DynamoDB returns the old item, so end gets the new record by applying change to that item,
-// without another read.
+// end completes or releases a record, and returns the new record. The write w changes the item in
+// the table, and the function apply makes the same change to an item in memory. DynamoDB returns
+// the old item, so end calls apply on that item to get the new record without another read.
 //
 // If the record is no longer in progress under the lease's token, end returns
 // [lambdaidem.ErrLeaseLost] with the current record, or with a zero Record if the record is absent

@@ -78,8 +78,8 @@ func (it *item) record() lambdaidem.Record {
 	return r
 }
 
-// epochMillis returns t as the value of an attribute, in epoch milliseconds. For a zero time,
-// the attribute is absent.
+// epochMillis returns t as the value of an attribute, in epoch milliseconds. If t is the zero time,
+// the result stands for an absent attribute.
 func epochMillis(t time.Time) integer {
 	if t.IsZero() {
 		return integer{}

@@ -56,9 +56,9 @@ type taker = func(r *lowlevel.Reader, name string) bool
 // to a taker. Its first result is true if the response has an item. Its second result is false
 // if the response can't be read or the taker has returned false.
 //
-// This fast way of decoding can't say what is wrong with an item that is not a valid record. For
-// such an item, the method calls scan again to get the attributes as a map, and calls parse with
-// the map. It returns the error of parse as foreign.
+// If the item is not a valid record, read calls scan again to get the attributes as a map. It then
+// calls parse with the map, because the error of parse says what is wrong with the item. The result
+// foreign is that error. The returned item is then nil, and ok is true.
 func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, foreign error) {
 	it := &item{}
 	var seen uint32

@@ -40,16 +40,18 @@ func (s *Store) locking(it *item, g given) *recordRequest {
 	}))
 }
 
-// updating returns the conditional UpdateItem that makes the write w. For each attribute that w
-// changes, the UpdateItem stores the value that the item has. If the item has no value for the
-// attribute, the UpdateItem removes the attribute.
+// updating returns the conditional UpdateItem that makes the write w. The parameter it is an item
+// with the new values. For each attribute that w changes, the UpdateItem stores the attribute's
+// value in that item. If the item has no value for the attribute, the UpdateItem removes the
+// attribute.
 func (s *Store) updating(w *write, it *item, g given) *recordRequest {
 	return s.recordRequest(wire.UpdateItem, "Attributes", encoded(func(b []byte) []byte {
 		return s.appendUpdate(append(b, w.head...), w, it, g)
 	}))
 }
 
-// getting returns the consistent GetItem of a record.
+// getting returns a GetItem request for the record with the given id, with a strongly consistent
+// read.
 func (s *Store) getting(id string) *recordRequest {
 	return s.recordRequest(wire.GetItem, "Item", s.getBody(id))
 }
@@ -63,7 +65,9 @@ func (s *Store) getBody(id string) []byte {
 }
 
 // Success implements [wire.Answer]. It decodes the response to a successful request with the fast,
-// strict decoder. If that fails, it decodes the response with the slow, tolerant one.
+// strict decoder or, if that fails, with the slow, tolerant one. It returns false if both fail. If
+// the operation returns no item (r.member is ""), Success only checks that the body is a JSON
+// object.
 func (r *recordRequest) Success(body string) bool {
 	if r.member == "" {
 		return isObject(body)

@@ -64,8 +64,9 @@ func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) it
 
 // scanLeases reads a page of the table without the parts of answers and without the records that
 // are completed or released. The page includes items without a known state. Such an item may be a
-// record in progress of functions that rename the attribute "status". The read is eventually
-// consistent, which costs half as much as a consistent one.
+// record in progress whose state is in another attribute, because the function that wrote the
+// record renames the attribute "status". The read is eventually consistent, which costs half as
+// much as a consistent one.
 func (s *Store) scanLeases(ctx context.Context, after string, limit int32) (page, error) {
 	return s.scan(ctx, after, &dynamodb.ScanInput{
 		Limit:                     aws.Int32(limit),

@@ -26,8 +26,9 @@ const maxItemSize = 400 * 1024
 // names.
 const reservedSize = 8 << 10
 
-// maxStepsSize is the maximum size of a record's key, token and steps in bytes, including the names
-// of the attributes.
+// maxStepsSize is the maximum size in bytes of a record's steps, together with the record's key and
+// token, including the names of the attributes. The rest of DynamoDB's limit is reservedSize, for
+// the record's other attributes.
 const maxStepsSize = maxItemSize - reservedSize
 
 // bytesPerWrite is the number of bytes that one write unit covers. DynamoDB rounds the size

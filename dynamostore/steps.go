@@ -118,8 +118,9 @@ func (it *item) marksSteps() bool {
 }
 
 // strangeSteps returns what is wrong with the steps of an item that is not completed, or "" if
-// nothing is wrong. If an item has steps but no encoding for them, a version of this package that
-// does not know steps has overwritten some of its attributes.
+// nothing is wrong. It finds one problem: an item that has steps but no encoding for them. Another
+// version of this package, which does not know steps, has then overwritten some attributes of the
+// item.
 func (it *item) strangeSteps() string {
 	if len(it.Steps) > 0 && !it.marksSteps() {
 		return "it has " + attrSteps + " and no " + attrEncoding + ": a version that knows no steps has written over it"
@@ -132,7 +133,7 @@ func (it *item) strangeSteps() string {
 // string if it is valid UTF-8, as JSON is, and otherwise as binary.
 type stepResults lambdaidem.Steps
 
-// write returns the attribute's value, or nil if there are no steps.
+// write returns the value of the attribute "steps", or nil if there are no steps.
 func (r *stepResults) write() types.AttributeValue {
 	if len(*r) == 0 {
 		return nil
@@ -145,8 +146,8 @@ func (r *stepResults) write() types.AttributeValue {
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// read sets the steps from the attribute's value. It returns "", or a description of the
-// type that the value should have had.
+// read sets the steps from v, the value of the attribute "steps". It returns "" if the value is
+// valid, and otherwise a description of what is valid.
 func (r *stepResults) read(v types.AttributeValue) string {
 	m, ok := v.(*types.AttributeValueMemberM)
 	if !ok {

@@ -55,8 +55,9 @@ func (s *Store) transacting(token string, record []byte, writes []*Write) (*tran
 
 var errUnwritable = errors.New("it has no table, item or key, or an attribute whose value is nil")
 
-// putAction returns the JSON of a Put, one of the actions in a transaction. The Put writes a
-// whole record, on the condition of w.
+// putAction returns the JSON of a Put, one of the actions in a transaction. The Put writes the
+// whole record in the parameter it, if the condition of the write w holds. The parameter g has the
+// values of the placeholders in that condition.
 func (s *Store) putAction(w *write, it *item, g given) []byte {
 	return encoded(func(b []byte) []byte {
 		b = append(append(b, `{"Put":`...), w.action...)
@@ -66,8 +67,9 @@ func (s *Store) putAction(w *write, it *item, g given) []byte {
 	})
 }
 
-// updateAction returns the JSON of an Update, one of the actions in a transaction. The Update
-// changes a record, on the condition of w.
+// updateAction returns the JSON of an Update, one of the actions in a transaction. The Update makes
+// the write w with the new values in the parameter it, if the condition of w holds. The parameter g
+// has the values of the placeholders in that condition.
 func (s *Store) updateAction(w *write, it *item, g given) []byte {
 	return encoded(func(b []byte) []byte {
 		b = append(append(b, `{"Update":`...), w.action...)
@@ -78,9 +80,9 @@ func (s *Store) updateAction(w *write, it *item, g given) []byte {
 // Success implements [wire.Answer].
 func (*transactRequest) Success(body string) bool { return isObject(body) }
 
-// Refusal implements [wire.Answer]. It reports whether the condition of the action on the
-// record failed. If it did, the reasons of the other actions don't matter. Refusal returns
-// false for all other cancellations, so that the caller gets the SDK's error.
+// Refusal implements [wire.Answer]. It reports whether the transaction was cancelled because the
+// condition of the action on the record failed, whatever the reasons of the other actions are.
+// After any other cancellation, Refusal returns false, so that the caller gets the SDK's error.
 func (r *transactRequest) Refusal(body string) bool {
 	cancelled, ok := lowlevel.Cancellation(body)
 	if !ok {

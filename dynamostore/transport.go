@@ -29,11 +29,11 @@ const (
 	TransportSDK Transport = "sdk"
 )
 
-// directTransport returns the direct transport for the requests of a client. It returns an error,
-// which says why, if the direct transport can't make the requests that the user's client would
-// make. It also returns an error if the client has a setting that the direct transport would
-// ignore, unless the last argument is true. The last argument is true if Options.Transport is
-// TransportDirect.
+// directTransport returns the direct transport for a store; see [TransportDirect]. Its parameters
+// are the store's client, the user's SDK client, and whether Options.Transport is TransportDirect.
+// It returns an error, which says why, if the direct transport can't make the requests that the
+// user's client would make. If the last parameter is false, it also returns an error if the user's
+// client has a setting that the direct transport would ignore.
 //
 // The function below is a placeholder. The file direct.go replaces it with the real function when
 // the program starts. If direct.go is deleted from the package, the placeholder remains, and the

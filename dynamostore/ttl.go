@@ -38,11 +38,11 @@ func (s *Store) TTLEnabled(ctx context.Context) (bool, error) {
 	return ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabled || ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabling, nil
 }
 
-// deletionOf returns the value of the TTL attribute, in epoch seconds, for a record that
-// expires at the given time. It is lambdaidem.KeptAfterExpiry (one hour) later than that
-// time. DynamoDB may delete an item as soon as its TTL has passed, but a delayed request that
-// was made before the record expired must still find the item. For a zero time, which means
-// that the record never expires, the attribute is absent.
+// deletionOf returns the value of the TTL attribute, in epoch seconds, for a record that expires at
+// the given time. The value is lambdaidem.KeptAfterExpiry (one hour) later than the expiry.
+// DynamoDB may delete an item as soon as its TTL has passed, but a delayed request that was made
+// before the record expired must still find the item. If expires is the zero time, the record never
+// expires. The result then stands for an absent attribute.
 func deletionOf(expires time.Time) integer {
 	if expires.IsZero() {
 		return integer{}

@@ -20,9 +20,9 @@ func (s *Store) Begin(random io.Reader) lambdaidem.Tx {
 	return &transaction{store: s, random: random, enlisted: &Tx{}}
 }
 
-// transaction implements [lambdaidem.Tx], which the guard uses to commit a handler's
-// writes. The handler never sees the transaction. The handler enlists its writes in a [Tx],
-// which is the transaction's field enlisted.
+// transaction implements [lambdaidem.Tx], by which the guard commits a handler's writes. The
+// handler never sees the transaction. The handler enlists its writes in a [Tx] of this package,
+// which is in the field enlisted of the transaction.
 type transaction struct {
 	store    *Store
 	random   io.Reader // the source of the token that lets DynamoDB recognize a retried transaction
@@ -42,10 +42,10 @@ func (t *transaction) Seal(o lambdaidem.Outcome) bool { return t.enlisted.seal(o
 // Writes returns the number of writes that the handler has enlisted.
 func (t *transaction) Writes() int { return t.enlisted.count() }
 
-// Refuse makes every call that enlists a write panic from now on, with the text of why. Refuse(nil)
-// allows enlisting again. The guard forbids enlisting while a step or a guarded call runs inside
-// the handler. A retry skips a step or a call that has already completed, so the retry's
-// transaction would lack the writes that were enlisted inside the step or call.
+// Refuse forbids enlisting until Refuse(nil) is called: every call that enlists a write panics with
+// a text that includes the parameter reason. The guard forbids enlisting while a step or a guarded
+// call runs inside the handler. A retry skips a step or a call that has already completed, so the
+// retry's transaction would lack the writes that were enlisted inside the step or call.
 func (t *transaction) Refuse(reason error) { t.enlisted.refuse(reason) }
 
 // Commit makes the enlisted writes and completes the record in one TransactWriteItems. It

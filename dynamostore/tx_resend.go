@@ -7,9 +7,11 @@ import (
 	"github.com/lambdaidem/toolkit/internal/elapsed"
 )
 
-// mayBeSent returns an error if DynamoDB might apply the transaction a second time when the
-// request is sent now. The first call sets p.first to the current time. Every try of the
-// request calls mayBeSent, because Lambda can freeze the process between two tries.
+// mayBeSent returns an error if the transaction writes no record and was first sent tokenLife ago
+// or earlier. DynamoDB might apply such a transaction a second time, because DynamoDB recognizes a
+// repeated transaction for only 10 minutes. The first call of mayBeSent sets p.first to the current
+// time. Every try of the request calls mayBeSent, because Lambda can freeze the process between two
+// tries.
 func (p *prepared) mayBeSent() error {
 	if p.first.IsZero() {
 		p.first = time.Now()

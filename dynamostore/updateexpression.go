@@ -23,8 +23,8 @@ func (l *layout) expression(sets updates, it *item, values attributes) string {
 	return string(l.appendExpression(make([]byte, 0, enough), sets, it))
 }
 
-// appendExpression appends to b the UpdateExpression that the method expression returns. The
-// text has only keywords and placeholders, so it needs no escaping in JSON.
+// appendExpression appends to b the UpdateExpression that layout.expression returns. The text has
+// only keywords and placeholders, so it needs no escaping in JSON.
 func (l *layout) appendExpression(b []byte, sets updates, it *item) []byte {
 	verb := "SET "
 	for i := range itemAttributes {

@@ -51,10 +51,11 @@ func (l *layout) writes(table string) writes {
 	}
 }
 
-// encode sets head and action, the JSON that is the same for all records, so that it is encoded
-// only once. Both contain the table's name, the condition and the attribute names. Only head, which
-// is for a separate request, also says which item DynamoDB should return: an action that succeeds
-// can't return one.
+// encode sets the fields head and action to the JSON that is the same for all records, so that it
+// is encoded only once. The field head begins a separate PutItem or UpdateItem request. The field
+// action begins an action in a TransactWriteItems request. Both contain the table's name, the
+// condition and the attribute names. The head of an UpdateItem also contains ReturnValues. The
+// field action does not, because an action of a successful transaction returns no item.
 func (w *write) encode(table string, returns types.ReturnValue) {
 	var b []byte
 	b = lowlevel.AppendString(append(b, `{"TableName":`...), table)
