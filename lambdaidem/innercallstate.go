@@ -132,7 +132,7 @@ func (i *innerCalls) setHandler(s handlerState) {
 // outcome of the handler. The result left is the first of these that applies:
 //
 //   - OutcomeUncertain: a call is still running, or the outcome of a call is unknown.
-//   - OutcomeReleased: a call was refused and may succeed later.
+//   - OutcomeReleased: a retry of a call may succeed, because the call was refused or is half done.
 //   - "": the inner calls do not affect the handler's outcome.
 //
 // The result running reports whether a call is still running.

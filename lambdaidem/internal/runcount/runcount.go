@@ -1,5 +1,5 @@
-// Package runcount lets package idemtest count how often a guarded handler ran. Calls that the
-// guard answered from a record don't count.
+// Package runcount lets package idemtest count how often the guard ran a handler, guarded or not.
+// Calls that the guard answered from a record don't count.
 package runcount
 
 import (
