@@ -18,11 +18,10 @@
 //
 // # Which record
 //
-// Powertools stores a record under an id such as "payments.app.handler#5f3c…": a prefix, and a
-// hash of the data that it selects from the event. Each language writes the data differently
-// before it hashes the data. [Language.ID] reproduces the id for all four languages, and refuses
-// data for which it can't. If the id were wrong, no record would be found, and the handler would
-// run again.
+// Powertools stores a record under an id such as "payments.app.handler#5f3c…": a prefix, and a hash
+// of the data that it selects from the event. Each language writes the data differently before it
+// hashes the data. [Language.ID] reproduces the id for all four languages, and refuses data if it
+// can't. If the id were wrong, no record would be found, and the handler would run again.
 //
 // docs/powertools.md has the steps of a migration, its limits, and the equivalent of each
 // Powertools option.

@@ -21,8 +21,9 @@ const (
 	ErrRecordUnreadable lambdaidem.Code = "powertools_record_unreadable" // 500: the item is not a Powertools record, its payload can't be compared, or its answer can't be returned as an Out
 )
 
-// ErrNoRecord tells [Handler] to run the handler without a look-up. The function that selects the
-// data returns it for an event for which Powertools stored no record.
+// ErrNoRecord says that Powertools has stored no record for an event. The function that selects an
+// event's data for [Handler] returns ErrNoRecord instead of a Selection. Handler then runs the
+// user's handler without looking in the table of Powertools.
 var ErrNoRecord = errors.New("powertools: the old function stored no record for this event")
 
 // Selection is what the function with Powertools selected from an event: the data that identifies

@@ -44,8 +44,8 @@ var ErrNothingSelected = errors.New("powertools: the selected data is missing; "
 //
 // ID returns an error if it can't reproduce the id that Powertools makes:
 //
-//   - The data is not valid JSON, has invalid UTF-8 or an unpaired surrogate, or has an object
-//     in which two members have the same name.
+//   - The data is not valid JSON, has invalid UTF-8 or an unpaired surrogate, or has an object with
+//     two members of the same name.
 //   - The data is missing: [ErrNothingSelected].
 //   - TypeScript: the name of a member has a capital letter outside ASCII. Powertools sorts the
 //     members by their lower-case names, and the lower case of such a letter depends on the

@@ -29,8 +29,8 @@ type Records struct {
 
 // Options configure [New]. New sets every field to its default before it calls optFns.
 type Options struct {
-	// Until is the end of the migration. From then on, no record is read, and [Find] finds
-	// nothing. Default: none, every call reads a record.
+	// Until is the end of the migration. From then on, no record is read, and [Find] finds nothing.
+	// Default: none; every call then reads a record.
 	//
 	// Set it to the sum of the time at which the function with Powertools was stopped, the timeout
 	// of that function, and the expiry of its records (expires_after_seconds, 1 hour by default).
@@ -53,7 +53,7 @@ type Options struct {
 
 	// SortKeyAttribute is the name of the table's sort key, if Powertools was configured with one
 	// (sort_key_attr). The sort key then has the id of the record, and the partition key has the
-	// value PartitionKey. Default: none, the partition key has the id.
+	// value PartitionKey. Default: none; the partition key then has the id.
 	SortKeyAttribute string
 
 	// PartitionKey is the value of the partition key of all records in a table with a sort key

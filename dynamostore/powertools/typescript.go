@@ -61,10 +61,10 @@ func appendTypeScript(b []byte, v *value) ([]byte, error) {
 	}
 }
 
-// typeScriptMembers returns the members of an object in the order in which deepSort and
-// JSON.stringify leave them: first the names that are array indexes, by number, then the others by
-// lower-case name. JavaScript always puts array indexes first, in whatever order members are added
-// (ECMA-262, OrdinaryOwnPropertyKeys). A member named __proto__ is dropped: deepSort assigns to
+// typeScriptMembers returns the members of an object in the order that results from deepSort and
+// JSON.stringify: first the names that are array indexes, by number, then the others by lower-case
+// name. JavaScript always puts array indexes first, in whatever order members are added (ECMA-262,
+// OrdinaryOwnPropertyKeys). A member named __proto__ is dropped: deepSort assigns to
 // obj["__proto__"], which sets the object's prototype and adds no member.
 //
 // typeScriptMembers returns an error for a name with a capital letter outside ASCII, because the

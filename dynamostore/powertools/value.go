@@ -38,8 +38,8 @@ func (v *value) isContainer() bool { return v.kind == kindArray || v.kind == kin
 // isInteger reports whether the number has neither a fraction nor an exponent.
 func (v *value) isInteger() bool { return !strings.ContainsAny(v.text, ".eE") }
 
-// parse decodes one JSON value. It refuses invalid UTF-8, unpaired surrogates and objects in which
-// two members have the same name, because the languages read these differently.
+// parse decodes one JSON value. It refuses invalid UTF-8, unpaired surrogates and objects with two
+// members of the same name, because the languages read these differently.
 func parse(data json.RawMessage) (*value, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(data))
 	raw, err := d.ReadValue()

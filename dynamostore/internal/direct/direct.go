@@ -50,8 +50,8 @@ type learned struct {
 }
 
 // New returns a transport that makes the first attempts of a client's calls. The caller must pass
-// the transport to client.Use. The parameter sdk is the user's SDK client, from which the parameter
-// client was made. New lets the SDK build a test request, and builds the same request without the
+// the transport to client.Use. The parameter sdk is the user's SDK client, and the parameter client
+// was made from it. New lets the SDK build a test request, and builds the same request without the
 // SDK. It returns an error if the two requests differ, or if a function of the client's options
 // panics.
 //
@@ -80,11 +80,11 @@ func New(client *wire.Client, sdk *dynamodb.Client) (_ *Transport, err error) {
 	return t, nil
 }
 
-// rehearsals maps the settings of transports to what rehearse has learned about them. It has no
-// settings for which rehearse returned an error.
+// rehearsals maps the settings of transports to what rehearse has learned about them. If rehearse
+// returned an error for some settings, rehearsals does not contain them.
 var rehearsals sync.Map
 
-// settings has everything on which the header fields of a transport's requests depend: the user's
+// settings has everything that the header fields of a transport's requests depend on: the user's
 // SDK client, and the number of attempts, which the SDK puts into a header field. No other setting
 // in dynamostore.Options changes a header field.
 type settings struct {

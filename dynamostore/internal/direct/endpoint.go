@@ -18,7 +18,7 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// endpoint is the address to which requests are sent, and the scope of their signatures.
+// endpoint is the address that requests are sent to, and the scope of their signatures.
 type endpoint struct {
 	scheme, host, path string
 	headers            http.Header // header fields that the endpoint rules add to each request

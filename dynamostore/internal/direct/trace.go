@@ -10,8 +10,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// traces provides the header field X-Amzn-Trace-Id, by which Lambda detects recursive calls.
-// It caches the field for the last trace id.
+// traces provides the header field X-Amzn-Trace-Id, which Lambda uses to detect recursive calls. It
+// caches the field for the last trace id.
 type traces struct{ last atomic.Pointer[trace] }
 
 // trace is one trace id. raw is the value of the environment variable _X_AMZN_TRACE_ID. field is

@@ -61,7 +61,7 @@ func New(client *dynamodb.Client, o Options) *Client {
 	return c
 }
 
-// SDK returns the SDK's client with which c sends requests.
+// SDK returns the SDK's client that c uses to send requests.
 func (c *Client) SDK() *dynamodb.Client { return c.sdk }
 
 // WithOwnQuota returns an SDK client with the settings of [Client.SDK] and its own retry quota.

@@ -8,8 +8,8 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// The error codes with which DynamoDB refuses a transaction because an earlier transaction
-// had the same ClientRequestToken (API reference, "TransactWriteItems").
+// The error codes of a transaction that DynamoDB refuses because an earlier transaction had the
+// same ClientRequestToken (API reference, "TransactWriteItems").
 const (
 	codeInProgress = "TransactionInProgressException"       // the earlier transaction is still running
 	codeOtherBytes = "IdempotentParameterMismatchException" // the earlier transaction had a different body

@@ -15,9 +15,10 @@ import (
 type Fate int
 
 const (
-	// Unknown means that an attempt may have been applied, or may still be applied.
+	// Unknown means that DynamoDB may have applied the request, or may still apply it.
 	Unknown Fate = iota
-	// NotApplied means that no attempt was applied, and none will be.
+	// NotApplied means that DynamoDB has not applied the request in any attempt, and will not apply
+	// it later.
 	NotApplied
 	// Applied means that DynamoDB has confirmed that the request was applied.
 	Applied
@@ -34,9 +35,9 @@ func (c *call) fate(err error) Fate {
 	return NotApplied
 }
 
-// witness is the middleware that records in a call whether an attempt may have been
-// applied. It is the outermost middleware of the Deserialize step, so it runs once for each
-// attempt and gets the decoded response or the error.
+// witness is the middleware that sets the call's field unknown: whether DynamoDB may have applied
+// one of the call's attempts. It is the outermost middleware of the Deserialize step, so it runs
+// once for each attempt and gets the decoded response or the error.
 type witness struct{}
 
 func (witness) ID() string { return "lambdaidem.Witness" }

@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// A First makes the first attempt of each call in place of the SDK's client, in less time.
+// A First makes the first attempt of each call, and is faster than the SDK's client. If the attempt
+// has to be repeated, the SDK's client makes all later attempts.
 type First interface {
 	// Attempt makes the first attempt of a call without the SDK's client, and returns the outcome.
 	// If it did not send the request, it returns nil. The SDK's client then makes the first
@@ -31,9 +32,9 @@ type Attempt struct {
 	conn connection
 }
 
-// Traced returns a copy of ctx with which the attempt's request must be sent. The copy counts
-// the connections that the attempt uses. If the attempt fails, the count helps to decide
-// whether the request may have been applied.
+// Traced returns a copy of ctx that counts the connections that the attempt uses. The attempt's
+// request must be sent with this copy. If the attempt fails, the count helps to decide whether the
+// request may have been applied.
 func (a *Attempt) Traced(ctx context.Context) context.Context { return a.conn.traced(ctx) }
 
 // Send sends r, the request of the attempt, and stores the response or the error in a. The context
