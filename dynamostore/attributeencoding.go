@@ -16,8 +16,7 @@ type field interface {
 	// present reports whether the item has the attribute. If it does not, size and appendTo
 	// must not be called.
 	present() bool
-	// size returns the value's size in bytes, by the rule with which DynamoDB counts it;
-	// see sizeOf.
+	// size returns the value's size in bytes, as DynamoDB counts it; see sizeOf.
 	size() int
 	// appendTo appends the value in DynamoDB's JSON, such as {"S":"text"}.
 	appendTo(b []byte) []byte

@@ -90,8 +90,8 @@ func (p *prepared) writeError(err error) *WriteError {
 	return &WriteError{Err: fmt.Errorf("one of %s: %w", strings.Join(all, ", "), err)}
 }
 
-// refused returns the result of a transaction in which the condition on the record failed. The
-// parameter reason contains the current item of the record:
+// refused returns the result of a transaction whose condition on the record failed. The parameter
+// reason contains the current item of the record:
 //
 //   - If the item is not a valid record, the error is a StoreError.
 //   - If the record was completed under this attempt's fencing token, an earlier request of the
@@ -116,8 +116,8 @@ func (t *transaction) refused(p *prepared, reason *types.CancellationReason) (la
 	return rec, lambdaidem.ErrLeaseLost
 }
 
-// recordFailed returns the StoreError of a transaction in which the action on the record
-// failed for a reason other than its condition, such as a conflict or throttling.
+// recordFailed returns the StoreError of a transaction whose action on the record failed for a
+// reason other than the action's condition, such as a conflict or throttling.
 func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error) error {
 	failure := failed(opCommit, fate, cause)
 	failure.Reason = reasonOfCancellation(aws.ToString(reason.Code))

@@ -57,7 +57,7 @@ func (c *Captured) Writes() ([]CapturedWrite, error) {
 	return writes, nil
 }
 
-// Fail returns the error with which the guarded call would end if the condition of the named write
+// Fail returns the error that the guarded call would fail with if the condition of the named write
 // failed. The function that the handler passed to [Write.ElseFunc] receives item as the existing
 // item. A nil item means that the table has none. Fail does not evaluate the condition. It panics
 // if no write with that name was enlisted.

@@ -4,10 +4,10 @@ import (
 	"context"
 )
 
-// CheckTable checks whether the store can use its table. It checks whether the table exists
-// and is ACTIVE, and whether its key, TTL, indexes and Regions suit the store. It also checks
-// whether the credentials allow GetItem, PutItem and UpdateItem. CheckTable returns nil or
-// [TableProblems], some of which may be warnings only.
+// CheckTable checks whether the store can use its table. It checks whether the table exists and is
+// ACTIVE, and whether its key, TTL, indexes and Regions suit the store. It also checks whether the
+// credentials allow GetItem, PutItem and UpdateItem. CheckTable returns nil or [TableProblems].
+// Some of the problems may be warnings only.
 //
 // The arguments enlistedTables are the names of the other tables that handlers enlist writes to. If
 // there are any, CheckTable checks whether these tables and the store's own table support

@@ -10,7 +10,8 @@ import (
 // checkIndexes returns the problems with the table's secondary indexes. If a record has an
 // attribute that is a key of an index, DynamoDB accepts the record only if the attribute's value
 // has the type of the key and is not empty. Otherwise it refuses the write with a
-// ValidationException. checkIndexes returns a problem for each index key for which that can happen.
+// ValidationException. checkIndexes returns a problem for each index key that can cause such a
+// refusal.
 //
 // An index whose key is not an attribute of records is no problem, because it does not include
 // records. checkIndexes skips Options.LeaseIndex, which checkLeaseIndex checks.

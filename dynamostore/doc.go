@@ -33,7 +33,7 @@
 //	parts                   M  describes an answer with an encoding: count of parts (0 if data has the answer), length, checksum, failure
 //	steps                   M  the results of steps by name, until the record is completed
 //	operations              L  the changes that operators made: what, by, reason, at (epoch milliseconds), attempt, token, forced
-//	encrypts                S  the cipher with which the answer will be encrypted, set when the lease is taken; absent without encryption
+//	encrypts                S  the cipher that will encrypt the answer, set when the lease is taken; absent without encryption
 //	erasing                 M  the parts that a purge has yet to delete, in the same form as the attribute parts; only until the purge is done
 //	lease_shard             S  the partition key in Options.LeaseIndex, while the record is in progress
 //

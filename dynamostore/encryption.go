@@ -11,11 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// Encryption encrypts, on the client side, the parts of a record that come from handlers. These
-// are stored answers, the messages of failures, the results of steps, and the answers with
-// which operators settle records. The rest of a record stays readable: its scope, its
-// fingerprint, the names of steps, the reasons that operators give, and a failure that says that
-// there is no answer (lambdaidem.NoAnswer). The zero Encryption encrypts nothing.
+// Encryption encrypts, on the client side, the parts of a record that come from handlers. These are
+// stored answers, the messages of failures, the results of steps, and the answers that operators
+// store when they settle records. The rest of a record stays readable: its scope, its fingerprint,
+// the names of steps, the reasons that operators give, and a failure that says that there is no
+// answer (lambdaidem.NoAnswer). The zero Encryption encrypts nothing.
 //
 // The cipher is AES-256-GCM (NIST SP 800-38D). Each text is encrypted under its own key, which
 // HKDF-SHA256 (RFC 5869) derives from the store's key and a salt. So one store key can encrypt

@@ -23,11 +23,11 @@ type Tx struct {
 	refused    error    // why writes can't be enlisted now, while a step or a guarded call runs; otherwise nil
 }
 
-// Enlist returns the transaction of the handler that ctx belongs to. The handler adds
-// writes to it. After the handler has returned, one TransactWriteItems request makes the
-// enlisted writes, stores the handler's answer and completes its record. Either all of
-// that happens, exactly once, or none of it. A handler can't read its own writes, because
-// they are not made while it runs.
+// Enlist returns the transaction of the handler that ctx belongs to. The handler adds writes to it.
+// After the handler has returned, one TransactWriteItems request makes the enlisted writes, stores
+// the handler's answer and completes the record of the call. Either all of that happens, exactly
+// once, or none of it. A handler can't read its own writes, because they are not made while it
+// runs.
 //
 // The writes are made if the answer's outcome is OutcomeSucceeded. They are dropped if
 // the outcome is OutcomeFailed (but see [Tx.AlsoWhenFailed]), OutcomeReleased or
@@ -35,10 +35,10 @@ type Tx struct {
 // outcome that drops the writes for an answer with a status of 200 to 399. The client then
 // receives 500 [lambdaidem.ErrWriteInvalid] instead of that answer.
 //
-// A guard runs its handler unguarded, which means without a record, for a GET request, and for
-// a request without a key if keys are optional. The transaction then has only the handler's
-// writes. It is committed before the answer is sent. A net/http handler that runs unguarded
-// must enlist before it writes its response.
+// A guard runs its handler unguarded, which means without a record, for a GET request, and for a
+// request without a key if keys are optional. The transaction then contains the handler's writes,
+// but no record and no answer. The guard commits the transaction before it sends the answer. A
+// net/http handler that runs unguarded must enlist before it writes its response.
 //
 // The tables of the writes must be in the account and Region of the store's client. The
 // client's credentials need dynamodb:PutItem, UpdateItem, DeleteItem and
@@ -55,13 +55,14 @@ type Tx struct {
 //
 // To test a handler without a guard, see [Capture].
 //
-// The methods of Tx and Write panic after the handler has returned. They also panic while
-// the handler runs a [lambdaidem.Step] or makes a guarded call such as [lambdaidem.Do]. A
-// retry skips a step or call whose result is stored, so a write enlisted inside it would
-// be missing from the retry. A Tx can't tell which goroutine calls it. A handler that
-// runs steps in goroutines must therefore wait for all of them before it enlists
-// writes. The function that a guarded call runs has its own transaction, and enlists its
-// writes there.
+// The methods of Tx and Write panic after the handler has returned. They also panic while the
+// handler runs a [lambdaidem.Step] or makes a guarded call such as [lambdaidem.Do]: a retry skips a
+// step or call whose result is stored, so a write enlisted inside the step or call would be missing
+// from the retry. The function of a guarded call can enlist writes in its own transaction instead,
+// by calling Enlist with the ctx that the function receives.
+//
+// A Tx can't tell which goroutine calls its methods. A handler that runs steps in goroutines must
+// therefore wait for all of them before it enlists writes.
 func Enlist(ctx context.Context) *Tx {
 	enlisted, err := lambdaidem.TxOf(ctx)
 	for enlisted != nil {
@@ -105,9 +106,9 @@ func (t *Tx) Drop() {
 	t.writes, t.err = nil, nil
 }
 
-// Put enlists a put of an item, and returns the enlisted write. The parameter name identifies the
-// write in errors. Each write of a transaction must have a different name. The caller must not
-// change the maps in put afterwards.
+// Put enlists a put of an item, and returns the enlisted write. Errors identify the write by its
+// name, which must be unique within the transaction. The caller must not change the maps in put
+// afterwards.
 //
 // If Put or another method of Tx can't enlist a write, for example because its name is
 // already used, none of the writes is made. The client then receives 500
@@ -117,22 +118,20 @@ func (t *Tx) Put(name string, put types.Put) *Write {
 		names: put.ExpressionAttributeNames, values: put.ExpressionAttributeValues, condition: put.ConditionExpression, kind: aPut})
 }
 
-// Update enlists an update of an item. The parameter name, the result and the errors are as for
-// [Tx.Put].
+// Update enlists an update of an item. For the name, the result and the errors, see [Tx.Put].
 func (t *Tx) Update(name string, update types.Update) *Write {
 	return t.add(&Write{name: name, table: update.TableName, key: update.Key, update: update.UpdateExpression,
 		names: update.ExpressionAttributeNames, values: update.ExpressionAttributeValues, condition: update.ConditionExpression, kind: anUpdate})
 }
 
-// Delete enlists the deletion of an item. The parameter name, the result and the errors are as for
-// [Tx.Put].
+// Delete enlists the deletion of an item. For the name, the result and the errors, see [Tx.Put].
 func (t *Tx) Delete(name string, del types.Delete) *Write {
 	return t.add(&Write{name: name, table: del.TableName, key: del.Key,
 		names: del.ExpressionAttributeNames, values: del.ExpressionAttributeValues, condition: del.ConditionExpression, kind: aDelete})
 }
 
 // Check enlists a condition on an item that the transaction does not write. If the condition fails,
-// none of the writes is made. The parameter name, the result and the errors are as for [Tx.Put].
+// none of the transaction's writes is made. For the name, the result and the errors, see [Tx.Put].
 func (t *Tx) Check(name string, check types.ConditionCheck) *Write {
 	return t.add(&Write{name: name, table: check.TableName, key: check.Key,
 		names: check.ExpressionAttributeNames, values: check.ExpressionAttributeValues, condition: check.ConditionExpression, kind: aCheck})

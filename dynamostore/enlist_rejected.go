@@ -11,8 +11,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// ConditionFailed is the error of a transaction in which the condition of an enlisted
-// write failed. None of the transaction's writes was made.
+// ConditionFailed is the error of a transaction that failed because of the condition of an enlisted
+// write. None of the transaction's writes was made.
 type ConditionFailed struct {
 	Write string // the name under which the write was enlisted
 	Table string // the name or ARN of the table, as it was enlisted
@@ -56,7 +56,7 @@ func (e *WriteError) Error() string {
 // Unwrap returns Err.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// conditionFailed returns the error of a transaction in which the condition of w failed. The
+// conditionFailed returns the error of a transaction that failed because of the condition of w. The
 // parameter item is the existing item, or nil if there is none.
 func (w *Write) conditionFailed(item attributes) *lambdaidem.Rejected {
 	c := &ConditionFailed{Write: w.name, Table: aws.ToString(w.table), Item: item}

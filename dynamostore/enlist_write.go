@@ -48,8 +48,8 @@ func (w *Write) If(condition string, args Args) *Write {
 	return w
 }
 
-// Else sets the error with which the guarded call fails if this write's condition fails.
-// The guard treats err as if the handler had returned it:
+// Else sets the error of the guarded call for the case that this write's condition fails. The guard
+// treats err as if the handler had returned it:
 //
 //   - With [lambdaidem.Reject], the client receives an error, which is stored.
 //   - With [lambdaidem.Answer], the client receives an ordinary answer.

@@ -33,9 +33,9 @@ type HealthOptions struct {
 	Enlisted []EnlistedTable
 
 	// Details adds the result of each check to the HTTP response of [HealthCheck.ServeHTTP]. The
-	// results contain names of tables, and messages of DynamoDB that name the AWS account and the
-	// IAM role. So set Details only if everyone who can send the request may know these names.
-	// Default: false; the response has only the status.
+	// results contain names of tables, and error messages from DynamoDB that name the AWS account
+	// and the IAM role. So set Details only if everyone who can send the request may know these
+	// names. Default: false; the response has only the status.
 	Details bool
 
 	// Log receives a line with the status and the problems each time the status changes.

@@ -19,7 +19,7 @@ type keySlot struct {
 	gone      error     // a call's error that wraps ErrKeyGone, kept until a later call succeeds; nil if there is none
 	mayBeGone bool      // whether ErrKeyGone removes a cached key; false for the current key
 	until     time.Time // set by a failed refresh: a usable key is not refreshed again before this time, by the wall clock
-	fetching  *fetch    // the call in progress, for which other callers can wait; nil if there is none
+	fetching  *fetch    // the call in progress; other callers can wait for it; nil if there is none
 }
 
 // fetch is one call of Current or Find that is in progress. Concurrent callers that need the same

@@ -101,8 +101,8 @@ const (
 //   - [*LeaseLiveError], unless OperatorOptions.Force is set
 //   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been
 //     released; inspect it again.
-//   - another error, after which the record is unchanged. Either seen was not read from the
-//     store, or OperatorOptions.Random failed.
+//   - another error, if seen was not read from the store, or if OperatorOptions.Random failed; the
+//     record is then unchanged
 func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, error) {
 	if seen.Record.State == lambdaidem.Released {
 		return seen, ErrRecordReleased

@@ -29,8 +29,8 @@ import (
 //   - [*LeaseLiveError], unless OperatorOptions.Force is set
 //   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been
 //     settled; inspect it again.
-//   - another error, after which the record is unchanged, if the given result does not fit
-//     the record, if seen was not read from the store, or if OperatorOptions.Random failed
+//   - another error, if the given result does not fit the record, if seen was not read from the
+//     store, or if OperatorOptions.Random failed; the record is then unchanged
 func (o *Operator) Settle(ctx context.Context, seen Inspected, result lambdaidem.Result) (Inspected, error) {
 	write := &operatorWrite{op: opOperatorSettle, sets: completion, condition: isStillWhatWasSeen}
 	var forced bool

@@ -38,9 +38,9 @@ type Options struct {
 	// use. Default: math/rand/v2.Float64.
 	Random func() float64
 
-	// CompressFrom is the size in bytes from which answers are compressed: at least 1. The value
-	// math.MaxInt disables compression. Default 2 KB, because compressing smaller JSON rarely
-	// saves a write unit.
+	// CompressFrom is the minimum size in bytes of an answer that is compressed. It must be at
+	// least 1. The value math.MaxInt disables compression. Default 2 KB, because compressing
+	// smaller JSON rarely saves a write unit.
 	//
 	// An answer is stored compressed only if that saves at least 1 KB, which is one write unit.
 	// Answers that are not compressed can be read in the console.
@@ -89,7 +89,7 @@ type Options struct {
 	// does not find the record. If the function takes over a record that has an entry, and
 	// completes or releases the record, the entry remains until TTL deletes the record, and costs
 	// every search a read unit. So set the option in all functions that write to the table, and in
-	// the tool with which operators settle records.
+	// the tool that operators use to settle records.
 	LeaseIndex string
 
 	// LeaseShards is the number of shards of the index LeaseIndex: 1 to 1000. A shard is one
@@ -123,8 +123,8 @@ type Options struct {
 	// over the partitions as in a table without a sort key. An index whose partition key is
 	// the table's sort key has no hot partition either.
 	//
-	// All stores and tools that use one table need the same value, because a table's key
-	// can't be changed. Default: none, the table has only a partition key.
+	// All stores and tools that use one table need the same value, because a table's key can't be
+	// changed. Default: none; the table then has only a partition key.
 	SortKeyAttribute string
 
 	// Each of the six fields below names one attribute of a record. The names of all attributes of
@@ -170,8 +170,8 @@ func isTableName(s string) bool {
 }
 
 // resolved returns the options with their defaults filled in. It panics if the table's name or an
-// option is invalid. The text of the panic says what is invalid. It also has the name of the
-// function that the user called, such as "New", which is the parameter caller.
+// option is invalid. The text of the panic says what is invalid, and names the function that the
+// user called. The parameter caller is the name of that function, such as "New".
 func resolved(caller, table string, optFns []func(*Options)) Options {
 	// Don't check an ARN here, because the SDK does.
 	if !isTableName(table) && !strings.HasPrefix(table, "arn:") {

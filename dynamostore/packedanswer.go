@@ -8,7 +8,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// packed is an answer in the form in which it is stored.
+// packed is an answer in its stored form.
 type packed struct {
 	result lambdaidem.Result // the result to store in the record
 	stored []byte            // the bytes to write in parts before the record is completed; nil if the record contains the answer

@@ -34,9 +34,9 @@ const (
 	partSize = 256 << 10
 	// partsAtOnce is the number of parts that are written or read at the same time.
 	partsAtOnce = 4
-	// partOutlives is the time by which the TTL of a part exceeds the TTL of its
-	// record. A replay must find all parts of the record that it has read, even if its
-	// clock is wrong or it reads the parts slowly.
+	// partOutlives is how much later the TTL of a part is than the TTL of its record. A replay must
+	// find all parts of the record that it has read, even if its clock is wrong or it reads the
+	// parts slowly.
 	partOutlives = time.Hour
 	// encodedOverhead is the maximum size in bytes of the attributes "encoding" and
 	// "parts", which a record has only if its answer is compressed, encrypted or divided

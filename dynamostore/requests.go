@@ -129,7 +129,7 @@ func (r *recordRequest) refused(op string, fate wire.Fate, err error) (*item, er
 	return r.item, wire.ErrRefused
 }
 
-// buffers is a pool of the buffers in which requests are encoded.
+// buffers is a pool of buffers for encoding requests.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // encoded calls encode with a buffer from the pool, and returns a copy of what encode

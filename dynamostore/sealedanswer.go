@@ -23,9 +23,9 @@ func (s *Store) Prepare(ctx context.Context) error {
 
 const opPrepare = "prepare"
 
-// fetchKey fetches and caches the key with which an attempt will encrypt its answer. It
-// does nothing if the cached key is not older than Encryption.KeyFor. The error is a
-// StoreError for the operation op.
+// fetchKey fetches and caches the key that an attempt will use to encrypt its answer. It does
+// nothing if the cached key is not older than Encryption.KeyFor. The error is a StoreError for the
+// operation op.
 func (s *Store) fetchKey(ctx context.Context, op string) error {
 	if _, err := s.keys.fresh(ctx); err != nil {
 		return keyUnavailable(op, err)

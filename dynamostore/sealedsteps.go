@@ -21,8 +21,8 @@ func (it *item) sealsSteps() bool { return it.Encoding.there && it.Encoding.s ==
 // results of two steps.
 func purposeOfStep(name string) string { return "step " + name }
 
-// sealSteps returns a copy of steps in which each result is encrypted under the current key
-// and bound to the item's record. The error is a StoreError.
+// sealSteps returns a copy of steps with each result encrypted under the current key and bound to
+// the item's record. The error is a StoreError.
 func (s *Store) sealSteps(ctx context.Context, it *item, steps lambdaidem.Steps) (lambdaidem.Steps, error) {
 	key, err := s.keys.forSealing(ctx)
 	if err != nil {
@@ -86,8 +86,8 @@ func (s *Store) openSteps(it *item, find finder) (lambdaidem.Steps, error) {
 	return steps, nil
 }
 
-// namesOf returns a copy of steps in which every result is nil. A record whose results are
-// still encrypted shows only the names of its steps.
+// namesOf returns a copy of steps with every result set to nil. A record whose results are still
+// encrypted shows only the names of its steps.
 func namesOf(steps lambdaidem.Steps) lambdaidem.Steps {
 	names := make(lambdaidem.Steps, len(steps))
 	for name := range steps {

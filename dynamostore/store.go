@@ -14,7 +14,7 @@ import (
 // for concurrent use. Its methods leave no goroutines behind.
 type Store struct {
 	wire   *wire.Client
-	whySDK string // why the SDK's client makes all tries; "" if the direct transport makes the first one
+	whySDK string // why the store does not use the direct transport but only the SDK's client; "" if it uses the direct transport
 	table  string
 	tables []string // a slice with only table, for wire.Request.Tables
 	opts   Options

@@ -30,14 +30,14 @@ const (
 )
 
 // directTransport returns the direct transport for a store; see [TransportDirect]. Its parameters
-// are the store's client, the user's SDK client, and whether Options.Transport is TransportDirect.
-// It returns an error, which says why, if the direct transport can't make the requests that the
-// user's client would make. If the last parameter is false, it also returns an error if the user's
-// client has a setting that the direct transport would ignore.
+// are the store's client, the user's SDK client, and whether the user has chosen TransportDirect.
+// If the direct transport can't make the requests that the user's client would make,
+// directTransport returns an error that says why. If the user has not chosen TransportDirect, a
+// setting of the user's client that the direct transport would ignore is an error too.
 //
-// The function below is a placeholder. The file direct.go replaces it with the real function when
-// the program starts. If direct.go is deleted from the package, the placeholder remains, and the
-// SDK's client makes all tries.
+// The function below is a placeholder. The function init in the file direct.go replaces it with the
+// real function. If direct.go is deleted from the package, the placeholder remains, and the SDK's
+// client sends every request.
 var directTransport = func(*wire.Client, *dynamodb.Client, bool) (wire.First, error) {
 	return nil, errors.New("this program is built without the direct transport")
 }

@@ -20,7 +20,7 @@ func (s *Store) Begin(random io.Reader) lambdaidem.Tx {
 	return &transaction{store: s, random: random, enlisted: &Tx{}}
 }
 
-// transaction implements [lambdaidem.Tx], by which the guard commits a handler's writes. The
+// transaction implements [lambdaidem.Tx], which the guard uses to commit a handler's writes. The
 // handler never sees the transaction. The handler enlists its writes in a [Tx] of this package,
 // which is in the field enlisted of the transaction.
 type transaction struct {
