@@ -22,12 +22,11 @@ type BatchOptions[M any] struct {
 	// The guard calls Key for every message of a batch before the first message begins, so
 	// Key should be fast. Options.ValidateKey checks the key that Key returns.
 	Key func(context.Context, M) (string, error)
-	// Repeated reports whether a message probably repeats an earlier one, like
-	// Options.Repeated for HTTP. If Repeated returns true, the guard first reads the
-	// message's record. If the message has been handled, the read saves the more expensive
-	// write with which the guard would try to take the lease. Otherwise the read is an
-	// additional cost. [Redelivered] is such a function for SQS. Default: nil; the guard
-	// then makes no such read.
+	// Repeated reports whether a message probably repeats an earlier one, like Options.Repeated for
+	// HTTP. If Repeated returns true, the guard first reads the message's record. If the message
+	// has been handled, the read saves a more expensive write, the guard's claim of the lease.
+	// Otherwise the read is an additional cost. [Redelivered] is such a function for SQS. Default:
+	// nil; the guard then makes no such read.
 	Repeated func(M) bool
 	// Operation names what the handler does. Operation and key together identify a record.
 	// Default: the source's ARN; for other defaults, see [Guard.EventBridge], [Guard.Kafka],
@@ -54,9 +53,9 @@ type BatchOptions[M any] struct {
 	// queue, the guard's Options.Wait; for all others, until shortly before the deadline,
 	// because their retries may be used up before a lease ends.
 	Wait time.Duration
-	// Timeout is the time after which the context of one message's handler ends, so that
-	// a slow message leaves time for the others. It does not include the time for
-	// requests to the store and for Wait.
+	// Timeout limits the time of one message's handler: the handler's context ends after this time,
+	// so that a slow message leaves time for the others. It does not include the time for requests
+	// to the store and for Wait.
 	//
 	// If a handler returns an error because its context has ended, the message fails like
 	// any other: its record is released, or held under policy [Hold]. Nothing can stop a
@@ -77,9 +76,9 @@ type BatchOptions[M any] struct {
 	// false; a failure then stops only the later messages of the same group. See [Guard.SQS].
 	StopBatch bool
 	// WholeBatch makes the handler return a *[BatchError] if any message fails, so that Lambda
-	// retries the whole batch. Set it for an event source mapping without ReportBatchItemFailures,
-	// for which Lambda treats a list of failures as a success. Default: false; the response then
-	// lists the failed messages.
+	// retries the whole batch. Set it for an event source mapping without ReportBatchItemFailures:
+	// for such a mapping, Lambda treats a list of failures as a success. Default: false; the
+	// response then lists the failed messages.
 	WholeBatch bool
 	// Discard reports whether to give up on a message that the guard refuses with [ErrKeyMissing],
 	// [ErrKeyInvalid] or [ErrPayloadMismatch]. The guard usually refuses such a message again on

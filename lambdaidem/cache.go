@@ -35,7 +35,7 @@ type CacheOptions struct {
 	// MaxAge is how long a cached answer is used. The age of an answer starts before the guard
 	// reads the answer from the store or stores it there. So no process uses an answer for longer
 	// than MaxAge after a purge has erased the answer. Options.Clock measures the age at each use,
-	// so the age includes the time for which Lambda freezes the process. Default: 1 minute.
+	// so the age includes the time that the process was frozen by Lambda. Default: 1 minute.
 	MaxAge time.Duration
 }
 

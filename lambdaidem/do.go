@@ -32,10 +32,10 @@ type Call struct {
 	// because payloads of two types can't be compared: see docs/effects.md, "Steps and downstream
 	// keys".
 	Payload any
-	// Repeated says that this call probably repeats an earlier one. The guard then first
-	// reads the record, as for Options.Repeated over HTTP. If the record has the result,
-	// the read saves the more expensive write with which the guard would try to take the
-	// lease. Otherwise the read is an additional cost.
+	// Repeated says that this call probably repeats an earlier one. The guard then first reads the
+	// record, as with Options.Repeated over HTTP. If the record has the result, the read saves a
+	// more expensive write, the guard's claim of the lease. Otherwise the read is an additional
+	// cost.
 	Repeated bool
 	// Skip makes this call run unguarded, like Options.Skip for HTTP, and sends an
 	// [EventBypassed].
@@ -261,7 +261,7 @@ func (w *doWork[T]) encode() ([]byte, error) {
 	return text, err
 }
 
-// handlerResult returns the result of a call in which fn has run.
+// handlerResult returns the result of a call after fn has run.
 func (w *doWork[T]) handlerResult() done[T] {
 	if w.err != nil && w.outcome == "" { // fn ran unguarded
 		w.outcome = w.g.outcomeOfError(w.err, OutcomeFailed)

@@ -7,19 +7,19 @@ import (
 
 // HandlerOptions are the options of [Handler].
 type HandlerOptions[In any] struct {
-	// Principal returns the caller that the key belongs to. If it returns an error, the
-	// event is refused with [ErrPrincipalUnknown], or with the error itself if [Reject]
-	// made it. An empty principal is refused too, unless Options.AnonymousCallers is set.
-	// Default: nil, all invokers of one tenant share their keys.
+	// Principal returns the caller that the key belongs to. If it returns an error, the event is
+	// refused with [ErrPrincipalUnknown], or with the error itself if [Reject] made it. An empty
+	// principal is refused too, unless Options.AnonymousCallers is set. Default: nil; all invokers
+	// of one tenant then share their keys.
 	Principal func(context.Context, In) (string, error)
-	// Skip reports whether to run the handler for an event unguarded. Default: nil, every
-	// event is guarded.
+	// Skip reports whether to run the handler for an event unguarded. Default: nil, which skips no
+	// event.
 	Skip func(context.Context, In) bool
 	// Repeated reports whether an event probably repeats an earlier one, like Options.Repeated for
 	// HTTP. If Repeated returns true, the guard reads the record first, and replays the answer if
-	// the record has it. Without that read, the guard would try to take the lease, and the
-	// database would refuse that write. A refused write costs more than a read. Default: nil, the
-	// guard makes no such read.
+	// the record has it. Without that read, the guard would try to take the lease, and the database
+	// would refuse that write. A refused write costs more than a read. Default: nil; the guard then
+	// makes no such read.
 	//
 	// For example, a state machine of Step Functions can put the RetryCount of its context object
 	// into the input, and Repeated can return whether RetryCount is above 0. Name that field in
@@ -51,9 +51,9 @@ type HandlerOptions[In any] struct {
 // If h returns an error, the errorType is the name of the error's Go type, as without a
 // guard, with these exceptions:
 //
-//   - For an error that [Reject] made, the errorType is the code of the error. But if the code is
-//     one with which guards refuse calls, the errorType is "Error", so that an invoker does not
-//     take the error for a refusal.
+//   - For an error that [Reject] made, the errorType is the code of the error. But if guards use
+//     the same code to refuse calls, the errorType is "Error", so that an invoker does not take the
+//     error for a refusal.
 //   - For an error that [Permanent], [Retryable] or [Uncertain] marked, the errorType is the type
 //     of the marked error.
 //   - If h returns a guard's refusal of a call that h made, the errorType is the code of the

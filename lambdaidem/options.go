@@ -25,16 +25,16 @@ type Options struct {
 	//
 	// A prefix has 1 to 40 characters: ASCII letters, digits and any of "-_.:/=+@". A guard with a
 	// prefix finds only records with the same prefix. A guard without a prefix finds only records
-	// without a prefix. Default: "", no prefix.
+	// without a prefix. Default: "", which means no prefix.
 	IDPrefix string
 
 	// KeyHeader is the name of the request header with the idempotency key. Case does not
 	// matter. The header is ignored if Key is set. Default: "Idempotency-Key".
 	KeyHeader string
-	// Key returns the idempotency key of a guarded request. Set it if the key is not in a
-	// header but in the body or the path, or if it is the [HashKey] of the values that
-	// identify the operation. Package jmeskey makes such a function from a JMESPath
-	// expression. Default: nil, the key is in KeyHeader.
+	// Key returns the idempotency key of a guarded request. Set it if the key is not in a header
+	// but in the body or the path, or if it is the [HashKey] of the values that identify the
+	// operation. Package jmeskey makes such a function from a JMESPath expression. Default: nil;
+	// the guard then takes the key from KeyHeader.
 	//
 	// Returning "" means that the request has no key. An error made by [Reject] is sent
 	// to the client; any other error becomes 400 [ErrKeyInvalid]. ValidateKey checks the
@@ -44,7 +44,7 @@ type Options struct {
 	// within MaxURI, MaxBody and MaxHeaders. Key must not change the request.
 	Key func(context.Context, *Request) (string, error)
 	// KeyOptional lets a request without a key run unguarded. The guard then reports
-	// [EventBypassed]. Default: false, a request without a key gets 400.
+	// [EventBypassed]. Default: false; a request without a key then gets 400.
 	KeyOptional bool
 	// ValidateKey returns an error if it does not accept a key. The client receives 400
 	// with the error's text. Default: [PrintableKey]. See also [UUIDKey], [UUIDv4or7Key]
@@ -55,8 +55,7 @@ type Options struct {
 	// methods run unguarded: they need no key and have no record, and the handler runs for
 	// every retry. Default: POST, PATCH. [Guard.APIGatewayWebSocket] ignores Methods.
 	Methods []string
-	// Skip reports whether to run a request unguarded. Default: nil, no request is
-	// skipped.
+	// Skip reports whether to run a request unguarded. Default: nil, which skips no request.
 	Skip func(*Request) bool
 	// Repeated reports whether a request probably repeats an earlier one. It can reduce the
 	// cost of repetitions. [SentAgain] is such a function. Default: nil, which counts no
@@ -72,11 +71,11 @@ type Options struct {
 	// the read is an additional cost. So a client gains nothing if it marks its first
 	// request as a repetition.
 	Repeated func(*Request) bool
-	// Principal returns a name for the caller of a request. The same key sent by two
-	// callers belongs to two records. An error made by [Reject] is sent to the client;
-	// any other error becomes 403 [ErrPrincipalUnknown]. An empty name becomes a 403 too,
-	// unless AnonymousCallers is set. Default: nil, the caller is the one that the
-	// gateway has authenticated; see [Request.Principal].
+	// Principal returns a name for the caller of a request. The same key sent by two callers
+	// belongs to two records. An error made by [Reject] is sent to the client; any other error
+	// becomes 403 [ErrPrincipalUnknown]. An empty name becomes a 403 too, unless AnonymousCallers
+	// is set. Default: nil; the caller is then the one that the gateway has authenticated (see
+	// [Request.Principal]).
 	Principal func(context.Context, *Request) (string, error)
 	// AnonymousCallers lets Principal return "" for callers that it can't tell apart. These
 	// callers share their keys. AnonymousCallers also lets [Guard.Middleware] work without
@@ -86,11 +85,11 @@ type Options struct {
 	// that the gateway has not authenticated then always share their keys.
 	AnonymousCallers bool
 
-	// TTL is how long the answer of a completed record is replayed. A request that arrives
-	// later is a new request, and the handler runs again. TTL must therefore exceed the time
-	// within which clients retry. It must be at least [MinTTL], 15 minutes. The guard rounds
-	// the time at which a record expires up to a whole second. Default: 24 hours. The database
-	// keeps the expired record for another [KeptAfterExpiry], one hour.
+	// TTL is how long the answer of a completed record is replayed. A request that arrives later is
+	// a new request, and the handler runs again. TTL must therefore be longer than any client keeps
+	// retrying. It must be at least [MinTTL], 15 minutes. The guard rounds the time at which a
+	// record expires up to a whole second. Default: 24 hours. The database keeps the expired record
+	// for another [KeptAfterExpiry], one hour.
 	TTL time.Duration
 	// Policy decides what happens after an attempt has died, or has ended and nobody knows
 	// whether it had an effect. Under [Rerun], a retry runs the handler again. Under [Hold],
@@ -121,11 +120,11 @@ type Options struct {
 	// be stored after the task. Default: 2 s.
 	CleanupTimeout time.Duration
 
-	// Wait is how long a duplicate request waits for the attempt in progress before it
-	// gets 409. The wait always ends early enough to answer before the deadline of the
-	// invocation. Meanwhile the duplicate reads the record after random pauses. The first pause
-	// is 20 to 40 ms. For each further pause, both bounds grow by half, until the upper bound is
-	// 1 s. So a wait of 200 ms needs at most 5 reads. Default: 0, a duplicate gets 409 at once.
+	// Wait is how long a duplicate request waits for the attempt in progress before it gets 409.
+	// The wait always ends early enough to answer before the deadline of the invocation. Meanwhile
+	// the duplicate reads the record after random pauses. The first pause is 20 to 40 ms. For each
+	// further pause, both bounds grow by half, until the upper bound is 1 s. So a wait of 200 ms
+	// needs at most 5 reads. Default: 0; a duplicate then gets 409 at once.
 	Wait time.Duration
 	// MinRunTime prevents a handler from starting so late that it can't finish. It applies to
 	// a request that has waited for another attempt (see Wait), and to each message of a
@@ -144,11 +143,11 @@ type Options struct {
 	// until the lease ends, if that is longer. Default: 1 s.
 	RetryAfter time.Duration
 
-	// Outcome decides whether a response is stored, and whether a retry runs the handler
-	// again. It receives a copy of the response, so changing the copy has no effect. It may
-	// call [DefaultOutcome] with the copy, to get the default under this guard's Policy. A
-	// return value that is not one of the Outcome constants means [OutcomeUncertain].
-	// Default: nil, the outcome is that of DefaultOutcome.
+	// Outcome decides whether a response is stored, and whether a retry runs the handler again. It
+	// receives a copy of the response, so changing the copy has no effect. It may call
+	// [DefaultOutcome] with the copy, to get the default under this guard's Policy. A return value
+	// that is not one of the Outcome constants means [OutcomeUncertain]. Default: nil; the outcome
+	// is then that of DefaultOutcome.
 	//
 	// If the handler has enlisted writes, and its response has a status of 200 to 399, the
 	// outcome must be [OutcomeSucceeded]. Any other outcome drops the writes, so the client
@@ -170,9 +169,9 @@ type Options struct {
 	// only instead of a final failure, such as a 402. A client that received the 402 would not
 	// repeat the request. See docs/effects.md, "Guarded calls inside a handler".
 	Outcome func(*Response) Outcome
-	// FailOpen runs the handler without a lease if a request to the store fails. A retry may
-	// then run the handler again. Default: false, the client gets 503 and the handler does
-	// not run.
+	// FailOpen runs the handler without a lease if a request to the store fails. A retry may then
+	// run the handler again. Default: false; the handler then does not run, and the client gets
+	// 503.
 	//
 	// Even with FailOpen, the handler does not run in these cases, and the client gets 503:
 	//
@@ -182,9 +181,9 @@ type Options struct {
 	//     [DownstreamKey].
 	//   - The failed request may have taken over the record of an attempt that died. That
 	//     attempt may have stored steps, too.
-	//   - The record does not permit this call to run: for example, another attempt is running, or
-	//     the record is damaged. The guard knows this if it has already read the record, because
-	//     Options.Repeated says that the request probably repeats an earlier one.
+	//   - The guard has read the record, and the record does not permit this call to run: for
+	//     example, another attempt is running, or the record is damaged. The guard reads the record
+	//     first only if Options.Repeated says that the request probably repeats an earlier one.
 	//
 	// FailOpen does not apply to a guarded call inside a guarded handler. If the store fails,
 	// such a call gets [ErrStoreUnavailable], because a retry of the handler could not find out
@@ -196,10 +195,10 @@ type Options struct {
 	//
 	//   - Another attempt has stored an answer. The client gets that answer. It may be a
 	//     failure, although this run had an effect.
-	//   - The answer is a final failure, such as a 402, but another attempt may carry out the
-	//     request, or may have done so. The client gets 409 [ErrInProgress]. But if the store
-	//     does not reply, the guard does not know of the other attempt, and the client gets
-	//     the 402.
+	//   - The answer is a final failure, such as a 402, and the guard finds that another attempt
+	//     may carry out the request, or may have done so. The client gets 409 [ErrInProgress]. If
+	//     the store does not reply, the guard can't find the other attempt, and the client gets the
+	//     402.
 	//   - The handler enlisted writes, but the guard can't commit them. If the store does not
 	//     reply, the client gets 503 [ErrOutcomeUnknown]. If another attempt is running, the
 	//     client gets 409 [ErrInProgress].
@@ -208,9 +207,10 @@ type Options struct {
 	//     not to use a new key: the handler may have called other services, and a request with
 	//     a new key would repeat these calls.
 	//
-	// With FailOpen under policy [Hold], a record may wait for an operator although the handler
-	// has run and the client has its answer. This happens if the database grants the lease,
-	// but its reply is lost, and the guard can't store the answer later.
+	// Under policy [Hold], a record whose attempt did not finish waits for an operator. With
+	// FailOpen, a record may wait for an operator although the handler has run and the client has
+	// its answer. This happens if the database grants the lease, but its reply is lost, and the
+	// guard can't store the answer later.
 	FailOpen bool
 	// Optimistic runs the handler without taking a lease first. After the run, one transaction
 	// stores the enlisted writes, the answer and the record. A new request therefore takes one
@@ -224,11 +224,10 @@ type Options struct {
 	// The handler has attempt number 0 and can't use steps. Optimistic requires a store with
 	// transactions, policy [Rerun], and FailOpen unset.
 	Optimistic bool
-	// FingerprintIgnore are JSON Pointers (RFC 6901) to parts of a payload that may differ
-	// between a request and its retry, such as a timestamp or a trace id. The fingerprint
-	// does not cover these parts, so a retry in which they differ is not refused. The
-	// pointers apply to the JSON bodies of HTTP requests and messages, and to the payloads
-	// of [Do] and [Handler]. Default: none.
+	// FingerprintIgnore are JSON Pointers (RFC 6901) to parts of a payload that may differ between
+	// a request and its retry, such as a timestamp or a trace id. The fingerprint does not cover
+	// these parts, so a retry is not refused if they differ. The pointers apply to the JSON bodies
+	// of HTTP requests and messages, and to the payloads of [Do] and [Handler]. Default: none.
 	//
 	// The handler may use an ignored part only for things that may differ between retries.
 	// If a wrong part is ignored, such as an amount, a request with another amount counts as
@@ -250,10 +249,10 @@ type Options struct {
 	// retries of earlier requests get 422, until the records of the earlier requests expire.
 	// Default: none.
 	FingerprintHeaders []string
-	// FingerprintSecrets are secret keys for fingerprints. With a secret, a fingerprint is
-	// an HMAC-SHA256 (RFC 2104) instead of a SHA-256, so that someone who can read the table
-	// can't confirm a guess of a payload, such as an amount. Each secret must have at least
-	// 16 random bytes. Default: none, fingerprints are plain SHA-256.
+	// FingerprintSecrets are secret keys for fingerprints. With a secret, a fingerprint is an
+	// HMAC-SHA256 (RFC 2104) instead of a SHA-256, so that someone who can read the table can't
+	// confirm a guess of a payload, such as an amount. Each secret must have at least 16 random
+	// bytes. Default: none; fingerprints are then plain SHA-256.
 	//
 	// The guard makes new fingerprints with the first entry. It can compare a payload with an
 	// existing record if the record's fingerprint was made with any of the entries. The entry
@@ -278,9 +277,9 @@ type Options struct {
 	ReplayMarks []Mark
 	// OnReplay may change a replayed response before it is sent. Default: nil.
 	OnReplay func(context.Context, *Request, *Response)
-	// OnOwnAnswer may change the response with which the guard refuses a request, before the
-	// response is sent. For example, it may add CORS or tracing headers to a 400, 409, 422 or
-	// 503. Default: nil.
+	// OnOwnAnswer may change the guard's response to a request that it refuses, before the response
+	// is sent. For example, it may add CORS or tracing headers to a 400, 409, 422 or 503. Default:
+	// nil.
 	//
 	// The guard does not call OnOwnAnswer if the handler returned an error, such as one made by
 	// [Reject] or marked by [Retryable]. The response for that error is the handler's answer,
@@ -299,17 +298,17 @@ type Options struct {
 	// ScopePath shortens a path in the record's readable scope and in events. It can remove a
 	// secret, such as the token in the path /reset/TOKEN. The guard uses it only for requests
 	// without a route template. ScopePath does not affect which record a request belongs to.
-	// Default: nil, the whole path is shown.
+	// Default: nil, which shows the whole path.
 	ScopePath func(path string) string
-	// ShowKeys puts complete idempotency keys into events. Default: false, events have a
-	// short hash of the key.
+	// ShowKeys puts complete idempotency keys into events. Default: false; events then have a short
+	// hash of the key.
 	ShowKeys bool
 
 	// MaxURI is the maximum total length of the host, path, route and query of a request,
 	// in bytes. A longer request gets 414. Default: 16 KiB.
 	MaxURI int
-	// MaxBody is the maximum length of the body of a guarded request, in bytes. A longer
-	// body gets 413. Default: 6 MiB, which is more than Lambda accepts.
+	// MaxBody is the maximum length of the body of a guarded request, in bytes. A longer body gets
+	// 413. Default: 6 MiB. The body of a request that Lambda accepts is smaller.
 	MaxBody int
 	// MaxHeaders is the maximum number of request headers. In a net/http request, each
 	// value of a header counts. A request with more gets 431. Default: 500.

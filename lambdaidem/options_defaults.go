@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// settle returns a copy of the options in which each zero field has its default.
+// settle returns a copy of the options with each zero field set to its default.
 func (o Options) settle() Options {
 	defaultTo(&o.Namespace, defaultNamespace())
 	defaultTo(&o.KeyHeader, "Idempotency-Key")

@@ -12,8 +12,9 @@ const recent = time.Hour
 
 // DeadLeases counts leases that have ended although their attempts have neither completed nor
 // released their records. Such attempts have probably died. If the next retry may take over the
-// record, the lease counts as dead. If the record waits for an operator, it counts as held instead.
-// The zero value of DeadLeases is empty and ready for [DeadLeases.Add].
+// record, the lease counts as dead. If the record waits for an operator, the record counts as held,
+// and its lease does not count as dead. The zero value of DeadLeases is empty and ready for
+// [DeadLeases.Add].
 type DeadLeases struct {
 	Count      int           // number of dead leases, not including held records
 	Recent     int           // number of dead leases in Count that ended within the last hour

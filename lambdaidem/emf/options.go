@@ -32,8 +32,8 @@ type Options struct {
 	Records bool
 	// Bypassed makes the Observer also count the calls that run unguarded because of their HTTP
 	// method, the guard's Options.Skip, or a missing key that is optional. Each of these calls then
-	// writes a document, so that every GET, for example, writes one. Default: false, these calls
-	// are not counted.
+	// writes a document, so that every GET, for example, writes one. Default: false; these calls
+	// are then not counted.
 	Bypassed bool
 	// Writer receives the documents: one line per call of Write, and one call at a time.
 	// Its errors are ignored, because there is no caller to return them to. Default: the
