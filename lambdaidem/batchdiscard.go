@@ -8,8 +8,8 @@ import (
 )
 
 // discards reports whether to acknowledge a message that the guard has refused because of its key
-// or payload. An acknowledged message is not delivered again. BatchOptions.Discard decides, except
-// in three cases, in which discards returns false without calling Discard:
+// or payload. An acknowledged message is not delivered again. BatchOptions.Discard decides. But in
+// three cases, discards returns false without calling Discard:
 //
 //   - An earlier attempt may have begun the message and not finished it.
 //   - The handler has just run for the message and may have had an effect: it ran without a lease

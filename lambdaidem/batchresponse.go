@@ -41,8 +41,8 @@ func reported[E, M, R any](b *messageGuard[E, M], makeResponse func(names []stri
 	}
 }
 
-// failuresOf returns the list of batch item failures for a response. The parameter names contains
-// the item identifiers of the failed messages.
+// failuresOf returns the list of batch item failures for a response. It calls the function failure
+// with the item identifier of each failed message; these identifiers are in names.
 func failuresOf[F any](names []string, failure func(name string) F) []F {
 	all := make([]F, len(names)) // not nil, so that its JSON is an empty list and not null
 	for i, name := range names {
@@ -106,8 +106,8 @@ func (t *batchMessage[M]) lambdaError() error {
 //
 //   - BatchOptions.WholeBatch is set.
 //   - A failed message has no item identifier.
-//   - The event has several messages, and its source takes no list of failures. That is so for
-//     asynchronous events and for the events of Amazon MQ and Amazon DocumentDB.
+//   - The event has several messages, and Lambda does not support partial batch responses for its
+//     source. Such sources are asynchronous events, Amazon MQ and Amazon DocumentDB.
 //
 // errors.Is and errors.As examine the errors of all messages.
 type BatchError struct {

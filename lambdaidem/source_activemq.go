@@ -6,15 +6,15 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// ActiveMQ guards a handler of the messages of a queue of an Amazon MQ broker for ActiveMQ. For
-// this source, Lambda accepts no list of the messages that failed. If a message fails, the function
+// ActiveMQ guards a handler of the messages of a queue of an Amazon MQ broker for ActiveMQ. Lambda
+// does not support partial batch responses for this source. If a message fails, the function
 // returns an error, which is a *[BatchError] if the event has several messages. Lambda then
 // delivers the whole batch again, until it succeeds or the messages expire (AWS Lambda, "Using
 // Lambda with Amazon MQ"). The handler does not run again for messages that it has already handled.
 //
 // After a message has failed, the handler still runs for the later messages of the batch. To keep
 // the order of the queue instead, set BatchOptions.StopBatch. If another invocation is still
-// handling a message, the batch waits for that invocation, as for [Guard.Kinesis].
+// handling a message, the batch waits for that invocation; see [Guard.Kinesis].
 //
 // The default key is the message's property [MessageKey], else the message's JMSMessageID. The
 // default BatchOptions.Operation is "activemq:BROKER|QUEUE", where BROKER is the ARN of the broker.

@@ -7,10 +7,10 @@ import (
 )
 
 // DynamoDBStream guards a handler of the records of a DynamoDB stream, for example a handler that
-// publishes each change of an outbox table. Records of the same item keep their order: after one
-// of them has failed, the handler does not run for later records of that item. The changes of one
-// DynamoDB transaction arrive as separate records, and other records may come between them.
-// Failures, retries and tumbling windows are as for [Guard.Kinesis].
+// publishes each change of an outbox table. Records of the same item keep their order: after one of
+// them has failed, the handler does not run for later records of that item. The changes of one
+// DynamoDB transaction arrive as separate records, and other records may come between them. For
+// failures, retries and tumbling windows, see [Guard.Kinesis].
 func (g *Guard) DynamoDBStream(h func(context.Context, events.DynamoDBEventRecord) error, optFns ...func(*BatchOptions[events.DynamoDBEventRecord])) func(context.Context, events.DynamoDBTimeWindowEvent) (events.DynamoDBEventResponse, error) {
 	b := guardMessages(g, source[events.DynamoDBTimeWindowEvent, events.DynamoDBEventRecord]{
 		list:           func(e events.DynamoDBTimeWindowEvent) []events.DynamoDBEventRecord { return e.Records },

@@ -8,7 +8,7 @@ import (
 )
 
 // EventBridge guards a handler of EventBridge events. Lambda invokes the function asynchronously,
-// with one event at a time, and at least once for each event. Retries and waiting are as for
+// with one event at a time, and at least once for each event. For retries and waiting, see
 // [Guard.SNS]. If several rules match an event, the function receives the event several times with
 // the same id, and the handler runs once.
 //

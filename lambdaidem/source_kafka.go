@@ -34,8 +34,8 @@ import (
 // servers, sorted and separated by commas. Set Operation if that list may change: otherwise the
 // handler runs again for a record that Lambda delivers again after the change.
 //
-// The handler receives the record as Lambda sends it: Key and Value are base64. A null value, with
-// which a producer deletes a key from a compacted topic, arrives as an empty Value.
+// The handler receives the record as Lambda sends it: Key and Value are base64. A producer sends a
+// null value to delete a key from a compacted topic. A null value arrives as an empty Value.
 func (g *Guard) Kafka(h func(context.Context, events.KafkaRecord) error, optFns ...func(*BatchOptions[events.KafkaRecord])) func(context.Context, events.KafkaEvent) (KafkaEventResponse, error) {
 	b := guardMessages(g, source[events.KafkaEvent, events.KafkaRecord]{
 		list:           func(e events.KafkaEvent) []events.KafkaRecord { return listByList(e.Records) },
@@ -83,7 +83,8 @@ func kafkaMessage(e events.KafkaEvent, r events.KafkaRecord) message {
 	return m
 }
 
-// kafkaOperation is the prefix of the default operation of Kafka records.
+// kafkaOperation is the prefix of the default BatchOptions.Operation of Kafka records, which is
+// "kafka:CLUSTER|TOPIC".
 const kafkaOperation = "kafka"
 
 // kafkaCluster returns the name of the cluster that an event comes from, or "" if the event does

@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// RabbitMQ guards a handler of the messages of a queue of an Amazon MQ broker for RabbitMQ.
-// Failures, retries, order and waiting are as for [Guard.ActiveMQ].
+// RabbitMQ guards a handler of the messages of a queue of an Amazon MQ broker for RabbitMQ. For
+// failures, retries, order and waiting, see [Guard.ActiveMQ].
 //
 // A RabbitMQ broker gives messages no ids. The default key is the message's header [MessageKey],
 // else the property message_id. Let publishers set one of these, or derive the key from the message

@@ -13,8 +13,8 @@ import (
 )
 
 // S3 guards a handler of Amazon S3 event notifications that S3 sends directly to the function.
-// Lambda invokes the function asynchronously. S3 delivers each notification at least once, and
-// in any order. Retries and waiting are as for [Guard.SNS].
+// Lambda invokes the function asynchronously. S3 delivers each notification at least once, and in
+// any order. For retries and waiting, see [Guard.SNS].
 //
 // The default key is [S3Key] and the default BatchOptions.Operation is the ARN of the bucket. The
 // payload is what the notification is about: the name of the event, the bucket, the object's key,

@@ -33,10 +33,10 @@ import (
 // The guard releases the record even after an error of [Permanent] or [Reject], but not after an
 // error of [Uncertain].
 //
-// Under policy [Hold], there are three more cases in which the guard does not release the record:
-// a panic, an error that no function of this package has marked, and an error of [Reject] with a
-// status of 500 or above. Under Hold, a record that is not released waits for an operator, who must
-// release the record before a redrive.
+// Under policy [Hold], the guard does not release the record in three more cases: a panic, an error
+// that no function of this package has marked, and an error of [Reject] with a status of 500 or
+// above. Under Hold, a record that is not released waits for an operator, who must release the
+// record before a redrive.
 func (g *Guard) SQS(h func(context.Context, events.SQSMessage) error, optFns ...func(*BatchOptions[events.SQSMessage])) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
 	b := guardMessages(g, source[events.SQSEvent, events.SQSMessage]{
 		list: func(e events.SQSEvent) []events.SQSMessage { return e.Records },

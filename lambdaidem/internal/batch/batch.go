@@ -10,14 +10,13 @@ import (
 // Item describes an item of a batch. Its fields determine when the item runs, relative to the
 // other items.
 type Item struct {
-	// Group is the same for items that must run in order, such as the messages of a FIFO
-	// group. An item begins after the item before it in the same group has ended. After
-	// an item has failed, no later item of its group begins. "" means that the order of
-	// this item does not matter.
+	// Group is the same for items that must run in order, such as the messages of a FIFO group. An
+	// item begins only after the previous item of its group has ended. After an item has failed, no
+	// later item of its group begins. "" means that the order of this item does not matter.
 	Group string
-	// Key is the same for items that must not run at the same time, because they use the
-	// same record. An item begins after the item before it with the same key has ended.
-	// "" means that the item has no key.
+	// Key is the same for items that must not run at the same time, because they use the same
+	// record. An item begins only after the previous item with the same key has ended. "" means
+	// that the item has no key.
 	Key string
 	// Content is a digest of the item's payload. An item with the same Key and Content as
 	// an earlier item is a duplicate, and does not run. The duplicate succeeds if the earlier
@@ -75,8 +74,8 @@ type run struct {
 	ends   map[[2]string]error // by Key and Content: the error of the first item with that pair; nil if it succeeded
 }
 
-// link makes each item wait for the item before it in the same group, and for the item before
-// it with the same key. Items that wait for nothing become ready.
+// link makes each item wait for the previous item of its group, and for the previous item with the
+// same key. Items that wait for nothing become ready.
 func (r *run) link() {
 	r.waits, r.after = make([]int, len(r.items)), make([][]int, len(r.items))
 	r.groups, r.ends = map[string]bool{}, map[[2]string]error{}
@@ -107,8 +106,8 @@ func (r *run) next() int {
 	return i
 }
 
-// skips reports whether item i must not run. If so, it also returns the error with which the item
-// ends, which is nil if the item is a duplicate of an item that succeeded.
+// skips reports whether item i must not run. If so, it also returns the item's error, which is nil
+// if the item is a duplicate of an item that succeeded.
 func (r *run) skips(i int) (bool, error) {
 	item := r.items[i]
 	of := [2]string{item.Key, item.Content}
