@@ -69,8 +69,8 @@ func originOf(u *url.URL) origin {
 	return o
 }
 
-// canonicalName returns the form in which host names are compared. An IP address gets its shortest
-// form. Any other name gets lower case, without the dot of the DNS root at its end. An
+// canonicalName returns the form of a host name that is used in comparisons. An IP address gets its
+// shortest form. Any other name gets lower case, without the dot of the DNS root at its end. An
 // international name gets its ASCII form, which is the form that net/http dials; if it has none,
 // canonicalName returns an error.
 func canonicalName(host string) (string, error) {

@@ -38,7 +38,7 @@ func readCode(resp *http.Response) (string, error) {
 // not read. A guard's problem documents have about 400 bytes.
 const maxProblem = 64 << 10
 
-// errorReader is a reader that always fails with err, the error with which reading a body ended.
+// errorReader is a reader that always fails with err, the error that ended the reading of a body.
 type errorReader struct{ err error }
 
 func (f errorReader) Read([]byte) (int, error) { return 0, f.err }

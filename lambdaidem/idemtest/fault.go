@@ -22,7 +22,7 @@ const (
 	Commit    Verb = "commit"     // stores the result together with the writes that the handler enlisted
 )
 
-// Fault is the way in which a call of a [Store] fails.
+// Fault says how a call of a [Store] fails.
 type Fault string
 
 // Faults for [Store.Next] and [Store.Always]. [Refuse] returns further faults.

@@ -37,9 +37,9 @@ func Crash(t testing.TB, timeout time.Duration, f func(ctx context.Context)) {
 	}
 }
 
-// Kill kills the simulated process in which a handler runs, for example between two of the
-// handler's effects. It does not return. ctx must be the context that [Crash] passes to its
-// function, or a context derived from it. Otherwise Kill panics.
+// Kill kills the simulated process of a handler, for example between two of the handler's effects.
+// It does not return. ctx must be the context that [Crash] passes to its function, or a context
+// derived from it. Otherwise Kill panics.
 func (s *Store) Kill(ctx context.Context) { kill(ctx) }
 
 func kill(ctx context.Context) {

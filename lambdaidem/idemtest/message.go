@@ -26,9 +26,9 @@ type Message struct {
 	// [lambdaidem.MessageKey]. Default: none. Kinesis and DynamoDBStream ignore it,
 	// because their records have no attributes.
 	Key string
-	// Group is the group within which the source keeps the order of messages: the
-	// MessageGroupId of a FIFO queue, the partition key of a Kinesis record, the key of a
-	// Kafka record, or the id of the item in a DynamoDB table. Default: "group".
+	// Group is the message's group. The source keeps the messages of a group in order. The group is
+	// the MessageGroupId of a FIFO queue, the partition key of a Kinesis record, the key of a Kafka
+	// record, or the id of the item in a DynamoDB table. Default: "group".
 	Group string
 	// Body is the text of the message. For EventBridge it is the detail, a JSON object.
 	// For DynamoDBStream it is the attribute "body" of the item's new image.

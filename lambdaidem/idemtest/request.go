@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Request is an HTTP request, from which methods build the events of every HTTP source that
-// a guard supports. A field with its zero value gets its default.
+// Request is an HTTP request. Its methods build the events of all HTTP sources that a guard
+// supports. A field with its zero value gets its default.
 //
 //	r := idemtest.Request{Path: "/payments", Key: "order-1", Body: `{"amount":100}`, Caller: idemtest.JWT("https://issuer.example.com", "alice")}
 //	answer := idemtest.Twice(t, guard.APIGatewayV2(createPayment), r.APIGatewayV2())
@@ -38,8 +38,8 @@ type Request struct {
 	// Body is the request's body. A body that is not UTF-8 is encoded as base64 in
 	// events. Default: empty.
 	Body string
-	// Header has further headers. If there is a body and Header has no Content-Type, the
-	// request gets the Content-Type application/json.
+	// Header has the request's headers besides the header with the key. If there is a body and
+	// Header has no Content-Type, the request gets the Content-Type application/json.
 	Header http.Header
 	// Caller is the sender as authenticated by the gateway. Default: not authenticated.
 	// Each method of Request that makes an event panics if that kind of event can't contain

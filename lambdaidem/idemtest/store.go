@@ -65,8 +65,9 @@ func (s *Store) Next(v Verb, faults ...Fault) {
 	s.next[v] = append(s.next[v], faults...)
 }
 
-// Always sets the fault of all further calls of a verb. Calls for which [Store.Next] has added
-// a fault get that fault first. To end the fault that Always has set, call Always with [None].
+// Always sets the fault of all further calls of a verb. If [Store.Next] has added faults for the
+// next calls, these calls get those faults first. To end the fault that Always has set, call Always
+// with [None].
 func (s *Store) Always(v Verb, f Fault) {
 	f.check(v)
 	s.mu.Lock()

@@ -84,7 +84,7 @@ func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, ignored ...s
 	return answer
 }
 
-// served returns a copy of a request in the form in which a server passes it to a handler.
+// served returns a copy of a request, changed to what a server passes to a handler.
 func served(ctx context.Context, r *http.Request, body []byte) *http.Request {
 	again := r.Clone(ctx)
 	again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))

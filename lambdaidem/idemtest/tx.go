@@ -9,9 +9,9 @@ import (
 
 var _ lambdaidem.Transactor = (*Store)(nil)
 
-// Begin begins a transaction of the inner store; see lambdaidem.Transactor. Faults for the
-// verb [Commit] apply to the Commit of that transaction. Begin returns nil if the inner store
-// has no transactions.
+// Begin begins a transaction of the inner store; see lambdaidem.Transactor. If a fault has been set
+// for [Commit], the transaction's method Commit fails as that fault says. Begin returns nil if the
+// inner store has no transactions.
 func (s *Store) Begin(random io.Reader) lambdaidem.Tx {
 	inner, ok := s.inner.(lambdaidem.Transactor)
 	if !ok {

@@ -53,7 +53,7 @@ type position int
 
 const (
 	asResult   position = iota // the value is the result, or a part of the list or object that is the result
-	insideOf                   // the value is an intermediate one, from which another value is computed
+	insideOf                   // the value is an intermediate one: another value is computed from it
 	comparedTo                 // the value is compared with another one, so it may be a literal
 )
 
@@ -169,13 +169,12 @@ func (n node) checkSlice() error {
 	return nil
 }
 
-// equalities are the numbers by which the JMESPath library represents the operators == and !=.
-// The library does not export its constants for them, so operatorOf gets the numbers by parsing
-// expressions that contain these operators.
+// equalities are the JMESPath library's numbers for the operators == and !=. The library does not
+// export its constants for them, so operatorOf gets the numbers by parsing expressions that contain
+// these operators.
 var equalities = [...]int64{operatorOf("a == b"), operatorOf("a != b")}
 
-// operatorOf parses a comparison and returns the number by which the JMESPath library represents
-// its operator.
+// operatorOf parses a comparison and returns the JMESPath library's number for its operator.
 func operatorOf(comparison string) int64 {
 	tree, err := jmespath.NewParser().Parse(comparison)
 	if err != nil {

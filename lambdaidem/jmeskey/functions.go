@@ -7,7 +7,8 @@ import (
 	"github.com/jmespath/go-jmespath"
 )
 
-// function says whether an expression may call a function of JMESPath, and with which arguments.
+// function says whether an expression may call a function of JMESPath, and which arguments are
+// allowed.
 type function struct {
 	refused string     // why the function is rejected; empty if it is allowed
 	boolean bool       // the function always returns true or false

@@ -13,11 +13,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// Options are limits for the JSON from which keys are derived. JSON that exceeds a limit is
-// an error. A field with its zero value gets its default.
+// Options are limits for the JSON texts that keys are derived from. A JSON text that exceeds a
+// limit is an error. A field with its zero value gets its default.
 type Options struct {
-	// MaxBytes is the maximum size of a JSON text in bytes. Default: 6 MiB, which is more
-	// than Lambda accepts.
+	// MaxBytes is the maximum size of a JSON text in bytes. Default: 6 MiB. The body of a request
+	// that Lambda accepts is smaller.
 	MaxBytes int
 	// MaxDepth is the maximum depth of nested objects and lists. Default: 64, the same as
 	// the default of lambdaidem.Options.MaxJSONDepth.

@@ -34,9 +34,9 @@ func keyOf(result, document any) (string, error) {
 	}
 }
 
-// orHash returns text if it is a valid key. Otherwise it returns the hash of the value from
-// which text was made, or "" if text is empty. A text that begins like a hash is hashed too,
-// so that a client can't send the hash of another value as its key.
+// orHash returns text if it is a valid key. Otherwise it returns the hash of the value that text
+// was made from, or "" if text is empty. A text that begins like a hash is hashed too, so that a
+// client can't send the hash of another value as its key.
 func orHash(text string, of any) (string, error) {
 	if lambdaidem.PrintableKey(text) == nil && !strings.HasPrefix(text, lambdaidem.HashKeyPrefix) {
 		return text, nil

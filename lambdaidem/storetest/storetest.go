@@ -32,9 +32,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Env is the environment in which the steps of this suite run: the store under test, and the
-// ids and times of its records. Create an Env with [NewEnv]. Run each step at most once in an
-// Env, because a second run of the step would find the records of the first.
+// Env is the environment of the steps of this suite: the store under test, and the ids and times of
+// its records. Create an Env with [NewEnv]. Run each step at most once in an Env, because a second
+// run of the step would find the records of the first.
 type Env struct {
 	// Store is the store under test.
 	Store lambdaidem.Store

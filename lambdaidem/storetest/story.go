@@ -43,10 +43,10 @@ const (
 	releaseTTL  = 3 * time.Hour // from a release to the expiry of the released record
 )
 
-// claim returns a claim without Over. Such a claim gets the lease only if there is no record, or
-// only an expired record. elapsed is the time of the claim, counted from the beginning of the
-// story. Fingerprint, Invocation and Bound are made from token, so that two claims with different
-// tokens also differ in these fields.
+// claim returns a claim whose field Over is not set. Such a claim gets the lease only if the record
+// is absent or expired. elapsed is the time of the claim, counted from the beginning of the story.
+// Fingerprint, Invocation and Bound are made from token, so that two claims with different tokens
+// also differ in these fields.
 func (s *story) claim(token string, elapsed time.Duration) lambdaidem.Claim {
 	now := s.at(elapsed)
 	return lambdaidem.Claim{
@@ -174,9 +174,10 @@ func (s *story) readsAt(what string, now time.Time, want lambdaidem.Record) {
 	}
 }
 
-// check makes one call of the store's method and checks that it returns the record want
-// and the error wantErr, which is nil or ErrLeaseLost. Then it checks that Get also
-// returns want at the time now.
+// check runs the function call, which calls a method of the store. It checks that call returns the
+// record want and the error wantErr, which is nil or ErrLeaseLost. Then it checks that Get also
+// returns want at the time now. The parameters what and method are for error messages: a
+// description of the call, and the name of the store's method.
 func (s *story) check(what, method string, now time.Time, want lambdaidem.Record, wantErr error, call func() (lambdaidem.Record, error)) {
 	if s.err != nil {
 		return

@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// appendFolded appends to dst the folded form of name, the name of an object's member. The
-// parameter name must be UTF-8 and spelled as in the canonical form: all avoidable escapes are
-// decoded. Two names have the same folded form if any of the following JSON readers treats them as
-// the same:
+// appendFolded appends to dst the folded form of the name of an object's member. The name must be
+// UTF-8 and spelled as in the canonical form: all avoidable escapes are decoded. Two names have the
+// same folded form if any of the following JSON readers treats them as the same:
 //
 //   - encoding/json ignores case as strings.EqualFold does;
 //   - encoding/json/v2 with MatchCaseInsensitiveNames also ignores underscores and dashes.
@@ -79,9 +78,9 @@ func fold(r rune) rune {
 	}
 }
 
-// foldedASCII maps each ASCII byte of a member's name to its folded form, by which names are
-// compared. The value 0 means that the byte is dropped. No name contains a byte 0 itself, because
-// the canonical form escapes control characters.
+// foldedASCII maps each ASCII byte of a member's name to its folded form. Names are compared in
+// folded form. The value 0 means that the byte is dropped. No name contains a byte 0 itself,
+// because the canonical form escapes control characters.
 var foldedASCII = func() (folded [utf8.RuneSelf]byte) {
 	for i := range folded {
 		switch c := byte(i); {

@@ -15,7 +15,7 @@ type Process struct{ dead atomic.Bool }
 
 type key struct{}
 
-// With returns a copy of ctx to which a new simulated process is attached, and that process.
+// With returns a copy of ctx with a new simulated process attached, and that process.
 func With(ctx context.Context) (context.Context, *Process) {
 	p := new(Process)
 	return context.WithValue(ctx, key{}, p), p
