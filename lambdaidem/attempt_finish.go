@@ -68,8 +68,8 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 // releases the record, or leaves it in progress.
 //
 // If end.changed is set, the caller must not receive the handler's answer, and the answer is not
-// stored. For example, the answer is a 402, after which a client would not repeat the request, but
-// the outcome of a guarded call inside the handler is unknown. The caller then receives
+// stored. For example, the answer is a 402, but the outcome of a guarded call inside the handler is
+// unknown. A client that received the 402 would not repeat the request. The caller receives
 // ErrOutcomeUnknown instead, unless the call is refused for another reason, or the answer in the
 // record is replayed.
 func (a *attempt) finish(ctx context.Context, w work, end ending) decision {

@@ -44,7 +44,7 @@ func (a *attempt) hold(ctx context.Context, rec Record) (Record, error) {
 	return now, err
 }
 
-// notHeld refuses a call for which the method hold has returned err, because the expiry of the
+// notHeld refuses a call after the method hold has returned err for it, because the expiry of the
 // record could not be removed. Refusing the call is enough, because the next retry calls hold
 // again.
 func (a *attempt) notHeld(err error) decision {

@@ -46,10 +46,10 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 }
 
 // handlerDiedOptimistic ends an optimistic attempt whose handler panicked with the value v, or
-// called runtime.Goexit, in which case v is nil. If another attempt has meanwhile taken the lease
-// or stored an answer, handlerDiedOptimistic returns what the caller receives instead of the
-// panic. Otherwise it panics with v again. After runtime.Goexit, the result does not matter,
-// because the goroutine exits anyway.
+// called runtime.Goexit (v is then nil). If another attempt has meanwhile taken the lease or stored
+// an answer, handlerDiedOptimistic returns what the caller receives instead of the panic. Otherwise
+// it panics with v again. After runtime.Goexit, the result does not matter, because the goroutine
+// exits anyway.
 func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 	a.inner.setHandler(handlerFailed)
 	a.innerEnding = a.innerOutcome()

@@ -8,10 +8,10 @@ import (
 // leaseUnit is the precision of the end of a lease in a record.
 const leaseUnit = time.Millisecond
 
-// budget divides the time of one attempt into the time for the handler, for storing the
-// answer, and for sending it. leaseEnd is measured by Options.Clock, like all times in a
-// record. All other times are measured by time.Now, because Options.Clock may differ from
-// the clock by which Lambda ends the invocation.
+// budget divides the time of one attempt into the time for the handler, for storing the answer, and
+// for sending it. leaseEnd is measured by Options.Clock, like all times in a record. All other
+// times are measured by time.Now, because Options.Clock may differ from the clock that Lambda uses
+// to end the invocation.
 type budget struct {
 	opts     *Options
 	around   *budget       // budget of the attempt whose handler made this call; nil if there is none
@@ -44,8 +44,8 @@ func newBudget(ctx context.Context, outer *attempt, o *Options) budget {
 	return b
 }
 
-// left returns the time until the attempt must end. It compares the deadline with time.Now,
-// because Options.Clock may differ from the clock by which Lambda ends the invocation.
+// left returns the time until the attempt must end. It compares the deadline with time.Now, because
+// Options.Clock may differ from the clock that Lambda uses to end the invocation.
 func (b *budget) left() time.Duration {
 	if b.deadline.IsZero() {
 		return b.opts.LeaseDuration // counted from the claim, which is sent next

@@ -47,8 +47,8 @@ func (k *bufferedAnswer) WriteHeader(status int) {
 		// A header that the handler has set again counts as changed, even if its values are the
 		// same as before. Outer handlers may set other values before a replay, and the replay must
 		// have the handler's values. Setting a header replaces its slice. So a header is unchanged
-		// only if it still has its slice from k.given, with which the handler started, and the
-		// slice still has the same values.
+		// only if it still has its slice from k.given, the headers before the handler began, and
+		// the slice still has the same values.
 		values, left := k.header[name]
 		k.unchanged[name] = left && slices.Equal(before, values) && (len(values) == 0 || &k.given[name][0] == &values[0])
 	}
@@ -81,8 +81,8 @@ func (k *bufferedAnswer) FlushError() error {
 // changes, in a replay too.
 //
 // The result's field Header has the values that the guarded handler set or added. Its field added
-// has the names of headers to which the handler added values. Its field removed has the names of
-// headers that the handler deleted.
+// has the names of the headers whose values a replay appends to those of outer handlers. Its field
+// removed has the names of headers that the handler deleted.
 func (k *bufferedAnswer) response() Response {
 	k.WriteHeader(http.StatusOK)
 	r := Response{Status: k.status, Body: k.body.String(), Header: make(map[string][]string, len(k.sent))}

@@ -99,8 +99,8 @@ func checkValue(value []byte) error {
 	return nil
 }
 
-// checkAnswer returns an error if value does not have the exact form in which a guard stores
-// a response, or if a server can't send that response.
+// checkAnswer returns an error if value is not a response exactly as a guard stores it, or if a
+// server can't send that response.
 func checkAnswer(value []byte) error {
 	r, err := decodeAnswer(value)
 	if err != nil {

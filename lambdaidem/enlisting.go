@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// TxOf returns the transaction in which the handler with the context ctx can enlist writes.
-// It is for packages that implement a store; handlers call a function such as
-// dynamostore.Enlist. Every call during one run of a handler returns the same transaction.
-// TxOf returns an error outside a guarded handler, within a step, after the handler has
-// returned or begun its answer, or if the store is not a [Transactor].
+// TxOf returns the transaction of the handler with the context ctx. The handler can enlist writes
+// in it. TxOf is for packages that implement a store; handlers call a function such as
+// dynamostore.Enlist. Every call during one run of a handler returns the same transaction. TxOf
+// returns an error outside a guarded handler, within a step, after the handler has returned or
+// begun its answer, or if the store is not a [Transactor].
 func TxOf(ctx context.Context) (Tx, error) {
 	a := runOf(ctx)
 	if a == nil {

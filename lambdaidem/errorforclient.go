@@ -62,9 +62,9 @@ func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 	return e
 }
 
-// deciding returns the *Error with whose code and status the guard stores err, or nil if err
-// contains none. outcome is the outcome of err as a whole: OutcomeFailed or OutcomeSucceeded, the
-// outcomes with which errors are stored.
+// deciding returns the *Error whose code and status the guard stores for err, or nil if err
+// contains none. outcome is the outcome of err as a whole: OutcomeFailed or OutcomeSucceeded,
+// because an error with any other outcome is not stored.
 //
 // A stored error must not ask the client to repeat the request. deciding therefore returns the
 // first *Error in err's tree of wrapped errors that is none of the following:
@@ -185,8 +185,8 @@ func (g *Guard) answerOf(a *attempt, err error, outcome Outcome) *Response {
 	return nil
 }
 
-// ownRefusal returns the *Error in err with which the guard may refuse the request, or nil if
-// there is none. err comes from a function of the application that finds the key or the caller
+// ownRefusal returns the *Error in err that the guard may use as its refusal of the request, or nil
+// if there is none. err comes from a function of the application that finds the key or the caller
 // of the request, such as Options.Key.
 //
 // The function may have made a guarded call, and err may be the guard's refusal of that call.

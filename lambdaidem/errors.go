@@ -106,12 +106,14 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Code, e.Err}
 }
 
-// Reject returns an error with which a handler refuses a request. An HTTP client
-// receives a problem document (RFC 9457) with the given status; the caller of [Do]
-// receives an *Error. The error has the same outcome as a response with that status; see
-// [DefaultOutcome] and Options.Outcome. By default, a 404 is stored and replayed, and a 503
-// releases the record. [Handler] reports code as the errorType of the error. Reject panics
-// if status is not between 400 and 599.
+// Reject returns an error for a handler that refuses a request. An HTTP client receives a problem
+// document (RFC 9457) with the given status. The caller of [Do] receives an *Error. The invoker of
+// a function made by [Handler] receives a Lambda error whose errorType is code, or "Error" if
+// guards use code for their own refusals.
+//
+// The outcome of the error is that of a response with the same status; see [DefaultOutcome] and
+// Options.Outcome. By default, a 404 is stored and replayed, and a 503 releases the record, so that
+// a retry runs the handler again. Reject panics if status is not between 400 and 599.
 func Reject(status int, code Code, detail string) error {
 	if status < 400 || status > 599 {
 		panic(fmt.Sprintf("lambdaidem: Reject: status is %d; it must be 400 to 599", status))

@@ -133,9 +133,9 @@ func isGuardsCode(err error) bool {
 	return isCodeOfRefusal(err) || err == ErrPermanent || err == ErrRetryable //nolint:errorlint // the error itself alone
 }
 
-// isCodeOfRefusal reports whether err itself, not an error that it wraps, is a Code with which a
-// guard refuses calls. Such a Code is not always about a refused call: if the stored result of a
-// step can't be read, Step returns an error with the Code ErrAnswerUnreadable.
+// isCodeOfRefusal reports whether err itself, not an error that it wraps, is a Code that guards use
+// to refuse calls. Such a Code is not always about a refused call: if the stored result of a step
+// can't be read, Step returns an error with the Code ErrAnswerUnreadable.
 func isCodeOfRefusal(err error) bool {
 	code, ok := err.(Code) //nolint:errorlint // the error itself alone
 	return ok && codedAs[code] != nil

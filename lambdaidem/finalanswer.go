@@ -25,10 +25,10 @@ func answerOfResponse(r *Response) answerTells {
 // answerOfError returns what an error of the handler tells its caller: that the caller may repeat
 // the call, or that the call failed for good. outcome is the outcome of err.
 //
-// err may contain the *Error with which a guarded call inside the handler failed. If that *Error
-// is final, such as a 402, the result is final too, because a caller of Do or the invoker of a
-// typed handler can find the *Error in err. This holds even if the client of an HTTP handler does
-// not receive the *Error; see clientError.
+// err may contain the *Error of a guarded call that failed inside the handler. If that *Error is
+// final, such as a 402, the result is final too, because a caller of Do or the invoker of a typed
+// handler can find the *Error in err. This holds even if the client of an HTTP handler does not
+// receive the *Error; see clientError.
 func (g *Guard) answerOfError(err error, outcome Outcome) answerTells {
 	if e := g.answeredError(err, outcome); e != nil && !e.byGuard() && e.isFinal() {
 		return final

@@ -11,15 +11,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/canon"
 )
 
-// fingerprintOptions holds the options for fingerprints in the form in which the guard uses them.
+// fingerprintOptions holds the options for fingerprints, converted to the form that the guard uses.
 type fingerprintOptions struct {
 	ignore  *canon.Pointers // the JSON Pointers of Options.FingerprintIgnore; nil if there are none
 	headers []string        // the names in Options.FingerprintHeaders: lower case, sorted, without duplicates
 	signers []signer        // one for each secret, or one without a secret; new records use the first, and existing records may match any
 }
 
-// fingerprintOptions returns the options for fingerprints, checked and in the form in which the
-// guard uses them. It panics if one of these options is invalid. The panic's text names the option.
+// fingerprintOptions returns the options for fingerprints, checked and converted to the form that
+// the guard uses. It panics if one of these options is invalid. The panic's text names the option.
 func (o Options) fingerprintOptions() fingerprintOptions {
 	var c fingerprintOptions
 	if len(o.FingerprintIgnore) > 0 {

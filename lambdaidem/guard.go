@@ -77,9 +77,8 @@ type work interface {
 	// ending returns how the handler ended. It is called once, after run has
 	// returned. It may call other code of the user, such as Options.Outcome.
 	ending() ending
-	// encode returns the handler's answer in the form in which the record stores it. If
-	// ending.encoded is false, the record stores the handler's error instead, and the guard does
-	// not call encode.
+	// encode returns the handler's answer as the record stores it. If ending.encoded is false, the
+	// record stores the handler's error instead, and the guard does not call encode.
 	encode() ([]byte, error)
 	// replay decodes the stored answer that d contains. The caller receives that answer, and
 	// the handler does not run. The error says why the answer can't be decoded.

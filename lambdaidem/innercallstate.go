@@ -128,8 +128,8 @@ func (i *innerCalls) setHandler(s handlerState) {
 	i.handler = s
 }
 
-// outcome summarizes the inner calls in one Outcome, by which attempt.settle may change the
-// outcome of the handler. The result left is the first of these that applies:
+// outcome summarizes the inner calls in one Outcome. attempt.settle uses this Outcome to decide
+// whether to change the outcome of the handler. The result left is the first of these that applies:
 //
 //   - OutcomeUncertain: a call is still running, or the outcome of a call is unknown.
 //   - OutcomeReleased: a retry of a call may succeed, because the call was refused or is half done.

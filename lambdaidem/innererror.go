@@ -95,7 +95,7 @@ func (e *passedOn) As(target any) bool {
 	})
 }
 
-// code returns the code with which the record stores the error. Call it only if stored is set.
+// code returns the code that the record stores for the error. Call it only if stored is set.
 func (e *passedOn) code() Code {
 	if e.storedAs != nil {
 		return e.storedAs.Code

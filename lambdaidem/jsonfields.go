@@ -28,10 +28,10 @@ type jsonField struct {
 // hiddenField describes a struct field that is missing from the JSON of its type.
 type hiddenField struct {
 	why string // which field is missing and why, for an error text
-	// shadowed reports whether the field is missing because JSON prefers another field of the same
-	// name. JSON prefers a field that is embedded less deeply or, at the same depth, a field whose
-	// name comes from a tag. In Go code too, x.Name selects the less deeply embedded field, so
-	// programmers often shadow a field on purpose.
+	// shadowed reports whether the field is missing from the JSON because encoding/json prefers
+	// another field of the same name. It prefers a field that is embedded less deeply or, at the
+	// same depth, a field whose name comes from a tag. In Go code too, x.Name selects the less
+	// deeply embedded field, so programmers often shadow a field on purpose.
 	shadowed bool
 }
 

@@ -216,10 +216,9 @@ func hides(t reflect.Type) bool {
 
 var hiding sync.Map // results of mayHide: reflect.Type to bool
 
-// mayHide reports whether a value of type t can be, or can contain, a struct of which
-// encoding/json writes no field; see hides. If t is or contains an interface, mayHide
-// returns true, because the interface may hold a value of any type. mayHide caches the
-// result for each type.
+// mayHide reports whether a value of type t can be, or can contain, a struct that encoding/json
+// writes without any field; see hides. If t is or contains an interface, mayHide returns true,
+// because the interface may hold a value of any type. mayHide caches the result for each type.
 func mayHide(t reflect.Type) bool {
 	if known, ok := hiding.Load(t); ok {
 		return known.(bool)

@@ -1,7 +1,7 @@
 package lambdaidem
 
-// Permanent marks an error with which every retry would fail too. The error is stored,
-// and a retry receives the stored error without running the handler.
+// Permanent marks an error that would occur again in every retry. The error is stored, and a retry
+// receives the stored error without running the handler.
 //
 // Over HTTP, the first response and every replay are the same problem document. From a
 // typed handler, they have the same Lambda errorType and message. From [Do], a replay is an
@@ -17,11 +17,10 @@ func Permanent(err error) error {
 	return &permanentError{err, hasOwn[*Error](err)}
 }
 
-// Uncertain marks an error after which nobody knows whether the handler had its effect,
-// such as a timeout of the card network. The attempt keeps its lease, so that no
-// other attempt runs until the lease ends. Then Options.Policy decides: under [Rerun]
-// the next request runs the handler again; under [Hold] no request runs it until an
-// operator has decided. Uncertain(nil) returns nil.
+// Uncertain marks an error that leaves open whether the handler had its effect, such as a timeout
+// of the card network. The attempt keeps its lease, so that no other attempt runs until the lease
+// ends. Then Options.Policy decides: under [Rerun] the next request runs the handler again; under
+// [Hold] no request runs it until an operator has decided. Uncertain(nil) returns nil.
 func Uncertain(err error) error {
 	if err == nil {
 		return nil
@@ -29,11 +28,11 @@ func Uncertain(err error) error {
 	return &uncertainError{err}
 }
 
-// Retryable marks an error after which the handler certainly had no effect. The record is
-// released, whether the policy is [Rerun] or [Hold], and a retry runs the handler again.
-// Use Retryable under policy Hold in particular. There, an error that no function of this
-// package has marked is uncertain, because most errors of a call to another service don't
-// say whether the call took effect.
+// Retryable marks an error of a handler that certainly had no effect, so that it is safe to run the
+// handler again. The record is released, whether the policy is [Rerun] or [Hold], and a retry runs
+// the handler. Use Retryable under policy Hold in particular. There, an error that no function of
+// this package has marked is uncertain, because most errors of a call to another service don't say
+// whether the call took effect.
 //
 // Over HTTP, the response is the problem document of an *[Error] in err, such as one from
 // [Reject], or else a 503 with Retry-After.

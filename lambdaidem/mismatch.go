@@ -96,10 +96,10 @@ var errMismatchAfterRun = errors.New("the handler has run without a lease, or ha
 // record whose payload can't be compared with the call's payload. The stored DIGEST is then that of
 // the call's payload, but the record may have been created for another payload.
 //
-// A client may send the request again for which the record was created. The DIGEST of this retry
-// may differ from the stored DIGEST, although the client did not change the payload. The guard must
-// not tell this client that the payload has changed. The guard says so only if the SETTINGS are
-// equal, and no real SETTINGS equal settingsUnknown.
+// A client may repeat the request that created the record. The DIGEST of this retry may differ from
+// the stored DIGEST, although the client did not change the payload. The guard must not tell this
+// client that the payload has changed. The guard says so only if the SETTINGS are equal, and no
+// real SETTINGS equal settingsUnknown.
 const settingsUnknown = "?"
 
 // withUnknownSettings returns the fingerprint with settingsUnknown in place of its settings.

@@ -55,14 +55,15 @@ func (g *Guard) withHeaders(r *Request) []string {
 	return parts
 }
 
-// payload returns what the fingerprint of m covers. p has the body. parts has the values in
-// m.parts, and the name, type and value of each attribute of m whose name is in attributeNames,
-// ignoring case. All of these are the same in every delivery.
+// payload returns what the fingerprint of m covers: in p the body, and in parts the values in
+// m.parts and the name, type and value of some attributes of m. These are the attributes whose
+// names are in attributeNames, ignoring case. Body and parts stay the same when the source delivers
+// the message again.
 //
-// p.form has the names of the covered values. p.form changes if a new version of the program covers
-// other attributes. It also changes if a message arrives by another path, such as through SNS with
-// raw message delivery. The same message then has another fingerprint. So fingerprints with
-// different forms don't prove that two messages are different.
+// p.form has the names of the covered values. The same message can have another form, and so
+// another fingerprint, if a new version of the program covers other attributes, or if the message
+// is sent by another path, such as through SNS with raw message delivery. So if two fingerprints
+// have different forms, a difference between them does not prove that the messages are different.
 func (m *message) payload(attributeNames []string) (p payload, parts []string) {
 	isNamed := func(a attribute) bool {
 		return slices.ContainsFunc(attributeNames, func(name string) bool { return strings.EqualFold(name, a.name) })

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// This file makes the guard's own answers: its errors, with the texts that clients see, and
-// the problem documents (RFC 9457) in which HTTP clients receive them.
+// This file makes the guard's own answers: its errors, with the texts that clients see, and the
+// problem documents (RFC 9457) that carry the errors to HTTP clients.
 
 // problemType is the URL of the page that explains the guard's codes. Followed by a code, it is
 // the "type" of a problem document.
@@ -191,7 +191,7 @@ func payloadUnsure(status int) *Error {
 		Detail: "This idempotency key was used before, and this version of the service can't tell whether the request was the same. Do not send it with a new key until you know whether it was carried out."}
 }
 
-// inProgress returns the refusal of a call for which another attempt is running.
+// inProgress returns the refusal of a call while another attempt is running with the same record.
 func inProgress(retryAfter time.Duration) *Error {
 	return &Error{Code: ErrInProgress, Status: http.StatusConflict, RetryAfter: retryAfter,
 		Detail: "A request with this idempotency key is in progress. Repeat this request later to get its answer."}
@@ -204,9 +204,10 @@ func attemptAbandoned() *Error {
 		Detail: "An earlier attempt of this request ended without a known outcome. An operator must examine it before the key can be used again."}
 }
 
-// stepsRemain returns the refusal of a call with Options.Optimistic whose record has stored steps
-// of an earlier attempt. A handler that runs with Options.Optimistic can't skip stored steps, and
-// would repeat their effects.
+// stepsRemain returns the error of a call with Options.Optimistic if its record has stored steps of
+// an earlier attempt. The handler has run, but could not use the stored steps, because of
+// Options.Optimistic. Its answer and its enlisted writes are not stored, because they would repeat
+// the effects of the steps. err is the cause, for logs.
 func stepsRemain(err error) *Error {
 	return &Error{Code: ErrAttemptAbandoned, Status: http.StatusConflict, Err: err,
 		Detail: "An earlier attempt of this request has completed some of its steps, and this version of the service can't continue after them. An operator must examine it before the key can be used again."}

@@ -9,9 +9,9 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// AttemptHeader is the request header in which a client says how many times it has sent a
-// request, including this time: 2 for the first retry. Package idemclient sets it on retries.
-// The guard itself ignores it. [SentAgain], a function for Options.Repeated, reads it.
+// AttemptHeader is the name of a request header. Its value is the number of times that the client
+// has sent the request, including this time: 2 for the first retry. Package idemclient sets it on
+// retries. The guard itself ignores it. [SentAgain], a function for Options.Repeated, reads it.
 const AttemptHeader = "Idempotency-Attempt"
 
 // SentAgain reports whether the header [AttemptHeader] says that the client has sent the

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// headers has the headers of a request, in the form in which they arrived.
+// headers has the headers of a request as they arrived.
 type headers struct {
 	sent http.Header // headers of a net/http request; nil for an event
 

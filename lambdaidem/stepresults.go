@@ -276,8 +276,8 @@ func (a *attempt) stepUnsaved(ctx context.Context) decision {
 	return a.unknown(err)
 }
 
-// stepLost decides a call in which a step found that another attempt has taken over the
-// record. It reads the record again, because that attempt may have completed it since.
+// stepLost decides how to end a call after one of its steps has found that another attempt took
+// over the record. It reads the record again, because that attempt may have completed it since.
 func (a *attempt) stepLost(ctx context.Context) decision {
 	rec := *a.steps.lostTo
 	read, cancel := a.finishContext(ctx)

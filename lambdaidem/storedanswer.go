@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// storedAnswer is the JSON form in which a record stores an HTTP response. It has the shape
-// of API Gateway's proxy response, so that an operator can read it in the table.
+// storedAnswer is the JSON form of an HTTP response in a record. It has the shape of API Gateway's
+// proxy response, so that an operator can read it in the table.
 type storedAnswer struct {
 	StatusCode        *int                `json:"statusCode"` // nil after decoding JSON that is not an HTTP response
 	StatusDescription string              `json:"statusDescription,omitempty"`
@@ -18,22 +18,20 @@ type storedAnswer struct {
 	Cookies           []string            `json:"cookies,omitempty"`
 	Body              string              `json:"body"`
 	IsBase64Encoded   bool                `json:"isBase64Encoded,omitempty"`
-	// Beside is set only for a response to a REST API event, if the response has the same header,
-	// ignoring case, in both of its maps of headers, Headers and MultiValueHeaders. Beside then has
-	// the value that the handler put into Headers. The values that the handler put into
-	// MultiValueHeaders are stored like those of any other header. A replay sends both maps as the
-	// handler set them, because the gateway decides how to combine their values.
+	// Beside has the headers that the response contains twice: in its map Headers and also,
+	// ignoring case, in its map MultiValueHeaders. Beside has the value that the handler put into
+	// Headers. The values that the handler put into MultiValueHeaders are stored like those of any
+	// other header. Beside is set only for responses to REST API events. A replay sends both maps
+	// as the handler set them, because the gateway decides how to combine their values.
 	Beside map[string]string `json:"beside,omitempty"`
-	// Added is set only for net/http responses, whose headers may come from outer handlers
-	// too, such as middleware. It names the headers to which the guarded handler appended
-	// values. A replay appends these values to those of the outer handlers.
+	// Added names the headers whose stored values a replay appends to those of outer handlers, such
+	// as middleware. For any other stored header, a replay replaces the values. Added is set only
+	// for net/http responses, whose headers may come from outer handlers too.
 	Added []string `json:"added,omitempty"`
-	// Removed is set only for net/http responses. It names the headers that an outer
-	// handler had set and that the guarded handler then deleted. A replay deletes these
-	// headers too.
+	// Removed names the headers that an outer handler had set and that the guarded handler then
+	// deleted. A replay deletes these headers too. Removed is set only for net/http responses.
 	Removed []string `json:"removed,omitempty"`
-	// Trailers is set only for net/http responses. It has the header fields that follow the
-	// body.
+	// Trailers has the header fields that follow the body. It is set only for net/http responses.
 	Trailers map[string][]string `json:"trailers,omitempty"`
 	// Bytes reports whether the strings of this answer are stored in base64, that is, the
 	// body, the status description, the cookies, and the values of headers and trailers.

@@ -155,10 +155,9 @@ func covers(whole, part any) bool {
 	return whole == part
 }
 
-// numberForms are two ways to decode a number in an interface, in the order in which to try
-// them. With false, fromJSON decodes the number as a float64, like encoding/json does. With
-// true, fromJSON decodes the number as a json.Number, which is for numbers that a float64 can't
-// represent exactly.
+// numberForms are two ways to decode a number in an interface, in the order to try them. With
+// false, fromJSON decodes the number as a float64, like encoding/json does. With true, fromJSON
+// decodes the number as a json.Number, which is for numbers that a float64 can't represent exactly.
 var numberForms = [...]bool{false, true}
 
 // fromJSON decodes text into a T. If useNumber is true, it decodes numbers in interfaces as

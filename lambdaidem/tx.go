@@ -11,10 +11,10 @@ import (
 // a function of the store's package, such as dynamostore.Enlist. That function gets the
 // transaction from [TxOf].
 type Transactor interface {
-	// Begin returns a new transaction without writes. It sends nothing to the database.
-	// random is the source of the transaction's idempotency token, by which the database
-	// recognizes a transaction that is sent again. If the store wraps a store that has no
-	// transactions, Begin returns nil.
+	// Begin returns a new transaction without writes. It sends nothing to the database. random is
+	// the source of the transaction's idempotency token. The database uses the token to recognize a
+	// transaction that is sent again. If the store wraps a store that has no transactions, Begin
+	// returns nil.
 	Begin(random io.Reader) Tx
 }
 
@@ -66,8 +66,8 @@ type Tx interface {
 	Commit(context.Context, *Completion) (Record, error)
 }
 
-// Completion specifies how a transaction completes a record. At most one of Claim and Alone
-// is set. If neither is set, the record must be in progress under the lease's token, as for
+// Completion specifies how a transaction completes a record. At most one of Claim and Alone is set.
+// If neither is set, the record must be in progress under the lease's token, as with
 // Store.Complete.
 type Completion struct {
 	Lease  Lease  // the lease of the attempt

@@ -74,8 +74,9 @@ func (a *attempt) newUnreleasedClaim(cause error) *unreleasedClaim {
 }
 
 // withdraw releases the record if the claim holds the record's lease. rec and err are the results
-// of Store.Release. resolved reports whether the claim can be removed from the list of unreleased
-// claims: it does not hold the lease, and no delayed request can give it the lease later.
+// of Store.Release. resolved is true if the claim does not hold the lease and no delayed request
+// can give the claim the lease later. The claim can then be removed from the list of unreleased
+// claims.
 func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, resolved bool, err error) {
 	asked, now := time.Now(), c.g.opts.Clock()
 	lease := c.lease
@@ -168,7 +169,7 @@ func (u *unreleased) next(now time.Time) *unreleasedClaim {
 
 // withdrawalDone records the result of a withdrawal of the claim c, the late release of its record.
 // resolved and err are results of c.withdraw. If resolved is true, withdrawalDone removes c from
-// the list. Otherwise it sets the time from which c is due for its next withdrawal. If the
+// the list. Otherwise it sets the time at which c becomes due for its next withdrawal. If the
 // withdrawal failed, withdrawalDone also makes the other claims wait; see withdrawalPause.
 func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error) {
 	if resolved {
