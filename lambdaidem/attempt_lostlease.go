@@ -17,7 +17,8 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 		// if the handler's answer is final, such as a 402, and another attempt may have carried
 		// out the call or may still do so. After a final answer, the client would not repeat the
 		// request, and would not learn the result of the other attempt.
-		if means != isFinished && (!end.final || !a.mayBeCarriedOut(rec)) {
+		final := end.final || end.outcome == OutcomeFailed
+		if means != isFinished && (!final || !a.mayBeCarriedOut(rec)) {
 			return decision{}
 		}
 	}

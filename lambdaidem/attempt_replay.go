@@ -26,6 +26,9 @@ func (a *attempt) replay(ctx context.Context, rec Record, kind Kind) decision {
 		return decision{refusal: answerGone(err, rec.Result.Outcome), unreturned: true}
 	default:
 		a.report(ctx, EventStoreError, err)
+		if a.started {
+			return decision{refusal: answerUnreadAfterRun(err, rec.Result.Outcome, a.g.opts.RetryAfter), unreturned: true}
+		}
 		return decision{refusal: answerUnread(err, rec.Result.Outcome, a.g.opts.RetryAfter), unreturned: true}
 	}
 }

@@ -63,18 +63,23 @@ type Call struct {
 // handler: see [Reject] and the functions that mark an error, [Permanent], [Uncertain] and
 // [Retryable].
 //
-// If a guarded handler has called Do, Do wraps the error. errors.Is and errors.As then find what fn
-// returned, with two exceptions. First, they do not find a guard's error about a step or a guarded
-// call inside fn, nor the code of that error. Second, they find [ErrRetryable] or [ErrPermanent]
-// only if that mark has decided the outcome: not, for example, if errors.Join adds an uncertain
-// error. Outside a guarded handler, Do wraps an error only if one of these exceptions applies to
-// it.
+// errors.Is and errors.As find in the error what fn returned, with these exceptions:
+//
+//   - They do not find a guard's error about a step or a guarded call inside fn, nor the code of
+//     that error.
+//   - They find [ErrRetryable] or [ErrPermanent] only if that mark has decided the outcome: not, for
+//     example, if errors.Join adds an uncertain error.
+//   - If the error is stored, they find only the Code and the *Error that are stored.
+//
+// Do wraps the error if a guarded handler has called Do, or if one of these exceptions applies.
 //
 // A mark in the error does not count for a guarded handler that has called Do, because the handler may
-// have had effects of its own. If the handler had none, it can mark the error with Retryable again. If
-// Do runs fn unguarded inside a guarded handler, Do returns the error as it is, with its mark.
+// have had effects of its own. If the handler had none, it can mark the error with Retryable again.
+// Only if Do runs fn unguarded inside a guarded handler, the mark counts for that handler.
 //
-// If the stored result is a failure, Do returns an *[Error] with its code. If the guard refuses the
+// If the stored result is a failure, Do returns an *[Error] with its code, status and text. In a
+// replay, errors.Is finds the code, and an error that [Reject] made with the same code and status,
+// but no other error that fn returned. If the guard refuses the
 // call, Do returns an *Error with one of these codes: [ErrRequestInvalid], [ErrKeyMissing],
 // [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress], [ErrAttemptAbandoned],
 // [ErrStoreUnavailable], [ErrOutOfTime], [ErrOutcomeUnknown], [ErrAnswerUnavailable],
@@ -97,7 +102,7 @@ type done[T any] struct {
 	// storedAs is the *Error with the code and the status under which the record stores err. It is
 	// nil if these are the code and the status of ErrPermanent, or if err is not stored.
 	storedAs *Error
-	rejected bool // err is the guard's error about rejected writes of fn
+	rejected bool // the database has rejected the writes of fn, and err says so: it is the guard's, or the one that the write specifies
 	merged   bool // the call ran without a record inside a guarded handler, as a part of that handler
 }
 
@@ -106,26 +111,29 @@ func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 // returned returns the error that the call returns to its caller. The call is a call of Do or of a
 // typed handler, or one message of a batch.
 //
-// If this call had no record and ran as a part of a guarded handler, the error is returned as it
-// is, because its marks count for that handler. Otherwise, if a guard runs the calling handler,
-// returned wraps the error in a passedOn. A passedOn hides marks such as Retryable: a mark
-// describes this call, and must not decide about the record of the calling handler. A refusal by
-// the guard is wrapped too, because it may contain a marked error. The refusal of a message, for
-// example, may contain the error that BatchOptions.Key returned.
+// If a guard runs the calling handler, returned wraps the error in a passedOn. A passedOn hides marks
+// such as Retryable: a mark describes this call, and must not decide about the record of the calling
+// handler. A refusal by the guard is wrapped too, because it may contain a marked error. The refusal
+// of a message, for example, may contain the error that BatchOptions.Key returned.
 //
-// If no guard runs the caller, the error is wrapped only if it contains a mark that has not decided
-// the outcome, or a guard's error about a step or a guarded call inside this call. The caller could
-// take such a mark or error for a statement about this call.
+// In two other cases, the error is wrapped only if the caller could take what is inside for a
+// statement about this call: a mark or a code that has not decided the outcome, or a guard's error
+// about a step or a guarded call inside this call. The first case is that no guard runs the caller.
+// The second is that this call has no record, and ran as a part of a guarded handler. returned then
+// uses a mergedError, because marks inside also count for that handler.
 func (d done[T]) returned(ctx context.Context) error {
-	if d.err == nil || d.merged {
-		return d.err
+	if d.err == nil {
+		return nil
 	}
 	e := &passedOn{err: d.err, storedAs: d.storedAs}
-	e.byGuard = d.refusal != nil || d.replay != nil || d.rejected
+	e.byGuard = d.refusal != nil || d.replay != nil || d.rejected && isRefusal(d.err)
 	e.stored = d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded || d.replay != nil && d.replay.Code != ErrAnswerUnavailable
 	e.retryable = d.outcome == OutcomeReleased && isRetryable(d.err)
-	if runOf(ctx) == nil && !e.hidesGuards() {
+	switch {
+	case (d.merged || runOf(ctx) == nil) && !e.differs():
 		return d.err
+	case d.merged:
+		return &mergedError{*e}
 	}
 	return e
 }

@@ -1,7 +1,6 @@
 package lambdaidem
 
 import (
-	"errors"
 	"net/http"
 )
 
@@ -32,7 +31,7 @@ func (g *Guard) clientError(err error) *Error {
 	switch {
 	case e == nil, e.Code == ErrPermanent: // the latter is the stored failure of an inner call, and this request may be repeated
 		return nil
-	case !e.byGuard() && g.outcomeOf(problem(e)) == OutcomeFailed && isUnstored(err, e):
+	case !e.byGuard() && DefaultOutcome(problem(e)) == OutcomeFailed && isUnstored(err, e):
 		return nil
 	}
 	return forClient(e, err)
@@ -140,7 +139,7 @@ func forClient(e *Error, err error) *Error {
 		shown.Detail = "A part of the request could not be completed now. Repeat the request later with the same key."
 		return &shown
 	case ErrConditionFailed, ErrWriteInvalid:
-		if _, inner := errors.AsType[*passedOn](err); !inner { // the rejected writes are the handler's own
+		if !hasOwn[*passedOn](err) { // the rejected writes are the handler's own
 			return e
 		}
 	}

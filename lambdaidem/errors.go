@@ -106,6 +106,14 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Code, e.Err}
 }
 
+// Is is called by errors.Is. It reports whether [Reject] has made target and e with the same code and
+// status. It also returns true if e was read from a record that has stored such an error. So a handler
+// that compares the error of [Do] with a variable finds it in a replay too.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error) //nolint:errorlint // target itself
+	return ok && t != nil && e != nil && t.rejected && (e.rejected || e.replayed) && t.Code == e.Code && t.Status == e.Status
+}
+
 // Reject returns an error for a handler that refuses a request. An HTTP client receives a problem
 // document (RFC 9457) with the given status. The caller of [Do] receives an *Error. The invoker of
 // a function made by [Handler] receives a Lambda error whose errorType is code, or "Error" if

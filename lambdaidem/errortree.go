@@ -2,37 +2,30 @@ package lambdaidem
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 )
 
 // wrapped returns the errors that err wraps, one level deep. It returns none for a passedOn, the
 // error of an inner call, because the errors inside a passedOn describe only that call.
 //
-// Some error types are lists of errors, and return the list from a method with another name than
-// Unwrap. Other types contain errors that only their method As finds. If As finds a mark or the
-// error of an inner call that can't be reached by Unwrap, wrapped adds that error. It also adds
+// Some error types contain errors that only their method As finds. If As finds a mark or the error
+// of an inner call that no other method of err leads to, wrapped adds that error. It also adds
 // errUnseen, which stands for further errors that err may contain and As does not show.
 func wrapped(err error) []error {
-	var all []error
 	switch e := err.(type) { //nolint:errorlint // err itself
 	case *passedOn:
 		return nil
-	case interface{ WrappedErrors() []error }: // github.com/hashicorp/go-multierror
-		return withoutNil(e.WrappedErrors())
-	case interface{ Errors() []error }: // go.uber.org/multierr and k8s.io/apimachinery
-		return withoutNil(e.Errors())
-	case interface{ Unwrap() error }:
-		all = []error{e.Unwrap()}
-	case interface{ Unwrap() []error }:
-		all = e.Unwrap()
+	case *mergedError:
+		return []error{e.err}
 	}
-	all = withoutNil(all)
+	all := contained(err)
 	e, ok := err.(interface{ As(target any) bool })
 	if !ok {
 		return all
 	}
 	hidden := slices.DeleteFunc(foundByAs(e), func(one error) bool {
-		return slices.ContainsFunc(all, func(err error) bool { return unwraps(err, one) })
+		return slices.ContainsFunc(all, func(err error) bool { return leadsTo(err, one) })
 	})
 	if len(hidden) == 0 {
 		return all
@@ -40,24 +33,48 @@ func wrapped(err error) []error {
 	return append(append(all, hidden...), errUnseen)
 }
 
-func withoutNil(all []error) []error {
-	return slices.DeleteFunc(slices.Clone(all), func(one error) bool { return one == nil })
+// contained returns the errors that methods of err return: Unwrap, and the methods of other names by
+// which some error types return a list.
+func contained(err error) []error {
+	var all, list []error
+	switch e := err.(type) { //nolint:errorlint // err itself
+	case interface{ Unwrap() error }:
+		all = []error{e.Unwrap()}
+	case interface{ Unwrap() []error }:
+		all = slices.Clone(e.Unwrap())
+	}
+	switch e := err.(type) { //nolint:errorlint // err itself
+	case interface{ WrappedErrors() []error }: // github.com/hashicorp/go-multierror
+		list = slices.Clone(e.WrappedErrors())
+	case interface{ Errors() []error }: // go.uber.org/multierr and k8s.io/apimachinery
+		list = slices.Clone(e.Errors())
+	}
+	list = slices.DeleteFunc(list, func(one error) bool { return one == nil || same(one, err) })
+	all = slices.DeleteFunc(all, func(one error) bool {
+		return one == nil || slices.ContainsFunc(list, func(listed error) bool { return same(one, listed) }) || showsList(one, list)
+	})
+	return append(all, list...)
 }
 
-// unwraps reports whether target is err, or is reached from err by calling Unwrap repeatedly.
-// wrapped calls unwraps, so unwraps must not call wrapped: the search at each level would then
-// repeat the searches of all levels below it.
-func unwraps(err, target error) bool {
-	if err == target { //nolint:errorlint // the tree is walked here
-		return true
-	}
-	switch e := err.(type) { //nolint:errorlint // as above
-	case interface{ Unwrap() error }:
-		return unwraps(e.Unwrap(), target)
-	case interface{ Unwrap() []error }:
-		return slices.ContainsFunc(e.Unwrap(), func(one error) bool { return unwraps(one, target) })
-	}
-	return false
+// showsList reports whether err, which the method Unwrap of a list has returned, shows the errors of
+// the list by its methods Is and As, as in github.com/hashicorp/go-multierror. The list itself then
+// shows more of them.
+func showsList(err error, list []error) bool {
+	i := slices.IndexFunc(list, func(one error) bool { return reflect.ValueOf(one).Comparable() })
+	return i >= 0 && errors.Is(err, list[i]) && !leadsTo(err, list[i])
+}
+
+// leadsTo reports whether target is err, or an error that methods of err, and of the errors inside,
+// return. wrapped calls leadsTo, so leadsTo must not call wrapped: the search at each level would
+// then repeat the searches of all levels below it.
+func leadsTo(err, target error) bool {
+	return same(err, target) || slices.ContainsFunc(contained(err), func(one error) bool { return leadsTo(one, target) })
+}
+
+// same reports whether a and b are the same error. Errors that can't be compared, such as slices,
+// are never the same.
+func same(a, b error) bool {
+	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b //nolint:errorlint // the errors themselves
 }
 
 // errUnseen is a placeholder in the results of wrapped. It stands for the errors that an error may
@@ -116,13 +133,13 @@ func hasOwn[M error](err error) bool {
 // all that they wrap, and codes such as ErrInProgress. If byGuard is false, it skips such errors
 // everywhere in err.
 func anyVisible(err error, byGuard bool, match func(error) bool) bool {
-	if inner, ok := err.(*passedOn); ok { //nolint:errorlint // the tree is walked here
-		return anyVisible(inner.err, false, match)
+	if inner, ok := insideOf(err); ok {
+		return anyVisible(inner, false, match)
 	}
 	switch {
 	case err == nil, !byGuard && isRefusal(err): // the cause of a refusal is about the refused call too
 		return false
-	case (byGuard || !isGuardsCode(err)) && match(err):
+	case (byGuard || !isGuardsCode(err) && !isPermanentReplay(err)) && match(err):
 		return true
 	}
 	return slices.ContainsFunc(wrapped(err), func(one error) bool { return anyVisible(one, byGuard, match) })
@@ -139,6 +156,13 @@ func isGuardsCode(err error) bool {
 func isCodeOfRefusal(err error) bool {
 	code, ok := err.(Code) //nolint:errorlint // the error itself alone
 	return ok && codedAs[code] != nil
+}
+
+// isPermanentReplay reports whether err itself was read from a record whose failure has the code
+// ErrPermanent.
+func isPermanentReplay(err error) bool {
+	e, ok := err.(*Error) //nolint:errorlint // the error itself alone
+	return ok && e != nil && e.replayed && e.Code == ErrPermanent
 }
 
 // isRefusal reports whether err itself is an *Error that a guard made.

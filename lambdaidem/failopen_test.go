@@ -76,7 +76,7 @@ func TestX5_AFinalFailureThatFailedOpenIsNotSentBesideAnotherAttempt(t *testing.
 		"beside a refusal": {func(context.Context, request) (response, error) {
 			return response{}, errors.Join(&lambdaidem.Error{Code: lambdaidem.ErrInProgress, Status: http.StatusLocked}, noPayment)
 		}, http.StatusConflict},
-		"stored": {func(context.Context, request) (response, error) { return response{}, lambdaidem.Permanent(errWire) }, http.StatusInternalServerError},
+		"stored": {func(context.Context, request) (response, error) { return response{}, lambdaidem.Permanent(errWire) }, http.StatusConflict},
 		"201":    {status(http.StatusCreated), http.StatusCreated},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,8 +39,18 @@ func (e *passedOn) Error() string { return e.err.Error() }
 //   - the code of the stored failure, if stored is set;
 //   - an error in e.err's tree of wrapped errors that the outer handler may find; see anyVisible.
 func (e *passedOn) Is(target error) bool {
-	if target == ErrRetryable && e.retryable || e.stored && target == e.code() {
-		return true
+	switch target := target.(type) { //nolint:errorlint // target itself
+	case Code:
+		if target == ErrRetryable && e.retryable {
+			return true
+		}
+		if e.stored {
+			return target == e.code()
+		}
+	case *Error:
+		if e.stored {
+			return e.storedAs != nil && e.storedAs.Is(target)
+		}
 	}
 	isComparable := reflect.TypeOf(target).Comparable()
 	return anyVisible(e.err, e.byGuard, func(err error) bool {
@@ -87,7 +97,9 @@ func (e *passedOn) As(target any) bool {
 		if !ok || !as.As(target) {
 			return false
 		}
-		if found, ok := to.Interface().(error); ok && saidByGuard(found) { // about a guarded call that the function made
+		found, _ := to.Interface().(error)
+		_, own := found.(*Error)       //nolint:errorlint // the error itself: one that only As finds has decided nothing
+		if own || saidByGuard(found) { // the latter is about a guarded call that the function made
 			to.SetZero()
 			return false
 		}
@@ -103,16 +115,25 @@ func (e *passedOn) code() Code {
 	return ErrPermanent
 }
 
-// hidesGuards reports whether errors.Is or errors.As finds one of the guard's codes or errors in
-// e.err, but not in e.
-func (e *passedOn) hidesGuards() bool {
+// differs reports whether errors.Is or errors.As finds in e.err something else than in e: one of the
+// guard's codes or errors that e hides, another code or *Error than that of the record, or no
+// ErrRetryable.
+func (e *passedOn) differs() bool {
 	hides := func(code Code) bool { return errors.Is(e.err, code) && !errors.Is(e, code) }
 	for code := range codedAs {
 		if hides(code) {
 			return true
 		}
 	}
-	return hides(ErrPermanent) || hides(ErrRetryable) || hidesType[Code](e) || hidesType[*Error](e)
+	if hides(ErrPermanent) || hides(ErrRetryable) || hidesType[Code](e) || hidesType[*Error](e) {
+		return true
+	}
+	if e.byGuard || !e.stored {
+		return e.retryable && !errors.Is(e.err, ErrRetryable)
+	}
+	code, hasCode := errors.AsType[Code](e.err)
+	own, hasError := errors.AsType[*Error](e.err)
+	return hasCode && code != e.code() || hasError && own != e.storedAs
 }
 
 // hidesType reports whether e hides an error of type E that a guard made: errors.As finds that
@@ -130,8 +151,14 @@ func hidesType[E error](e *passedOn) bool {
 // that a guard made. It does not look at the errors that err wraps.
 func saidByGuard(err error) bool {
 	_, byStore := err.(*StoreError) //nolint:errorlint // the error itself alone
-	return byStore || isGuardsCode(err) || isRefusal(err)
+	return byStore || isGuardsCode(err) || isRefusal(err) || isPermanentReplay(err)
 }
+
+// mergedError wraps the error of a call of Do that a guarded handler made and that ran unguarded, as
+// a part of that handler. errors.Is and errors.As find in it what they would find in the error of a
+// guarded call. The guard of the handler looks into it, because marks inside are about the handler
+// too.
+type mergedError struct{ passedOn }
 
 // isRetryable reports whether Retryable has marked err as a whole. If err joins several errors, all
 // of them must be marked, because an error without the mark may come from a call that had an
@@ -144,18 +171,29 @@ func isRetryable(err error) bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(one error) bool { return !isRetryable(one) })
 }
 
-// withoutPassedOn returns the error inside err if err itself is a passedOn, the wrapper of
+// withoutPassedOn returns the error inside err if err itself is a passedOn or a mergedError, the wrapper of
 // an inner guarded call's error. Any other error is returned unchanged. An error that the
 // handler made around a passedOn is also returned unchanged, because Lambda must report the
 // type of the handler's error.
 func withoutPassedOn(err error) error {
 	for {
-		p, ok := err.(*passedOn) //nolint:errorlint // the error itself alone
+		inner, ok := insideOf(err)
 		if !ok {
 			return err
 		}
-		err = p.err
+		err = inner
 	}
+}
+
+// insideOf returns the error inside err if err itself is a passedOn or a mergedError.
+func insideOf(err error) (inner error, ok bool) {
+	switch e := err.(type) { //nolint:errorlint // the error itself alone
+	case *passedOn:
+		return e.err, true
+	case *mergedError:
+		return e.err, true
+	}
+	return nil, false
 }
 
 // innerCallError names a guarded call that a handler made and that a guard refused. Handlers often

@@ -38,7 +38,7 @@ func failureCode(err error) string {
 	}
 	cause := withoutMarks(err)
 	if own := firstError(cause); own != nil {
-		if _, inner := errors.AsType[*passedOn](err); (inner || own.replayed) && own.byGuard() {
+		if (hasOwn[*passedOn](err) || own.replayed) && own.byGuard() {
 			return label("inner_" + string(own.Code))
 		}
 		return label(string(own.Code))
@@ -57,8 +57,8 @@ func goType(err error) string {
 		t := reflect.TypeOf(err)
 		name := strings.TrimPrefix(t.String(), "*")
 		var behind error
-		if inner, ok := err.(*passedOn); ok { //nolint:errorlint // one layer at a time
-			err = inner.err
+		if inner, ok := insideOf(err); ok {
+			err = inner
 			continue
 		}
 		if strings.HasPrefix(name, "fmt.") || strings.HasPrefix(name, "errors.") {

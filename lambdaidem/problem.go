@@ -278,6 +278,14 @@ func answerUnread(err error, outcome Outcome, retryAfter time.Duration) *Error {
 		Detail: hasEnded(outcome) + " before, but its answer can't be read now. Repeat it later to get that answer."}
 }
 
+// answerUnreadAfterRun is like answerUnread, for an attempt whose handler has run and has lost its
+// lease to the attempt that stored the answer.
+func answerUnreadAfterRun(err error, outcome Outcome, retryAfter time.Duration) *Error {
+	e := answerUnread(err, outcome, retryAfter)
+	e.Code = ErrOutcomeUnknown
+	return e
+}
+
 // answerUnreadable returns the refusal of a call whose stored answer this program can't decode,
 // because another version of the program stored it, or because it is damaged.
 func answerUnreadable(err error, outcome Outcome) *Error {

@@ -1,0 +1,285 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// The database rejects the write of a Do's function. The error that the write specifies for this
+// case has a mark that does not decide, and the outcome is uncertain. The caller does not find the
+// mark.
+func TestX2_AVerdictShowsOnlyTheMarkThatDecided(t *testing.T) {
+	for name, c := range map[string]struct {
+		verdict error
+		policy  lambdaidem.Policy
+	}{
+		"uncertain":           {errors.Join(lambdaidem.Retryable(errWire), lambdaidem.Uncertain(errBroken)), lambdaidem.Rerun},
+		"no mark, hold":       {errors.Join(lambdaidem.Retryable(errWire), errBroken), lambdaidem.Hold},
+		"permanent uncertain": {lambdaidem.Permanent(lambdaidem.Uncertain(errBroken)), lambdaidem.Rerun},
+		"permanent joined":    {errors.Join(lambdaidem.Permanent(errWire), lambdaidem.Uncertain(errBroken)), lambdaidem.Rerun},
+	} {
+		for _, inside := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, inside %t", name, inside), func(t *testing.T) {
+				r, l := withLedger(nil, func(o *lambdaidem.Options) { o.Policy = c.policy })
+				body := func(ctx context.Context) {
+					l.fail(commit, rejects(c.verdict))
+					id := ""
+					_, err := lambdaidem.Do(ctx, r.guard, charge, func(ctx context.Context) (int, error) {
+						id = lambdaidem.RecordID(ctx)
+						enlist(ctx, "stock")
+						return 1, nil
+					})
+					rec, _ := l.Store.Get(t.Context(), id, time.Now())
+					for _, code := range []lambdaidem.Code{lambdaidem.ErrRetryable, lambdaidem.ErrPermanent} {
+						if errors.Is(err, code) && rec.State == lambdaidem.InProgress {
+							t.Errorf("the record is %s, and the caller finds %s in %v", rec.State, code, err)
+						}
+					}
+				}
+				if !inside {
+					body(t.Context())
+					return
+				}
+				h := r.guarded(func(ctx context.Context, _ request) (response, error) {
+					body(ctx)
+					return response{StatusCode: 503}, nil
+				})
+				_, _ = h(t.Context(), first())
+			})
+		}
+	}
+}
+
+// The function of a Do makes a call that replays a permanent failure. The outer call is held, so
+// its caller must not find by errors.As that it has failed for good.
+func TestX2_APermanentFailureOfACallInsideIsNotFoundByAs(t *testing.T) {
+	for name, with := range map[string]func(error) error{
+		"joined":    func(err error) error { return errors.Join(err, errBroken) },
+		"uncertain": lambdaidem.Uncertain,
+	} {
+		for _, inside := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, inside %t", name, inside), func(t *testing.T) {
+				r := newRig(nil, hold)
+				body := func(ctx context.Context) {
+					id := ""
+					_, err := lambdaidem.Do(ctx, r.guard, charge, func(ctx context.Context) (int, error) {
+						id = lambdaidem.RecordID(ctx)
+						var err error
+						for range 2 {
+							_, err = lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "card", Key: "k"}, func(context.Context) (int, error) { return 0, lambdaidem.Permanent(errWire) })
+						}
+						return 0, with(err)
+					})
+					rec, _ := r.store.Get(t.Context(), id, time.Now())
+					if own, ok := errors.AsType[*lambdaidem.Error](err); ok && own.Code == lambdaidem.ErrPermanent && rec.State != lambdaidem.Completed {
+						t.Errorf("the record is %s, and errors.As finds %s %d; errors.Is finds ErrPermanent: %t", rec.State, own.Code, own.Status, errors.Is(err, lambdaidem.ErrPermanent))
+					}
+				}
+				if !inside {
+					body(t.Context())
+					return
+				}
+				r = r.later(func(ctx context.Context, _ request) (response, error) {
+					body(ctx)
+					return response{StatusCode: 503}, nil
+				}, hold)
+				r.send(t, first())
+			})
+		}
+	}
+}
+
+// A rejection that only the method As of an error type shows does not decide. The caller does not
+// find it.
+func TestX2_ARejectionThatOnlyAsShowsIsNotFound(t *testing.T) {
+	declined := lambdaidem.Reject(402, "declined", "No.")
+	for name, returned := range map[string]error{
+		"alone":          hiddenError{declined},
+		"with uncertain": hiddenError{errors.Join(lambdaidem.Uncertain(errWire), declined)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				ran := 0
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { ran++; return 0, returned })
+				if e, ok := errors.AsType[*lambdaidem.Error](err); ok && e.Status == 402 {
+					_, err = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { ran++; return 0, returned })
+					t.Errorf("found %v; a second call: ran %d, %v", e, ran, err)
+				}
+				return response{StatusCode: 503}, nil
+			})
+			r.send(t, first())
+		})
+	}
+}
+
+// errors.Is finds ErrRetryable if Retryable has marked an error of Reject, inside a guarded handler
+// and outside.
+func TestX2_ErrRetryableIsFoundAroundARejection(t *testing.T) {
+	r := newRig(nil)
+	fails := func(context.Context) (int, error) {
+		return 0, lambdaidem.Retryable(lambdaidem.Reject(503, "bank_down", "Later."))
+	}
+	_, outermost := lambdaidem.Do(t.Context(), r.guard, charge, fails)
+	var inside error
+	_, _ = r.guarded(func(ctx context.Context, _ request) (response, error) {
+		_, inside = lambdaidem.Do(ctx, r.guard, charge, fails)
+		return response{StatusCode: 503}, nil
+	})(t.Context(), first())
+	if a, b := errors.Is(outermost, lambdaidem.ErrRetryable), errors.Is(inside, lambdaidem.ErrRetryable); a != b {
+		t.Errorf("outermost: %t, inside a guarded handler: %t", a, b)
+	}
+}
+
+// A Do that runs unguarded inside a guarded handler does not show a mark that has not decided
+// either. Otherwise the handler would mark the whole error as Retryable, and under policy Hold a
+// retry would charge the card again.
+func TestX2_ADoWithoutAKeyShowsOnlyTheMarkThatDecided(t *testing.T) {
+	for name, c := range map[string]lambdaidem.Call{
+		"with a key": charge,
+		"skipped":    {Operation: "charge", Key: "order-1", Skip: true},
+		"no key":     {Operation: "charge"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			charged := 0
+			optFn := func(o *lambdaidem.Options) { o.Policy, o.KeyOptional = lambdaidem.Hold, true }
+			r := newRig(nil, optFn)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, c, func(context.Context) (int, error) {
+					charged++
+					return 0, errors.Join(lambdaidem.Retryable(errWire), errBroken)
+				})
+				if errors.Is(err, lambdaidem.ErrRetryable) {
+					return response{}, lambdaidem.Retryable(err)
+				}
+				return response{}, err
+			}, optFn)
+			_, _ = r.handler(t.Context(), first())
+			_, _ = r.handler(t.Context(), first())
+			if charged > 1 {
+				t.Errorf("charged %d times under Hold", charged)
+			}
+		})
+	}
+}
+
+// Nor does it show a guard's code for a call further inside, from which the handler would conclude
+// that nothing was charged.
+func TestX2_ADoWithoutAKeyShowsNoCodeOfACallInside(t *testing.T) {
+	for name, c := range map[string]lambdaidem.Call{
+		"with a key": charge,
+		"skipped":    {Operation: "charge", Key: "order-1", Skip: true},
+		"no key":     {Operation: "charge"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			charged := 0
+			optFn := func(o *lambdaidem.Options) { o.KeyOptional = true }
+			r := newRig(nil, optFn)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, r.guard, c, func(ctx context.Context) (int, error) {
+					charged++
+					r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+					return lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "receipt", Key: "k"}, answersOne)
+				})
+				if errors.Is(err, lambdaidem.ErrStoreUnavailable) { // "which would say that pay did not run"
+					charged++ // another card
+					return response{StatusCode: http.StatusCreated}, nil
+				}
+				return response{}, err
+			}, optFn)
+			_, _ = r.handler(t.Context(), first())
+			if charged > 1 {
+				t.Errorf("charged %d cards", charged)
+			}
+		})
+	}
+	// Outside a guarded handler, and in a handler that runs unguarded, the code is hidden.
+	r := newRig(nil, func(o *lambdaidem.Options) { o.KeyOptional = true })
+	_, err := lambdaidem.Do(t.Context(), r.guard, lambdaidem.Call{Operation: "charge"}, func(ctx context.Context) (int, error) {
+		r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+		return lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "receipt", Key: "k"}, answersOne)
+	})
+	if errors.Is(err, lambdaidem.ErrStoreUnavailable) {
+		t.Errorf("an outermost Do without a key shows %v", err)
+	}
+}
+
+// The client does not get the 402 of an inner call that is not stored, whatever outcome
+// Options.Outcome gives to a 402.
+func TestX2_AnUnstored402IsNotSentWithAnOutcomeOfOnesOwn(t *testing.T) {
+	for name, outcome := range map[string]lambdaidem.Outcome{"default": lambdaidem.OutcomeFailed, "released": lambdaidem.OutcomeReleased, "uncertain": lambdaidem.OutcomeUncertain} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(nil)
+			optFn := func(o *lambdaidem.Options) {
+				o.Outcome = func(r *lambdaidem.Response) lambdaidem.Outcome {
+					if r.Status == 402 {
+						return outcome
+					}
+					return lambdaidem.DefaultOutcome(r)
+				}
+			}
+			inner := r.guard
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				_, err := lambdaidem.Do(ctx, inner, charge, func(context.Context) (int, error) {
+					return 0, lambdaidem.Retryable(lambdaidem.Reject(402, "declined", "No."))
+				})
+				return response{}, err
+			}, optFn)
+			if out, err := r.handler(t.Context(), first()); out.StatusCode == 402 {
+				t.Errorf("the client is told %d %s, %v", out.StatusCode, out.Body, err)
+			}
+			r.wantState(t, lambdaidem.Released)
+		})
+	}
+}
+
+// The function of a Do has run, and another attempt has stored an answer that can't be read now.
+// The caller does not find ErrStoreUnavailable, which says that the function has not run.
+func TestR3_NoErrStoreUnavailableAfterARun(t *testing.T) {
+	r := newApartRig(true, nil)
+	var err error
+	charged := 0
+	h := r.guarded(func(ctx context.Context, _ request) (response, error) {
+		_, err = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+			charged++
+			r.store.fail(complete, func(ctx context.Context, _ string, _ func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+				all := r.store.allClaims()
+				c := all[len(all)-1]
+				return lambdaidem.Record{ID: c.ID, State: lambdaidem.Completed, Token: "another's", Attempt: 2, Fingerprint: c.Fingerprint,
+					Result: lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte("1"), At: time.Now()}}, lambdaidem.ErrLeaseLost
+			})
+			r.store.fail(load, refused(lambdaidem.ReasonThrottled))
+			return 1, nil
+		})
+		return response{StatusCode: 503}, nil
+	})
+	_, _ = h(t.Context(), first())
+	if charged > 0 && errors.Is(err, lambdaidem.ErrStoreUnavailable) {
+		t.Errorf("charged %d times, and the caller finds ErrStoreUnavailable: %v", charged, err)
+	}
+}
+
+// A call fails open while another attempt runs, and its function fails for good. The caller is not told
+// so, because the other attempt may still succeed.
+func TestX5_APermanentFailureThatFailedOpenIsNotReturnedBesideAnotherAttempt(t *testing.T) {
+	r := newRig(nil, failOpen)
+	began, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = lambdaidem.Do(context.WithoutCancel(t.Context()), r.guard, charge, func(context.Context) (int, error) { close(began); <-goOn; return 1, nil })
+	}()
+	<-began
+	r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+	_, err := lambdaidem.Do(t.Context(), r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Permanent(errWire) })
+	close(goOn)
+	<-done
+	if !errors.Is(err, lambdaidem.ErrInProgress) || errors.Is(err, lambdaidem.ErrPermanent) {
+		t.Errorf("Do returned %v; want ErrInProgress", err)
+	}
+}

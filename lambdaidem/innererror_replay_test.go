@@ -1,0 +1,156 @@
+package lambdaidem_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/lambdaidem/toolkit/lambdaidem"
+)
+
+// wantSameFacts checks that the first caller of a call finds no other code and no other *Error than
+// later callers. The first caller may find no *Error at all, as after Permanent of a plain error.
+func wantSameFacts(t *testing.T, where string, one, two error) {
+	t.Helper()
+	code := func(err error) lambdaidem.Code { c, _ := errors.AsType[lambdaidem.Code](err); return c }
+	own, found := errors.AsType[*lambdaidem.Error](one)
+	replayed, _ := errors.AsType[*lambdaidem.Error](two)
+	if code(one) != code(two) || found && (replayed == nil || own.Code != replayed.Code || own.Status != replayed.Status) {
+		t.Errorf("%s: the first caller finds %v (%q), later callers %v (%q)", where, own, code(one), replayed, code(two))
+	}
+}
+
+// The first caller of a Do finds the code and the status that later callers find, inside a guarded
+// handler and outside.
+func TestX2_TheFirstCallerFindsTheCodeOfTheReplay(t *testing.T) {
+	down, declined := lambdaidem.Reject(503, "bank_down", "Later."), lambdaidem.Reject(402, "declined", "No.")
+	for name, returned := range map[string]error{
+		"503, 402":                  errors.Join(down, declined),
+		"permanent, 503":            errors.Join(lambdaidem.Permanent(errBroken), down),
+		"503, permanent":            errors.Join(down, lambdaidem.Permanent(errBroken)),
+		"retryable(402), 404":       errors.Join(lambdaidem.Retryable(declined), lambdaidem.Reject(404, "no_account", "No.")),
+		"retryable(402), permanent": errors.Join(lambdaidem.Retryable(declined), lambdaidem.Permanent(errBroken)),
+		"code, permanent":           errors.Join(lambdaidem.Code("declined"), lambdaidem.Permanent(errBroken)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newRig(nil).guard
+			do := func(fn func(context.Context) (int, error)) error {
+				_, err := lambdaidem.Do(t.Context(), g, charge, fn)
+				return err
+			}
+			one := do(func(context.Context) (int, error) { return 0, returned })
+			two := do(func(context.Context) (int, error) { t.Error("runs again"); return 0, nil })
+			wantSameFacts(t, "outermost", one, two)
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				do := func() error {
+					_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, returned })
+					return err
+				}
+				wantSameFacts(t, "inside", do(), do())
+				return response{StatusCode: 503}, nil
+			})
+			r.send(t, first())
+		})
+	}
+}
+
+// A handler pays by another bank if it finds the code bank_down in the error of its Do. If it found
+// the code in the first answer but not in the replay, then after it has paid and died, its retry
+// would tell the client that nothing was paid.
+func TestX2_NoCodeIsFoundInTheFirstAnswerAlone(t *testing.T) {
+	for name, failure := range map[string]error{
+		"two rejections": errors.Join(lambdaidem.Reject(503, "bank_down", "Later."), lambdaidem.Reject(402, "declined", "No.")),
+		"code":           lambdaidem.Permanent(lambdaidem.Code("bank_down")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			paid, tries := 0, 0
+			r := newRig(nil)
+			r = r.later(func(ctx context.Context, _ request) (response, error) {
+				tries++
+				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, failure })
+				if errors.Is(err, lambdaidem.Code("bank_down")) {
+					_, err = lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "charge by the other bank", Key: "order-1"}, func(context.Context) (int, error) { paid++; return 1, nil })
+				}
+				if tries == 1 {
+					panic("the process dies")
+				}
+				if err != nil {
+					return response{}, err
+				}
+				return response{StatusCode: http.StatusCreated}, nil
+			})
+			func() {
+				defer func() { _ = recover() }()
+				_, _ = r.handler(t.Context(), first())
+			}()
+			out, err := r.handler(t.Context(), first())
+			if rec := r.record(t); rec.State == lambdaidem.Completed && paid > 0 && out.StatusCode != http.StatusCreated {
+				t.Errorf("paid %d times, and the client is told for good: %d %s, %v", paid, out.StatusCode, out.Body, err)
+			}
+		})
+	}
+}
+
+// errSoldOut is a variable with an error of Reject, as the sample functions have some.
+var errSoldOut = lambdaidem.Reject(409, "sold_out", "It is sold out.")
+
+// A handler orders elsewhere if errors.Is finds the variable errSoldOut in the error of its Do. It
+// finds the variable in the first answer and in the replay, and so takes the same way after it has
+// died.
+func TestX2_AVariableWithARejectionIsFoundInTheReplay(t *testing.T) {
+	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+		t.Run(string(policy), func(t *testing.T) {
+			g := newRig(nil, func(o *lambdaidem.Options) { o.Policy = policy }).guard
+			for n := range 2 {
+				_, err := lambdaidem.Do(t.Context(), g, charge, func(context.Context) (int, error) { return 0, errSoldOut })
+				if !errors.Is(err, errSoldOut) {
+					t.Errorf("outermost, call %d: %v is not errSoldOut; the code is %t", n, err, errors.Is(err, lambdaidem.Code("sold_out")))
+				}
+			}
+		})
+	}
+	bought, tries := 0, 0
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		tries++
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, errSoldOut })
+		if errors.Is(err, errSoldOut) {
+			_, err = lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "order elsewhere", Key: "order-1"}, func(context.Context) (int, error) { bought++; return 1, nil })
+		}
+		if tries == 1 {
+			panic("the process dies")
+		}
+		if err != nil {
+			return response{}, err
+		}
+		return response{StatusCode: http.StatusCreated}, nil
+	})
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = r.handler(t.Context(), first())
+	}()
+	if out := r.send(t, first()); bought > 0 && out.StatusCode == http.StatusConflict {
+		t.Errorf("bought %d times, and the client is told for good: %d %s", bought, out.StatusCode, out.Body)
+	}
+}
+
+// Another code or status is another rejection.
+func TestX2_AnotherRejectionIsNotFound(t *testing.T) {
+	g := newRig(nil).guard
+	for range 2 { // the second error is a replay
+		_, err := lambdaidem.Do(t.Context(), g, charge, func(context.Context) (int, error) { return 0, errSoldOut })
+		for _, other := range []error{
+			lambdaidem.Reject(410, "sold_out", "It is sold out."), lambdaidem.Reject(409, "paid", "It is sold out."),
+			&lambdaidem.Error{Code: "sold_out", Status: 409}, (*lambdaidem.Error)(nil),
+		} {
+			if errors.Is(err, other) {
+				t.Errorf("errors.Is finds %v in %v", other, err)
+			}
+		}
+	}
+	if made := (&lambdaidem.Error{Code: "sold_out", Status: 409}); errors.Is(made, errSoldOut) {
+		t.Errorf("errors.Is finds %v in an error that Reject has not made", errSoldOut)
+	}
+}
