@@ -69,9 +69,10 @@ type Encryption struct {
 	// the table is never replayed: the replay fails with lambdaidem.ErrAnswerUnavailable. A record
 	// with unencrypted steps is refused with lambdaidem.ErrRecordForeign.
 	//
-	// Before you set this option to true, wait until all unencrypted records have expired:
-	// one TTL after the last process has begun to encrypt. Records that wait for an operator
-	// (policy Hold) take longer, because they don't expire while they wait. Default: false.
+	// Before you set this option to true, wait until all unencrypted records have expired. That is
+	// so when the TTL, the function's timeout and 15 minutes have passed since Current was deployed
+	// everywhere, and no record from before is held; see docs/operate.md, "Something changes in a
+	// deployment". Default: false.
 	Only bool
 }
 
@@ -119,7 +120,9 @@ var ErrKeyGone = errors.New("the key is gone for good")
 // lost for good; see [ErrKeyGone].
 //
 // To rotate keys, add the new key at the end and deploy everywhere. Then move it to the front and
-// deploy again. Remove the old key when all texts encrypted under it have expired.
+// deploy again everywhere. Remove the old key when the TTL, the function's timeout and 15 minutes
+// have passed since then, and no record from before is held; see docs/operate.md, "Something
+// changes in a deployment".
 //
 // StaticKeys panics if there is no key, a key is not valid, or two keys have the same id.
 func StaticKeys(keys ...Key) Encryption {

@@ -259,9 +259,11 @@ type Options struct {
 	// [Unsigned] stands for fingerprints without a secret.
 	//
 	// To replace a secret, deploy these lists one after the other, each of them everywhere:
-	// {old, new}, {new, old} and {new}. Before the deployment of {new}, wait for Options.TTL plus
-	// the time of the longest attempt. To introduce the first secret, the lists are
-	// {Unsigned(), secret}, {secret, Unsigned()} and {secret}. See docs/operate.md.
+	// {old, new}, {new, old} and {new}. Before the deployment of {new}, wait until the TTL, the
+	// function's timeout and 15 minutes have passed since {new, old} was deployed everywhere, and
+	// no record from before is held. To introduce the first secret, the lists are
+	// {Unsigned(), secret}, {secret, Unsigned()} and {secret}, with the same wait. See
+	// docs/operate.md, "Something changes in a deployment".
 	FingerprintSecrets [][]byte
 	// MismatchStatus is the HTTP status of [ErrPayloadMismatch]: 422 or 409.
 	// Default: 422.

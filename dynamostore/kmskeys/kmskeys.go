@@ -40,8 +40,10 @@ type API interface {
 // Options are the optional settings of [New].
 type Options struct {
 	// Older lists the ids or ARNs of other KMS keys that may decrypt data keys, besides the key
-	// that encrypts. List former keys here, and list a new key here one deployment before it
-	// begins to encrypt. Default: none.
+	// that encrypts. List a new key here one deployment before it begins to encrypt. After it has
+	// begun and is deployed everywhere, list the former key here, and keep it enabled in KMS, until
+	// the TTL, the function's timeout and 15 minutes have passed and no record from before is held;
+	// see docs/operate.md, "Something changes in a deployment". Default: none.
 	//
 	// All other KMS keys are refused. Otherwise anyone who can write to the table could store a
 	// forged answer, encrypted under a KMS key of their own.
@@ -69,6 +71,7 @@ type Options struct {
 // To change to another KMS key, deploy twice, so that every process can decrypt with the new key
 // before any process encrypts with it. First add the new key to Options.Older and deploy
 // everywhere. Then pass the new key to New, move the former key to Options.Older, and deploy again.
+// Options.Older says how long the former key must remain there.
 // If you do both in one deployment, replays of answers that the new key encrypted fail with 503 in
 // processes of the old deployment.
 func New(client API, key string, optFns ...func(*Options)) dynamostore.Encryption {

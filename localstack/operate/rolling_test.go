@@ -190,6 +190,10 @@ func aWiderResult(t *testing.T) {
 func aNarrowerResult(t *testing.T) {
 	type before struct{ ID, State string }
 	type narrower struct{ ID string }
+	type unset struct {
+		ID    string
+		State string `json:",omitempty"`
+	}
 	guard := version(memstore.New())
 	if _, err := do(t, guard, "charge", before{"p-1", "new"}); err != nil {
 		t.Fatal(err)
@@ -199,6 +203,12 @@ func aNarrowerResult(t *testing.T) {
 	}
 	if got, err := do(t, guard, "charge-2", narrower{"p-2"}); err != nil || got.ID != "p-2" {
 		t.Errorf("a new operation got %+v, %v; want a run", got, err)
+	}
+	if _, err := do(t, guard, "charge-3", unset{ID: "p-3"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := do(t, guard, "charge-3", narrower{"p-4"}); err != nil || got.ID != "p-3" {
+		t.Errorf("a type that lost a field that was not set got %+v, %v; want the stored result", got, err)
 	}
 }
 

@@ -30,7 +30,7 @@ func (i *instances) guardWith(secrets [][]byte) *lambdaidem.Guard {
 // run at the same time during each step. If the old secret is removed too early, retries are
 // refused until it is put back.
 func TestF5_OperateMD_RotatesSecretsWithoutARefusal(t *testing.T) {
-	const steps = "(?s)append the new secret to `FingerprintSecrets`, deploy everywhere; put it first, deploy everywhere; remove the old one after the `TTL`.*422.*put it back"
+	const steps = "(?s)append the new secret to `FingerprintSecrets`, deploy everywhere; put it first, deploy everywhere; remove the old one when old records have expired.*422.*put it back"
 	if page := readPage(t).section(t, "Something changes in a deployment"); !regexp.MustCompile(steps).MatchString(page) {
 		t.Errorf("the page has other steps than these: %s", page)
 	}
