@@ -4,15 +4,21 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/lambdaidem/toolkit/dynamostore"
 	"github.com/lambdaidem/toolkit/functions/internal/ledger"
+	"github.com/lambdaidem/toolkit/localstack/ddblocal"
+	"github.com/lambdaidem/toolkit/localstack/template"
 )
 
 // byHand returns the event that the runbook in docs/deploy.md ("Payments without a receipt") makes
@@ -47,6 +53,82 @@ func TestRunbookIsTheOneThatIsTested(t *testing.T) {
 	const query = "--query '{Records: [{eventName: `\"INSERT\"`, dynamodb: {Keys: {id: Item.id}, NewImage: Item}}]}' > event.json"
 	if !strings.Contains(string(page), query) {
 		t.Errorf("docs/deploy.md has not %s", query)
+	}
+}
+
+// listOfThePage returns the scan that the page lists payments with, and the times at which the
+// first and the last record of its example entry arrived in the stream.
+func listOfThePage(t *testing.T) (scan *dynamodb.ScanInput, first, last time.Time) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "deploy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?s)For an entry from `(\\S+)` to `(\\S+)`:\n.*?--filter-expression '([^']+)'.*?--expression-attribute-values '([^']+)'").FindSubmatch(page)
+	if found == nil {
+		t.Fatal("docs/deploy.md has no list of payments for an entry")
+	}
+	for i, at := range []*time.Time{&first, &last} {
+		if *at, err = time.Parse(time.RFC3339, string(found[1+i])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	values, err := attributevalue.UnmarshalMapJSON(found[4])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &dynamodb.ScanInput{FilterExpression: aws.String(string(found[3])), ExpressionAttributeValues: values}, first, last
+}
+
+// A payment has the time at which its handler made it. Its transaction may arrive later by the
+// function's timeout and the age at which AWS refuses a signature. The runbook's list has such a
+// payment too: otherwise the entry would be deleted, and the payment would never get a receipt.
+func TestRunbookListsPaymentsThatWereCommittedLate(t *testing.T) {
+	const (
+		signatureLife = 15 * time.Minute // docs/correctness.md, "What bounds a delayed request"
+		clockSkew     = 2 * time.Second  // the default of lambdaidem.Options.MaxSkew
+	)
+	deployed, err := template.Read("../../template.yaml", template.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := signatureLife
+	for _, f := range deployed.Functions {
+		if f.LogicalID == "PaymentsFunction" {
+			late += f.Timeout
+		}
+	}
+	if late == signatureLife {
+		t.Fatal("template.yaml has no PaymentsFunction")
+	}
+	scan, first, last := listOfThePage(t)
+	client := ddblocal.ForTest(t).Client()
+	scan.TableName = aws.String(template.TablesForTest(t, client, "../../template.yaml")["PaymentsTable"])
+	var want []string
+	for _, created := range []time.Time{first.Add(-late - clockSkew), first, last, last.Add(clockSkew)} {
+		p := payment()
+		p.CreatedAt = created.UTC().Format(time.RFC3339Nano)
+		item, err := attributevalue.MarshalMap(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: scan.TableName, Item: item}); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, p.ID+" of "+p.CreatedAt)
+	}
+	out, err := client.Scan(t.Context(), scan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []ledger.Payment
+	if err := attributevalue.UnmarshalListOfMaps(out.Items, &listed); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range want {
+		if !slices.ContainsFunc(listed, func(p ledger.Payment) bool { return p.ID+" of "+p.CreatedAt == w }) {
+			t.Errorf("the list does not have %s, although its record may have arrived between %v and %v", w, first, last)
+		}
 	}
 }
 
