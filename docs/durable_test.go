@@ -150,7 +150,7 @@ func TestDurable_ALostReplyStartsNoSecondExecution(t *testing.T) {
 	if _, err := handler(idemtest.Invocation(t, 10*time.Second), order.APIGatewayV2()); !errors.Is(err, errLost) {
 		t.Fatalf("the reply was lost, and the handler returned %v", err)
 	}
-	// The lease is kept, so no request with another payload can run in between.
+	// The lease is kept, so no request runs before it ends.
 	if answer := send(order); answer.StatusCode != http.StatusConflict || fake.calls != 1 {
 		t.Errorf("while it is uncertain: %+v after %d calls", answer, fake.calls)
 	}
@@ -175,6 +175,37 @@ func TestDurable_ALostReplyStartsNoSecondExecution(t *testing.T) {
 	order.Key, order.Body = "k-18", "no JSON"
 	if answer := send(order); answer.StatusCode != http.StatusBadRequest || fake.calls != 2 {
 		t.Errorf("what is no order: %+v after %d calls", answer, fake.calls)
+	}
+}
+
+// With Retryable in place of Uncertain, a lost reply starts no second execution either. A corrected
+// payload is refused after the release, and a retry runs at once, under the same name.
+func TestDurable_AReleasedStartKeepsItsPayloadAndItsName(t *testing.T) {
+	clock, fake := idemtest.NewClock(), &executions{lose: 1}
+	handler := durableGuard(clock).APIGatewayV2(func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		var order fulfilment
+		if err := json.Unmarshal([]byte(e.Body), &order); err != nil {
+			return events.APIGatewayV2HTTPResponse{}, err
+		}
+		execution, err := start(ctx, fake, order)
+		if errors.Is(err, errLost) {
+			err = lambdaidem.Retryable(errLost)
+		}
+		return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusAccepted, Body: execution}, err
+	})
+	for _, c := range []struct {
+		body          string
+		status, calls int
+	}{
+		{`{"order_id":"o-17"}`, http.StatusServiceUnavailable, 1},
+		{`{"order_id":"o-18"}`, http.StatusUnprocessableEntity, 1},
+		{`{"order_id":"o-17"}`, http.StatusAccepted, 2},
+	} {
+		order := idemtest.Request{Path: "/orders", Key: "k-17", Body: c.body}
+		answer, err := handler(idemtest.Invocation(t, 10*time.Second), order.APIGatewayV2())
+		if err != nil || answer.StatusCode != c.status || fake.calls != c.calls || len(fake.started) != 1 {
+			t.Errorf("%s: %+v, %v after %d calls, started %v; want %d after %d calls", c.body, answer, err, fake.calls, fake.started, c.status, c.calls)
+		}
 	}
 }
 
