@@ -23,7 +23,8 @@ const (
 
 // ErrNoRecord says that Powertools has stored no record for an event. The function that selects an
 // event's data for [Handler] returns ErrNoRecord instead of a Selection. Handler then runs the
-// user's handler without looking in the table of Powertools.
+// user's handler without looking in the table of Powertools. Some versions of Powertools store a
+// record even if nothing was selected; see [ErrNothingSelected].
 var ErrNoRecord = errors.New("powertools: the old function stored no record for this event")
 
 // Selection is what the function with Powertools selected from an event: the data that identifies
@@ -38,8 +39,8 @@ type Selection struct {
 	// payload_validation_jmespath selects. If it is nil, the payload is not compared.
 	Validated json.RawMessage
 
-	// ID is the id of the record. Set it if [Language.ID] can't make the id. Find then
-	// ignores Data.
+	// ID is the id of the record, such as "payments.app.handler#" and a hash. Set it if
+	// [Language.ID] can't make the id. Find then ignores Data.
 	ID string
 }
 

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -351,6 +353,29 @@ func TestHandler_WithoutASelection(t *testing.T) {
 		if got, _ := m.send(t); got.StatusCode != 201 {
 			t.Errorf("the retry: %+v", got)
 		}
+	}
+}
+
+// Powertools for Python 3.34.0 has stored the answer to a request in which everything that it
+// selects is null. ID refuses that data, so the handler does not run, and the error says what to do
+// in the safe order: with the id of that record, the answer is found.
+func TestFind_ARecordOfAnObjectOfNulls(t *testing.T) {
+	const id = "payments.app.handler#31f17bcd8db3fe483871d22b3e6db253" // made by Powertools 3.34.0
+	m := migrate(lambdaidem.Rerun)
+	m.table.item = m.stored(`{"statusCode": 201, "body": "paid in Python"}`, nil)
+	selection := powertools.Selection{Data: json.RawMessage(`{"user_id": null, "order_id": null}`)}
+	result := func(context.Context, request) (powertools.Selection, error) { return selection, nil }
+	m.handle = m.guard(lambdaidem.Rerun).APIGatewayV2(powertools.Handler(m.records(powertools.Python), result, m.create))
+	if got, _ := m.send(t); got.StatusCode != 503 || m.runs != 0 || len(m.table.inputs) != 0 {
+		t.Errorf("without an id: %d runs, %d reads, %+v", m.runs, len(m.table.inputs), got)
+	}
+	_, err := powertools.Python.ID("payments.app.handler", selection.Data)
+	if err == nil || !regexp.MustCompile("table.*Selection.ID.*ErrNoRecord").MatchString(err.Error()) {
+		t.Errorf("the error is %v; want the advice to look in the table and to set Selection.ID, before ErrNoRecord", err)
+	}
+	selection.ID = id
+	if got, _ := m.send(t); got.Body != "paid in Python" || m.runs != 0 || len(m.table.inputs) != 1 || !reflect.DeepEqual(m.table.inputs[0].Key["id"], str(id)) {
+		t.Errorf("with the id: %d runs, %d reads, %+v", m.runs, len(m.table.inputs), got)
 	}
 }
 

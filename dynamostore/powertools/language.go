@@ -22,16 +22,25 @@ const (
 	DotNet     Language = ".NET"
 )
 
-// ErrNothingSelected is the error of [Language.ID] for data that Powertools treats as missing.
-// Powertools stores no record for such data, with one exception: in .NET, all events with such
-// data share one record. The data is missing if it is
+// ErrNothingSelected is the error of [Language.ID] for data that Powertools treats as missing. The
+// data is missing if it is
 //
 //   - null, in every language;
 //   - an empty string, in Python and .NET;
 //   - in Python and Java, an object or array without elements, or one whose elements are all
 //     null.
-var ErrNothingSelected = errors.New("powertools: the selected data is missing; " +
-	"check the selection, or return ErrNoRecord if the old function accepted such events")
+//
+// Often the reason is a mistake in the selection. ID refuses the data because a wrong id finds no
+// record, and the handler would run again.
+//
+// If the selection is right, the versions in docs/powertools.md have stored no record, except that
+// in .NET all events with such data share one. Older versions have stored one: Powertools for
+// Python before 3.35.0 for an object with members that are all null, and before 2.17.0 for all
+// data that is missing. Versions for other languages may have done so too. If the table has a
+// record for the data, set Selection.ID to its id. Only if there can't be one, return ErrNoRecord.
+var ErrNothingSelected = errors.New("powertools: the selected data is missing: check the selection. " +
+	"If it is right, look for a record of such data in the table, because some versions of Powertools store one, and set Selection.ID to its id; " +
+	"return ErrNoRecord only if the old function stored none")
 
 // ID returns the id under which Powertools stores the record of the given data:
 //
