@@ -195,7 +195,7 @@ func TestD4_OperateMD_HowLongToKeepWhatIsOldIsOneRule(t *testing.T) {
 	}
 }
 
-var markup = regexp.MustCompile("\\s+(// *)?")
+var markup = regexp.MustCompile(`\s+(// *)?`)
 
 // plain returns a text of Markdown or of comments without line breaks, emphasis and code marks.
 func plain(text string) string {
