@@ -39,10 +39,11 @@ const (
 	// that an operator gave before. It holds if the record still has that answer. Two
 	// comparisons show that:
 	//
-	//   - The token is the one that was read. Settle gives a record a token that no attempt
-	//     has, so the condition fails if an attempt has completed the record.
-	//   - The list of operators' changes is the one that was read. A purge, which erases
-	//     the answer, keeps the token but adds an entry to the list.
+	//   - The token is still the one that was read. Settle gives each record a token of its own,
+	//     which no attempt uses. If an attempt has completed the record since, the record has that
+	//     attempt's token, and the condition fails.
+	//   - The list of operators' changes is still the one that was read. A purge, which erases the
+	//     answer, keeps the token but adds an entry to the list.
 	isStillWhatWasSettled = "#token = :seen_token AND #status = :completed AND #operations = :seen_operations AND NOT " + isGone
 
 	// leaseIsOurs holds if the record is in progress under this attempt's token. It holds even if

@@ -94,7 +94,7 @@ func (o *Operator) maySettleAgain(seen Inspected) error {
 
 // mayStore returns an error if the result must not be stored in the record. The result must fit the
 // record's kind. If the function that took the record's lease encrypts answers, the operator's
-// store needs a key, except for a result without an answer (lambdaidem.NoAnswer).
+// store needs an encryption key, except for a result without an answer (lambdaidem.NoAnswer).
 func (o *Operator) mayStore(seen Inspected, result lambdaidem.Result) error {
 	if err := lambdaidem.CheckResult(seen.Record.Scope, result); err != nil {
 		return fmt.Errorf("dynamostore: Settle: %w", err)

@@ -242,9 +242,9 @@ func (o *Options) problem() string {
 	return o.attributeProblem()
 }
 
-// attributeProblem describes the first option with an invalid attribute name, beginning with the
-// option's name. A name is invalid if it is too long, or if another attribute has the same name.
-// attributeProblem returns "" if all names are valid.
+// attributeProblem returns a text about the first option whose attribute name is invalid, or "" if
+// all names are valid. The text begins with the option's name. An attribute name is invalid if it
+// is too long, or if another attribute has the same name.
 func (o *Options) attributeProblem() string {
 	taken := map[string]string{}
 	for _, name := range reservedNames {

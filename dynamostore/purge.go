@@ -11,8 +11,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// PurgeOptions select the records that a purge changes. They also determine what the purge
-// erases and how fast it runs. The zero value of each field selects its default.
+// PurgeOptions select the records to purge. They also determine what the purge erases from these
+// records, and how fast the purge runs. A field left at its zero value has its default.
 type PurgeOptions struct {
 	ScanOptions
 

@@ -31,8 +31,8 @@ type foreignItem struct {
 	why error
 }
 
-// scanAll reads a page of all records and parts. The read is consistent, so that a purge
-// misses nothing that was written before it began.
+// scanAll reads one page of a scan over all records and all parts of large answers. The read is
+// consistent, so that a purge misses nothing that was written before it began.
 func (s *Store) scanAll(ctx context.Context, after string, limit int32) (page, error) {
 	return s.scan(ctx, after, &dynamodb.ScanInput{Limit: aws.Int32(limit), ConsistentRead: aws.Bool(true)})
 }

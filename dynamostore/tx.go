@@ -21,8 +21,8 @@ func (s *Store) Begin(random io.Reader) lambdaidem.Tx {
 }
 
 // transaction implements [lambdaidem.Tx], which the guard uses to commit a handler's writes. The
-// handler never sees the transaction. The handler enlists its writes in a [Tx] of this package,
-// which is in the field enlisted of the transaction.
+// handler never sees the transaction. It enlists its writes in a [Tx] of this package, which the
+// transaction holds in its field "enlisted".
 type transaction struct {
 	store    *Store
 	random   io.Reader // the source of the token that lets DynamoDB recognize a retried transaction

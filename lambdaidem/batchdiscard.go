@@ -12,10 +12,10 @@ import (
 // three cases, discards returns false without calling Discard:
 //
 //   - An earlier attempt may have begun the message and not finished it.
-//   - The handler has just run for the message and may have had an effect: it ran without a lease
-//     because of Options.FailOpen, another attempt took over its lease, or Options.Optimistic is
-//     set and the handler made a guarded call.
-//   - The user's code panicked before the message could run.
+//   - The handler has nevertheless run for the message, and may have had an effect. This happens if
+//     it ran without a lease (Options.FailOpen), if another attempt took over its lease, or if
+//     Options.Optimistic is set and the handler made a guarded call.
+//   - The user's code panicked before the handler could run for the message.
 func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (discard bool) {
 	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished || t.end.ran || t.panicked {
 		return false

@@ -93,10 +93,11 @@ func (e *enlisting) end(err error) Tx {
 	return e.tx
 }
 
-// begun reports whether the handler has called TxOf and thereby begun a transaction. If the handler
-// has not, and err is not nil, begun also stops the enlisting of writes: from then on, TxOf returns
-// err. The guard passes a non-nil err before it sends the first part of a response, because a write
-// enlisted later could not be committed before the response.
+// begun reports whether the handler has started a transaction, that is, has called TxOf. If it has
+// not, and err is not nil, no transaction can start any more: later calls of TxOf return err.
+//
+// The guard calls begun with a non-nil err just before it sends the first part of a response,
+// because a write enlisted later could not be committed before the response.
 func (e *enlisting) begun(err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

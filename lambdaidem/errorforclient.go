@@ -17,15 +17,14 @@ func withStatus(err error) *Error {
 // returns nil if err contains no *Error with an HTTP status, or if the client must not receive
 // that *Error.
 //
-// The handler may have made an inner call, that is, a guarded call of its own, and err may be
-// the guard's refusal of that call. If the client received that refusal, it would believe that
-// its own request was refused. After a 422 about the inner call's payload, for example, the
+// The handler may have made an inner call, that is, a guarded call of its own, and err may be the
+// guard's refusal of that call. The client must not receive that refusal, because it would believe
+// that its own request was refused. After a 422 about the inner call's payload, for example, the
 // client would send its request with a new key, and the request would be carried out twice.
-// After a 500 that says that the inner call's answer can't be read, the client would not repeat
-// its request.
 //
-// Nor does the client receive an inner call's failure that is not stored, if that failure tells the
-// client not to repeat the request, as a 402 does: a retry of the request may have another result.
+// The client also does not receive an inner call's own failure if the failure is not stored, but
+// its status tells the client not to retry, as 402 does. Because the failure is not stored, a retry
+// of the client's request may succeed.
 func (g *Guard) clientError(err error) *Error {
 	e := withStatus(err)
 	switch {

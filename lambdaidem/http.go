@@ -131,9 +131,9 @@ func (w *httpWork) ending() ending {
 	return end
 }
 
-// handlerResponse returns the results of serve for a request that is not replayed. d is the
-// decision about the request. If both results are nil, the client receives the handler's own
-// response. Otherwise the Response or the error takes the place of the handler's response.
+// handlerResponse returns what the method serve must return for a request that is not replayed. The
+// parameter d is the decision about the request. If both results are nil, the client receives the
+// handler's own response. Otherwise the returned Response or error replaces the handler's response.
 func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) (*Response, error) {
 	switch {
 	case d.refusal != nil:

@@ -33,10 +33,10 @@ type storedAnswer struct {
 	Removed []string `json:"removed,omitempty"`
 	// Trailers has the header fields that follow the body. It is set only for net/http responses.
 	Trailers map[string][]string `json:"trailers,omitempty"`
-	// Bytes reports whether the strings of this answer are stored in base64, that is, the
-	// body, the status description, the cookies, and the values of headers and trailers.
-	// Names are never in base64. Bytes is set if at least one of these strings is not valid
-	// UTF-8, because JSON can't represent such a string.
+	// Bytes reports whether the strings of this answer are stored in base64. This applies to the
+	// body, the status description, the cookies, and the values of headers and trailers, but never
+	// to names. Bytes is set if at least one of these strings is not valid UTF-8, because JSON
+	// can't represent such a string.
 	Bytes bool `json:"bytes,omitempty"`
 }
 

@@ -70,10 +70,11 @@ const (
 //   - false, if the attempt died and Options.Policy is Rerun;
 //   - an error otherwise.
 //
-// The handler must return the error as it is. The error [lambdaidem.ErrAttemptAbandoned], 409, is
-// described at Options.Policy. All other errors are marked with [lambdaidem.Retryable]: the guard
-// releases its record, even under policy Hold, and a retry looks again. These errors are:
+// The handler must return the error as it is. An error is one of the following. All except
+// [lambdaidem.ErrAttemptAbandoned] are marked with [lambdaidem.Retryable]: the guard releases its
+// record, even under policy Hold, and a retry looks again.
 //
+//   - [lambdaidem.ErrAttemptAbandoned], 409: see Options.Policy.
 //   - [lambdaidem.ErrInProgress], 409: an attempt of the function that used Powertools may still be
 //     running. It counts as running until 2 seconds after the deadline of its invocation or, if the
 //     record does not have that deadline, until the record expires.
@@ -90,12 +91,14 @@ const (
 // Find decodes the answer with encoding/json into an Out. Then it encodes the Out and compares the
 // JSON with the stored answer. If a member or a value has been lost or changed, Find returns
 // [ErrRecordUnreadable]. There are two exceptions: a member that is null or empty may be lost, and
-// a null inside the answer may become an empty value. If the whole answer is null, the JSON of a
-// zero Out must be null too.
+// a null inside the answer may become an empty value. If the whole answer is null, Out must be a
+// type that can be null, such as a pointer, a slice or a map.
 //
 // An answer with an unpaired surrogate, or with an object that has two members of the same name,
-// can only be returned as a json.RawMessage. To convert an answer, let Out be a type that can hold
-// it, such as json.RawMessage, and convert the result of Find.
+// can only be returned as a json.RawMessage.
+//
+// If your handler returns a type that can't hold the stored answer, call Find with a type that can,
+// such as json.RawMessage, and convert its result to your type.
 //
 // If a Java function returns a String, Powertools stores it without quotation marks. So if the
 // language is Java and Out is a string type, Find returns the stored text as it is.

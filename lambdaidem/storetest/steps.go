@@ -323,9 +323,9 @@ func copiedSteps(steps lambdaidem.Steps) lambdaidem.Steps {
 	return own
 }
 
-// scribbleSteps changes steps like a caller that uses the map and its memory again. The stored
-// record must not change. scribbleSteps overwrites all results, and deletes all steps except
-// "charge" from the map.
+// scribbleSteps overwrites all results in steps, and deletes all steps except "charge" from the
+// map. A caller that reuses the map and its byte slices might do the same. The stored record must
+// not change.
 func scribbleSteps(steps lambdaidem.Steps) {
 	for name, result := range steps {
 		for i := range result {

@@ -16,8 +16,8 @@ import (
 // there is none. One example is logging, which only the middleware does. Another is the user's own
 // AuthSchemeResolver, whose result may depend on the operation.
 //
-// Lost does not look for settings that change all requests in the same way, because [New] finds
-// them when it compares test requests.
+// Lost does not look for settings that change all requests in the same way. [New] finds those: it
+// builds a test request with and without the SDK's middleware, and compares the two.
 func Lost(client *dynamodb.Client) string {
 	o := client.Options()
 	if len(o.APIOptions) > 0 {
