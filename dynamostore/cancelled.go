@@ -61,14 +61,11 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 // refusedTable reports whether DynamoDB refused the transaction because of the table of an enlisted
 // write: the table does not exist, or the credentials don't allow the write.
 //
-// The error does not always say which table it concerns. refusedTable blames the table of an
-// enlisted write only if the store's own table can't be the cause. That is so in two cases:
+// The error does not always say which table it concerns. refusedTable returns true only if the
+// store's own table can't be the cause. That is so in two cases:
 //
 //   - The transaction does not write a record, so it does not use the store's table.
 //   - The attempt already holds its lease, so it has written to the store's table before.
-//
-// Otherwise the transaction itself takes the lease, and the error may concern either table.
-// refusedTable then returns false.
 func (p *prepared) refusedTable(err error) bool {
 	if p.completion.Claim != nil || len(p.writes) == 0 {
 		return false
@@ -129,18 +126,19 @@ func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error)
 }
 
 // writeFailed returns the error of a transaction that was cancelled because of the handler's
-// writes. The parameter reasons has one reason for each write. A write can fail in two ways:
+// writes. The parameter reasons has one reason for each write. The error depends on the kind of
+// reason:
 //
-//   - Because of a conflict or throttling. A retry could succeed, so the error is a StoreError.
-//   - Because of the write itself, for example if its condition failed. The error is a
+//   - A conflict or throttling: a retry could succeed, so the error is a StoreError.
+//   - The write itself, for example because its condition failed: the error is a
 //     lambdaidem.Rejected.
 //
-// There is one exception to the second way. The error is a StoreError if the transaction has no
-// record and an earlier request of the transaction may have been applied. The write may then have
-// failed because the earlier request had already made it, and no record shows whether that is so.
+// If there are reasons of both kinds, the error is the Rejected. Among several reasons of one kind,
+// that of the write that was enlisted first decides.
 //
-// If writes failed in both ways, writeFailed returns the error for the second way. If several
-// writes failed in the same way, it returns the error for the write that was enlisted first.
+// There is one exception: if the transaction has no record, and an earlier request of it may have
+// been applied, the error is a StoreError instead of a Rejected. The write may have failed only
+// because the earlier request had already made it, and no record shows whether that is so.
 func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReason, cause error) error {
 	var busy *lambdaidem.StoreError
 	for i := range reasons {

@@ -4,18 +4,17 @@ import (
 	"context"
 )
 
-// CheckTable checks whether the store can use its table. It checks whether the table exists and is
-// ACTIVE, and whether its key, TTL, indexes and Regions suit the store. It also checks whether the
-// credentials allow GetItem, PutItem and UpdateItem. CheckTable returns nil or [TableProblems].
-// Some of the problems may be warnings only.
+// CheckTable checks whether the store can use its table. It returns nil or [TableProblems]. Some of
+// the problems may be warnings only. CheckTable checks:
 //
-// The arguments enlistedTables are the names of the other tables that handlers enlist writes to. If
-// there are any, CheckTable checks whether these tables and the store's own table support
-// transactions, and which actions on them the credentials allow.
-//
-// With Options.LeaseIndex, CheckTable also checks the index, and whether the credentials
-// allow Query on it. A missing permission for Query is a warning, because only
-// [Store.DeadLeases] needs it.
+//   - whether the table exists and is ACTIVE
+//   - whether the table's key, TTL, indexes and Regions suit the store
+//   - whether the credentials allow GetItem, PutItem and UpdateItem
+//   - with Options.LeaseIndex: the index, and whether the credentials allow Query on it. A missing
+//     permission for Query is a warning, because only [Store.DeadLeases] needs it.
+//   - if there are enlistedTables, the names of the other tables that handlers enlist writes to:
+//     whether these tables and the store's own table support transactions, and which actions on
+//     them the credentials allow
 //
 // CheckTable is meant for the smoke test of a deployment, not for every cold start. It
 // takes five round trips, two more with Options.LeaseIndex, one more if there are enlisted

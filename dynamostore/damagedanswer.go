@@ -13,11 +13,10 @@ import (
 // says that the answer is damaged, the Reason of the StoreError is ReasonForeign, because this
 // store can never read the answer. After any other err, the failure is temporary.
 //
-// There is an exception for a damaged answer in parts. A part may seem damaged only because the
-// record has changed since it was read: the record was purged, or it has expired and another
-// attempt has acquired it. loadError therefore reads the record again. If the record has changed,
-// the StoreError has no Reason, and the client may retry. If the record can't be read again,
-// loadError returns the error of that read.
+// For a damaged answer in parts, loadError first reads the record again. A part may seem damaged
+// only because the record was purged, or has expired and was acquired by another attempt, since it
+// was read. If the record has changed, the StoreError has no Reason, and the client may retry. If
+// the record can't be read again, loadError returns the error of that read.
 func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apart, err error) error {
 	lost := (*damagedAnswerError)(nil)
 	if !errors.As(err, &lost) {

@@ -57,32 +57,33 @@ func (o *DeadLeasesOptions) problem() string {
 	return ""
 }
 
-// DeadLeases returns the records whose attempts died: the record is in progress, and its
-// lease has ended. It finds them by querying the index Options.LeaseIndex, without scanning
-// the table. Each iteration queries the index again, one shard after the other. Within a
-// shard, the records are ordered by the end of their leases.
+// DeadLeases returns the records whose attempts died: the record is in progress, and its lease has
+// ended. DeadLeases changes nothing. Each iteration queries the index Options.LeaseIndex, one shard
+// after the other. Within a shard, the records are ordered by the end of their leases.
 //
 // An index lags behind its table. So DeadLeases reads the record of each index entry by a
-// consistent GetItem, and returns the record only if its lease is still dead. A record whose lease
-// has just ended may be missing; a later iteration returns it. DeadLeases does not find records
-// whose lease was acquired by a function without Options.LeaseIndex, or by a version of this
-// package that does not support the index.
+// consistent GetItem, and returns the record only if its lease is still dead. These records may be
+// missing:
 //
-// Errors are *[lambdaidem.StoreError]. If the Reason is [lambdaidem.ReasonForeign], the item could
-// not be read as a record; the Record has only its ID, and the iteration continues. Any other error
-// comes with the zero Record and ends the iteration. Without Options.LeaseIndex, the only result is
-// an error with [lambdaidem.ReasonInvalid]. If Options.IDAttribute is not the table's partition
-// key, the first index entry yields an error with [lambdaidem.ReasonInvalid], which ends the
-// iteration.
+//   - a record whose lease has just ended; a later iteration returns it
+//   - a record whose lease was acquired by a function without Options.LeaseIndex, or by a version
+//     of this package that does not support the index
 //
-// For each shard, an iteration costs half a read unit for each 4 KB of index entries (about
-// 30 entries), and at least half a unit. Reading the record of an entry costs one more read
-// unit for each 4 KB of the record. A record in progress usually costs one unit. It costs more
-// if it has large results of steps.
+// Errors are *[lambdaidem.StoreError]:
 //
-// DeadLeases changes nothing. Under policy Rerun, the next request with the same key takes
-// over the dead lease. Under policy Hold, an operator must decide. Package watch of this module
-// is a Lambda function that counts dead leases on a schedule.
+//   - If the Reason is [lambdaidem.ReasonForeign], the item could not be read as a record. The
+//     Record has only its ID, and the iteration continues.
+//   - Any other error comes with the zero Record and ends the iteration. The Reason is
+//     [lambdaidem.ReasonInvalid] if Options.LeaseIndex is not set, or if the first index entry
+//     shows that Options.IDAttribute is not the table's partition key.
+//
+// For each shard, an iteration costs half a read unit for each 4 KB of index entries (about 30
+// entries), and at least half a unit. Each record costs one more read unit for each 4 KB. Usually
+// that is one unit; a record with large results of steps costs more.
+//
+// Under policy Rerun, the next request with the same key takes over the dead lease. Under policy
+// Hold, an operator must decide. Package watch of this module is a Lambda function that counts dead
+// leases on a schedule.
 //
 // DeadLeases needs dynamodb:Query on the index and dynamodb:GetItem on the table. It panics
 // on an invalid option.

@@ -11,31 +11,32 @@ import (
 	"unicode/utf8"
 )
 
-// Encryption encrypts, on the client side, the parts of a record that come from handlers. These are
-// stored answers, the messages of failures, the results of steps, and the answers that operators
-// store when they settle records. The rest of a record stays readable: its scope, its fingerprint,
-// the names of steps, the reasons that operators give, and a failure that says that there is no
-// answer (lambdaidem.NoAnswer). The zero Encryption encrypts nothing.
+// Encryption encrypts, on the client side, the parts of a record that come from handlers: stored
+// answers, the messages of failures, and the results of steps. It also encrypts the answers that
+// operators store when they settle records. The rest of a record stays readable: its scope, its
+// fingerprint, the names of steps, the reasons that operators give, and a failure that says that
+// there is no answer (lambdaidem.NoAnswer). The zero Encryption encrypts nothing.
 //
 // The cipher is AES-256-GCM (NIST SP 800-38D). Each text is encrypted under its own key, which
 // HKDF-SHA256 (RFC 5869) derives from the store's key and a salt. So one store key can encrypt
 // any number of texts.
 //
 // The associated data of a text are the record's id, the attempt's token, and the kind of text:
-// answer, failure, or step with its name. A text that was copied to another record or attempt
-// is therefore refused as damaged. Results of steps are less protected: they must stay readable
-// for later attempts, so they are bound only to the record and the name of the step. Someone who
-// can write to the table can therefore replace a step's result by an older one of the same record
-// and step, even one from before the record expired.
+// answer, failure, or step with its name. A text that was copied to another record or attempt is
+// therefore refused as damaged.
+//
+// Results of steps are less protected: they must stay readable for later attempts, so they are
+// bound only to the record and the name of the step. Someone who can write to the table can replace
+// a step's result by an older one of the same record and step.
 //
 // Answers are compressed before they are encrypted, and their lengths are visible. If people who
 // can read the table can also choose a piece of an answer, the length may reveal the rest. In that
 // case, set Options.CompressFrom to math.MaxInt, which disables compression.
 //
-// A table may contain texts under several keys, and older texts that are not encrypted. To
-// introduce encryption, first deploy this version of the toolkit everywhere, because older
-// versions refuse encrypted records. Then set Options.Encryption. A store without that option
-// responds to a replay of an encrypted answer with lambdaidem.ErrAnswerUnavailable.
+// A table may contain texts under several keys, and texts that are not encrypted. Before you set
+// Options.Encryption, deploy this version of the toolkit everywhere, because older versions refuse
+// encrypted records. A store without that option responds to a replay of an encrypted answer with
+// lambdaidem.ErrAnswerUnavailable.
 //
 // Encryption adds about 65 bytes and the key's id to each text. An answer needs further
 // attributes, so an encrypted answer is about 160 bytes larger. See docs/encryption.md.

@@ -24,21 +24,20 @@ type Tx struct {
 }
 
 // Enlist returns the transaction of the handler that ctx belongs to. The handler adds writes to it.
-// After the handler has returned, one TransactWriteItems request makes the enlisted writes, stores
-// the handler's answer and completes the record of the call. Either all of that happens, exactly
-// once, or none of it. A handler can't read its own writes, because they are not made while it
-// runs.
+// After the handler has returned, one TransactWriteItems request makes these writes, stores the
+// handler's answer and completes the record of the call. Either all of that happens, exactly once,
+// or none of it. A handler can't read its own writes, because they are not made while it runs.
 //
-// The writes are made if the answer's outcome is OutcomeSucceeded. They are dropped if
-// the outcome is OutcomeFailed (but see [Tx.AlsoWhenFailed]), OutcomeReleased or
-// OutcomeUncertain. A success is never sent without its writes. Options.Outcome may choose an
-// outcome that drops the writes for an answer with a status of 200 to 399. The client then
-// receives 500 [lambdaidem.ErrWriteInvalid] instead of that answer.
+// The writes are made if the answer's outcome is OutcomeSucceeded. They are dropped if the outcome
+// is OutcomeFailed (but see [Tx.AlsoWhenFailed]), OutcomeReleased or OutcomeUncertain. A success is
+// never sent without its writes: if Options.Outcome chooses an outcome that drops the writes for an
+// answer with a status of 200 to 399, the client receives 500 [lambdaidem.ErrWriteInvalid] instead
+// of that answer.
 //
 // A guard runs its handler unguarded, which means without a record, for a GET request, and for a
-// request without a key if keys are optional. The transaction then contains the handler's writes,
-// but no record and no answer. The guard commits the transaction before it sends the answer. A
-// net/http handler that runs unguarded must enlist before it writes its response.
+// request without a key if keys are optional. The guard then commits the handler's writes before it
+// sends the answer. A net/http handler that runs unguarded must enlist before it writes its
+// response.
 //
 // The tables of the writes must be in the account and Region of the store's client. The
 // client's credentials need dynamodb:PutItem, UpdateItem, DeleteItem and
@@ -57,9 +56,9 @@ type Tx struct {
 //
 // The methods of Tx and Write panic after the handler has returned. They also panic while the
 // handler runs a [lambdaidem.Step] or makes a guarded call such as [lambdaidem.Do]: a retry skips a
-// step or call whose result is stored, so a write enlisted inside the step or call would be missing
-// from the retry. The function of a guarded call can enlist writes in its own transaction instead,
-// by calling Enlist with the ctx that the function receives.
+// step or call whose result is stored, so a write enlisted inside it would be missing from the
+// retry. The function of a guarded call can enlist writes in its own transaction instead, by
+// calling Enlist with the ctx that it receives.
 //
 // A Tx can't tell which goroutine calls its methods. A handler that runs steps in goroutines must
 // therefore wait for all of them before it enlists writes.

@@ -87,12 +87,11 @@ func (h Health) Err() error {
 	return failed
 }
 
-// HealthCheck checks at little cost whether a store can serve guarded requests. It can be
-// called at any rate and by any number of goroutines. It returns its last result until
-// [HealthOptions].Cache has passed. Then one caller checks the store again, and concurrent
-// callers wait for its result. A HealthCheck reads no record: its GetItem has a key that no
-// item has. A HealthCheck changes no item: its writes test permissions, with a condition that
-// never holds.
+// HealthCheck checks at little cost whether a store can serve guarded requests. It can be called at
+// any rate and by any number of goroutines. It returns its last result until [HealthOptions].Cache
+// has passed. Then one caller checks the store again, and concurrent callers wait for its result. A
+// HealthCheck reads no record and changes no item: its GetItem has a key that no item has, and its
+// writes have a condition that never holds.
 //
 // A HealthCheck is also an http.Handler; see [HealthCheck.ServeHTTP].
 //
@@ -104,15 +103,13 @@ func (h Health) Err() error {
 //	each time            Options.Encryption                  nothing in DynamoDB; see below
 //	each SettingsEvery   DescribeTable, DescribeTimeToLive   nothing
 //
-// DynamoDB charges for a write whose condition fails, by the size of the existing item or of the
-// new one, whichever is larger (AWS, "DynamoDB read and write operations" and "Working with items
-// and attributes"). The costs above are the minimum, because the new item has only a few bytes and
-// there is no existing one. Each of EnlistedTable.Actions is tested by a transaction, which costs
-// more if a large item has the key EnlistedTable.Key.
+// The costs of writes are the minimum. DynamoDB charges for a write whose condition fails, by the
+// size of the existing item or of the new one, whichever is larger (AWS, "DynamoDB read and write
+// operations" and "Working with items and attributes"). A transaction that tests one of
+// EnlistedTable.Actions therefore costs more if a large item has the key EnlistedTable.Key.
 //
-// To check Options.Encryption, a HealthCheck calls Encryption.Current and Encryption.Find. The
-// store caches the results of these functions for the duration Encryption.KeyFor. So as long as the
-// functions succeed, most checks call neither.
+// To check Options.Encryption, a HealthCheck calls Encryption.Current and Encryption.Find, unless
+// the store still has their results in its cache; see Encryption.KeyFor.
 //
 // A call that fails or is throttled is repeated in each check until it succeeds. There is one
 // exception: if dynamodb:DescribeTable or dynamodb:DescribeTimeToLive is not allowed, the
@@ -125,9 +122,9 @@ func (h Health) Err() error {
 //   - An IAM action is not allowed.
 //   - Options.Encryption returns no usable key.
 //
-// The status is warn if requests are served but the table throttles, or if TTL is disabled or on
-// another attribute, so that records are never deleted. Settings that can't be read do not change
-// the status, because the store itself never reads them.
+// The status is warn if requests are served but the table throttles. It is also warn if TTL is
+// disabled or on another attribute, so that records are never deleted. Settings that can't be read
+// do not change the status, because the store itself never reads them.
 //
 // [Store.CheckTable] checks more than a HealthCheck, for the smoke test of a deployment.
 type HealthCheck struct {

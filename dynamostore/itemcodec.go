@@ -49,16 +49,18 @@ func (l *layout) parse(attrs attributes) (*item, error) {
 // from r, and reports whether the value was valid.
 type taker = func(r *lowlevel.Reader, name string) bool
 
-// read decodes the item in a response. It returns the item, or nil if the response
-// has none. Its result ok is false if the response can't be read.
+// read decodes the item in a response. The parameter scan is a function that reads the response and
+// passes each attribute of the item to a taker. The first result of scan is true if the response
+// has an item. Its second result is false if the response can't be read or the taker has returned
+// false.
 //
-// The parameter scan is a function that reads the response and passes each attribute of the item
-// to a taker. Its first result is true if the response has an item. Its second result is false
-// if the response can't be read or the taker has returned false.
+// The results of read are:
 //
-// If the item is not a valid record, read calls scan again to get the attributes as a map. It then
-// calls parse with the map, because the error of parse says what is wrong with the item. The result
-// foreign is that error. The returned item is then nil, and ok is true.
+//   - the item and true, if it is a valid record
+//   - nil and true, if the response has no item
+//   - nil, true and an error, if the item is not a valid record. To get that error, read calls scan
+//     again, for the attributes as a map, and calls parse with the map.
+//   - nil and false, if the response can't be read
 func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, foreign error) {
 	it := &item{}
 	var seen uint32

@@ -51,15 +51,14 @@ type Options struct {
 	// stored in separate items. Default 20 KB.
 	//
 	// The best value depends on how often answers are replayed. A replay begins with a write that
-	// would take the lease. DynamoDB refuses this write, because the record is completed, but
-	// charges write units for the size of the record, including an answer in it. An answer in
-	// separate items costs about one write unit more to store, but a replay only reads these items,
-	// and reading a KB costs a twentieth of writing it.
+	// DynamoDB refuses, which costs write units for the size of the record, including an answer in
+	// it. An answer in separate items costs about one write unit more to store, but a replay only
+	// reads these items, and reading a KB costs a twentieth of writing it.
 	//
-	// Suppose that there is one replay for every 20 first requests. With on-demand prices, an
-	// answer of 22 KB then costs the same in the record and in separate items. If there is one
-	// replay for every 50 first requests, the costs are the same for an answer of 54 KB. So the
-	// rarer replays are, the larger MaxInline should be.
+	// The rarer replays are, the larger MaxInline should be. Suppose that there is one replay for
+	// every 20 first requests. With on-demand prices, an answer of 22 KB then costs the same in the
+	// record and in separate items. With one replay for every 50 first requests, this holds for an
+	// answer of 54 KB.
 	MaxInline int
 
 	// MaxAnswer is the maximum size in bytes of an answer before compression: 1 byte to
@@ -79,52 +78,53 @@ type Options struct {
 	// The index must have the string attribute lease_shard as its partition key, the number
 	// attribute in_progress_expiration (Options.InProgressExpirationAttribute) as its sort key, and
 	// the projection KEYS_ONLY. [CreateTable] creates it and [Store.CheckTable] checks it. Only
-	// records in progress have an entry in the index. Taking the lease of a new record, completing
-	// a record and releasing it each write one index entry. A takeover writes two entries; see
+	// records in progress have an entry in the index. For the cost of the entries, see
 	// docs/cost.md.
 	//
 	// The index can be added while functions are running, before or after the option is set in
-	// them, and functions with and without the option can share records. But a function without the
-	// option does not maintain the index. A record whose lease it takes has no entry, so DeadLeases
-	// does not find the record. If the function takes over a record that has an entry, and
-	// completes or releases the record, the entry remains until TTL deletes the record, and costs
-	// every search a read unit. So set the option in all functions that write to the table, and in
-	// the tool that operators use to settle records.
+	// them. Set the option in all functions that write to the table, and in the tool that operators
+	// use to settle records. A function without the option can share records with the others, but
+	// does not maintain the index:
+	//
+	//   - A record whose lease it takes has no entry, so DeadLeases does not find the record.
+	//   - If it takes over a record that has an entry, and completes or releases the record, the
+	//     entry remains until TTL deletes the record, and costs every search a read unit.
 	LeaseIndex string
 
 	// LeaseShards is the number of shards of the index LeaseIndex: 1 to 1000. A shard is one
 	// value of the index's partition key, and the id of a record determines its shard.
 	// More shards allow more requests a second. Default 64.
 	//
-	// Each shard can take 1,000 write units a second, the limit of a partition in DynamoDB (Amazon
-	// DynamoDB, "Best practices for designing and using partition keys effectively"). All new
-	// entries of a shard go to the same partition, because the entries are sorted by time. If the
-	// index can't keep up, DynamoDB throttles every write to the table that takes a lease
-	// ("Understanding Global Secondary Index write throttling and back pressure").
+	// Each new request takes two write units of its shard: one to add its entry and one to remove
+	// it. With enlisted writes, it takes three units, because the removal is part of a transaction
+	// and costs double (in DynamoDB Local; AWS does not document it).
 	//
-	// Each new request takes two write units of its shard: one to add its entry and one to
-	// remove it. With enlisted writes, it takes three units, because the removal is part of a
-	// transaction and costs double (in DynamoDB Local; AWS does not document it). So each
-	// shard is enough for at least 333 requests a second, and 64 shards for 21,000. The
-	// default quota of a table or index, 40,000 write units a second, allows 20,000 requests
-	// a second of two units each ("Quotas in Amazon DynamoDB"). A search of the index queries
-	// each shard, and costs half a read unit for an empty one.
+	// Each shard can take 1,000 write units a second, the limit of a partition in DynamoDB (Amazon
+	// DynamoDB, "Best practices for designing and using partition keys effectively"): all new
+	// entries of a shard go to the same partition, because the entries are sorted by time. So a
+	// shard is enough for at least 333 requests a second, and 64 shards for 21,000. At two units
+	// each, that is more than the default quota of a table or index, 40,000 write units a second
+	// ("Quotas in Amazon DynamoDB").
+	//
+	// If the index can't keep up, DynamoDB throttles every write to the table that takes a lease
+	// ("Understanding Global Secondary Index write throttling and back pressure"). But more shards
+	// make searches more expensive: a search queries each shard, and costs half a read unit for an
+	// empty one.
 	//
 	// A search must always cover every shard that has entries. To increase the number, change it
 	// first in the programs that search the index, then in the functions. To decrease it, change it
 	// first in the functions. Then wait until no record whose lease was taken before this change is
-	// still in progress, and change the number in the programs that search.
+	// still in progress, and change the programs that search.
 	LeaseShards int
 
-	// SortKeyAttribute is the name of the table's sort key, a string attribute. Set it for a
-	// table of several kinds of items ("single-table design") that has a sort key. Every
-	// item of this package has the same value in both key attributes: the id of a record, or
-	// the id of a part of an answer. Both begin with "lambdaidem#". So the records are spread
-	// over the partitions as in a table without a sort key. An index whose partition key is
-	// the table's sort key has no hot partition either.
+	// SortKeyAttribute is the name of the table's sort key, a string attribute. Set it for a table
+	// of several kinds of items ("single-table design") that has a sort key. Default: none; the
+	// table then has only a partition key. All stores and tools that use one table need the same
+	// value, because a table's key can't be changed.
 	//
-	// All stores and tools that use one table need the same value, because a table's key can't be
-	// changed. Default: none; the table then has only a partition key.
+	// Every item of this package has the same value in both key attributes: the id of a record, or
+	// the id of a part of an answer. Both begin with "lambdaidem#". So neither the table nor an
+	// index whose partition key is the table's sort key has a hot partition.
 	SortKeyAttribute string
 
 	// Each of the six fields below names one attribute of a record. The names of all attributes of

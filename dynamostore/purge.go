@@ -34,18 +34,17 @@ type PurgeOptions struct {
 	//     ErrAnswerUnavailable. Without the results of the steps, the handler would repeat
 	//     the steps.
 	//
-	// Forget does not apply to a record whose attempt died after a step: the purge does not make
-	// such a record expire. If Steps is set, the purge erases the steps, completes the record, and
-	// counts it in PurgeProgress.OnlyErased. A second purge with Forget then makes the record
-	// expire. If Steps is not set, the purge leaves the record alone.
+	// Forget does not apply to a record whose attempt died after a step. If Steps is set, the purge
+	// erases the steps of such a record, completes the record, and counts it in
+	// PurgeProgress.OnlyErased. A second purge with Forget then makes the record expire. If Steps
+	// is not set, the purge leaves the record alone.
 	//
-	// A purge can't set an earlier expiry, because the purge's own request may be delayed: AWS
-	// accepts a request for 15 minutes after it was signed. If the purge's request arrived after
-	// the new expiry, a delayed request of an attempt that has ended could take the record's lease.
+	// A purge can't set an earlier expiry, because AWS accepts the purge's own request for 15
+	// minutes after it was signed. If that request arrived after the new expiry, a delayed request
+	// of an attempt that has ended could take the record's lease.
 	//
-	// DynamoDB's TTL deletes the item at least an hour ([lambdaidem.KeptAfterExpiry]) after
-	// the expiry. If a request was sent before the expiry and arrives during that hour, it
-	// still finds the item and is refused.
+	// DynamoDB's TTL deletes the item at least an hour after the expiry; see
+	// [lambdaidem.KeptAfterExpiry].
 	Forget bool
 
 	// Steps also erases the results of steps in released records and in records whose
@@ -93,47 +92,51 @@ const opPurge = "purge"
 // Purge erases the answers of the records that PurgeOptions.Match selects. It scans the
 // whole table.
 //
-//   - A completed record loses its answer, or the text of its failure, and all parts of
-//     the answer. The record itself stays until its TTL, so no retry runs the handler a
-//     second time. A retry gets [lambdaidem.ErrAnswerUnavailable].
-//   - A part of an answer is deleted if no record refers to the part. The next item lists the
-//     exceptions. An attempt leaves such parts behind if it dies before it completes, if another
-//     attempt completes first under lambdaidem.Options.Optimistic, or if its transaction is
-//     rejected. For each part, Purge calls Match with a Record that has only the record's ID, Scope
-//     and Token, and in StartedAt the time at which the part was written.
-//   - A part that no record refers to stays while the record is in progress under the token of the
-//     attempt that wrote the part. The part also stays for an hour after it was written, unless an
-//     attempt has completed the record and the record has not expired. If an operator has settled
-//     the record, the part stays for the hour, too: [Operator.Settle] can replace the answer, and
-//     writes the parts of the new answer before the record refers to them. The part stays at any
-//     age if the item with the record's id is not a record of this package.
-//   - The results of steps stay in records that are released or in progress, because the
-//     next attempt needs them. PurgeOptions.Steps erases these results too, and
-//     PurgeOptions.Forget erases those of released records.
-//   - A record in progress is changed only by PurgeOptions.Steps, and never while its
-//     lease is live.
+//   - A completed record loses its answer, or the text of its failure, and all parts of the answer.
+//     The record itself stays until its TTL, so no retry runs the handler a second time. A retry
+//     gets [lambdaidem.ErrAnswerUnavailable].
+//   - The results of steps stay in records that are released or in progress, because the next
+//     attempt needs them. PurgeOptions.Steps erases these results too, and PurgeOptions.Forget
+//     erases those of released records.
+//   - A record in progress is changed only by PurgeOptions.Steps, and never while its lease is
+//     live.
 //   - PurgeOptions.Forget makes completed and released records expire.
+//   - A part of an answer is deleted if no record refers to the part; see below for exceptions.
 //
 // A purge changes nothing outside the table. A guard's cache (lambdaidem.Options.Cache) may
 // replay an erased answer until the cache entry expires. Backups, streams and logs keep
 // their copies. A purge also leaves the record's scope, which names the caller, until TTL
 // deletes the record.
 //
-// Every write to a record is conditional on the token and the state that were read. Purge
-// first removes the answer from the record, then deletes the parts. Until all parts are
-// deleted, the record keeps a list of them. So no reader gets an incomplete answer, and a
-// later purge can finish a purge that was interrupted.
-//
-// The request that writes a part has no condition. If the request is delayed until after the
-// part was deleted, it writes the part again. No record refers to the part then, and only
-// another purge or TTL deletes it. If a purge has deleted parts, repeat the purge an hour
-// later.
-//
 // Purge yields its progress after each page of the scan. PurgeProgress.After says where the
 // next page begins. It is empty in the last progress. An error ends the purge: a
 // *[lambdaidem.StoreError], or an error of ScanOptions.Pace or OperatorOptions.Random. The
 // current page may then be partly purged. The progress that is yielded with the error resumes
 // the purge at the beginning of that page.
+//
+// # Parts of answers
+//
+// Every write to a record is conditional on the token and the state that were read. Purge first
+// removes the answer from the record, then deletes the parts. Until all parts are deleted, the
+// record keeps a list of them. So no reader gets an incomplete answer, and a later purge can finish
+// a purge that was interrupted.
+//
+// An attempt leaves parts behind that no record refers to if it dies before it completes, if
+// another attempt completes first under lambdaidem.Options.Optimistic, or if its transaction is
+// rejected. For each part, Purge calls Match with a Record that has only the record's ID, Scope and
+// Token, and in StartedAt the time at which the part was written. A part that no record refers to
+// stays in these cases:
+//
+//   - The record is in progress under the token of the attempt that wrote the part.
+//   - The item with the record's id is not a record of this package.
+//   - The part was written less than an hour ago. But it does not stay if an attempt has completed
+//     the record and the record has not expired. An answer that an operator gave does not count
+//     here: [Operator.Settle] can replace it, and writes the parts of the new answer before the
+//     record refers to them.
+//
+// The request that writes a part has no condition. If it arrives after the part was deleted, it
+// writes the part again, and only another purge or TTL deletes the part. If a purge has deleted
+// parts, repeat the purge an hour later.
 func (o *Operator) Purge(ctx context.Context, optFns ...func(*PurgeOptions)) iter.Seq2[PurgeProgress, error] {
 	var opts PurgeOptions
 	for _, fn := range optFns {

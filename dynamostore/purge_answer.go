@@ -13,9 +13,9 @@ import (
 // an attribute, the update removes the attribute. removeAnswer reports false if the record has
 // changed since it was read.
 //
-// removeAnswer also changes the item old, for the writes of the purge that follow. These writes
-// compare the record's token, so removeAnswer stores the new token in old. They delete the parts
-// that the attribute "erasing" lists, so removeAnswer stores the new value of that attribute, too.
+// removeAnswer also changes the item old, for the writes of the purge that follow. It stores the
+// new token in old, because these writes compare the record's token. It also stores the new value
+// of the attribute "erasing", because these writes delete the parts that the attribute lists.
 func (p *purge) removeAnswer(ctx context.Context, old, next *item, condition string, extra ...string) (bool, error) {
 	attrs := append(extra, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
 	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, next, old.asSeen())

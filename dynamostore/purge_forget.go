@@ -37,10 +37,9 @@ func (p *purge) forget(ctx context.Context, it *item, now time.Time) (bool, erro
 //
 // If the purge's request arrived after the expiry, a delayed claim could take the record's lease.
 // An attempt may send its claim twice. DynamoDB refuses the first copy, because the record has not
-// expired yet, and the attempt ends. Then the purge's request arrives, and after it the second copy
-// of the claim. The condition of a claim compares the expiry with the time at which the claim was
-// made. If the new expiry is earlier than that time, the second copy takes the lease, although no
-// attempt is running.
+// expired yet, and the attempt ends. Then the purge sets an expiry that is earlier than the time at
+// which the claim was made. DynamoDB compares the two, and grants the lease to the second copy,
+// although no attempt is running.
 func (p *purge) forgottenAt(now time.Time) time.Time {
 	return now.Add(lambdaidem.MinTTL + p.o.opts.MaxSkew + time.Second)
 }

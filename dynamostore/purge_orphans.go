@@ -59,23 +59,24 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 // isOrphan.
 const orphanAge = time.Hour
 
-// isOrphan reports whether a purge may delete a part that no record refers to. The purge may delete
-// the part if no attempt and no operator can still complete the record with an answer that has this
-// part. The parameter current is the record as it is now, or nil if there is none. The rules, in
-// order:
-//   - If the record is absent, or has expired and has no live lease, the part is an orphan once
-//     it is older than orphanAge.
-//   - If the record is completed, the part is an orphan, because the answer never changes.
-//     The exception is a record that an operator settled: an operator may settle it again.
-//   - If the record is in progress under the token of the attempt that wrote the part, the part
-//     is not an orphan.
+// isOrphan reports whether a purge may delete a part that no record refers to. That is so if no
+// attempt and no operator can still complete the record with an answer that has this part. The
+// parameter current is the record as it is now, or nil if there is none. The rules, in order:
+//
+//   - If the record is absent, or has expired and has no live lease, the part is an orphan once it
+//     is older than orphanAge.
+//   - If an attempt has completed the record, the part is an orphan, because the answer never
+//     changes. (An answer that an operator gave may change: an operator may settle the record
+//     again.)
+//   - If the record is in progress under the token of the attempt that wrote the part, the part is
+//     not an orphan.
 //   - In all other cases, the part is an orphan once it is older than orphanAge.
 //
-// These rules treat a record as expired from maxSkew and one second before its expiry. The reason
-// is an attempt whose clock is ahead, and which therefore sees the record as expired already. If
-// the attempt is optimistic, it takes no lease and writes the parts of a new answer before it
-// replaces the record. The rule for completed records would delete these parts. The second is added
-// because the parameter now, the database's time, is rounded down.
+// These rules treat a record as expired from maxSkew and one second before its expiry, because an
+// attempt whose clock is ahead sees the record as expired already. If that attempt is optimistic,
+// it writes the parts of a new answer before it replaces the record, and the rule for completed
+// records would delete these parts. The second is added because the parameter now, the database's
+// time, is rounded down.
 func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
 	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
 		if current.Status == lambdaidem.Completed && !isSettled(current.Status, current.Token, current.Operations) {

@@ -19,11 +19,10 @@ import (
 // ScanLeases reads every item, at half a read unit for each 4 KB. On a large table that is
 // slow and expensive. Use [Store.DeadLeases] if the table has the index Options.LeaseIndex.
 //
-// If an item can't be read as a record, ScanLeases yields its id with a
-// *[lambdaidem.StoreError] whose Reason is [lambdaidem.ReasonForeign], and continues. The
-// item may belong to another tool. It may also be a record of functions whose Options
-// rename an attribute, while the Options of this store don't. Such a record may have a dead
-// lease.
+// If an item can't be read as a record, ScanLeases yields its id with a *[lambdaidem.StoreError]
+// whose Reason is [lambdaidem.ReasonForeign], and continues. The item may belong to another tool.
+// It may also be a record, even one with a dead lease, of functions whose Options rename an
+// attribute, while the Options of this store don't.
 //
 // Any other error ends the scan, and ScanLeases yields it without an id. The error is a
 // *[lambdaidem.StoreError] or an error of ScanOptions.Pace.

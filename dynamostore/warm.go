@@ -50,9 +50,8 @@ func (w Warmed) LogValue() slog.Value {
 // variable [lambdaidem.SwitchOff] is true, there may be no table, and Warm does nothing.
 //
 // Warm never prevents a start: it returns after about 2 seconds at the latest, it returns an error
-// only in Warmed.Err, and it recovers from panics, such as a panic in Options.Encryption.Current.
-// If Current ignores its context, Warm returns all the same, and leaves Current running in the
-// background. The store works the same without Warm.
+// only in Warmed.Err, and it recovers from panics. If Options.Encryption.Current ignores its
+// context, Warm leaves it running in the background. The store works the same without Warm.
 //
 // Warm does not help a process whose first invocation comes minutes later, as with provisioned
 // concurrency, because the connection may be closed by then.

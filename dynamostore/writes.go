@@ -29,14 +29,15 @@ func (l *layout) writes(table string) writes {
 		return w
 	}
 	// The last argument of each call says which item DynamoDB's response to the write contains: the
-	// item before the write (ALL_OLD), or none. The item after the write (ALL_NEW) would only make
-	// the response longer, because it also contains the answer or the steps that the request has
-	// just sent. None of these choices consumes additional capacity.
+	// item before the write (ALL_OLD), or none. The item after the write (ALL_NEW) would only
+	// repeat the answer or the steps that the request has just sent. None of these choices consumes
+	// additional capacity.
 	//
-	// Completions, releases and saves need the old item: Complete, Release and SaveSteps know only
-	// the lease, but must return the whole record. A takeover needs the steps in the old item,
-	// because the old attempt may have saved steps after the record was read. A lock needs no item,
-	// because it writes the whole record. The other writes ignore the item.
+	//   - Completions, releases and saves need the old item: Complete, Release and SaveSteps know
+	//     only the lease, but must return the whole record.
+	//   - A takeover needs the steps in the old item, because the old attempt may have saved steps
+	//     after the record was read.
+	//   - The other writes need no item.
 	return writes{
 		lock:       of(opAcquire, 0, lockIsFree, types.ReturnValueNone),
 		takeover:   of(opAcquire, takeover, isStillWhatWasSeen, types.ReturnValueAllOld),

@@ -64,16 +64,16 @@ type Options struct {
 // A replay whose answer can't be decrypted fails with 503 until Decrypt succeeds. The cause is
 // often a mistake that can be corrected: a KMS key that is missing in Options.Older, an
 // Options.Context other than the one at encryption, or an ARN that is misspelled or of another
-// Region. If the KMS key was deleted, replays fail with 503 too, because the error of KMS is the
-// same as for a misspelled ARN. Purge the answers of a deleted key. If the stored id of a data key
-// is damaged (not base64), nothing can help, and replays fail with 500.
+// Region.
+//
+// Two causes can't be corrected. If the KMS key was deleted, replays fail with 503 too, because KMS
+// returns the same error as for a misspelled ARN; purge the answers of a deleted key. If the stored
+// id of a data key is damaged (not base64), replays fail with 500.
 //
 // To change to another KMS key, deploy twice, so that every process can decrypt with the new key
 // before any process encrypts with it. First add the new key to Options.Older and deploy
 // everywhere. Then pass the new key to New, move the former key to Options.Older, and deploy again.
 // Options.Older says how long the former key must remain there.
-// If you do both in one deployment, replays of answers that the new key encrypted fail with 503 in
-// processes of the old deployment.
 func New(client API, key string, optFns ...func(*Options)) dynamostore.Encryption {
 	o := Options{Context: map[string]string{"lambdaidem": "answers"}}
 	for _, fn := range optFns {

@@ -5,8 +5,7 @@
 //
 // The package builds requests like the version of the SDK for which it was written. [New] lets the
 // SDK build a test request that is not sent, builds the same request itself, and compares the two.
-// The comparison does not reveal every setting that a request built by this package would ignore.
-// [Lost] looks for the settings that the comparison can't reveal, such as a logger.
+// [Lost] looks for the settings that this comparison can't reveal, such as a logger.
 package direct
 
 import (
@@ -51,13 +50,14 @@ type learned struct {
 
 // New returns a transport that makes the first attempts of a client's calls. The caller must pass
 // the transport to client.Use. The parameter sdk is the user's SDK client, and the parameter client
-// was made from it. New lets the SDK build a test request, and builds the same request without the
-// SDK. It returns an error if the two requests differ, or if a function of the client's options
-// panics.
+// was made from it.
 //
-// New sends nothing. In a new process it takes about 0.6 ms of processor time. A Lambda function
-// that makes its store before lambda.Start spends this time in the init phase, where a small
-// function has more processor time than in an invocation. Further transports for the same SDK
+// New lets the SDK build a test request, and builds the same request without the SDK. It returns an
+// error if the two requests differ, or if a function of the client's options panics. New sends
+// nothing.
+//
+// In a new process, New takes about 0.6 ms of processor time. A Lambda function that makes its
+// store before lambda.Start spends this time in the init phase. Further transports for the same SDK
 // client and number of attempts need no test request.
 func New(client *wire.Client, sdk *dynamodb.Client) (_ *Transport, err error) {
 	defer func() {
