@@ -49,7 +49,7 @@ type batchMessage[M any] struct {
 	call      call           // the guarded call; if refusal or unguarded is set, only call.who is set
 	refusal   *Error         // why the message must not run, such as an invalid key; nil if it may
 	unguarded bool           // the message runs without a record: it has no key, or the guard is switched off
-	panicked  bool           // the user's code panicked before the message could run; a later version may handle the message
+	panicked  bool           // the user's code panicked before the handler could run for the message; a later version may handle the message
 	begun     bool           // the batch reached the message; false if an earlier failure or a lack of time prevented that
 	end       done[struct{}] // how the message ended
 }

@@ -81,33 +81,29 @@ type BatchOptions[M any] struct {
 	// response then lists the failed messages.
 	WholeBatch bool
 	// Discard reports whether to give up on a message that the guard refuses with [ErrKeyMissing],
-	// [ErrKeyInvalid] or [ErrPayloadMismatch]. The guard usually refuses such a message again on
-	// every retry. If Discard returns true, the message is acknowledged without running, and a
-	// warning is logged on slog.Default(). A shard of a stream can't advance past a failed message
-	// until the retry limits of its event source mapping are reached. To let it advance, store the
-	// message elsewhere and then return true.
+	// [ErrKeyInvalid] or [ErrPayloadMismatch]. If Discard returns true, the message is acknowledged
+	// without running, and a warning is logged on slog.Default(). If it does so for a mismatch,
+	// identical messages later in the same batch are acknowledged without another call. Default:
+	// nil; a refused message is then reported as failed. Discard must be safe for concurrent use if
+	// Concurrency is above 1.
+	//
+	// The guard usually refuses such a message again on every retry. A shard of a stream can't
+	// advance past a failed message until the retry limits of its event source mapping are reached.
+	// To let it advance, store the message elsewhere and then return true.
 	//
 	// Some of these refusals are temporary, however. An [ErrKeyInvalid] is temporary if its cause
 	// is a temporary error of BatchOptions.Key. The argument why wraps that error, so that Discard
 	// can examine it and return false. A payload mismatch ends when the record of the other payload
 	// expires.
 	//
-	// After a deployment that changes the fingerprint options, a message may mismatch a record that
-	// the old version made for the same message. If that record is not completed, the handler may
-	// have begun the message and not finished it. If an operator has completed the record as
-	// failed, the message was not handled. In both cases the guard does not call Discard, and the
-	// message fails.
+	// The guard does not call Discard, and the message fails, in these cases:
 	//
-	// Nor does the guard call Discard if the handler has just run for the message and may have had
-	// an effect. There are three such cases: the handler ran without a lease because of
-	// Options.FailOpen; another attempt took over its lease; or Options.Optimistic is set and the
-	// handler made a guarded call.
-	//
-	// If Discard returns true for a mismatch, identical messages later in the same batch are
-	// acknowledged without another call.
-	//
-	// Discard must be safe for concurrent use if Concurrency is above 1. Default: nil; a refused
-	// message is then reported as failed.
+	//   - A deployment has changed the fingerprint options, so the message may mismatch a record of
+	//     the same message. The handler may have begun the message and not finished it (the record
+	//     is not completed), or an operator has completed the record as failed.
+	//   - The handler has just run for the message and may have had an effect. This happens if it
+	//     ran without a lease (Options.FailOpen), if another attempt took over its lease, or if
+	//     Options.Optimistic is set and the handler made a guarded call.
 	Discard func(ctx context.Context, m M, why error) bool
 	// OnFailure is called for each failed message, with its error. The error has the code
 	// [ErrNotBegun] if the handler was not called because too little time was left or an earlier

@@ -8,11 +8,13 @@ import (
 	"strconv"
 )
 
-// CheckResult returns an error if the guard could not replay r from a record with the given
-// scope. An operator's program should call CheckResult before it completes a record by hand.
-// Otherwise every replay might fail with [ErrAnswerUnreadable], or the client might receive a
-// broken response. The scope says whether the record is of an HTTP request, a value or a
-// message, and this decides what r must be:
+// CheckResult returns an error if the guard could not replay r from a record with the given scope.
+// An operator's program should call CheckResult before it completes a record by hand. Otherwise
+// every replay might fail with [ErrAnswerUnreadable], or the client might receive a broken
+// response.
+//
+// The scope says whether the record is of an HTTP request, a value or a message. This decides what
+// r must be:
 //
 //   - For a [RecordHTTP], r.Value must be a response that a server can send, as [EncodeAnswer]
 //     encodes it. Its status must be 200 to 599. Its headers and cookies must be valid in
@@ -31,10 +33,10 @@ import (
 // made by [NoAnswer] is valid for every kind of record, and even with OutcomeSucceeded, because it
 // says only that no answer is stored.
 //
-// CheckResult does not know which type the handler of a RecordValue returns. A replay
-// decodes the JSON into that type and encodes the value again. The replay fails if the new
-// JSON differs. For example, a float64 turns 1.50 into 1.5, and a struct drops a member for
-// which it has no field. The order of the members does not matter.
+// CheckResult does not know which type the handler of a RecordValue returns. A replay decodes the
+// JSON into that type and encodes the value again. It fails if the new JSON differs in more than
+// the order of members. For example, a float64 turns 1.50 into 1.5, and a struct drops a member for
+// which it has no field.
 func CheckResult(scope string, r Result) error {
 	s, err := ParseScope(scope)
 	if err != nil {

@@ -45,42 +45,41 @@ type Call struct {
 // Do calls fn and stores its result under a key. Later calls with the same key return the
 // stored result and do not call fn.
 //
-// The result is stored as JSON, and every caller, including the first one, gets a value that
-// is decoded from this JSON. Fields that encoding/json leaves out, such as unexported ones,
-// are therefore zero. An interface that held a struct holds a map. One that held an int holds
-// a float64, or a json.Number if a float64 can't represent the int. If the result can't be
-// encoded as JSON, or can't be decoded again, only the first caller gets it, as fn returned
-// it, and Do sends an [EventAnswerLost]. Later callers get [ErrAnswerUnavailable].
+// The result is stored as JSON, and every caller, including the first one, gets a value that is
+// decoded from this JSON. Fields that encoding/json leaves out, such as unexported ones, are
+// therefore zero. An interface that held a struct holds a map. One that held an int holds a
+// float64, or a json.Number if a float64 can't represent the int.
 //
-// Do may be called inside a guarded handler. The inner call has a record of its own. A
-// retry of the handler gets the stored result of the inner call and does not run fn again.
-// While fn runs, fn can enlist writes in the transaction of the inner call, and nothing can
-// be enlisted in the handler's transaction. A table in docs/effects.md, "Guarded calls inside
-// a handler", shows how the outcome of the inner call affects the handler's record. An inner
-// call with the same operation and key as the handler is refused with [ErrRequestInvalid].
+// If the result can't be encoded as JSON, or can't be decoded again, only the first caller gets it,
+// as fn returned it, and Do sends an [EventAnswerLost]. Later callers get [ErrAnswerUnavailable].
+//
+// Do may be called inside a guarded handler. This inner call has a record of its own: a retry of
+// the handler gets the stored result and does not run fn again. While fn runs, fn can enlist writes
+// in the transaction of the inner call, and nothing can be enlisted in the handler's transaction.
+// An inner call with the same operation and key as the handler is refused with [ErrRequestInvalid].
+// For how the outcome of the inner call affects the handler's record, see docs/effects.md, "Guarded
+// calls inside a handler".
 //
 // Do returns the error that fn returned. The error has an outcome like the error of a
 // handler: see [Reject] and the functions that mark an error, [Permanent], [Uncertain] and
 // [Retryable].
 //
-// errors.Is and errors.As find in the error what fn returned, with these exceptions:
+// errors.Is and errors.As find in the error what fn returned, except:
 //
-//   - They do not find a guard's error about a step or a guarded call inside fn, nor the code of
-//     that error.
-//   - They find [ErrRetryable] or [ErrPermanent] only if that mark has decided the outcome: not, for
-//     example, if errors.Join adds an uncertain error.
-//   - If the error is stored, they find only the Code and the *Error that are stored.
+//   - a guard's error about a step or a guarded call inside fn, and the code of that error
+//   - [ErrRetryable] or [ErrPermanent], unless that mark has decided the outcome. It has not if,
+//     for example, errors.Join adds an uncertain error.
+//   - another Code or *Error than that of the record, if the error is stored
 //
 // Do wraps the error if a guarded handler has called Do, or if one of these exceptions applies.
 //
-// A mark in the error does not count for a guarded handler that has called Do, because the handler may
-// have had effects of its own. If the handler had none, it can mark the error with Retryable again.
-// Only if Do runs fn unguarded inside a guarded handler, the mark counts for that handler.
+// A mark in the error does not count for the guarded handler that has called Do, because the
+// handler may have had effects of its own. If it had none, it can mark the error with Retryable
+// again. The mark counts for that handler only if Do runs fn unguarded.
 //
-// If the stored result is a failure, Do returns an *[Error] with its code, status and text. In a
-// replay, errors.Is finds the code, and an error that [Reject] made with the same code and status,
-// but no other error that fn returned. If the guard refuses the
-// call, Do returns an *Error with one of these codes: [ErrRequestInvalid], [ErrKeyMissing],
+// If the stored result is a failure, Do returns an *[Error] with its code, status and text. In such a
+// replay, errors.Is finds the code, and an error that [Reject] made with the same code and status, but
+// no other error that fn returned. If the guard refuses the call, Do returns an *Error with one of these codes: [ErrRequestInvalid], [ErrKeyMissing],
 // [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress], [ErrAttemptAbandoned],
 // [ErrStoreUnavailable], [ErrOutOfTime], [ErrOutcomeUnknown], [ErrAnswerUnavailable],
 // [ErrAnswerUnreadable], [ErrRecordForeign], [ErrStreaming], or, because of a write that fn
@@ -109,18 +108,16 @@ type done[T any] struct {
 func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 
 // returned returns the error that the call returns to its caller. The call is a call of Do or of a
-// typed handler, or one message of a batch.
+// typed handler, or one message of a batch. There are three cases:
 //
-// If a guard runs the calling handler, returned wraps the error in a passedOn. A passedOn hides marks
-// such as Retryable: a mark describes this call, and must not decide about the record of the calling
-// handler. A refusal by the guard is wrapped too, because it may contain a marked error. The refusal
-// of a message, for example, may contain the error that BatchOptions.Key returned.
-//
-// In two other cases, the error is wrapped only if the caller could take what is inside for a
-// statement about this call: a mark or a code that has not decided the outcome, or a guard's error
-// about a step or a guarded call inside this call. The first case is that no guard runs the caller.
-// The second is that this call has no record, and ran as a part of a guarded handler. returned then
-// uses a mergedError, because marks inside also count for that handler.
+//   - A guard runs the calling handler. The error is wrapped in a passedOn, which hides marks such as
+//     Retryable. A mark describes this call, and must not decide about the record of the calling
+//     handler. A refusal by the guard is wrapped too, because it may contain a marked error, such as
+//     one that BatchOptions.Key returned.
+//   - A guard runs the calling handler, but this call had no record and ran as a part of that handler.
+//     The error is wrapped in a mergedError, because its marks count for the handler, but only if the
+//     two differ in what errors.Is and errors.As find.
+//   - No guard runs the caller. The error is wrapped in a passedOn only if the two differ in this way.
 func (d done[T]) returned(ctx context.Context) error {
 	if d.err == nil {
 		return nil

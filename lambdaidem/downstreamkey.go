@@ -16,26 +16,26 @@ import (
 // Options.Optimistic, the handler may run although the guard has not read the record. The
 // key is the same then too.
 //
-// Calling DownstreamKey binds the record to its payload: a request with another payload is
-// refused with [ErrPayloadMismatch] even after a release, and needs a new idempotency key.
-// Without this rule, a client could correct its request after a release, although the other
-// service may have carried out the first payload already. Then either both payloads would
-// be carried out, or the client would receive the result of the first one for the second.
+// Calling DownstreamKey binds the record to its payload: a request with another payload is refused
+// with [ErrPayloadMismatch] even after a release, and needs a new idempotency key. Without this
+// rule, a client could correct its request after a release, although the other service may have
+// carried out the first payload already.
 //
 // If a deployment changes how payloads are compared (the fingerprint options, or the type
 // of a payload), the guard can't tell whether the payload of a retry is another one. The
 // handler then runs, and gets the same downstream key. A service that honors the key
 // refuses the request if its payload did change.
 //
-// The key has the form of a UUID of version 8 (RFC 9562), which is for custom formats such
-// as a hash. Many services accept only UUIDs, and every service that accepts keys accepts
-// these 36 characters. A service that accepts only random UUIDs, of version 4, refuses the
-// key.
+// The key has the form of a UUID of version 8 (RFC 9562), which is for custom formats such as a
+// hash. Every service that accepts keys accepts these 36 characters, except a service that accepts
+// only random UUIDs, of version 4.
 //
-// DownstreamKey returns "" if the call runs unguarded, because there is no record that a
-// retry would share. DownstreamKey panics if the handler has returned without success. The
-// guard may have released the record by then, so that it is too late to bind the record to
-// its payload. A handler must therefore wait for its goroutines before it returns.
+// DownstreamKey returns "" if the call runs unguarded, because there is no record that a retry
+// would share.
+//
+// DownstreamKey panics if the handler has returned without success: the guard may have released the
+// record by then, so that it is too late to bind the record to its payload. A handler must
+// therefore wait for its goroutines before it returns.
 func DownstreamKey(ctx context.Context, name string) string {
 	a := attemptOf(ctx)
 	if a == nil {

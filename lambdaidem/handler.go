@@ -15,11 +15,10 @@ type HandlerOptions[In any] struct {
 	// Skip reports whether to run the handler for an event unguarded. Default: nil, which skips no
 	// event.
 	Skip func(context.Context, In) bool
-	// Repeated reports whether an event probably repeats an earlier one, like Options.Repeated for
-	// HTTP. If Repeated returns true, the guard reads the record first, and replays the answer if
-	// the record has it. Without that read, the guard would try to take the lease, and the database
-	// would refuse that write. A refused write costs more than a read. Default: nil; the guard then
-	// makes no such read.
+	// Repeated reports whether an event probably repeats an earlier one. If it returns true, the
+	// guard reads the record before it tries to take the lease. This makes repetitions cheaper; see
+	// Options.Repeated, which does the same for HTTP. Default: nil, which counts no event as a
+	// repetition.
 	//
 	// For example, a state machine of Step Functions can put the RetryCount of its context object
 	// into the input, and Repeated can return whether RetryCount is above 0. Name that field in

@@ -24,12 +24,16 @@ const HashKeyPrefix = "sha256_"
 // and [TokenKey] accept it; [UUIDKey] and [UUIDv4or7Key] don't.
 //
 // Two arguments are equal if encoding/json writes the same JSON for them: a []byte and its base64
-// text, for example, or an int and a float64 of the same value. The order of a map's entries does
-// not matter. Numbers are compared as text: json.Number 1.0 differs from 1, and 9007199254740993
-// from 9007199254740992. Strings are compared by code points. The number, order and lengths of the
-// arguments matter, so ("ab", "c") differs from ("a", "bc"). The names of the arguments are not part
-// of the key. To include names, pass a single struct or map: its field names or keys are part of
-// the key.
+// text, for example, or an int and a float64 of the same value. In that JSON:
+//
+//   - The order of a map's entries does not matter.
+//   - Numbers are compared as text: json.Number 1.0 differs from 1, and 9007199254740993 from
+//     9007199254740992.
+//   - Strings are compared by code points.
+//
+// The number, order and lengths of the arguments matter, so ("ab", "c") differs from ("a", "bc").
+// The names of the arguments are not part of the key. To include names, pass a single struct or
+// map: its field names or keys are part of the key.
 //
 // In a struct, HashKey ignores the fields that are zero, so that adding a field to a struct type
 // does not change existing keys. It also ignores the fields that encoding/json leaves out, such as
@@ -41,14 +45,15 @@ const HashKeyPrefix = "sha256_"
 // false are not missing. HashKey does not look for missing values inside an argument, so put an
 // optional value into a struct or map.
 //
-// HashKey returns an error if it has no arguments, or if an argument's JSON does not represent
-// it completely, apart from ignored fields. That is so for a channel, NaN, a string that is not
-// UTF-8, a struct without exported fields, a struct with two fields of the same name, and a struct
-// whose MarshalJSON method comes from an embedded field, because that method writes the embedded
-// field only.
+// HashKey returns an error in these cases:
 //
-// HashKey also returns an error if two JSON readers may understand an argument's JSON differently,
-// for example because a json.RawMessage has an object with two members of the same name.
+//   - It has no arguments.
+//   - An argument's JSON does not represent it completely, apart from ignored fields. Examples are
+//     a channel, NaN, a string that is not UTF-8, a struct without exported fields, and a struct
+//     with two fields of the same name. Another is a struct whose MarshalJSON method comes from an
+//     embedded field, because that method writes the embedded field only.
+//   - Two JSON readers may understand an argument's JSON differently, for example because a
+//     json.RawMessage has an object with two members of the same name.
 func HashKey(fields ...any) (string, error) {
 	if len(fields) == 0 {
 		return "", errors.New("lambdaidem: HashKey: there is no field to make a key of")

@@ -65,7 +65,7 @@ func (a *attempt) innerOutcome() Outcome {
 //   - An earlier attempt for the record may have had an effect; see bindsEffect.
 //   - A step has a stored result.
 //   - A guarded call inside this call may have had an effect, or was refused and may succeed later.
-//   - The attempt is optimistic. A transaction of an earlier attempt may then still commit. Only a
+//   - The attempt is optimistic, and a transaction of an earlier attempt may still commit. Only a
 //     change of the record would make that transaction fail, but a released optimistic attempt
 //     leaves no record.
 func (a *attempt) releasedEnding() Outcome {

@@ -63,24 +63,22 @@ func (i *innerCalls) end() {
 // record makes a note of how an inner call ended. attempt.settle later uses these notes to decide
 // the outcome of the handler that made the call. The result is the state of that handler.
 //
-// number is the call's number, and calls counts the calls that have begun; see attempt.beginInner.
-// record reads calls while it holds the mutex, so that a later note never has a smaller count. rec
-// identifies the call's record. ran reports whether the call's own handler ran. effect reports
-// whether the call may have had an effect. The parameter left says how the call ended:
+// The parameters are:
 //
-//   - OutcomeSucceeded or OutcomeFailed: the call's record has an answer.
-//   - OutcomeReleased: the call, or a call inside it, was refused, and a retry may succeed. If the
-//     handler that made the call then fails, that failure is not stored.
-//   - OutcomeUncertain: the outcome of the call is unknown.
-//   - "": the call does not affect the outcome of the handler that made it. Either the call's own
-//     handler ran and the call's record was released, or every retry would be refused too.
+//   - number: the call's number; calls counts the calls that have begun. See attempt.beginInner.
+//     record reads calls while it holds the mutex, so that a later note never has a smaller count.
+//   - rec: identifies the call's record.
+//   - left: how the call ended; see attempt.endingOf.
+//   - ran: whether the call's own handler ran.
+//   - effect: whether the call may have had an effect.
 //
-// This call settles an earlier call for the same record if the record now has an answer, or if the
-// earlier call was only refused and this call's own handler ran and was released. record then
-// removes the note of the earlier call.
+// This call may settle an earlier call for the same record, and record then removes the note of the
+// earlier call. That is so if the record now has an answer, or if the earlier call was only refused
+// and this call's own handler ran and was released.
 //
-// record keeps the note of the earlier call if this call began before the earlier call had ended:
-// the handler that made both may report the refusal of one call although the other call succeeded.
+// There is one exception: record keeps the note of the earlier call if this call began before the
+// earlier call had ended. The handler that made both may report the refusal of one call although
+// the other call succeeded.
 func (i *innerCalls) record(number int64, calls *atomic.Int64, rec innerRecord, left Outcome, ran, effect bool) handlerState {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// passedOn wraps the error that an inner call, a guarded call inside a guarded handler,
-// returns to the outer handler. Marks in err, such as Retryable, and the status of an error
-// made by Reject describe only the inner call. The guard of the outer handler does not look
-// for them in a passedOn, because the outer handler may have had effects of its own.
+// passedOn wraps the error that an inner call, a guarded call inside a guarded handler, returns to
+// the outer handler. Marks in err, such as Retryable, and the status of an error made by Reject
+// describe only the inner call. The guard of the outer handler ignores them, because the outer
+// handler may have had effects of its own.
 //
 // The outer handler examines the error by errors.Is and errors.As. These find the errors that the
 // function of the inner call made, but not what a guard said of a step or a guarded call inside

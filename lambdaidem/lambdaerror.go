@@ -7,9 +7,9 @@ import "github.com/aws/aws-lambda-go/lambda/messages"
 //
 //   - An error that a guard made is returned without its cause, because invokers must not see, for
 //     example, what the store said.
-//   - A stored failure, or an error made by Reject, is returned as a
-//     messages.InvokeResponse_Error, so that Lambda reports its errorType.
-//   - If an error of the handler wraps a guard's refusal of a call that the handler made, Lambda
+//   - A stored failure, or an error made by Reject, is returned as a messages.InvokeResponse_Error,
+//     so that Lambda reports its errorType.
+//   - An error of the handler that wraps a guard's refusal of an inner call is replaced. Lambda
 //     reports the type of the error, but the text partRefused in place of the error's text.
 //   - Any other error is returned without the mark of Permanent, Retryable or Uncertain, so that
 //     Lambda reports the type of the marked error.

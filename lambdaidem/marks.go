@@ -30,9 +30,8 @@ func Uncertain(err error) error {
 
 // Retryable marks an error of a handler that certainly had no effect, so that it is safe to run the
 // handler again. The record is released, whether the policy is [Rerun] or [Hold], and a retry runs
-// the handler. Use Retryable under policy Hold in particular. There, an error that no function of
-// this package has marked is uncertain, because most errors of a call to another service don't say
-// whether the call took effect.
+// the handler. Under Hold, an error without a mark is uncertain instead, because most errors of a
+// call to another service don't say whether the call took effect.
 //
 // Over HTTP, the response is the problem document of an *[Error] in err, such as one from
 // [Reject], or else a 503 with Retry-After.

@@ -27,27 +27,28 @@ import (
 //
 // The middleware must know the whole body, to compare it with that of an earlier request. It
 // refuses a request if an outer handler has read some of the body. If a request has no
-// Content-Length, the middleware can't tell whether an outer handler has read some of the body.
-// The middleware refuses such a request too, unless the server or its mux calls the middleware
-// directly. With [Outermost] around the outer handlers, the middleware accepts such a request
-// if the outer handlers read nothing of the body, or restore what they have read.
+// Content-Length, the middleware can't tell whether that has happened, and refuses the request too.
+// There are two exceptions: the server or its mux calls the middleware directly, or [Outermost] is
+// around the outer handlers, and they read nothing of the body or restore what they have read.
 //
-// The handler's response is sent after it has been stored. The client receives the same
-// response as without the guard, both the first time and in a replay. For a replay, outer
-// handlers run again and set their headers, and the middleware repeats the changes that the
-// handler made to those headers. Trailers are stored too. Informational responses (1xx) are
-// not sent. A stream can't be stored, so Flush and Hijack return an error. Put
-// http.TimeoutHandler around the middleware, not inside it. A TimeoutHandler inside the
-// middleware responds with 503 while the handler still runs, and the middleware would take this
-// 503 for the handler's response.
+// The handler's response is sent after it has been stored. The client receives the same response as
+// without the guard, both the first time and in a replay. For a replay, outer handlers run again
+// and set their headers, and the middleware repeats the changes that the handler made to those
+// headers. Trailers are stored too. Informational responses (1xx) are not sent. A stream can't be
+// stored, so Flush and Hijack return an error.
+//
+// Put http.TimeoutHandler around the middleware, not inside it. A TimeoutHandler inside the
+// middleware responds with 503 while the handler still runs, and the middleware would take this 503
+// for the handler's response.
 //
 // A request that runs unguarded passes through unchanged, and so does its response. Options.Skip
 // and, with Options.KeyOptional, Options.Key may decide that a request runs unguarded. Both may
 // look at the body, so the middleware reads the body before it calls them. The handler still
-// receives the whole body. If the store has transactions, the handler of an unguarded request
-// can enlist writes. For this purpose, the middleware wraps the server's ResponseWriter.
-// http.MaxBytesReader does not recognize the wrapper, so it can't ask the server to close the
-// connection.
+// receives the whole body.
+//
+// If the store has transactions, the handler of an unguarded request can enlist writes. For this
+// purpose, the middleware wraps the server's ResponseWriter. http.MaxBytesReader does not recognize
+// the wrapper, so it can't ask the server to close the connection.
 func (g *Guard) Middleware(next http.Handler) http.Handler {
 	if g.opts.Principal == nil && !g.opts.AnonymousCallers {
 		panic("lambdaidem: Middleware: set Options.Principal, or Options.AnonymousCallers if callers need not be told apart")

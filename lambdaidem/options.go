@@ -153,21 +153,20 @@ type Options struct {
 	// outcome must be [OutcomeSucceeded]. Any other outcome drops the writes, so the client
 	// gets 500 [ErrWriteInvalid] instead of a success.
 	//
-	// A handler may itself make a guarded call, an inner call. A failed inner call does not
-	// change the outcome of a success, that is, of a response that has a status of 200 to 399
-	// and that Outcome says to store ([OutcomeSucceeded] or [OutcomeFailed]). For other responses,
-	// there are two rules:
+	// A guarded call that the handler makes, an inner call, may change the outcome that this
+	// function returns. That is never so for a success, that is, for a response that has a status
+	// of 200 to 399 and that Outcome says to store ([OutcomeSucceeded] or [OutcomeFailed]). For
+	// other responses, there are two rules:
 	//
-	//   - If the inner call was refused and may succeed later, the response is not stored.
-	//     Under policy [Rerun], a retry can then run the handler and the inner call again.
-	//   - If it is unknown whether the inner call had its effect, the response is not stored,
-	//     and the record is not released. No retry runs the handler before the lease has
-	//     ended.
+	//   - If an inner call was refused and may succeed later, the response is not stored. Under
+	//     policy [Rerun], a retry can then run the handler and the inner call again.
+	//   - If it is unknown whether an inner call had its effect, the response is not stored, and
+	//     the record is not released. No retry runs the handler before the lease has ended.
 	//
-	// If one of these rules changes the outcome, the client gets 503 [ErrOutcomeUnknown] instead
-	// of the response. If a rule applies but does not change the outcome, the client gets this 503
-	// only instead of a final failure, such as a 402. A client that received the 402 would not
-	// repeat the request. See docs/effects.md, "Guarded calls inside a handler".
+	// If a rule changes the outcome, the client gets 503 [ErrOutcomeUnknown] instead of the
+	// response. If a rule applies without changing the outcome, the client gets this 503 only
+	// instead of a final failure, such as a 402. See docs/effects.md, "Guarded calls inside a
+	// handler".
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler without a lease if a request to the store fails. A retry may then
 	// run the handler again. Default: false; the handler then does not run, and the client gets

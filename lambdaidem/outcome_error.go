@@ -32,9 +32,8 @@ func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 //     has the outcome innerFailure; see outcomeOfError.
 //
 // outcomeOfMarks also examines the errors that err wraps. If they ask for different outcomes,
-// outcomeOfBoth chooses one. Policy Hold has one more rule, for an err that joins several errors:
-// if one of these asks for no outcome, the result is uncertain. That error may come from a call
-// that had an effect.
+// outcomeOfBoth chooses one. Under policy Hold, if one of them asks for no outcome, the result is
+// uncertain, because that error may come from a call that had an effect.
 func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case nil, *panicError: // the value of a panic is no mark

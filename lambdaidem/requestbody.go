@@ -43,15 +43,17 @@ func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
 // number with the number of bytes that it has read. If they differ, an outer handler, which is a
 // handler around the guarded one, has read a part of the body.
 //
-// The number is r.ContentLength. If the request has no Content-Length, it is the number of bytes
-// that Outermost has counted. This count is complete only after the body was read to its end, so
-// call bodyLength after that. An outer handler that replaces the body must set r.ContentLength to
-// the length of the new body.
+// The number is r.ContentLength. An outer handler that replaces the body must set r.ContentLength
+// to the length of the new body. If the request has no Content-Length, the number is the number of
+// bytes that Outermost has counted. This count is complete only after the body was read to its end,
+// so call bodyLength after that.
 //
-// Without a Content-Length and without a count, the result is not a length. It is the constant
-// someRead if an outer handler has read from the body, the constant unread if no outer handler has,
-// and -1 if bodyLength can't tell. The parameter first is the result of isFirst: if it is true, no
-// outer handler has read from the body.
+// Without a Content-Length and without a count, the result is one of these constants:
+//
+//   - someRead, if an outer handler has read from the body
+//   - unread, if no outer handler has. This is so if the parameter first, the result of isFirst, is
+//     true.
+//   - -1, if bodyLength can't tell
 func bodyLength(r *http.Request, first bool) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI

@@ -46,10 +46,9 @@ func s3Message(_ events.S3Event, r events.S3EventRecord) message {
 // copies of a notification.
 //
 // The key is made of the event's name, the bucket, the object's key, the version or else the ETag,
-// and the sequencer, which is the same in all copies of a notification. Only events that create or
-// delete an object have a sequencer (Amazon S3, "Event message structure"). For other events, the
-// key has, instead of the sequencer, the id of the request that caused the event. If there is no
-// request id either, the key has the time of the event.
+// and the sequencer. Only events that create or delete an object have a sequencer (Amazon S3,
+// "Event message structure"). For other events, the key has the id of the request that caused the
+// event or, if there is none, the time of the event.
 //
 // S3Key returns "" if the notification names no object.
 func S3Key(r events.S3EventRecord) string {

@@ -14,10 +14,8 @@ import (
 // record is expired if its Expires has passed at the time of the call and no lease on it is live;
 // see [Record.GoneAt].
 //
-// A Store must keep an expired record for at least [KeptAfterExpiry]. An attempt may send a claim
-// of a new record before the expiry, and the claim may reach the database after the expiry. When
-// the claim was sent, the existing record had not expired, so the kept record makes the claim fail.
-// If the record were deleted, the claim would give the lease to an attempt that no longer exists.
+// A Store must keep an expired record for at least [KeptAfterExpiry], so that claims that arrive
+// late are refused.
 //
 // The error of a method is a *[StoreError] or [ErrLeaseLost]. If it is unknown whether a
 // write was applied, the error is a StoreError whose NotApplied is false.

@@ -10,15 +10,14 @@ import (
 // UTF-8 and spelled as in the canonical form: all avoidable escapes are decoded. Two names have the
 // same folded form if any of the following JSON readers treats them as the same:
 //
-//   - encoding/json ignores case as strings.EqualFold does;
-//   - encoding/json/v2 with MatchCaseInsensitiveNames also ignores underscores and dashes.
-//     Protobuf too reads user_id and userId as one field. A name of only underscores and
-//     dashes is the empty name;
-//   - json-iterator, like strings.ToLower, reads İ as i. Jackson in the Turkish locale reads
-//     ı as I;
-//   - Jackson in other locales reads İ as two characters, an i and a combining dot above
-//     (U+0307). An i with this dot must therefore have the same folded form as İ, and so as a
-//     plain i. For this reason, appendFolded ignores the dot after any i.
+//   - encoding/json ignores case as strings.EqualFold does.
+//   - encoding/json/v2 with MatchCaseInsensitiveNames also ignores underscores and dashes. A name
+//     of only underscores and dashes is the empty name.
+//   - Protobuf reads user_id and userId as one field.
+//   - json-iterator, like strings.ToLower, reads İ as i.
+//   - Jackson in the Turkish locale reads ı as I.
+//   - Jackson in other locales reads İ as two characters, an i and a combining dot above (U+0307).
+//     appendFolded therefore ignores this dot after any i.
 //
 // Two names also have the same folded form if only a combination of these rules makes them
 // equal. All other names have different folded forms.
