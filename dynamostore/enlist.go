@@ -30,11 +30,10 @@ type Tx struct {
 //
 // The writes are made if the answer's outcome is OutcomeSucceeded. They are dropped if the outcome
 // is OutcomeFailed (but see [Tx.AlsoWhenFailed]), OutcomeReleased or OutcomeUncertain. A success is
-// never sent without its writes: if Options.Outcome chooses an outcome that drops the writes for an
-// answer with a status of 200 to 399, the client receives 500 [lambdaidem.ErrWriteInvalid] instead
-// of that answer.
+// never sent without its writes: if Options.Outcome drops the writes of an answer with a status of
+// 200 to 399, the client receives 500 [lambdaidem.ErrWriteInvalid] instead.
 //
-// A guard runs its handler unguarded, which means without a record, for a GET request, and for a
+// A guard runs some requests unguarded, that is, without a record: for example, a GET request, or a
 // request without a key if keys are optional. The guard then commits the handler's writes before it
 // sends the answer. A net/http handler that runs unguarded must enlist before it writes its
 // response.

@@ -103,10 +103,10 @@ func (h Health) Err() error {
 //	each time            Options.Encryption                  nothing in DynamoDB; see below
 //	each SettingsEvery   DescribeTable, DescribeTimeToLive   nothing
 //
-// The costs of writes are the minimum. DynamoDB charges for a write whose condition fails, by the
-// size of the existing item or of the new one, whichever is larger (AWS, "DynamoDB read and write
-// operations" and "Working with items and attributes"). A transaction that tests one of
-// EnlistedTable.Actions therefore costs more if a large item has the key EnlistedTable.Key.
+// The costs of writes are the minimum. DynamoDB charges for a write whose condition fails. The cost
+// depends on the size of the existing item or of the new one, whichever is larger (AWS, "DynamoDB
+// read and write operations" and "Working with items and attributes"). A transaction that tests one
+// of EnlistedTable.Actions therefore costs more if a large item has the key EnlistedTable.Key.
 //
 // To check Options.Encryption, a HealthCheck calls Encryption.Current and Encryption.Find, unless
 // the store still has their results in its cache; see Encryption.KeyFor.

@@ -52,7 +52,7 @@ type Options struct {
 	//
 	// The best value depends on how often answers are replayed. A replay begins with a write that
 	// DynamoDB refuses, which costs write units for the size of the record, including an answer in
-	// it. An answer in separate items costs about one write unit more to store, but a replay only
+	// it. An answer in separate items costs about one write unit more to store. But a replay only
 	// reads these items, and reading a KB costs a twentieth of writing it.
 	//
 	// The rarer replays are, the larger MaxInline should be. Suppose that there is one replay for
@@ -88,7 +88,8 @@ type Options struct {
 	//
 	//   - A record whose lease it takes has no entry, so DeadLeases does not find the record.
 	//   - If it takes over a record that has an entry, and completes or releases the record, the
-	//     entry remains until TTL deletes the record, and costs every search a read unit.
+	//     entry remains until TTL deletes the record. Until then, every search pays a read unit for
+	//     the entry.
 	LeaseIndex string
 
 	// LeaseShards is the number of shards of the index LeaseIndex: 1 to 1000. A shard is one
@@ -99,12 +100,11 @@ type Options struct {
 	// it. With enlisted writes, it takes three units, because the removal is part of a transaction
 	// and costs double (in DynamoDB Local; AWS does not document it).
 	//
-	// Each shard can take 1,000 write units a second, the limit of a partition in DynamoDB (Amazon
-	// DynamoDB, "Best practices for designing and using partition keys effectively"): all new
-	// entries of a shard go to the same partition, because the entries are sorted by time. So a
-	// shard is enough for at least 333 requests a second, and 64 shards for 21,000. At two units
-	// each, that is more than the default quota of a table or index, 40,000 write units a second
-	// ("Quotas in Amazon DynamoDB").
+	// All new entries of a shard go to the same partition, because the entries are sorted by time.
+	// A partition can take 1,000 write units a second (Amazon DynamoDB, "Best practices for
+	// designing and using partition keys effectively"). So a shard is enough for at least 333
+	// requests a second, and 64 shards for 21,000. Even at two units each, that is more than the
+	// default quota of a table or index, 40,000 write units a second ("Quotas in Amazon DynamoDB").
 	//
 	// If the index can't keep up, DynamoDB throttles every write to the table that takes a lease
 	// ("Understanding Global Secondary Index write throttling and back pressure"). But more shards

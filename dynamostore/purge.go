@@ -121,11 +121,11 @@ const opPurge = "purge"
 // record keeps a list of them. So no reader gets an incomplete answer, and a later purge can finish
 // a purge that was interrupted.
 //
-// An attempt leaves parts behind that no record refers to if it dies before it completes, if
-// another attempt completes first under lambdaidem.Options.Optimistic, or if its transaction is
-// rejected. For each part, Purge calls Match with a Record that has only the record's ID, Scope and
-// Token, and in StartedAt the time at which the part was written. A part that no record refers to
-// stays in these cases:
+// Parts that no record refers to come from attempts that have not completed their record: the
+// attempt died, another attempt completed first under lambdaidem.Options.Optimistic, or the
+// transaction was rejected. For each part in the table, Purge calls Match with a Record that has
+// only the record's ID, Scope and Token, and in StartedAt the time at which the part was written. A
+// part that no record refers to stays in these cases:
 //
 //   - The record is in progress under the token of the attempt that wrote the part.
 //   - The item with the record's id is not a record of this package.

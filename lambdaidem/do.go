@@ -28,9 +28,8 @@ type Call struct {
 	// method such as MarshalJSON, all its values would be equal. Do therefore refuses a struct of
 	// such a type with [ErrRequestInvalid], unless the struct is zero.
 	//
-	// Use the same Go type in all calls of an operation, and do not let the client choose it,
-	// because payloads of two types can't be compared: see docs/effects.md, "Steps and downstream
-	// keys".
+	// Use the same Go type in all calls of an operation, and do not let the client choose it:
+	// payloads of two types can't be compared (see docs/effects.md, "Steps and downstream keys").
 	Payload any
 	// Repeated says that this call probably repeats an earlier one. The guard then first reads the
 	// record, as with Options.Repeated over HTTP. If the record has the result, the read saves a
@@ -50,8 +49,8 @@ type Call struct {
 // therefore zero. An interface that held a struct holds a map. One that held an int holds a
 // float64, or a json.Number if a float64 can't represent the int.
 //
-// If the result can't be encoded as JSON, or can't be decoded again, only the first caller gets it,
-// as fn returned it, and Do sends an [EventAnswerLost]. Later callers get [ErrAnswerUnavailable].
+// If the result can't be encoded as JSON, or can't be decoded again, Do sends an [EventAnswerLost].
+// The first caller gets the result as fn returned it. Later callers get [ErrAnswerUnavailable].
 //
 // Do may be called inside a guarded handler. This inner call has a record of its own: a retry of
 // the handler gets the stored result and does not run fn again. While fn runs, fn can enlist writes
@@ -79,8 +78,10 @@ type Call struct {
 //
 // If the stored result is a failure, Do returns an *[Error] with its code, status and text. In such a
 // replay, errors.Is finds the code, and an error that [Reject] made with the same code and status, but
-// no other error that fn returned. If the guard refuses the call, Do returns an *Error with one of these codes: [ErrRequestInvalid], [ErrKeyMissing],
-// [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress], [ErrAttemptAbandoned],
+// no other error that fn returned.
+//
+// If the guard refuses the call, Do returns an *Error with one of these codes: [ErrRequestInvalid],
+// [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress], [ErrAttemptAbandoned],
 // [ErrStoreUnavailable], [ErrOutOfTime], [ErrOutcomeUnknown], [ErrAnswerUnavailable],
 // [ErrAnswerUnreadable], [ErrRecordForeign], [ErrStreaming], or, because of a write that fn
 // enlisted, [ErrConditionFailed] or [ErrWriteInvalid]. Use errors.Is and errors.As to examine them.

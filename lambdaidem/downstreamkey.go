@@ -10,21 +10,20 @@ import (
 // such keys. ctx is the context of a guarded handler. name identifies the request within
 // the handler: "charge", for example, or the name of the [Step] around the request.
 //
-// The key depends only on name and on the id of the record. It is therefore the same in
-// every attempt, even if a deployment between two attempts rotates secrets, changes the
-// fingerprint options, or adds a field to a type. With Options.FailOpen or
-// Options.Optimistic, the handler may run although the guard has not read the record. The
-// key is the same then too.
+// The key depends only on name and on the id of the record. It is therefore the same in every
+// attempt, even if a deployment between two attempts rotates secrets or changes the fingerprint
+// options or a type. With Options.FailOpen or Options.Optimistic, the handler may run although the
+// guard has not read the record. The key is the same then too.
 //
 // Calling DownstreamKey binds the record to its payload: a request with another payload is refused
 // with [ErrPayloadMismatch] even after a release, and needs a new idempotency key. Without this
 // rule, a client could correct its request after a release, although the other service may have
 // carried out the first payload already.
 //
-// If a deployment changes how payloads are compared (the fingerprint options, or the type
-// of a payload), the guard can't tell whether the payload of a retry is another one. The
-// handler then runs, and gets the same downstream key. A service that honors the key
-// refuses the request if its payload did change.
+// A deployment may change how payloads are compared (the fingerprint options, or the type of a
+// payload). The guard then can't tell whether the payload of a retry is another one. The handler
+// runs, and gets the same downstream key. A service that honors the key refuses the request if its
+// payload did change.
 //
 // The key has the form of a UUID of version 8 (RFC 9562), which is for custom formats such as a
 // hash. Every service that accepts keys accepts these 36 characters, except a service that accepts

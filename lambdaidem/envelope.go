@@ -17,9 +17,9 @@ import (
 // The id in the envelope would not be safe: anyone who may send to the queue can write an
 // envelope with the id of another message.
 //
-// unwrap leaves a message unchanged if the message's own attributes have a key. It also
-// leaves a message unchanged if the body is not an envelope, for example because the body
-// has a member that no envelope of SNS or EventBridge has.
+// unwrap leaves a message unchanged if the message's own attributes have a key. It also leaves a
+// message unchanged if the body is not an envelope. For example, the body may have a member that no
+// envelope of SNS or EventBridge has.
 func (m *message) unwrap() {
 	if m.sent.given || len(m.body) == 0 || m.body[0] != '{' {
 		return

@@ -17,14 +17,15 @@ func withStatus(err error) *Error {
 // returns nil if err contains no *Error with an HTTP status, or if the client must not receive
 // that *Error.
 //
-// The handler may have made an inner call, that is, a guarded call of its own, and err may be the
-// guard's refusal of that call. The client must not receive that refusal, because it would believe
-// that its own request was refused. After a 422 about the inner call's payload, for example, the
-// client would send its request with a new key, and the request would be carried out twice.
+// The handler may have made an inner call, that is, a guarded call of its own. If err is the
+// guard's refusal of that call, most refusals must not reach the client, because the client would
+// believe that its own request was refused; see forClient. After a 422 about the inner call's
+// payload, for example, the client would send its request with a new key. The request would then be
+// carried out twice.
 //
-// The client also does not receive an inner call's own failure if the failure is not stored, but
-// its status tells the client not to retry, as 402 does. Because the failure is not stored, a retry
-// of the client's request may succeed.
+// An inner call's own failure does not reach the client either, if it is not stored but its status
+// tells the client not to retry, as 402 does. Because it is not stored, a retry of the client's
+// request may succeed.
 func (g *Guard) clientError(err error) *Error {
 	e := withStatus(err)
 	switch {

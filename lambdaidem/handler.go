@@ -43,20 +43,20 @@ type HandlerOptions[In any] struct {
 // same bytes as the first answer; see [Do] for results that hold interfaces.
 //
 // If the guard refuses an event, Lambda reports the code of the refusal as the errorType, such as
-// "idempotency_in_progress", so that a state machine can catch it. The cause appears only in the
-// log. In a Go program that calls the guarded handler, errors.Is finds this code, and errors.As
-// finds the *[Error] of the refusal.
+// "idempotency_in_progress". A state machine can catch it. The cause appears only in the log. In a
+// Go program that calls the guarded handler, errors.Is finds this code, and errors.As finds the
+// *[Error] of the refusal.
 //
 // If h returns an error, the errorType is the name of the error's Go type, as without a
 // guard, with these exceptions:
 //
-//   - For an error that [Reject] made, the errorType is the code of the error. But if guards use
-//     the same code to refuse calls, the errorType is "Error", so that an invoker does not take the
-//     error for a refusal.
+//   - For an error that [Reject] made, the errorType is the code of the error. But if that is a
+//     code with which guards refuse calls, the errorType is "Error", so that an invoker does not
+//     take the error for a refusal.
 //   - For an error that [Permanent], [Retryable] or [Uncertain] marked, the errorType is the type
 //     of the marked error.
-//   - If h returns a guard's refusal of a call that h made, the errorType is the code of the
-//     refusal, or "Error" if the code would mislead the invoker.
+//   - For a guard's refusal of a call that h made, the errorType is the code of the refusal. But if
+//     the code would mislead the invoker, the errorType is "Error".
 //
 // If h returns an error that [Reject] made, or an error that is stored, the guarded handler
 // returns a messages.InvokeResponse_Error of aws-lambda-go instead. That error wraps no other

@@ -128,8 +128,8 @@ func (a *attempt) endInner(number int64, rec innerRecord, inner *attempt, d deci
 // records only whether the call may have had an effect.
 //
 // A handler that has already succeeded can still make calls from goroutines, but its outcome can no
-// longer change. recordInner then also records the ending for the next outer handler, and so on
-// outward, up to and including the first handler that has not succeeded.
+// longer change. recordInner then also records the ending for the next outer handler. It continues
+// outward until it has recorded the ending for a handler that has not succeeded.
 func (a *attempt) recordInner(number int64, rec innerRecord, inner *attempt, d decision) {
 	left := inner.endingOf(d)
 	effect := left == OutcomeSucceeded || left == OutcomeUncertain || d.carriedOut() || d.panicked(inner) || inner != nil && inner.mayHaveHadEffect()
@@ -271,9 +271,9 @@ var (
 //   - The answer is not stored, and it tells the caller not to repeat the call, such as a 402.
 //
 // After settle, the guard refuses every further inner call of the handler, for example one from a
-// goroutine, unless the handler has succeeded and its answer is to be stored. A further call must
-// not have an effect, because the client may learn that the request failed, or a retry may run the
-// handler again.
+// goroutine. A further call must not have an effect, because the client may learn that the request
+// failed, or a retry may run the handler again. The exception is a handler that has succeeded and
+// whose answer is to be stored.
 func (a *attempt) settle(o Outcome, answer answerTells) (settled Outcome, reason error) {
 	stored := o == OutcomeSucceeded || o == OutcomeFailed
 	switch {

@@ -30,8 +30,8 @@ func Uncertain(err error) error {
 
 // Retryable marks an error of a handler that certainly had no effect, so that it is safe to run the
 // handler again. The record is released, whether the policy is [Rerun] or [Hold], and a retry runs
-// the handler. Under Hold, an error without a mark is uncertain instead, because most errors of a
-// call to another service don't say whether the call took effect.
+// the handler. Without a mark, an error is uncertain under Hold, because most errors of a call to
+// another service don't say whether the call took effect.
 //
 // Over HTTP, the response is the problem document of an *[Error] in err, such as one from
 // [Reject], or else a 503 with Retry-After.
@@ -40,9 +40,9 @@ func Uncertain(err error) error {
 // the record is not released. The outcome of the handler is then uncertain, as after
 // [Uncertain].
 //
-// If the function of a [Do] inside a guarded handler returns a marked error, the mark counts
-// only for the record of that Do, because the guarded handler may have had effects of its
-// own. If the guarded handler had none, it can call Retryable on the error that Do returned.
+// If the function of a [Do] inside a guarded handler returns a marked error, the mark counts only
+// for the record of that Do: the guarded handler may have had effects of its own. If it had none,
+// it can call Retryable on the error that Do returned.
 //
 // Retryable(nil) returns nil.
 func Retryable(err error) error {

@@ -20,16 +20,18 @@ import (
 // belongs to the pattern instead of the path. A pattern that matches a whole subtree, such as
 // "/a/" or "/{rest...}", does not count.
 //
-// A retry must come to the same host. Behind proxies that change the host, let an outer
-// handler set r.Host. If two guarded handlers serve the same method, host and path, and for
-// example a header decides between them, give each of them a guard with its own Namespace; see
-// [Guard.With].
+// A retry must come to the same host. Behind proxies that change the host, let an outer handler set
+// r.Host. Two guarded handlers may serve the same method, host and path, if for example a header
+// decides between them. Then give each of them a guard with its own Namespace; see [Guard.With].
 //
 // The middleware must know the whole body, to compare it with that of an earlier request. It
 // refuses a request if an outer handler has read some of the body. If a request has no
-// Content-Length, the middleware can't tell whether that has happened, and refuses the request too.
-// There are two exceptions: the server or its mux calls the middleware directly, or [Outermost] is
-// around the outer handlers, and they read nothing of the body or restore what they have read.
+// Content-Length, the middleware can't tell whether that has happened, and refuses the request too,
+// with two exceptions:
+//
+//   - The server or its mux calls the middleware directly.
+//   - [Outermost] is around the outer handlers, and these read nothing of the body or restore what
+//     they have read.
 //
 // The handler's response is sent after it has been stored. The client receives the same response as
 // without the guard, both the first time and in a replay. For a replay, outer handlers run again

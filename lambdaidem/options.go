@@ -18,8 +18,8 @@ type Options struct {
 	// a record is "lambdaidem#acme#" and a hash. If a large answer is stored in several items,
 	// their ids begin in the same way.
 	//
-	// With a prefix for each tenant, an IAM policy can limit a role to the records of one tenant,
-	// by the condition key dynamodb:LeadingKeys (Amazon DynamoDB, "Using IAM policy conditions for
+	// With a prefix for each tenant, an IAM policy can limit a role to the records of one tenant.
+	// Its condition key is dynamodb:LeadingKeys (Amazon DynamoDB, "Using IAM policy conditions for
 	// fine-grained access control"). Make one guard for each tenant, with a store whose client has
 	// the tenant's role.
 	//
@@ -31,10 +31,10 @@ type Options struct {
 	// KeyHeader is the name of the request header with the idempotency key. Case does not
 	// matter. The header is ignored if Key is set. Default: "Idempotency-Key".
 	KeyHeader string
-	// Key returns the idempotency key of a guarded request. Set it if the key is not in a header
-	// but in the body or the path, or if it is the [HashKey] of the values that identify the
-	// operation. Package jmeskey makes such a function from a JMESPath expression. Default: nil;
-	// the guard then takes the key from KeyHeader.
+	// Key returns the idempotency key of a guarded request. Set it if the key is in the body or the
+	// path instead of a header, or if it is made from several values by [HashKey]. Package jmeskey
+	// makes such a function from a JMESPath expression. Default: nil; the guard then takes the key
+	// from KeyHeader.
 	//
 	// Returning "" means that the request has no key. An error made by [Reject] is sent
 	// to the client; any other error becomes 400 [ErrKeyInvalid]. ValidateKey checks the
@@ -154,9 +154,9 @@ type Options struct {
 	// gets 500 [ErrWriteInvalid] instead of a success.
 	//
 	// A guarded call that the handler makes, an inner call, may change the outcome that this
-	// function returns. That is never so for a success, that is, for a response that has a status
-	// of 200 to 399 and that Outcome says to store ([OutcomeSucceeded] or [OutcomeFailed]). For
-	// other responses, there are two rules:
+	// function returns. It never changes the outcome of a success. A success is a response with a
+	// status of 200 to 399 for which this function returns [OutcomeSucceeded] or [OutcomeFailed].
+	// For other responses, there are two rules:
 	//
 	//   - If an inner call was refused and may succeed later, the response is not stored. Under
 	//     policy [Rerun], a retry can then run the handler and the inner call again.
@@ -184,27 +184,27 @@ type Options struct {
 	//     example, another attempt is running, or the record is damaged. The guard reads the record
 	//     first only if Options.Repeated says that the request probably repeats an earlier one.
 	//
-	// FailOpen does not apply to a guarded call inside a guarded handler. If the store fails,
-	// such a call gets [ErrStoreUnavailable], because a retry of the handler could not find out
-	// what a call without a record has done.
+	// FailOpen does not apply to a guarded call inside a guarded handler. If the store fails, such
+	// a call gets [ErrStoreUnavailable]: without a record, a retry of the handler could not find
+	// out what the call has done.
 	//
 	// The event [EventFailedOpen] reports each run without a lease. After the run, the guard
 	// tries to store the handler's answer. The client gets this answer even if it could not be
 	// stored, except in these cases:
 	//
-	//   - Another attempt has stored an answer. The client gets that answer. It may be a
-	//     failure, although this run had an effect.
-	//   - The answer is a final failure, such as a 402, and the guard finds that another attempt
-	//     may carry out the request, or may have done so. The client gets 409 [ErrInProgress]. If
-	//     the store does not reply, the guard can't find the other attempt, and the client gets the
+	//   - Another attempt has stored an answer. The client gets that answer. It may be a failure,
+	//     although this run had an effect.
+	//   - The answer is a final failure, such as a 402, and the guard finds another attempt that
+	//     may carry out the request, or has done so. The client gets 409 [ErrInProgress]. If the
+	//     store does not reply, the guard can't find the other attempt, and the client gets the
 	//     402.
 	//   - The handler enlisted writes, but the guard can't commit them. If the store does not
-	//     reply, the client gets 503 [ErrOutcomeUnknown]. If another attempt is running, the
-	//     client gets 409 [ErrInProgress].
-	//   - The handler enlisted writes, and the record has another payload. The writes are not
-	//     made, and the client gets [ErrPayloadMismatch]. The error's detail tells the client
-	//     not to use a new key: the handler may have called other services, and a request with
-	//     a new key would repeat these calls.
+	//     reply, the client gets 503 [ErrOutcomeUnknown]. If another attempt is running, the client
+	//     gets 409 [ErrInProgress].
+	//   - The handler enlisted writes, and the record has another payload. The writes are not made,
+	//     and the client gets [ErrPayloadMismatch]. The error's detail tells the client not to use
+	//     a new key: the handler may have called other services, and a request with a new key would
+	//     repeat these calls.
 	//
 	// Under policy [Hold], a record whose attempt did not finish waits for an operator. With
 	// FailOpen, a record may wait for an operator although the handler has run and the client has
@@ -223,23 +223,25 @@ type Options struct {
 	// The handler has attempt number 0 and can't use steps. Optimistic requires a store with
 	// transactions, policy [Rerun], and FailOpen unset.
 	Optimistic bool
-	// FingerprintIgnore are JSON Pointers (RFC 6901) to parts of a payload that may differ between
-	// a request and its retry, such as a timestamp or a trace id. The fingerprint does not cover
-	// these parts, so a retry is not refused if they differ. The pointers apply to the JSON bodies
-	// of HTTP requests and messages, and to the payloads of [Do] and [Handler]. Default: none.
+	// FingerprintIgnore are JSON Pointers (RFC 6901) to parts of a payload that may differ in a
+	// retry, such as a timestamp or a trace id. The fingerprint does not cover these parts, so a
+	// retry is not refused if they differ. The pointers apply to the JSON bodies of HTTP requests
+	// and messages, and to the payloads of [Do] and [Handler]. Default: none.
 	//
 	// The handler may use an ignored part only for things that may differ between retries.
 	// If a wrong part is ignored, such as an amount, a request with another amount counts as
 	// a retry.
 	//
 	// An ignored part may be absent: a pointer to a part that does not exist has no effect. An
-	// array index in a pointer counts all elements of the array, including ignored elements.
-	// Case matters in the names of members. The pointers don't apply to a body that is not JSON,
-	// or that JSON readers may understand differently, such as an object with a repeated member.
-	// The fingerprint covers every byte of such a body.
+	// array index in a pointer counts all elements of the array, including ignored elements. Case
+	// matters in the names of members.
 	//
-	// If you add a pointer, the retry of an earlier request that contains the named part gets
-	// 422, until the record of the earlier request expires.
+	// The pointers don't apply to a body that is not JSON. Nor do they apply to a body that JSON
+	// readers may understand differently, such as an object with a repeated member. The fingerprint
+	// covers every byte of such bodies.
+	//
+	// If you add a pointer, retries of earlier requests that contain the named part get 422, until
+	// the records of these requests expire.
 	FingerprintIgnore []string
 	// FingerprintHeaders are the names of HTTP request headers that the fingerprint
 	// covers, besides method, path, query and body: the header with a tenant or a
@@ -249,7 +251,7 @@ type Options struct {
 	// Default: none.
 	FingerprintHeaders []string
 	// FingerprintSecrets are secret keys for fingerprints. With a secret, a fingerprint is an
-	// HMAC-SHA256 (RFC 2104) instead of a SHA-256, so that someone who can read the table can't
+	// HMAC-SHA256 (RFC 2104) instead of a SHA-256. Someone who can read the table then can't
 	// confirm a guess of a payload, such as an amount. Each secret must have at least 16 random
 	// bytes. Default: none; fingerprints are then plain SHA-256.
 	//

@@ -58,9 +58,8 @@ func (g *Guard) outcomeOf(r *Response) Outcome {
 // DefaultOutcome knows the guard's policy only if r is the response that a guard has passed
 // to Options.Outcome. For any other response it assumes [Rerun].
 //
-// The guard may change the outcome that DefaultOutcome or Options.Outcome returns. It does so
-// if a guarded call that the handler made was refused and may succeed later, or if nobody
-// knows whether such a call had its effect; see Options.Outcome.
+// A guarded call that the handler made may change the outcome that DefaultOutcome or
+// Options.Outcome returns; see Options.Outcome.
 func DefaultOutcome(r *Response) Outcome { return defaultOutcome(r, r.policy) }
 
 func defaultOutcome(r *Response, policy Policy) Outcome {

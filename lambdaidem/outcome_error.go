@@ -32,8 +32,8 @@ func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 //     has the outcome innerFailure; see outcomeOfError.
 //
 // outcomeOfMarks also examines the errors that err wraps. If they ask for different outcomes,
-// outcomeOfBoth chooses one. Under policy Hold, if one of them asks for no outcome, the result is
-// uncertain, because that error may come from a call that had an effect.
+// outcomeOfBoth chooses one. There is one more rule under policy Hold: if one of them asks for no
+// outcome, the result is uncertain. That error may come from a call that had an effect.
 func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case nil, *panicError: // the value of a panic is no mark
@@ -84,8 +84,8 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 //   - If err wraps an Uncertain error or ErrOutcomeUnknown, the result is OutcomeUncertain.
 //   - Otherwise, if err wraps a Permanent error, the result is OutcomeFailed.
 //   - In all other cases the result is "". The marks of an inner call's error do not count, because
-//     they describe only that call. The status of an error made by Reject does not count,
-//     so that the application can change the outcome of such an error by a mark.
+//     they describe only that call. The status of an error made by Reject does not count either:
+//     the application can change the outcome of such an error by a mark.
 func outcomeWithinMark(err error) Outcome {
 	if hasOwn[*uncertainError](err) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain

@@ -61,9 +61,10 @@ func (g *Guard) withHeaders(r *Request) []string {
 // the message again.
 //
 // p.form has the names of the covered values. The same message can have another form, and so
-// another fingerprint, if a new version of the program covers other attributes, or if the message
-// is sent by another path, such as through SNS with raw message delivery. So if two fingerprints
-// have different forms, a difference between them does not prove that the messages are different.
+// another fingerprint. This happens if a new version of the program covers other attributes, or if
+// the message comes by another path, such as through SNS with raw message delivery. So if two
+// fingerprints have different forms, a difference between them does not prove that the messages are
+// different.
 func (m *message) payload(attributeNames []string) (p payload, parts []string) {
 	isNamed := func(a attribute) bool {
 		return slices.ContainsFunc(attributeNames, func(name string) bool { return strings.EqualFold(name, a.name) })

@@ -22,8 +22,10 @@ import (
 //
 // A partition makes no progress past a record that fails. By default, Lambda retries the record
 // until the topic deletes it, or at most 10 times if the mapping has a destination for failures.
-// If another invocation is still handling a record, this invocation waits for the other one until
-// shortly before its own deadline, or for BatchOptions.Wait if that is set.
+//
+// If another invocation is still handling a record, this invocation waits for that invocation. The
+// wait ends shortly before this invocation's own deadline, or after BatchOptions.Wait if that is
+// set.
 //
 // The default key is the value of the record's header [MessageKey]. A record without that header
 // is identified by its topic, partition, offset and timestamp. The timestamp distinguishes it from

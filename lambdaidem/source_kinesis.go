@@ -16,16 +16,17 @@ import (
 // handled. The handler does not run for these again.
 //
 // A shard makes no progress past a record that fails, so configure MaximumRetryAttempts,
-// MaximumRecordAgeInSeconds and a destination for failures in the mapping. Set both limits
-// high enough to outlast a lease. If another invocation is still handling a record, this invocation
-// waits for the other one until shortly before its own deadline, or for BatchOptions.Wait if that
-// is set.
+// MaximumRecordAgeInSeconds and a destination for failures in the mapping. Set both limits high
+// enough to outlast a lease.
 //
-// The event type is events.KinesisEvent with the fields of a tumbling window. A mapping
-// with a tumbling window (TumblingWindowInSeconds) can't be guarded: every invocation
-// returns an error and runs no handler. Lambda rebuilds the state of a window from all of
-// its records, but the guard would not run the handler for records that are already
-// handled.
+// If another invocation is still handling a record, this invocation waits for that invocation. The
+// wait ends shortly before this invocation's own deadline, or after BatchOptions.Wait if that is
+// set.
+//
+// The event type is events.KinesisEvent with the fields of a tumbling window. A mapping with a
+// tumbling window (TumblingWindowInSeconds) can't be guarded: every invocation returns an error and
+// runs no handler. Lambda rebuilds the state of a window from all of its records, but the guard
+// would skip the records that are already handled.
 func (g *Guard) Kinesis(h func(context.Context, events.KinesisEventRecord) error, optFns ...func(*BatchOptions[events.KinesisEventRecord])) func(context.Context, events.KinesisTimeWindowEvent) (events.KinesisEventResponse, error) {
 	b := guardMessages(g, source[events.KinesisTimeWindowEvent, events.KinesisEventRecord]{
 		list:           func(e events.KinesisTimeWindowEvent) []events.KinesisEventRecord { return e.Records },

@@ -42,26 +42,26 @@ const MaxStepName = 128
 // instead, the result would be stored, and later attempts would skip fn. So they would not
 // repeat the call of Do, although the call may not have been carried out.
 //
-// No write can be enlisted while fn runs, neither by fn nor by other goroutines of the
-// handler, because a retry that skips fn would not enlist the write.
+// No write can be enlisted while fn runs, neither by fn nor by other goroutines of the handler: a
+// retry that skips fn would not enlist the write.
 //
 // Besides the errors of fn, Step returns these errors:
 //
-//   - An error without a code if Step was not allowed to call fn. The text of the error gives
-//     the reason: name is not valid, JSON can't represent a T, the stored steps are too large, Step
-//     was called within a step, the store is not a [StepStore], Options.Optimistic is set, ctx
-//     has ended, or the handler has returned.
-//   - [ErrAnswerUnreadable] if there is a stored result that does not fit T, because T has
-//     changed. Step has not called fn. If the handler then fails, its failure is not stored,
-//     so that a retry runs the handler again.
-//   - [ErrOutcomeUnknown] if fn ran, but its result is too large or has no JSON, or it is
-//     unknown whether the result was stored. Whatever the handler returns, the caller gets
-//     503. No other attempt runs before the lease has ended. Every later call of Step in
-//     this attempt returns ErrOutcomeUnknown too, without calling its fn.
+//   - An error without a code if Step was not allowed to call fn. The text of the error gives the
+//     reason. The reasons are an invalid name, a T that JSON can't represent, stored steps that are
+//     too large, a call within a step, a store that is not a [StepStore], Options.Optimistic, a ctx
+//     that has ended, or a handler that has returned.
+//   - [ErrAnswerUnreadable] if there is a stored result that does not fit T, because T has changed.
+//     Step has not called fn. If the handler then fails, its failure is not stored, so that a retry
+//     runs the handler again.
+//   - [ErrOutcomeUnknown] if fn ran, but its result is too large or has no JSON, or it is unknown
+//     whether the result was stored. Whatever the handler returns, the caller gets 503. No other
+//     attempt runs before the lease has ended. Every later call of Step in this attempt returns
+//     ErrOutcomeUnknown too, without calling its fn.
 //   - [ErrLeaseLost] if fn ran, but another attempt has taken over the record. The handler's
-//     context has ended, and the caller receives the answer of the record, or 409 if the
-//     other attempt is still running. Every later call of Step in this attempt returns
-//     ErrLeaseLost too, without calling its fn.
+//     context has ended, and the caller receives the answer of the record, or 409 if the other
+//     attempt is still running. Every later call of Step in this attempt returns ErrLeaseLost too,
+//     without calling its fn.
 //
 // Step calls fn every time and stores nothing if there is no guard, or if the request runs
 // unguarded. If the handler runs without a lease because of Options.FailOpen, Step keeps the

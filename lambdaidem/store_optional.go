@@ -64,21 +64,21 @@ type Preparer interface {
 
 // Holder is an optional interface of a [Store] that can remove the expiry of a record.
 type Holder interface {
-	// Hold removes the expiry of a record that is in progress, so that the record waits for
-	// an operator as if it had been acquired under policy [Hold]. Hold returns the changed
-	// record. The argument seen is the record as the caller has read it, and now is the time
-	// of the call. If the record has expired, or no longer has the state, token and lease end
-	// of seen, Hold changes nothing and returns the current record, or the zero Record if
-	// there is none. The error is a StoreError.
+	// Hold removes the expiry of a record that is in progress. The record then waits for an
+	// operator, as if it had been acquired under policy [Hold]. Hold returns the changed record.
+	// The argument seen is the record as the caller has read it, and now is the time of the call.
+	//
+	// If the record has expired, or no longer has the state, token and lease end of seen, Hold
+	// changes nothing. It then returns the current record, or the zero Record if there is none. The
+	// error is a StoreError.
 	//
 	// Hold also sets the lease end to the result of [HeldUntil]. Another attempt may have read
 	// the record before it was held, and may now try to take it over. The store refuses that
 	// takeover, because the lease end has changed since the attempt read the record.
 	//
-	// The guard calls this method for the record of a dead attempt if the policy was
-	// [Rerun] when the attempt began and has been changed to policy Hold since. Without the
-	// call, the record would expire after Options.TTL, and the next retry would run the
-	// handler although no operator has decided.
+	// The guard calls this method for the record of a dead attempt that began under policy [Rerun],
+	// if the policy has been changed to Hold since. Without the call, the record would expire after
+	// Options.TTL, and the next retry would run the handler although no operator has decided.
 	Hold(ctx context.Context, seen Record, now time.Time) (Record, error)
 }
 

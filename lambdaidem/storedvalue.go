@@ -18,11 +18,14 @@ import (
 // whatever the JSON of v lacks, such as unexported fields.
 //
 // The JSON to store is normally the JSON of v. But if an interface in v holds a struct, the decoded
-// value has a map instead of the struct, and the JSON of a map has its members in another order.
+// value has a map instead of the struct. The JSON of a map has its members in another order.
 // storable then returns the JSON of the decoded value.
 //
-// storable returns v and an error if JSON can't represent v, if the decoded value would lose more
-// than the order of members, or if v is a stream.
+// storable returns v and an error in these cases:
+//
+//   - JSON can't represent v.
+//   - The decoded value would lose more than the order of members.
+//   - v is a stream.
 func storable[T any](v T) ([]byte, T, error) {
 	if _, stream := any(v).(io.Reader); stream { // streams can't see this if T is an interface type
 		return nil, v, streamRefused(fmt.Sprintf("a result of type %T", v))

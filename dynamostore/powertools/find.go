@@ -98,7 +98,7 @@ const (
 // can only be returned as a json.RawMessage.
 //
 // If your handler returns a type that can't hold the stored answer, call Find with a type that can,
-// such as json.RawMessage, and convert its result to your type.
+// such as json.RawMessage. Then convert the result to your type.
 //
 // If a Java function returns a String, Powertools stores it without quotation marks. So if the
 // language is Java and Out is a string type, Find returns the stored text as it is.

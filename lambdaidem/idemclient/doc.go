@@ -37,8 +37,8 @@
 // crash, store the key or derive it from something stored, such as the number of an order. The
 // same request with a new random key could be a second payment.
 //
-// A redirect is sent without a key, even if the caller has set one, if it leads to a host that was
-// not given to [New], or to plain HTTP on a host that was given for https only.
+// A redirect to a host that was not given to [New] is sent without a key, even if the caller has
+// set one. So is a redirect to plain HTTP on a host that was given for https only.
 //
 // # Retries
 //
@@ -51,17 +51,20 @@
 //	409 idempotency_in_progress      any other 409 comes from the application and is final
 //	incomplete problem document      because its code is unknown
 //
-// All other responses are final. A response with one of these codes is also final, because a
-// retry would get it again: idempotency_answer_unavailable, idempotency_answer_unreadable,
-// idempotency_attempt_abandoned, idempotency_body_unknown, idempotency_payload_mismatch,
-// idempotency_permanent_failure, idempotency_record_foreign, idempotency_request_invalid,
-// idempotency_streaming_refused, idempotency_write_invalid. A response with the header
-// X-Idempotency-Replayed: true is final whatever its status, because a completed record never
-// changes. With the other codes of the guard (idempotency_condition_failed,
-// idempotency_not_begun, idempotency_out_of_time, idempotency_outcome_unknown,
-// idempotency_retryable_failure, idempotency_store_unavailable) and with unknown codes, the
-// status decides. A problem document with a Content-Encoding, which a server sends only if the
-// caller has asked for it, is not read. The status then decides too, and a 409 is final.
+// All other responses are final. These responses are also final:
+//
+//   - A response with a code that a retry would get again: idempotency_answer_unavailable,
+//     idempotency_answer_unreadable, idempotency_attempt_abandoned, idempotency_body_unknown,
+//     idempotency_payload_mismatch, idempotency_permanent_failure, idempotency_record_foreign,
+//     idempotency_request_invalid, idempotency_streaming_refused, idempotency_write_invalid.
+//   - A response with the header X-Idempotency-Replayed: true, whatever its status, because a
+//     completed record never changes.
+//
+// With the other codes of the guard (idempotency_condition_failed, idempotency_not_begun,
+// idempotency_out_of_time, idempotency_outcome_unknown, idempotency_retryable_failure,
+// idempotency_store_unavailable) and with unknown codes, the status decides. A problem document
+// with a Content-Encoding, which a server sends only if the caller has asked for it, is not read.
+// The status then decides too, and a 409 is final.
 //
 // A retry has the header Idempotency-Attempt: 2 for the first retry, 3 for the second. A
 // lambdaidem guard with Options.Repeated uses it to make replays cheaper.

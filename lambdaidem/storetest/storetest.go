@@ -10,12 +10,13 @@
 // runs outside of tests, with [Run], and tests of the suite can check that it detects broken
 // stores.
 //
-// The suite never waits, because the time is an argument of each call of a store. The times
-// that it uses begin two hours after the current time; see [Env].Base. So none of its records
-// expires in real time during a run of up to two hours, and a database that deletes expired
-// records (DynamoDB's TTL) can't interfere. Every record that the suite leaves behind expires
-// within two days. Each [Env] uses new ids, so the table may contain other records, and steps
-// may run in parallel.
+// The suite never waits, because the time is an argument of each call of a store. The times that it
+// uses begin two hours after the current time; see [Env].Base. So none of its records expires in
+// real time during a run of up to two hours. A database that deletes expired records (DynamoDB's
+// TTL) can't interfere.
+//
+// Every record that the suite leaves behind expires within two days. Each [Env] uses new ids, so
+// the table may contain other records, and steps may run in parallel.
 package storetest
 
 import (
