@@ -65,8 +65,9 @@ func (i *innerCalls) end() {
 //
 // The parameters are:
 //
-//   - number: the call's number; calls counts the calls that have begun. See attempt.beginInner.
-//     record reads calls while it holds the mutex, so that a later note never has a smaller count.
+//   - number and calls: the call's number, and the counter of the calls that have begun; see
+//     attempt.beginInner. record reads the counter while it holds the mutex, so that a later note
+//     never has a smaller count.
 //   - rec: identifies the call's record.
 //   - left: how the call ended; see attempt.endingOf.
 //   - ran: whether the call's own handler ran.

@@ -22,21 +22,22 @@ import (
 // BatchOptions.StopBatch.
 //
 // If SQS delivers a message while another invocation is still handling it, the new delivery is
-// reported as failed. Each such delivery counts towards the queue's maxReceiveCount. To avoid
-// them, make the visibility timeout longer than the function's timeout by more than
-// Options.MaxSkew. The lease on a message then ends before SQS delivers the message again. AWS
-// recommends six times the function's timeout (AWS Lambda, "Configuring a queue to use with
-// Lambda").
+// reported as failed, and counts towards the queue's maxReceiveCount. To avoid such deliveries,
+// make the visibility timeout longer than the function's timeout by more than Options.MaxSkew. The
+// lease on a message then ends before SQS delivers the message again. AWS recommends six times the
+// function's timeout (AWS Lambda, "Configuring a queue to use with Lambda").
 //
 // If the handler returns an error, the guard releases the record of the message. The handler then
 // runs again when SQS delivers the message again, also after a redrive from the dead-letter queue.
-// The guard releases the record even after an error of [Permanent] or [Reject], but not after an
-// error of [Uncertain].
+// The guard releases the record even after an error of [Permanent] or [Reject], but not in these
+// cases:
 //
-// Under policy [Hold], the guard does not release the record in three more cases: a panic, an error
-// that no function of this package has marked, and an error of [Reject] with a status of 500 or
-// above. Under Hold, a record that is not released waits for an operator, who must release the
-// record before a redrive.
+//   - After an error of [Uncertain].
+//   - Under policy [Hold], after a panic, after an error that no function of this package has
+//     marked, and after an error of [Reject] with a status of 500 or above.
+//
+// Under Hold, a record that is not released waits for an operator, who must release the record
+// before a redrive.
 func (g *Guard) SQS(h func(context.Context, events.SQSMessage) error, optFns ...func(*BatchOptions[events.SQSMessage])) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
 	b := guardMessages(g, source[events.SQSEvent, events.SQSMessage]{
 		list: func(e events.SQSEvent) []events.SQSMessage { return e.Records },

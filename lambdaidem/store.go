@@ -68,14 +68,19 @@ type Store interface {
 
 // KeptAfterExpiry is how long a store keeps a record after it has expired: one hour.
 //
-// The kept record makes the database refuse claims and transactions that arrive late. For
-// example, an attempt sends a claim before the record expires. The claim is delayed, the attempt
-// gives up, and the claim reaches the database after the record has expired. The claim has a
-// condition: there must be no record, or the record must have expired when the claim was made.
-// While the record is kept, the condition fails, because the record had not expired then. If the
-// record were deleted, the database would grant the claim to an attempt that no longer exists.
+// The kept record makes the database refuse claims and transactions that arrive late. For example:
 //
-// A claim or a transaction may arrive up to 30 minutes after it was made. AWS accepts a request
-// for up to 15 minutes after it was signed, and an attempt signs and sends the same request again
-// for at most 15 minutes. The rest of the hour allows for clocks that differ.
+//  1. An attempt sends a claim before the record expires. The claim is delayed, and the attempt
+//     gives up.
+//  2. The record expires.
+//  3. The claim reaches the database. Its condition is that there is no record, or that the record
+//     had expired when the claim was made.
+//
+// While the record is kept, the condition fails, because the record had not expired when the claim
+// was made. If the record were deleted, the database would grant the claim to an attempt that no
+// longer exists.
+//
+// A claim or a transaction may arrive up to 30 minutes after it was made. AWS accepts a request for
+// up to 15 minutes after it was signed. An attempt signs and sends the same request again for at
+// most 15 minutes. The rest of the hour allows for clocks that differ.
 const KeptAfterExpiry = time.Hour

@@ -25,9 +25,8 @@
 //
 // Lambda freezes a process once it has responded, and may never resume it. Buffered metrics would
 // be late or lost. So Observe writes the document at once, before the response is sent, and there
-// is nothing to flush. This works the same when several invocations share a process. Every document
-// stays far below CloudWatch's limits, whatever the size of a batch, because one event has at most
-// seven values. The cost is a line of about 500 bytes for each event.
+// is nothing to flush. Every document stays far below CloudWatch's limits, because one event has at
+// most seven values. The cost is a line of about 500 bytes for each event.
 //
 // # Log queries
 //

@@ -10,11 +10,13 @@ import (
 //	clock := idemtest.NewClock()
 //	guard := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Clock = clock.Now })
 //
-// The guard uses the clock to decide whether a lease has ended or a record has expired. To end the lease
-// of an attempt that died, call [Clock.Advance]. Advance the clock by more than the time that the
-// invocation had left plus Options.MaxSkew (2 s by default). A Clock moves only when Advance is
-// called, so a slow machine never ends a lease by chance. A Clock affects neither the deadlines of
-// contexts nor the pauses of a guard that waits (Options.Wait): both follow real time.
+// The guard uses the clock to decide whether a lease has ended or a record has expired. To end the
+// lease of an attempt that died, call [Clock.Advance]. Advance the clock by more than the time that
+// the invocation had left plus Options.MaxSkew (2 s by default). A Clock moves only when Advance is
+// called, so a slow machine never ends a lease by chance.
+//
+// A Clock affects neither the deadlines of contexts nor the pauses of a guard that waits
+// (Options.Wait): both follow real time.
 //
 // In a bubble of testing/synctest, a test needs no Clock. Don't set Options.Clock there: time.Now
 // is virtual, and time.Sleep advances leases, records, deadlines and pauses without any real
