@@ -61,7 +61,7 @@ func (s *Store) locked(claim lambdaidem.Claim) *item {
 	it := claimed(claim)
 	it.LeaseShard = s.opts.leaseShard(claim.ID)
 	if s.keys != nil {
-		it.Encrypts = cipherName // an Operator without a key then refuses to settle the record with an unencrypted answer
+		it.Encrypts = cipherName // an Operator without an encryption key then refuses to settle the record with an unencrypted answer
 	}
 	return it
 }

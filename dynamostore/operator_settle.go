@@ -25,7 +25,7 @@ import (
 //   - [ErrRecordChanged], with the record as it is now
 //   - [ErrRecordCompleted] or [ErrRecordGone]
 //   - [ErrRecordSettled], unless OperatorOptions.Again is set
-//   - [ErrNotEncrypted], if the answer must be encrypted and the store has no key
+//   - [ErrNotEncrypted], if the answer must be encrypted and the store has no encryption key
 //   - [*LeaseLiveError], unless OperatorOptions.Force is set
 //   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been
 //     settled; inspect it again.

@@ -17,8 +17,8 @@ func withStatus(err error) *Error {
 // returns nil if err contains no *Error with an HTTP status, or if the client must not receive
 // that *Error.
 //
-// The handler may have made an inner call, that is, a guarded call of its own. If err is the
-// guard's refusal of that call, most refusals must not reach the client, because the client would
+// The handler may have made an inner call, that is, a guarded call of its own, and err may be a
+// refusal of that call. Most of these refusals must not reach the client, because the client would
 // believe that its own request was refused; see forClient. After a 422 about the inner call's
 // payload, for example, the client would send its request with a new key. The request would then be
 // carried out twice.

@@ -22,8 +22,8 @@ type passedOn struct {
 	// call. err is then a refusal, a stored failure, or an error about rejected writes. The outer
 	// handler finds the code of such an err.
 	byGuard bool
-	// retryable is set if the inner call's record was released because the function of the inner
-	// call had marked err with the function [Retryable].
+	// retryable is set if the inner call's record was released because the code of the inner call
+	// had marked err with [Retryable], a function of this package.
 	retryable bool
 	// stored is set if the inner call's record has err as its failure, so that every retry of the
 	// inner call gets err again. storedAs is the *Error that gave the stored failure its code and

@@ -80,10 +80,12 @@ func S3Key(r events.S3EventRecord) string {
 //	"attribute_not_exists(sequencer) OR sequencer < :this"
 //
 // Two sequencers can have different lengths. Before the comparison, the shorter one must be padded
-// with zeros on the right. (The source is AWS Knowledge Center, "Why do I see duplicate messages in
-// Amazon SQS for the same Amazon S3 event?") SortableSequencer removes the zeros on the right
-// instead; the order is the same. It also converts letters to upper case. If the sequencer is
-// missing (an empty string), the result is empty too, and sorts before all others.
+// with zeros on the right (AWS Knowledge Center, "Why do I see duplicate messages in Amazon SQS for
+// the same Amazon S3 event?").
+//
+// SortableSequencer removes the zeros on the right instead; the order is the same. It also converts
+// letters to upper case. If the sequencer is missing (an empty string), the result is empty too,
+// and sorts before all others.
 //
 // Some versions of the S3 User Guide ("Event message structure") say to pad on the left. The two
 // rules differ only if the lengths do.
