@@ -206,10 +206,9 @@ type Options struct {
 	//     a new key: the handler may have called other services, and a request with a new key would
 	//     repeat these calls.
 	//
-	// Under policy [Hold], a record whose attempt did not finish waits for an operator. With
-	// FailOpen, a record may wait for an operator although the handler has run and the client has
-	// its answer. This happens if the database grants the lease, but its reply is lost, and the
-	// guard can't store the answer later.
+	// Under policy [Hold], FailOpen has one more effect. A record may wait for an operator although
+	// the handler has run and the client has its answer. This happens if the database grants the
+	// lease, but its reply is lost, and the guard can't store the answer later.
 	FailOpen bool
 	// Optimistic runs the handler without taking a lease first. After the run, one transaction
 	// stores the enlisted writes, the answer and the record. A new request therefore takes one

@@ -32,12 +32,12 @@ import (
 // a record with the same offset in a topic that was deleted and created again.
 //
 // The default BatchOptions.Operation is "kafka:CLUSTER|TOPIC". CLUSTER is the ARN of the event
-// source. Events of a self-managed cluster have no ARN. For them, CLUSTER is the list of bootstrap
-// servers, sorted and separated by commas. Set Operation if that list may change: otherwise the
-// handler runs again for a record that Lambda delivers again after the change.
+// source or, for a self-managed cluster, the list of bootstrap servers, sorted and separated by
+// commas. Set Operation if that list may change: otherwise the handler runs again for a record that
+// Lambda delivers again after the change.
 //
-// The handler receives the record as Lambda sends it: Key and Value are base64. A producer sends a
-// null value to delete a key from a compacted topic. A null value arrives as an empty Value.
+// The handler receives the record as Lambda sends it: Key and Value are base64. A null value, which
+// deletes a key from a compacted topic, arrives as an empty Value.
 func (g *Guard) Kafka(h func(context.Context, events.KafkaRecord) error, optFns ...func(*BatchOptions[events.KafkaRecord])) func(context.Context, events.KafkaEvent) (KafkaEventResponse, error) {
 	b := guardMessages(g, source[events.KafkaEvent, events.KafkaRecord]{
 		list:           func(e events.KafkaEvent) []events.KafkaRecord { return listByList(e.Records) },

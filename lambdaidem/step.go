@@ -37,10 +37,9 @@ const MaxStepName = 128
 // again. Pass [DownstreamKey] to the services that fn calls: it is the same in both calls,
 // so the services can recognize the second one.
 //
-// A call of [Do] inside a guarded handler has its own record, and needs no step. If fn calls
-// Do nevertheless and gets an error, fn should return that error. If fn returned a result
-// instead, the result would be stored, and later attempts would skip fn. So they would not
-// repeat the call of Do, although the call may not have been carried out.
+// A call of [Do] inside a guarded handler has its own record, and needs no step. If fn calls Do
+// nevertheless and gets an error, fn should return that error. If fn returned a result instead,
+// later attempts would skip fn, and with it the call of Do, which may not have been carried out.
 //
 // No write can be enlisted while fn runs, neither by fn nor by other goroutines of the handler: a
 // retry that skips fn would not enlist the write.
@@ -51,17 +50,19 @@ const MaxStepName = 128
 //     reason. The reasons are an invalid name, a T that JSON can't represent, stored steps that are
 //     too large, a call within a step, a store that is not a [StepStore], Options.Optimistic, a ctx
 //     that has ended, or a handler that has returned.
+//   - [ErrStreaming] if T is a stream (an io.Reader). Step has not called fn.
 //   - [ErrAnswerUnreadable] if there is a stored result that does not fit T, because T has changed.
 //     Step has not called fn. If the handler then fails, its failure is not stored, so that a retry
 //     runs the handler again.
 //   - [ErrOutcomeUnknown] if fn ran, but its result is too large or has no JSON, or it is unknown
 //     whether the result was stored. Whatever the handler returns, the caller gets 503. No other
-//     attempt runs before the lease has ended. Every later call of Step in this attempt returns
-//     ErrOutcomeUnknown too, without calling its fn.
+//     attempt runs before the lease has ended.
 //   - [ErrLeaseLost] if fn ran, but another attempt has taken over the record. The handler's
 //     context has ended, and the caller receives the answer of the record, or 409 if the other
-//     attempt is still running. Every later call of Step in this attempt returns ErrLeaseLost too,
-//     without calling its fn.
+//     attempt is still running.
+//
+// After ErrOutcomeUnknown or ErrLeaseLost, every later call of Step in this attempt returns the
+// same error, without calling its fn.
 //
 // Step calls fn every time and stores nothing if there is no guard, or if the request runs
 // unguarded. If the handler runs without a lease because of Options.FailOpen, Step keeps the

@@ -34,9 +34,9 @@ type StepStore interface {
 	//
 	// Each call for one lease passes all earlier steps and a new one. A request may be delayed in
 	// the network until the next call has saved more steps. Such an outdated request MUST NOT
-	// remove these steps. A request is outdated if the record has at least as many steps as the
-	// request passes, but not exactly the same ones. SaveSteps then changes nothing and returns a
-	// StoreError with [ReasonInvalid] and with NotApplied set.
+	// remove these steps. So if the record has at least as many steps as the request passes, but
+	// not exactly the same ones, SaveSteps changes nothing. It returns a StoreError with
+	// [ReasonInvalid] and with NotApplied set.
 	//
 	// If the steps are too large to store, the error is a StoreError with [ReasonTooLarge] and with
 	// NotApplied set.
