@@ -34,6 +34,7 @@ func TestX2_AMarkInTheCauseOfAListCounts(t *testing.T) {
 		"uncertain, problems":    {lambdaidem.Rerun, &refusedOrder{cause: lambdaidem.Uncertain(errWire), problems: []error{errBroken}}, lambdaidem.InProgress},
 		"permanent":              {lambdaidem.Rerun, &refusedOrder{cause: lambdaidem.Permanent(errWire)}, lambdaidem.Completed},
 		"retryable":              {lambdaidem.Hold, &refusedOrder{cause: lambdaidem.Retryable(errWire)}, lambdaidem.Released},
+		"listed, uncertain":      {lambdaidem.Rerun, &refusedOrder{cause: errors.Join(errBroken, lambdaidem.Uncertain(errWire)), problems: []error{errBroken}}, lambdaidem.InProgress},
 		"reject":                 {lambdaidem.Rerun, &refusedOrder{cause: lambdaidem.Reject(402, "declined", "no")}, lambdaidem.Completed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,5 +136,15 @@ func TestX2_AListInATypeWithTheMethodAsIsExamined(t *testing.T) {
 			_, _ = r.handler(t.Context(), first())
 			r.wantState(t, c.want)
 		})
+	}
+}
+
+// The cause of an error comes before its list of problems: the client gets the status of the cause.
+func TestX2_TheCauseOfAListComesFirst(t *testing.T) {
+	r := newRig(func(context.Context, request) (response, error) {
+		return response{}, &refusedOrder{cause: noPayment, problems: []error{lambdaidem.Reject(404, "no_account", "No.")}}
+	})
+	if out := r.send(t, first()); out.StatusCode != 402 {
+		t.Errorf("the client is told %d %s; want 402", out.StatusCode, out.Body)
 	}
 }

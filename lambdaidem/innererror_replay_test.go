@@ -154,3 +154,23 @@ func TestX2_AnotherRejectionIsNotFound(t *testing.T) {
 		t.Errorf("errors.Is finds %v in an error that Reject has not made", errSoldOut)
 	}
 }
+
+// Of two rejections that fn joins, only the one that is stored is found: a replay has no other.
+func TestX2_OnlyTheStoredRejectionIsFound(t *testing.T) {
+	down := lambdaidem.Reject(503, "bank_down", "Later.")
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		for n := range 2 {
+			_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, errors.Join(down, errSoldOut) })
+			if errors.Is(err, down) || !errors.Is(err, errSoldOut) {
+				t.Errorf("call %d: errors.Is finds bank_down: %t, sold_out: %t; want sold_out only", n, errors.Is(err, down), errors.Is(err, errSoldOut))
+			}
+			_, err = lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "card", Key: "k"}, func(context.Context) (int, error) { return 0, errors.Join(down, lambdaidem.Permanent(errBroken)) })
+			if errors.Is(err, down) {
+				t.Errorf("call %d: errors.Is finds bank_down in a permanent failure", n)
+			}
+		}
+		return response{StatusCode: 503}, nil
+	})
+	r.send(t, first())
+}

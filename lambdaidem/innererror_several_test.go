@@ -218,6 +218,12 @@ func TestX2_ManyErrorsAreExaminedInTime(t *testing.T) {
 		"a marked list": func(failed error) error {
 			return lambdaidem.Retryable(errorList(slices.Repeat([]error{failed}, many)))
 		},
+		"lists in lists": func(failed error) error {
+			for range many {
+				failed = &listedTwice{failed}
+			}
+			return failed
+		},
 		"marks in marks": func(failed error) error {
 			for range many {
 				failed = lambdaidem.Retryable(fmt.Errorf("again: %w", lambdaidem.Permanent(failed)))
@@ -244,6 +250,14 @@ func TestX2_ManyErrorsAreExaminedInTime(t *testing.T) {
 		})
 	}
 }
+
+// listedTwice has two methods that return the same list, like an error of go.uber.org/multierr since
+// version 1.10.
+type listedTwice struct{ err error }
+
+func (e *listedTwice) Error() string   { return e.err.Error() }
+func (e *listedTwice) Unwrap() []error { return []error{e.err} }
+func (e *listedTwice) Errors() []error { return []error{e.err} }
 
 // listedErrors has the methods of *multierror.Error of github.com/hashicorp/go-multierror.
 type listedErrors []error
