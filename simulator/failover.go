@@ -19,9 +19,12 @@ type failover struct {
 	moved time.Duration // when the second Region begins to serve the keys
 }
 
-// waits says what a failover waits for before keys move.
+// waits says what a failover waits for before keys move. docs/operate.md has all three waits, and
+// the simulated ones are as long as it says: the timeout and MaxSkew, then the life of a signature,
+// then the lag. Most plans delay requests by up to 20 seconds only, but their keys wait as long.
 type waits struct {
 	attempts bool // until the attempts of the failed Region are over
+	late     bool // until no request of these attempts can arrive any more
 	writes   bool // until the failed Region's writes have arrived in the other Region
 }
 
@@ -34,8 +37,11 @@ func newFailover(seed uint64, p *plan, wait waits) failover {
 		f.back += time.Duration(r.Int64N(int64(20 * time.Second)))
 	}
 	f.moved = f.at
-	if wait.attempts { // until the last lease has ended, and late requests have arrived
-		f.moved += p.timeout + p.maxSkew + p.skew + p.lateness()
+	if wait.attempts {
+		f.moved += p.timeout + p.maxSkew
+	}
+	if wait.late {
+		f.moved += signatureLife
 	}
 	if wait.writes { // if attempts are over by then, this includes the writes of the last one
 		f.moved = max(f.moved, f.back) + 2*time.Duration(p.regions.lag)*time.Millisecond
@@ -43,12 +49,12 @@ func newFailover(seed uint64, p *plan, wait waits) failover {
 	return f
 }
 
-// lateness returns how long a request may be on the wire after its sender gave it up.
+// lateness returns how long a request may be on the wire after its sender gave it up. An outage
+// makes requests late too, whatever the plan's other faults are.
 func (p *plan) lateness() time.Duration {
-	for _, f := range slices.Concat(p.faults, p.effects.faults) {
-		if f == RequestLate || f == Twice || f == Unfinished {
-			return min(max(p.lateBy, p.effects.lateBy), signatureLife)
-		}
+	late := func(f Fault) bool { return f == RequestLate || f == Twice || f == Unfinished }
+	if p.outage.planned() || slices.ContainsFunc(slices.Concat(p.faults, p.effects.faults), late) {
+		return min(max(p.lateBy, p.effects.lateBy), signatureLife)
 	}
 	return 0
 }

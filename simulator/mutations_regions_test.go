@@ -28,8 +28,9 @@ var regionMistakes = []regionMistake{
 	{mistake{Mutation{Name: "requests of a key go to any Region", Regions: func(r *regions) { r.anywhere = true }}, []Check{CheckOneAtATime, CheckCompletedNeverChanges}}, memdynamo.Eventual, nil},
 	{mistake{Mutation{Name: "requests go to a Region by client", Regions: func(r *regions) { r.byClient = true }}, []Check{CheckOneAtATime, CheckCompletedNeverChanges}}, memdynamo.Eventual, nil},
 	{mistake{Mutation{Name: "failover while attempts run"}, []Check{CheckCompletedNeverChanges, CheckLinearizable, CheckOneEffect, CheckHeld}}, memdynamo.Eventual, lagging(waits{writes: true})},
+	{mistake{Mutation{Name: "failover while requests are late"}, []Check{CheckCompletedNeverChanges, CheckLinearizable, CheckOneEffect, CheckHeld}}, memdynamo.Eventual, belated},
 	{mistake{Mutation{Name: "failover while writes are on their way"}, []Check{CheckCompletedNeverChanges, CheckLinearizable, CheckOneEffect, CheckHeld}}, memdynamo.Eventual, cutOff},
-	{mistake{Mutation{Name: "the last to arrive wins, not the last to write", Regions: func(r *regions) { r.unordered = true }}, []Check{CheckCompletedNeverChanges, CheckLinearizable, CheckOneEffect, CheckHeld}}, memdynamo.Eventual, failing(waits{attempts: true, writes: true})},
+	{mistake{Mutation{Name: "the last to arrive wins, not the last to write", Regions: func(r *regions) { r.unordered = true }}, []Check{CheckCompletedNeverChanges, CheckLinearizable, CheckOneEffect, CheckHeld}}, memdynamo.Eventual, failing(orderly)},
 	{mistake{Mutation{Name: "a strong table's conditions are asked of a copy", Regions: func(r *regions) { r.locally = true }}, []Check{CheckOneAtATime, CheckCompletedNeverChanges}}, memdynamo.Strong, anywhere},
 	{mistake{Mutation{Name: "a completion that another Region's write refused taken for stored", Store: storedAnyway}, []Check{CheckFirstAnswer, CheckEffectKept}}, memdynamo.Strong, conflicting},
 	{mistake{Mutation{Name: "reads that see a strong table late", Request: func(_ string, body []byte) []byte {
@@ -58,6 +59,14 @@ func storedAnyway(s lambdaidem.Store, _ *actor) lambdaidem.Store {
 		}
 		return rec, err
 	}}
+}
+
+// belated has a failover that doesn't wait for late requests. Many requests are late, and attempts
+// are short, so some of these requests arrive after the keys have moved.
+func belated(seed uint64, p *plan) {
+	p.timeout, p.skew, p.slow, p.regions.lag = 3*time.Second, 0, 0.2, 3000
+	p.faults, p.rate, p.lateBy = []Fault{RequestLate}, 0.4, 20*time.Second
+	failing(waits{attempts: true, writes: true})(seed, p)
 }
 
 // cutOff has a failover that waits only for attempts to end. Attempts are short, and the failed

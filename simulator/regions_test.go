@@ -250,14 +250,14 @@ func lagging(wait waits) func(uint64, *plan) {
 	}
 }
 
-// No rule is broken if keys move when all attempts of the failed Region are over (the last lease
-// has ended, by every clock) and the Region's writes have arrived.
-func TestSimulate_D3_FailoverAfterAttemptsAndWritesHolds(t *testing.T) {
-	waited := failing(waits{attempts: true, writes: true})
+// No rule is broken if keys move when all attempts of the failed Region are over, no request of
+// theirs can arrive any more, and the Region's writes have arrived.
+func TestSimulate_D3_FailoverByTheRunbookHolds(t *testing.T) {
+	waited := failing(orderly)
 	s := overSeeds(t, seedCount(80), func(seed uint64) Report { return RunRegions(seed, memdynamo.Eventual, waited, nil, false) })
 	s.mustHold(t)
 	overSeeds(t, seedCount(60), func(seed uint64) Report {
-		return RunRegions(seed, memdynamo.Eventual, lagging(waits{attempts: true, writes: true}), nil, false)
+		return RunRegions(seed, memdynamo.Eventual, lagging(orderly), nil, false)
 	}).mustHold(t)
 	brief := func(seed uint64, p *plan) { // many records expire, and their keys are used again
 		p.ttl, p.faults, p.requests, p.regions.lag = 2*time.Second, nil, 5, 3000
