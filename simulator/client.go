@@ -60,7 +60,7 @@ func (w *world) client(number uint64, invocations *sync.WaitGroup) {
 		for range 4 {
 			started++
 			if w.global != nil {
-				w.global.await(o)
+				w.global.await(number, o)
 			}
 			a := w.newActor(1000*(number+1)+started, o)
 			w.assignProcess(a)
