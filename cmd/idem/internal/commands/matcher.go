@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,9 +17,16 @@ type matcher struct {
 	*findings
 	tests  []*flagTest
 	caller string // the value of --caller, escaped as in a scope; "" without the flag
+
+	ids      map[string]bool // the records given by their ids; nil if there are none
+	restored *restoredData   // nil without --forget and --since
 }
 
-const callerFlag = "--caller"
+const (
+	callerFlag = "--caller"
+	sinceFlag  = "--since"
+	idsFlag    = "RECORD"
+)
 
 // flagTest tests whether records match one flag.
 type flagTest struct {
@@ -58,9 +66,22 @@ func (f filter) matcher(a ages, now time.Time, found *findings) *matcher {
 				return endOf(rec).Before(now.Add(-a.least))
 			}})
 	}
-	if !a.since.IsZero() {
-		m.add(&flagTest{flag: "--since", want: f.Since,
+	switch {
+	case !a.until.IsZero():
+		m.restored = &restoredData{point: a.since, until: a.until, maxSkew: a.maxSkew, now: now}
+		m.add(&flagTest{flag: sinceFlag, want: f.Since,
+			fits: func(rec lambdaidem.Record, _ *lambdaidem.RecordScope) bool { return m.restored.canForget(rec) }})
+	case !a.since.IsZero():
+		m.add(&flagTest{flag: sinceFlag, want: f.Since,
 			fits: func(rec lambdaidem.Record, _ *lambdaidem.RecordScope) bool { return !endOf(rec).Before(a.since) }})
+	}
+	if f.IDs != "" {
+		m.ids = map[string]bool{}
+		for _, id := range strings.Fields(f.IDs) {
+			m.ids[id] = true
+		}
+		m.add(&flagTest{flag: idsFlag, want: f.IDs,
+			fits: func(rec lambdaidem.Record, _ *lambdaidem.RecordScope) bool { return m.ids[rec.ID] }})
 	}
 	return m
 }
@@ -98,26 +119,42 @@ func (m *matcher) match(rec lambdaidem.Record) bool {
 		return m.matchPart(rec, scope)
 	}
 	m.Records++
-	all, others := true, true // others is whether every flag except --caller matches
+	var missed []string // the flags that don't match
 	for _, t := range m.tests {
 		if t.fits(rec, scope) {
 			t.Records++
 			continue
 		}
-		all = false
-		others = others && t.flag == callerFlag
+		missed = append(missed, t.flag)
 		if t.part != nil && scope != nil && len(t.Seen) < seenAtMost && t.part(scope) != "" {
 			t.Seen[t.part(scope)] = true
 		}
 	}
-	if all {
+	if len(missed) == 0 {
 		m.Chosen++
 		m.rememberTenant(rec.ID, scope)
 	}
-	if m.caller != "" && scope != nil {
-		m.remember(scope, others)
+	if m.restored != nil && slices.Equal(missed, []string{sinceFlag}) && m.restored.mustDecide(rec) {
+		m.Doubtful = append(m.Doubtful, doubtfulOf(rec, m.restored.now))
 	}
-	return all
+	if m.ids[rec.ID] {
+		m.Named[rec.ID] = true
+	}
+	if m.caller != "" && scope != nil {
+		m.remember(scope, slices.Equal(missed, []string{callerFlag}))
+	}
+	return len(missed) == 0
+}
+
+// notFound returns the ids of the records that were given and not found, sorted.
+func (m *matcher) notFound() (ids []string) {
+	for id := range m.ids {
+		if !m.Named[id] {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // matchPart reports whether a part of an answer matches every flag.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -36,7 +37,8 @@ func (p *purgeCommand) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.Tenant, "tenant", "", "records of this Lambda tenant id")
 	f.StringVar(&p.IDPrefix, "id-prefix", "", "records of guards with this Options.IDPrefix")
 	f.StringVar(&p.Older, "older-than", "", "records that were completed (or begun, if released) longer ago than this: 36h, 30d")
-	f.StringVar(&p.Since, "since", "", "records that were completed (or begun, if released) at this time or later, such as the point to which other data was restored: 2026-11-22T03:00:00Z")
+	f.StringVar(&p.Since, "since", "", "records that were completed (or begun, if released) at this time or later: 2026-11-22T03:00:00Z; with --forget: the point in time to which other data was restored")
+	f.StringVar(&p.Until, "until", "", "with --forget and --since: a time before the functions began to write to the restored data, best 31 minutes after they were stopped")
 	f.BoolVar(&p.All, "all", false, "all records; required if no other flag selects records")
 	f.BoolVar(&p.forget, "forget", false, "also make these records, and released ones, expire in 15 minutes plus --max-skew: a retry then runs the handler a SECOND time")
 	f.BoolVar(&p.steps, "steps", false, "also erase the results of steps of records that are released or whose attempt died: no retry of these records runs again")
@@ -52,9 +54,9 @@ func (p *purgeCommand) flags(f *pflag.FlagSet) {
 func newPurge(a *app) *cobra.Command {
 	var p purgeCommand
 	c := &cobra.Command{
-		Use:   "purge",
+		Use:   "purge [RECORD]...",
 		Short: "Erase answers by scope, caller and age; the records stay, so that nothing runs twice",
-		Long: `Purge the records that match all of the flags given. Purge erases answers, the texts of
+		Long: `Purge the records that match all of the flags given, or those with the ids given. Purge erases answers, the texts of
 failures and all parts of answers, including parts that attempts left behind when they
 died. The records stay until their TTL: a retry gets "answer unavailable" and never runs
 a second time.
@@ -69,14 +71,24 @@ effects a second time. DynamoDB deletes the records later. Functions with a cach
 (Options.Cache) may replay an answer until it leaves the cache. A record whose attempt
 died after a step is only erased, by --steps; repeat --forget to let it expire too.
 
+--forget --since POINT --until UNTIL is for other data that was restored to POINT while this
+table was kept. Stop the functions before they use the restored data. The purge forgets the
+records whose writes are certainly lost: those from POINT to UNTIL. It leaves and lists the
+records near these times, and those of several attempts, because their times don't say
+whether the restored data has their writes. Compare each with the restored data, and forget
+those whose writes are missing by their ids.
+
 If a purge has deleted parts of answers, repeat it an hour later: a delayed request can
 write a deleted part again. No record refers to such a part, and it stays until its TTL.
 
 purge scans the whole table, at --rate capacity units per second. It can be stopped or
 killed at any time. With --state, the same command then continues where it was. Without
 --state, it starts again, and skips the records that are already purged.`,
-		Args: arguments(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error { return p.run(a, c) },
+		Args: arguments(cobra.ArbitraryArgs),
+		RunE: func(c *cobra.Command, args []string) error {
+			p.IDs = strings.Join(args, " ")
+			return p.run(a, c)
+		},
 	}
 	p.flags(c.Flags())
 	return c
@@ -96,7 +108,7 @@ func givenNonEmpty(set *pflag.FlagSet, names ...string) error {
 
 func (p *purgeCommand) run(a *app, c *cobra.Command) error {
 	ctx := c.Context()
-	if err := givenNonEmpty(c.Flags(), "namespace", "route", "caller", "tenant", "id-prefix", "since", "older-than"); err != nil {
+	if err := givenNonEmpty(c.Flags(), "namespace", "route", "caller", "tenant", "id-prefix", "since", "until", "older-than"); err != nil {
 		return usage(err)
 	}
 	ages, err := p.check()
@@ -127,6 +139,9 @@ func (p *purgeCommand) run(a *app, c *cobra.Command) error {
 	clock, err := s.Inspect(ctx, "lambdaidem#clock") // reads only the time; no record has this id
 	if err != nil {
 		return fmt.Errorf("ask for the database's clock: %w", err)
+	}
+	if ages.until.After(clock.Now.Add(p.maxSkew + time.Second)) { // Now is rounded down to a second
+		return usage(fmt.Errorf("--until is %s, and the database's time is %s; give a time that has passed", p.Until, clock.Now.Format(time.RFC3339)))
 	}
 	match := p.matcher(ages, clock.Now, journal.Found)
 	bar := a.bar(ctx, client, a.table)
@@ -171,15 +186,24 @@ func (p *purgeCommand) journal(ctx context.Context, a *app, client *dynamodb.Cli
 }
 
 // check returns an error if the flags are invalid, and otherwise the parsed values of
-// --older-than and --since.
+// --older-than, --since, --until and --max-skew.
 func (p *purgeCommand) check() (a ages, err error) {
-	if a.least, err = parseAge(p.Older); err == nil && p.Since != "" {
-		if a.since, err = time.Parse(time.RFC3339, p.Since); err != nil {
-			err = fmt.Errorf("--since is %q; it must be a time as RFC 3339 has it: 2026-11-22T03:00:00Z", p.Since)
+	a.maxSkew = p.maxSkew
+	if a.least, err = parseAge(p.Older); err == nil {
+		if a.since, err = parseTime("--since", p.Since); err == nil {
+			a.until, err = parseTime("--until", p.Until)
 		}
 	}
 	switch {
 	case err != nil:
+	case p.forget && p.Since != "" && p.Until == "":
+		err = errors.New("--forget with --since needs --until, a time before the functions began to write to the restored data: the writes of later records are not lost, and a retry of one would write a second time")
+	case p.Until != "" && (!p.forget || p.Since == ""):
+		err = errors.New("--until is for --forget with --since; leave it out")
+	case p.Until != "" && !a.until.After(a.since):
+		err = fmt.Errorf("--until is %s; it must be after --since", p.Until)
+	case p.IDs != "" && p.filter != filter{IDs: p.IDs}:
+		err = errors.New("records are given by their ids, and by flags; leave out the ids or the flags")
 	case checkRate(p.rate) != nil:
 		err = checkRate(p.rate)
 	case p.maxSkew < 0:
@@ -187,7 +211,7 @@ func (p *purgeCommand) check() (a ages, err error) {
 	case p.All && p.Namespace+p.Route+p.Caller+p.Tenant+p.IDPrefix != "":
 		err = errors.New("--all is of all records; leave it out, or the others")
 	case p.filter == filter{}:
-		err = errors.New("which records? Give some of --namespace, --route, --caller, --tenant, --id-prefix, --older-than and --since, or --all")
+		err = errors.New("which records? Give some of --namespace, --route, --caller, --tenant, --id-prefix, --older-than and --since, or --all, or ids of records")
 	case p.state != "" && p.after != "":
 		err = errors.New("--state knows where to go on; give no --after")
 	}

@@ -13,17 +13,22 @@ type filter struct {
 	IDPrefix  string `json:"idPrefix,omitempty"`
 	Older     string `json:"olderThan,omitempty"`
 	Since     string `json:"since,omitempty"`
+	Until     string `json:"until,omitempty"`
+	IDs       string `json:"ids,omitempty"` // the records given by their ids, separated by spaces
 	All       bool   `json:"all,omitempty"`
 }
 
 // says describes the selected records for a prompt.
 func (f filter) says() string {
+	if f.IDs != "" {
+		return "with these ids: " + f.IDs
+	}
 	if f.All && f.Older+f.Since == "" {
 		return "of the whole table"
 	}
 	var parts []string
 	for _, one := range []struct{ name, is string }{
-		{"namespace", f.Namespace}, {"route", f.Route}, {"caller", f.Caller}, {"tenant", f.Tenant}, {"ID prefix", f.IDPrefix}, {"older than", f.Older}, {"since", f.Since},
+		{"namespace", f.Namespace}, {"route", f.Route}, {"caller", f.Caller}, {"tenant", f.Tenant}, {"ID prefix", f.IDPrefix}, {"older than", f.Older}, {"since", f.Since}, {"until", f.Until},
 	} {
 		if one.is != "" {
 			parts = append(parts, one.name+" "+one.is)

@@ -25,6 +25,12 @@ type findings struct {
 	// for the records of no tenant.
 	IDPrefixes map[string]bool `json:"idPrefixes"` // the ID prefixes of their guards
 	Tenants    map[string]bool `json:"tenants"`    // their Lambda tenant ids
+
+	// Doubtful has all records that an operator must decide after restored data; see
+	// restoredData.mustDecide. It has no limit, because an operator must miss none.
+	Doubtful []doubtfulView `json:"doubtful,omitempty"`
+
+	Named map[string]bool `json:"named"` // the records that were given by their ids, and found
 }
 
 // flagFindings has what a matcher found for one flag.
@@ -34,7 +40,7 @@ type flagFindings struct {
 }
 
 func newFindings() *findings {
-	return &findings{Flags: map[string]*flagFindings{}, Alike: map[string]bool{}, Routes: map[string]bool{}, IDPrefixes: map[string]bool{}, Tenants: map[string]bool{}}
+	return &findings{Flags: map[string]*flagFindings{}, Alike: map[string]bool{}, Routes: map[string]bool{}, IDPrefixes: map[string]bool{}, Tenants: map[string]bool{}, Named: map[string]bool{}}
 }
 
 // seenAtMost limits the values that a matcher remembers of each kind, and so the memory of
@@ -68,9 +74,10 @@ type comparedView struct {
 }
 
 // compared returns the findings for each flag if no record matched all flags, so that the
-// operator can find the mistyped one. Otherwise it returns nil.
+// operator can find the mistyped one. Otherwise it returns nil. It also returns nil if records were
+// given by their ids; see notFound.
 func (m *matcher) compared() (views []comparedView) {
-	if m.Chosen > 0 {
+	if m.Chosen+len(m.Doubtful) > 0 || m.ids != nil {
 		return nil
 	}
 	for _, t := range m.tests {

@@ -18,20 +18,21 @@ func (p *purgeCommand) report(a *app, sum dynamostore.PurgeProgress, match *matc
 		Units: sum.Units, Seconds: sum.Elapsed.Round(time.Millisecond).Seconds(),
 		IDPrefixes: tenants(match.IDPrefixes), Tenants: tenants(match.Tenants),
 		CallersAlike:  match.callersAlike(),
+		Doubtful:      match.Doubtful,
 		WithoutCaller: match.Unnamed, RoutesWithout: slices.Sorted(maps.Keys(match.Routes)),
 	}
 	if v.forget {
 		v.Forgotten = v.done() - v.OnlyErased
 	}
 	if v.After = p.after; v.After == "" { // with --after, records before that key may have matched
-		v.Compared = match.compared()
+		v.Compared, v.NotFound = match.compared(), match.notFound()
 	}
 	if a.output == outputJSON {
 		return printJSON(a.Out, v, true)
 	}
 	v.text(a.Out)
 	match.text(a.Out, v.Compared)
-	return nil
+	return printDoubtful(a.Out, v.Doubtful)
 }
 
 // purgeView is the report of a complete purge, as --output json prints it. The counts are
@@ -58,6 +59,8 @@ type purgeView struct {
 	After      string  `json:"after,omitempty"` // the value of --after; the report excludes the items before it
 
 	Compared []comparedView `json:"compared,omitempty"` // how many records match each flag, if no record matches all
+	NotFound []string       `json:"notFound,omitempty"` // ids that were given and that no record has
+	Doubtful []doubtfulView `json:"doubtful,omitempty"` // records that were left for an operator to decide
 
 	// The tenants of the records that match; "" for the records of no tenant. Absent if all are of none.
 	IDPrefixes []string `json:"idPrefixes,omitempty"`
@@ -121,13 +124,18 @@ func (v purgeView) text(to printer) {
 		}
 	}
 	say(to, "Looked at %s. Capacity units: %g.\n", counted(v.Looked, "item", "items"), v.Units)
+	if len(v.NotFound) > 0 {
+		say(to, "%s not in the table:\n", counted(len(v.NotFound), "record is", "records are"))
+		list(to, v.NotFound)
+	}
 	if v.After != "" {
 		say(to, "This report covers only the items after --after. (With --state, a report covers the whole purge.)\n")
 	}
 }
 
 // stopped prints how to resume a purge that ended with err, and returns the error of the
-// command. It doesn't matter whether the last write was applied, because a resumed purge
+// command. Without a journal, it also prints the doubtful records that were found, because the
+// report of the resumed purge does not have them. It doesn't matter whether the last write was applied, because a resumed purge
 // repeats the last page.
 func (p *purgeCommand) stopped(ctx context.Context, a *app, j *journal, sum dynamostore.PurgeProgress, err error) error {
 	if a.Draws {
@@ -141,6 +149,9 @@ func (p *purgeCommand) stopped(ctx context.Context, a *app, j *journal, sum dyna
 		say(a.Err, "To continue, add: --after %s\n", shellQuote(sum.After))
 	default:
 		say(a.Err, "\n")
+	}
+	if j.file == "" {
+		_ = printDoubtful(a.Err, j.Found.Doubtful) // the command fails anyway
 	}
 	code := exitFailed
 	switch {

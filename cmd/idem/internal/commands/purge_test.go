@@ -433,7 +433,7 @@ func TestO2_RateOfUnits(t *testing.T) {
 func TestO2_AStoppedPurgeCountsInWords(t *testing.T) {
 	for looked, want := range map[int]string{1: "Stopped after 1 item, 1 purged. ", 2: "Stopped after 2 items, 1 purged. "} {
 		var errs strings.Builder
-		_ = (&purgeCommand{}).stopped(t.Context(), &app{Err: printer{&errs}}, &journal{}, dynamostore.PurgeProgress{Looked: looked, Purged: 1}, errLater)
+		_ = (&purgeCommand{}).stopped(t.Context(), &app{Err: printer{&errs}}, &journal{Found: newFindings()}, dynamostore.PurgeProgress{Looked: looked, Purged: 1}, errLater)
 		if !strings.HasPrefix(errs.String(), want) {
 			t.Errorf("it prints %q; want %q", errs.String(), want)
 		}
