@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -117,7 +118,6 @@ func (w *world) setTTL(t *testing.T, table, attribute string, on bool) {
 func (w *world) copyTable(t *testing.T) {
 	t.Helper()
 	client, from := w.stack.Database().Client(), w.stack.Table("IdempotencyTable")
-	w.restoredTo = time.Now().UTC().Format(time.RFC3339)
 	to := from + "-restored"
 	createTable(t, client, to)
 	w.setTTL(t, to, "expiration", false)
@@ -137,10 +137,19 @@ func (w *world) copyTable(t *testing.T) {
 // restored checks the page's section about restored tables. Its commands check, repair and read a
 // restored idempotency table. If the idempotency table was kept instead, they let the records
 // expire whose writes to the business tables are lost.
+//
+// The records get older here, as if the restore was to a moment an hour ago. The payment of order-15
+// was completed two minutes before that moment, and that of order-9 a quarter of an hour after it.
 func (w *world) restored(t *testing.T) {
-	late := payment("bob", "order-9") // after the moment of the restore
+	w.age(t, "|bob", time.Hour)
+	doubtful := payment("bob", "order-15")
+	w.send(t, doubtful).expect(t, http.StatusCreated, false, "pay_")
+	w.age(t, "|bob", 17*time.Minute)
+	late := payment("bob", "order-9")
 	first := w.send(t, late)
 	first.expect(t, http.StatusCreated, false, "pay_")
+	w.age(t, "|bob", 45*time.Minute)
+	w.moments = strings.NewReplacer(pageMoment, time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), pageUntil, time.Now().UTC().Format(time.RFC3339))
 
 	r := w.read(t, "The table was restored")
 	if out := r.block(); !strings.Contains(out, "WRONG ttl_off") || !strings.HasSuffix(out, "All is well.\n") {
@@ -156,12 +165,42 @@ func (w *world) restored(t *testing.T) {
 	// The idempotency table was kept.
 	r.shell = w.newShell(t)
 	w.send(t, late).expect(t, http.StatusCreated, true, first.body)
-	if out := r.block(); !strings.Contains(out, "1 record forgotten") {
-		t.Errorf("not the one record of after that moment was forgotten: %s", out)
+	if out := r.block(); !strings.Contains(out, "1 record forgotten") || strings.Count(out, "DECIDE 1 record") != 2 {
+		t.Errorf("not the one record of after that moment was forgotten, and the one near it listed: %s", out)
 	}
 	w.send(t, late).expect(t, http.StatusInternalServerError, false, "idempotency_answer_unavailable")
+	w.send(t, doubtful).expect(t, http.StatusCreated, true, "pay_")
+	if out := r.block(); !strings.Contains(out, "1 record forgotten") {
+		t.Errorf("the record was not forgotten by its id: %s", out)
+	}
+	w.send(t, doubtful).expect(t, http.StatusInternalServerError, false, "idempotency_answer_unavailable")
 	if out := r.block(); !regexp.MustCompile(`expires .*, in 1[456]m`).MatchString(out) {
 		t.Errorf("the record doesn't expire in 15 minutes: %s", out)
+	}
+}
+
+// age makes completed payments older: those whose scope ends with caller.
+func (w *world) age(t *testing.T, caller string, by time.Duration) {
+	t.Helper()
+	client, table := w.stack.Database().Client(), aws.String(w.stack.Table("IdempotencyTable"))
+	for pages := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: table, ConsistentRead: aws.Bool(true)}); pages.HasMorePages(); {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range page.Items {
+			scope, _ := item["scope"].(*types.AttributeValueMemberS)
+			if scope == nil || !strings.HasPrefix(scope.Value, "PaymentsFunction ") || !strings.HasSuffix(scope.Value, caller) || item["completed_at"] == nil {
+				continue
+			}
+			if _, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+				TableName: table, Key: map[string]types.AttributeValue{"id": item["id"]},
+				UpdateExpression:          aws.String("SET started_at = started_at - :by, completed_at = completed_at - :by"),
+				ExpressionAttributeValues: map[string]types.AttributeValue{":by": &types.AttributeValueMemberN{Value: strconv.FormatInt(by.Milliseconds(), 10)}},
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

@@ -60,8 +60,8 @@ func (s *shell) run(command string) (code int, out string) {
 		s.exports = append(s.exports[:len(s.exports):len(s.exports)], command)
 	}
 	script := strings.Join(append(s.exports[:len(s.exports):len(s.exports)], command), "\n")
-	if moment := s.w.restoredTo; moment != "" {
-		script = strings.ReplaceAll(script, pageMoment, moment)
+	if s.w.moments != nil {
+		script = s.w.moments.Replace(script)
 	}
 	ctx, end := context.WithTimeout(s.t.Context(), longestCommand)
 	defer end()

@@ -47,9 +47,9 @@ type world struct {
 	env            []string
 	exports        []string // of the page's beginning
 	toReal, toPage *strings.Replacer
-	restoredTo     string           // time of the restore; empty before it
-	shown          map[shown]string // values that commands have printed
-	opened         map[string]bool  // titles of the sections that have been read
+	moments        *strings.Replacer // replaces the page's times of a restore; nil before it
+	shown          map[shown]string  // values that commands have printed
+	opened         map[string]bool   // titles of the sections that have been read
 
 	counted metrics.Collector // the functions' metrics, which logFile does not have
 }
@@ -63,6 +63,7 @@ const (
 	cloudFile    = "cloudwatch.log"   // the same log with the lines of metrics, as in CloudWatch
 	pageQueue    = "NotificationsDeadQueue.fifo"
 	pageMoment   = "2026-11-23T03:00:00Z" // the point in time to which the page restores a table
+	pageUntil    = "2026-11-23T04:00:00Z" // when the page's functions begin to use that table
 )
 
 func openWorld(t *testing.T) *world {

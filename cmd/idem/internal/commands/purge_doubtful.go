@@ -33,13 +33,12 @@ func printDoubtful(to printer, records []doubtfulView) error {
 	if len(records) == 0 {
 		return nil
 	}
-	say(to, `
-DECIDE %s one by one: their times don't say whether the restored data has their writes. The purge leaves them.
-Compare each with the restored data (idem show RECORD prints its answer):
+	say(to, `DECIDE %s. The purge leaves what it can't tell by the times of a record.
+Compare each record with the restored data (idem show RECORD prints its answer):
   all its writes are missing: idem purge --forget RECORD...
   all its writes are there: leave the record
   some are missing, or it is neither completed nor failed: docs/operate.md, "The table was restored"
-`, counted(len(records), "record", "records"))
+`, counted(len(records), "record: the restored data may have its writes, or lack them", "records one by one: the restored data may have their writes, or lack them"))
 	slices.SortStableFunc(records, func(x, y doubtfulView) int { return x.StartedAt.Compare(y.StartedAt) })
 	w := newTable(to)
 	say(w.printer, "BEGAN\tCOMPLETED\tSTATE\tATTEMPT\tSTEPS\tROUTE\tCALLER\tRECORD\n")

@@ -242,7 +242,7 @@ func restoredDesk(t *testing.T) (d *lateDesk, purge, ids []string) {
 func TestO2_PurgeListsWhatAnOperatorMustDecide(t *testing.T) {
 	d, purge, ids := restoredDesk(t)
 	_, text := d.run(strings.NewReader(""), false, append(purge, "--dry-run")...)
-	report, list, _ := strings.Cut(text, "\nDECIDE ")
+	report, list, _ := strings.Cut(text, "DECIDE ")
 	if !strings.HasPrefix(report, "1 record would be forgotten.\n") || strings.Contains(report, "Nothing matched") {
 		t.Errorf("it reports\n%s", report)
 	}
