@@ -85,17 +85,18 @@ func (d *restoredData) canForget(rec lambdaidem.Record) bool {
 	}
 }
 
-// mustDecide reports whether an operator must decide about the record: the purge leaves it, and a
-// retry may replay an answer, or the result of a step, whose writes are lost.
+// mustDecide reports whether an operator must decide about a record that the purge leaves, because
+// canForget returned false: a retry may replay an answer, or the result of a step, whose writes are
+// lost.
 func (d *restoredData) mustDecide(rec lambdaidem.Record) bool {
 	switch {
-	case rec.GoneAt(d.now.Add(-d.maxSkew)):
+	case rec.GoneAt(d.now.Add(-d.maxSkew)), d.fate(rec) == writesKept:
 		return false
-	case rec.State == lambdaidem.Completed:
-		return d.fate(rec) == writesDoubtful
 	case rec.State == lambdaidem.Released:
-		return len(rec.Steps) > 0 && d.fate(rec) == writesDoubtful
-	default: // the purge leaves every record in progress; one without steps can still be completed by its attempt
-		return d.fate(rec) != writesKept && (len(rec.Steps) > 0 || d.now.Before(d.lastWrite(rec)))
+		return len(rec.Steps) > 0
+	case rec.State == lambdaidem.InProgress: // without steps, only its attempt can still give it an answer
+		return len(rec.Steps) > 0 || d.now.Before(d.lastWrite(rec))
+	default:
+		return true
 	}
 }

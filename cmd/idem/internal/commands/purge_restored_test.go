@@ -264,6 +264,28 @@ func TestO2_PurgeListsWhatAnOperatorMustDecide(t *testing.T) {
 	}
 }
 
+// An answer that was erased differs from a failure that a handler returned because the answer of
+// another call was erased.
+func TestO2_StatesOfRecordsToDecide(t *testing.T) {
+	for want, f := range map[string]*lambdaidem.Failure{
+		"erased":    lambdaidem.NoAnswer("it was erased"),
+		"failed":    {Code: lambdaidem.ErrAnswerUnavailable, Type: "errorString"},
+		"completed": nil,
+	} {
+		rec := lambdaidem.Record{State: lambdaidem.Completed, Result: lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Failure: f}}
+		if want == "failed" {
+			rec.Result.Outcome = lambdaidem.OutcomeFailed
+		}
+		if got := doubtfulOf(rec, time.Now()).State; got != want {
+			t.Errorf("the state is %q; want %q", got, want)
+		}
+	}
+	declined := lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: &lambdaidem.Failure{Code: "declined"}}
+	if got := doubtfulOf(lambdaidem.Record{State: lambdaidem.Completed, Result: declined}, time.Now()).State; got != "failed" {
+		t.Errorf("the state of a declined payment is %q", got)
+	}
+}
+
 // A purge that chooses nothing to forget does not say that a flag is mistyped if there are records to
 // decide.
 func TestO2_APurgeWithRecordsToDecideHasMatchedSomething(t *testing.T) {
