@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -148,12 +149,11 @@ func (m *matcher) match(rec lambdaidem.Record) bool {
 
 // notFound returns the ids of the records that were given and not found, sorted.
 func (m *matcher) notFound() (ids []string) {
-	for id := range m.ids {
+	for _, id := range slices.Sorted(maps.Keys(m.ids)) {
 		if !m.Named[id] {
 			ids = append(ids, id)
 		}
 	}
-	slices.Sort(ids)
 	return ids
 }
 

@@ -284,6 +284,11 @@ func TestO2_StatesOfRecordsToDecide(t *testing.T) {
 	if got := doubtfulOf(lambdaidem.Record{State: lambdaidem.Completed, Result: declined}, time.Now()).State; got != "failed" {
 		t.Errorf("the state of a declined payment is %q", got)
 	}
+	var out strings.Builder
+	held := doubtfulOf(lambdaidem.Record{ID: "r", State: lambdaidem.InProgress, Attempt: 1, Scope: "no scope", StartedAt: time.Unix(0, 0).UTC()}, time.Now())
+	if err := printDoubtful(printer{&out}, []doubtfulView{held}); err != nil || !strings.HasSuffix(out.String(), "\n1970-01-01T00:00:00Z             held   1        0      no scope          r\n") {
+		t.Errorf("%v; it prints\n%s", err, out.String())
+	}
 }
 
 // A purge that chooses nothing to forget does not say that a flag is mistyped if there are records to
@@ -330,9 +335,12 @@ func TestO2_AStoppedPurgeLosesNoRecordToDecide(t *testing.T) {
 	if j, err = openJournal(file, purgeIdentity{}); err != nil || !slices.Equal(j.Found.Doubtful, []doubtfulView{want}) {
 		t.Errorf("the journal has %+v, %v", j.Found, err)
 	}
-	filter{IDs: "r"}.matcher(ages{}, now, j.Found).match(lambdaidem.Record{ID: "r", State: lambdaidem.Completed}) // adds to the findings
-	if !j.Found.Named["r"] {
-		t.Error("the record is not found")
+	m := filter{IDs: "r"}.matcher(ages{}, now, j.Found) // adds to the findings
+	for _, id := range []string{"r", "another"} {
+		m.match(lambdaidem.Record{ID: id, State: lambdaidem.Completed})
+	}
+	if !j.Found.Named["r"] || len(j.Found.Named) != 1 {
+		t.Errorf("the records given and found are %v", j.Found.Named)
 	}
 }
 
