@@ -38,7 +38,7 @@ func (p *purgeCommand) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.IDPrefix, "id-prefix", "", "records of guards with this Options.IDPrefix")
 	f.StringVar(&p.Older, "older-than", "", "records that were completed (or begun, if released) longer ago than this: 36h, 30d")
 	f.StringVar(&p.Since, "since", "", "records that were completed (or begun, if released) at this time or later: 2026-11-22T03:00:00Z; with --forget: the point in time to which other data was restored")
-	f.StringVar(&p.Until, "until", "", "with --forget and --since: a time before the functions began to write to the restored data, best 31 minutes after they were stopped")
+	f.StringVar(&p.Until, "until", "", "with --forget and --since: a time before the functions began to write to the restored data, best 31 minutes after their last invocation has ended")
 	f.BoolVar(&p.All, "all", false, "all records; required if no other flag selects records")
 	f.BoolVar(&p.forget, "forget", false, "also make these records, and released ones, expire in 15 minutes plus --max-skew: a retry then runs the handler a SECOND time")
 	f.BoolVar(&p.steps, "steps", false, "also erase the results of steps of records that are released or whose attempt died: no retry of these records runs again")
