@@ -87,7 +87,7 @@ type prepared struct {
 	completion *lambdaidem.Completion // the completion that the request carries out
 	request    *transactRequest
 	record     lambdaidem.Record // the record after the transaction; zero if the transaction has no record
-	now        time.Time         // the current time in the record's condition, by the guard's clock
+	now        time.Time         // the time at which the record's condition judges the expiry: Claim.Now or, without a claim, Result.At
 	token      string            // the fencing token of the attempt; empty without a record
 	writes     []*Write          // the handler's writes, which follow the action on the record
 	first      time.Time         // when the request was first sent; zero if it was not sent yet
@@ -113,6 +113,9 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 		panic(fmt.Sprintf("dynamostore: the guard's Options.Random: %v", err))
 	}
 	p := &prepared{completion: c, writes: t.enlisted.writes, token: c.Lease.Token, now: c.Result.At}
+	if c.Claim != nil {
+		p.now = c.Claim.Now
+	}
 	var record []byte
 	if !c.Alone {
 		answer, seen, err := t.store.writeAnswerParts(ctx, c)

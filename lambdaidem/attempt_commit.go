@@ -2,6 +2,8 @@ package lambdaidem
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -21,10 +23,26 @@ import (
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.firstCompletion = Completion{Lease: a.lease(), Result: r}
 	c := &a.firstCompletion
-	if tx != nil && (a.g.opts.Optimistic || a.failedOpen) {
+	if tx != nil && a.withoutLease() {
 		return a.completionOver(c, a.recordOfLastClaim())
 	}
 	return c
+}
+
+// withoutLease reports whether the attempt's handler runs without a lease, because of
+// Options.Optimistic or Options.FailOpen.
+func (a *attempt) withoutLease() bool { return a.g.opts.Optimistic || a.failedOpen }
+
+// expiryJudgedAt returns the time at which the attempt judges whether its record has expired. With
+// a lease, that is the current time. Without a lease, it is the time when the attempt began: a
+// retry may have completed the record since, and the retry's record may have expired while this
+// attempt's handler was running. The attempt must not repeat the retry's effects, although the
+// retry's answer has expired.
+func (a *attempt) expiryJudgedAt() time.Time {
+	if a.withoutLease() {
+		return a.began
+	}
+	return a.g.opts.Clock()
 }
 
 // completionOver returns a copy of c for an attempt without a lease. The copy also has a claim, so
@@ -34,6 +52,7 @@ func (a *attempt) completionOver(c *Completion, oldRec Record) *Completion {
 	next := *c
 	now := a.g.opts.Clock()
 	claim := a.claimAt(now, oldRec)
+	claim.Now = a.expiryJudgedAt()
 	if claim.LeaseEnd.IsZero() { // an optimistic attempt has never claimed a lease
 		claim.LeaseEnd = ceil(now, leaseUnit)
 	}
@@ -64,6 +83,29 @@ func (a *attempt) completingTx(tx Tx) Tx {
 	}
 	return tx
 }
+
+// txTooLate ends an attempt without a lease whose handler returned too late: the transaction must
+// not be sent any more. last is the error of the transaction that the attempt sent last, or nil if
+// it has sent none.
+//
+// If the attempt is optimistic and no transaction was applied, nothing was written. The caller then
+// receives ErrOutOfTime, or what the record of another attempt implies. In all other cases, the
+// caller receives ErrOutcomeUnknown, because the handler may have had effects.
+func (a *attempt) txTooLate(ctx context.Context, last error) decision {
+	if a.g.opts.Optimistic {
+		if d, decided, err := a.checkRecord(ctx); decided || err != nil {
+			return d
+		}
+	}
+	mayBeApplied := last != nil && !errors.Is(last, ErrLeaseLost) && !notApplied(last)
+	if mayBeApplied || a.txMayCommit || a.mayHaveLeftEffects() {
+		a.report(ctx, EventUncertain, errTxTooLate)
+		return a.unknown(errTxTooLate)
+	}
+	return a.outOfTime(ctx, errTxTooLate)
+}
+
+var errTxTooLate = fmt.Errorf("the handler ran without a lease and returned too late: its transaction can be sent only within %v, so nothing was written; the handler must end with its context", longestWithoutLease)
 
 // save sends the completion to the store: by tx, or by Store.Complete if tx is nil.
 func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error) {

@@ -21,6 +21,9 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 		outer.enlist.pause()
 		defer outer.enlist.resume()
 	}
+	if a.withoutLease() {
+		a.endsWithoutLease()
+	}
 	a.setReserved()
 	hctx, cancel := a.stepContext(ctx)
 	defer cancel()
@@ -153,6 +156,9 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 	c := a.completion(result, tx)
 	var err error
 	for try := 1; ; try++ {
+		if c.Claim != nil && !a.maySendTx() {
+			return a.txTooLate(ctx, err)
+		}
 		var rec Record
 		rec, err = a.save(ctx, tx, c)
 		if err == nil {

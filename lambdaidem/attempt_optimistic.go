@@ -72,8 +72,9 @@ func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 
 // checkRecord reads the record of an optimistic attempt after the handler has ended without an
 // answer to store. An optimistic attempt runs its handler without a lease. While the handler ran,
-// another attempt may therefore have stored an answer or taken the lease. If this call may not take
-// over the record now, decided is true, and d is what the caller receives instead of this attempt's
+// another attempt may therefore have stored an answer or taken the lease. A record that has expired
+// since this attempt began still counts; see expiryJudgedAt. If this call may not take over the
+// record now, decided is true, and d is what the caller receives instead of this attempt's
 // result. If the record can't be read, err is not nil, and d refuses the call.
 func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, err error) {
 	ctx, cancel := a.finishContext(ctx)
@@ -81,7 +82,7 @@ func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, er
 	var rec Record
 	for try := 1; ; try++ {
 		asked := time.Now()
-		rec, err = a.g.store.Get(ctx, a.id, a.g.opts.Clock())
+		rec, err = a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
 		a.spent(asked)
 		if err == nil {
 			break

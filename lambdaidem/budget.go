@@ -3,6 +3,8 @@ package lambdaidem
 import (
 	"context"
 	"time"
+
+	"github.com/lambdaidem/toolkit/internal/elapsed"
 )
 
 // leaseUnit is the precision of the end of a lease in a record.
@@ -14,12 +16,14 @@ const leaseUnit = time.Millisecond
 // to end the invocation.
 type budget struct {
 	opts     *Options
+	start    time.Time     // when the attempt began
 	around   *budget       // budget of the attempt whose handler made this call; nil if there is none
 	deadline time.Time     // the invocation's deadline; zero if there is none
-	over     time.Time     // when the attempt must end: at the deadline or, without one, LeaseDuration after the claim; earlier if the lease ends before
+	over     time.Time     // when the attempt must end: at the deadline or, without one, LeaseDuration after the claim; earlier if the lease or lastTx is earlier
 	reserve  time.Duration // Options.Reserve, or half of the time left if Reserve exceeds nine tenths of it
 	reserved time.Duration // time before over that the handler must not use, so that the answer can be stored and sent
 	leaseEnd time.Time     // end of the lease, by Options.Clock: as the claim requests it or, once the record is acquired, as the record has it
+	lastTx   time.Time     // when an attempt without a lease must stop sending its transaction; zero if the attempt has a lease
 	giveUp   time.Time     // when to stop waiting for another attempt to end; zero before the first wait
 }
 
@@ -28,7 +32,7 @@ type budget struct {
 // end before the outer handler does, even if that handler has removed the deadline from the
 // context by context.WithoutCancel.
 func newBudget(ctx context.Context, outer *attempt, o *Options) budget {
-	b := budget{opts: o}
+	b := budget{opts: o, start: time.Now()}
 	b.deadline, _ = ctx.Deadline()
 	if outer != nil {
 		b.around = &outer.budget
@@ -70,6 +74,33 @@ func (b *budget) holdTo(leaseEnd time.Time) {
 	b.leaseEnd = leaseEnd
 	b.over = earlier(b.over, time.Now().Add(leaseEnd.Sub(b.opts.Clock())-b.opts.MaxSkew))
 }
+
+// endsWithoutLease limits the time of an attempt whose handler is about to run without a lease. The
+// attempt then ends within longestWithoutLease, in time for its transaction.
+func (b *budget) endsWithoutLease() {
+	b.lastTx = b.start.Add(longestWithoutLease)
+	if b.lastTx.Before(b.over) {
+		b.over = b.lastTx
+		b.reserve = b.opts.reserveOf(max(time.Until(b.over), 0))
+	}
+}
+
+// maySendTx reports whether an attempt without a lease may still send its transaction. The time for
+// which the process was frozen counts too.
+func (b *budget) maySendTx() bool {
+	age, _ := elapsed.Since(b.start)
+	return age < longestWithoutLease
+}
+
+// longestWithoutLease is how long after its beginning an attempt without a lease may send its
+// transaction: 30 minutes. The record of another attempt makes that transaction fail, unless the
+// record expired before this attempt began. So the store keeps the record for at least an hour
+// after that moment; see KeptAfterExpiry. A transaction that is sent within 30 minutes arrives
+// within 45, because AWS accepts a request for up to 15 minutes after it was signed. The last
+// quarter of the hour allows for clocks that differ.
+//
+// Only invocations on Lambda Managed Instances last longer than 30 minutes.
+const longestWithoutLease = 30 * time.Minute
 
 // setReserved sets reserved, the time for storing and sending the answer. If Options.Reserve is
 // set, reserved is the result of reserveOf, which the field reserve has. Otherwise it is a tenth of
@@ -156,19 +187,22 @@ func (b *budget) cleanupEnd() time.Time {
 // finishContext returns the context for storing the answer. The context ignores cancellation of the
 // request's context. It ends at finishEnd, so that time is left for sending the answer. If
 // finishEnd has passed, it ends at cleanupEnd instead. The context never lasts longer than
-// longestFinish.
+// longestFinish. If the attempt has no lease, the context ends at lastTx at the latest, unless
+// lastTx has passed. The attempt then sends no transaction, but may still read the record.
 func (b *budget) finishContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := b.finishEnd()
 	if time.Until(end) <= 0 {
 		end = b.cleanupEnd()
 	}
+	if time.Until(b.lastTx) > 0 {
+		end = earlier(end, b.lastTx)
+	}
 	return withDeadline(context.WithoutCancel(ctx), earlier(end, time.Now().Add(longestFinish)))
 }
 
-// longestFinish is the maximum time for storing an answer. During that time, the attempt may send the
-// same transaction several times. A transaction of an attempt without a lease must not be sent once
-// TTL may have deleted the record; see KeptAfterExpiry. Without longestFinish, an attempt on Lambda
-// Managed Instances might go on for 90 minutes.
+// longestFinish is the maximum time for storing an answer. The answer expires Options.TTL after its
+// handler returned, however late it is stored. Without longestFinish, an attempt on Lambda Managed
+// Instances might go on for 90 minutes, and store an answer that has expired already.
 const longestFinish = 15 * time.Minute
 
 // cleanupContext returns the context for releasing a record, or for the transaction of a

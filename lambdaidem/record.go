@@ -24,7 +24,7 @@ type Record struct {
 	Expires     time.Time // when the record expires, in whole seconds; zero if it does not expire, such as a record in progress under policy Hold
 	Fingerprint string    // digest of the payload, which the guard compares; opaque to the store
 	Scope       string    // namespace, method, route and caller in readable form; see ParseScope
-	StartedAt   time.Time // when the last attempt took the lease, in whole milliseconds
+	StartedAt   time.Time // when the last attempt took the lease or, without a lease, when it began; in whole milliseconds
 	Invocation  string    // Lambda's request id of the last attempt; empty outside Lambda
 	LastFailure string    // code or Go type of the error that released the record; empty if in progress or unknown
 	Bound       string    // why a released record refuses another payload, such as BoundByDownstreamKey; empty if it doesn't
@@ -83,7 +83,7 @@ type Claim struct {
 	Scope       string    // namespace, method, route and caller in readable form, without the key
 	Fingerprint string    // digest of the payload; becomes Record.Fingerprint
 	Token       string    // random fencing token of this attempt; becomes Record.Token
-	Now         time.Time // time of the call, by the caller's clock
+	Now         time.Time // time of the call, by the caller's clock; in a Completion, the time when the attempt began
 	LeaseEnd    time.Time // when the lease ends, in whole milliseconds
 	Expires     time.Time // when the record expires if it stays in progress, in whole seconds; zero if it does not expire
 	Invocation  string    // Lambda's request id, at most 128 bytes; empty outside Lambda

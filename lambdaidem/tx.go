@@ -79,6 +79,11 @@ type Completion struct {
 	// In both cases, the transaction also succeeds if the record is in progress under the
 	// claim's token. That means that an earlier claim by this attempt was applied, although
 	// its reply was lost.
+	//
+	// Commit MUST judge by Claim.Now whether the record has expired, both in the condition of
+	// the transaction and for the record that it returns. Claim.Now is the time when the attempt
+	// began. A record that has expired since, for example that of a retry, prevents the
+	// transaction. Without a Claim, Commit judges by Result.At, like Store.Complete.
 	Claim *Claim
 	// Alone means that the transaction has only the handler's writes and no record,
 	// because the call runs unguarded.

@@ -33,7 +33,7 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, meaning) {
 			return rec, isBusy
 		}
 		asked := time.Now()
-		now, err := a.g.store.Get(ctx, a.id, a.g.opts.Clock())
+		now, err := a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
 		a.spent(asked)
 		if ctx.Err() == nil {
 			unread = err
