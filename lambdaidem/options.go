@@ -90,6 +90,16 @@ type Options struct {
 	// retrying. It must be at least [MinTTL], 15 minutes. The guard rounds the time at which a
 	// record expires up to a whole second. Default: 24 hours. The database keeps the expired record
 	// for another [KeptAfterExpiry], one hour.
+	//
+	// TTL should also be longer than the timeout of the function. That concerns only Lambda Managed
+	// Instances, where a timeout may be 90 minutes. With a shorter TTL, the guarantees still hold,
+	// but two things are different:
+	//
+	//   - The record of a running attempt expires MaxSkew and a second after its lease. If the
+	//     handler ignores its context and returns later than that, its answer and its enlisted
+	//     writes are refused, even if no retry has come.
+	//   - An answer expires TTL after its handler returned. If it could be stored only after an
+	//     outage of the database, it is replayed for less than TTL.
 	TTL time.Duration
 	// Policy decides what happens after an attempt has died, or has ended and nobody knows
 	// whether it had an effect. Under [Rerun], a retry runs the handler again. Under [Hold],
@@ -184,6 +194,11 @@ type Options struct {
 	//     example, another attempt is running, or the record is damaged. The guard reads the record
 	//     first only if Options.Repeated says that the request probably repeats an earlier one.
 	//
+	// A handler without a lease has at most 30 minutes from the beginning of its attempt, less
+	// Reserve: its context ends then, even if the invocation may last longer, which is possible
+	// only on Lambda Managed Instances. If the handler ignores its context and returns later, its
+	// enlisted writes are not made.
+	//
 	// FailOpen does not apply to a guarded call inside a guarded handler. If the store fails, such
 	// a call gets [ErrStoreUnavailable]: without a record, a retry of the handler could not find
 	// out what the call has done.
@@ -201,6 +216,8 @@ type Options struct {
 	//   - The handler enlisted writes, but the guard can't commit them. If the store does not
 	//     reply, the client gets 503 [ErrOutcomeUnknown]. If another attempt is running, the client
 	//     gets 409 [ErrInProgress].
+	//   - The handler enlisted writes, and returned more than 30 minutes after its attempt began.
+	//     The client gets 503 [ErrOutcomeUnknown].
 	//   - The handler enlisted writes, and the record has another payload. The writes are not made,
 	//     and the client gets [ErrPayloadMismatch]. The error's detail tells the client not to use
 	//     a new key: the handler may have called other services, and a request with a new key would
@@ -218,6 +235,11 @@ type Options struct {
 	// the handler too, even after the first request has finished. The database then refuses the
 	// duplicate's transaction, with the enlisted writes. Any other effect of the run would
 	// happen twice. (If the answer is in Options.Cache, a duplicate does not run the handler.)
+	//
+	// The handler has at most 30 minutes from the beginning of its attempt, less Reserve: its
+	// context ends then, even if the invocation may last longer, which is possible only on Lambda
+	// Managed Instances. If the handler ignores its context and returns later, nothing is written.
+	// The client gets the answer of another attempt, or 503 [ErrOutOfTime] if there is none.
 	//
 	// The handler has attempt number 0 and can't use steps. Optimistic requires a store with
 	// transactions, policy [Rerun], and FailOpen unset.

@@ -74,13 +74,14 @@ type Store interface {
 //     gives up.
 //  2. The record expires.
 //  3. The claim reaches the database. Its condition is that there is no record, or that the record
-//     had expired when the claim was made.
+//     had expired at Claim.Now, when the claim was made.
 //
 // While the record is kept, the condition fails, because the record had not expired when the claim
 // was made. If the record were deleted, the database would grant the claim to an attempt that no
 // longer exists.
 //
-// A claim or a transaction may arrive up to 30 minutes after it was made. AWS accepts a request for
-// up to 15 minutes after it was signed. An attempt signs and sends the same request again for at
-// most 15 minutes. The rest of the hour allows for clocks that differ.
+// The claim in a transaction of an attempt without a lease has the same condition, and its Claim.Now
+// is the time when the attempt began. The attempt sends the transaction within 30 minutes after that;
+// see Options.Optimistic. AWS accepts a request for up to 15 minutes after it was signed, so the
+// transaction arrives within 45 minutes. The rest of the hour allows for clocks that differ.
 const KeptAfterExpiry = time.Hour

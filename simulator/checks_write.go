@@ -32,7 +32,11 @@ func (j *judge) write(a *actor, r *request, w memdynamo.Write, as change, h *his
 	if l.completed != nil && w.After.String() != l.completed.String() {
 		j.brokenLocked(a, CheckCompletedNeverChanges, "%s became %s", l.completed, w.After)
 	}
-	if before == completed && as.begins && !expired(w.Before, now.Add(p.skew)) {
+	judged := now // when the record must have expired
+	if as.claims && a.run != nil {
+		judged = a.run.began // an attempt without a lease judges its record by the time when it began
+	}
+	if before == completed && as.begins && !expired(w.Before, judged.Add(p.skew)) {
 		j.brokenLocked(a, CheckCompletedNeverChanges, "a lock was written over %s", w.Before)
 	}
 	if after == inProgress || as.claims {

@@ -181,6 +181,7 @@ var effectMutations = []mistake{
 	{Mutation{Name: "optimistic answer sent before the record was asked", Store: func(s lambdaidem.Store, _ *actor) lambdaidem.Store {
 		return wrapped{Store: s, get: func(context.Context, string, time.Time) (lambdaidem.Record, error) { return lambdaidem.Record{}, nil }}
 	}}, []Check{CheckConsulted}},
+	{Mutation{Name: "optimistic claim judged at its completion", Plan: longerThanTTL, Tx: judgedAtItsEnd}, []Check{CheckCompletedNeverChanges}},
 	{Mutation{Name: "optimistic answer sent though the record could not be claimed", Tx: committing(func(ctx context.Context, tx lambdaidem.Tx, _ lambdaidem.Store, c *lambdaidem.Completion) (lambdaidem.Record, error) {
 		rec, err := tx.Commit(ctx, c)
 		if c.Claim != nil && errors.Is(err, lambdaidem.ErrLeaseLost) {
@@ -218,6 +219,23 @@ var effectMutations = []mistake{
 		}
 		return rec, err
 	})}, []Check{CheckUnguarded, CheckStoredEndings, CheckRefused}},
+}
+
+// judgedAtItsEnd changes a claiming completion, so that the store judges by the time of the
+// completion whether the record has expired.
+func judgedAtItsEnd(tx lambdaidem.Tx, _ lambdaidem.Store, _ *actor) lambdaidem.Tx {
+	changed := map[*lambdaidem.Completion]*lambdaidem.Completion{} // the store must get the same pointer again
+	return mutatedTx{tx, func(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {
+		if c.Claim != nil && changed[c] == nil {
+			late, claim := *c, *c.Claim
+			claim.Now = c.Result.At
+			late.Claim, changed[c] = &claim, &late
+		}
+		if late := changed[c]; late != nil {
+			c = late
+		}
+		return tx.Commit(ctx, c)
+	}}
 }
 
 // always200 treats every failed answer as a success, so its writes are committed.

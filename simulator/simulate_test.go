@@ -103,6 +103,25 @@ func TestSimulate_G3(t *testing.T) {
 	}
 }
 
+// longerThanTTL changes a plan with optimistic handlers: invocations last as long as on Lambda
+// Managed Instances, and most handlers run for longer than the TTL. Some ignore their context. There
+// are no deployments and no operators, because their times and checks are made for invocations of a
+// few seconds.
+func longerThanTTL(p *plan) {
+	if p.effects.optimistic == 0 {
+		return
+	}
+	p.timeout, p.ttl, p.slow, p.disobedient, p.pace = 90*time.Minute, lambdaidem.MinTTL, 0.8, 0.3, 600
+	p.deployments, p.operators = deployments{}, operators{}
+}
+
+// A record that expired while a handler without a lease was running still refuses its transaction.
+func TestSimulate_E4_HandlersRunLongerThanTheTTL(t *testing.T) {
+	s := overSeeds(t, seedCount(300), func(seed uint64) Report { return Run(seed, &Mutation{Plan: longerThanTTL}, false) })
+	s.mustHold(t)
+	t.Log(&s.tally)
+}
+
 // tally adds reports up.
 type tally struct {
 	seeds, requests, runs, transactions int

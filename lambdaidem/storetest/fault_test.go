@@ -150,6 +150,9 @@ const (
 	holdShowsNoOther
 	heldNeverTaken
 
+	commitJudgesByItsEnd
+	commitHidesWhatExpired
+
 	contextIgnoredByAcquire
 	contextIgnoredByComplete
 	contextIgnoredByRelease
@@ -311,6 +314,10 @@ var faults = [faultCount]struct {
 	holdShowsNoOther:            {"a hold of a changed record returns what was seen", []string{"a hold changes no other record"}},
 	heldNeverTaken:              {"a record without an expiry can't be taken over", []string{"a held record does not expire", "a takeover sets or lifts the expiry", "a record that is held can be taken over"}},
 	contextIgnoredBySave:        {"a save goes on with an ended context", []string{"an ended context saves no steps"}},
+
+	commitJudgesByItsEnd: {"a completion with a claim is judged by the time of the completion", []string{
+		"a record that has expired since refuses a claiming completion", "a claiming completion takes over a record that has expired since"}},
+	commitHidesWhatExpired: {"a refused completion does not show what has expired since", []string{"a record that has expired since refuses a claiming completion"}},
 
 	contextIgnoredByAcquire:  {"acquire goes on with an ended context", []string{"an ended context acquires nothing"}},
 	contextIgnoredByComplete: {"complete goes on with an ended context", []string{"an ended context completes nothing"}},

@@ -84,7 +84,7 @@ type Step struct {
 // Steps returns all steps of the suite. Basic rules come first, so fix the first failing step
 // first.
 func Steps() []Step {
-	return slices.Concat(lifeSteps, lockSteps, fencingSteps, replySteps, takeoverSteps, expirySteps, answerSteps, largeSteps, savedSteps, holdSteps, raceSteps, contextSteps)
+	return slices.Concat(lifeSteps, lockSteps, fencingSteps, replySteps, takeoverSteps, expirySteps, answerSteps, largeSteps, savedSteps, holdSteps, commitSteps, raceSteps, contextSteps)
 }
 
 // Run runs all steps on store, one after the other. It returns nil if all steps pass.

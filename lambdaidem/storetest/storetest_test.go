@@ -23,6 +23,8 @@ func TestSuite_PassesRightStores(t *testing.T) {
 	storetest.Test(t, func(*testing.T) lambdaidem.Store { return right })
 	loader := newLoader(none)
 	storetest.Test(t, func(*testing.T) lambdaidem.Store { return loader })
+	transactor := newTransactor(none)
+	storetest.Test(t, func(*testing.T) lambdaidem.Store { return transactor })
 	storetest.Test(t, func(*testing.T) lambdaidem.Store { return memstore.New() })
 	if err := storetest.Run(t.Context(), newVariant(none)); err != nil {
 		t.Errorf("Run: %v", err)
@@ -84,7 +86,7 @@ func TestRun_NamesStepAndRule(t *testing.T) {
 }
 
 func TestSteps_LeaveRecordsThatExpireInTime(t *testing.T) {
-	store := newVariant(none)
+	store := newTransactor(none)
 	e := storetest.NewEnv(store)
 	for _, step := range storetest.Steps() {
 		if err := step.Run(t.Context(), e); err != nil {

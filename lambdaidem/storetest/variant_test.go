@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"strings"
 	"sync"
@@ -601,12 +602,43 @@ type loader struct {
 func newLoader(f fault) *loader { return &loader{variant: newVariant(f)} }
 
 // faultyStore returns a store with the fault f. If the fault concerns loading answers, the store is
-// a Loader.
+// a Loader. If it concerns transactions, the store is a Transactor.
 func faultyStore(f fault) lambdaidem.Store {
-	if loadCut <= f && f <= endedLoadIsForeign {
+	switch {
+	case loadCut <= f && f <= endedLoadIsForeign:
 		return newLoader(f)
+	case f == commitJudgesByItsEnd, f == commitHidesWhatExpired:
+		return newTransactor(f)
 	}
 	return newVariant(f)
+}
+
+// transactor is a variant with transactions, which contain no writes besides the record.
+type transactor struct{ *variant }
+
+func newTransactor(f fault) *transactor { return &transactor{newVariant(f)} }
+
+func (t *transactor) Begin(io.Reader) lambdaidem.Tx { return transaction{t} }
+
+type transaction struct{ store *transactor }
+
+func (transaction) Seal(lambdaidem.Outcome) bool { return false }
+func (transaction) Writes() int                  { return 0 }
+func (transaction) Refuse(error)                 {}
+
+func (t transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lambdaidem.Record, error) {
+	claim := *c.Claim
+	if t.store.has(commitJudgesByItsEnd) {
+		claim.Now = c.Result.At
+	}
+	rec, err := t.store.Acquire(ctx, claim)
+	switch {
+	case err == nil && rec.State == lambdaidem.InProgress && rec.Token == claim.Token:
+		return t.store.Complete(ctx, c.Lease, c.Result)
+	case t.store.has(commitHidesWhatExpired) && rec.GoneAt(c.Result.At):
+		rec = lambdaidem.Record{}
+	}
+	return rec, errors.Join(err, lambdaidem.ErrLeaseLost)
 }
 
 func (l *loader) apart(r lambdaidem.Record, err error) (lambdaidem.Record, error) {
