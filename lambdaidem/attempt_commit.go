@@ -97,6 +97,7 @@ func (a *attempt) txTooLate(ctx context.Context, last error) decision {
 			return d
 		}
 	}
+	// After ErrLeaseLost, no earlier transaction can be applied either, because the record has changed.
 	mayBeApplied := last != nil && !errors.Is(last, ErrLeaseLost) && !notApplied(last)
 	if mayBeApplied || a.txMayCommit || a.mayHaveLeftEffects() {
 		a.report(ctx, EventUncertain, errTxTooLate)
@@ -105,7 +106,7 @@ func (a *attempt) txTooLate(ctx context.Context, last error) decision {
 	return a.outOfTime(ctx, errTxTooLate)
 }
 
-var errTxTooLate = fmt.Errorf("the handler ran without a lease and returned too late: its transaction can be sent only within %v, so nothing was written; the handler must end with its context", longestWithoutLease)
+var errTxTooLate = fmt.Errorf("the handler ran without a lease and returned too late: a transaction of such an attempt can be sent only within %v after the attempt began; let the handler end with its context", longestWithoutLease)
 
 // save sends the completion to the store: by tx, or by Store.Complete if tx is nil.
 func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error) {

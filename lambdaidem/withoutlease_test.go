@@ -35,10 +35,10 @@ func eachWithoutLease(t *testing.T, test func(t *testing.T, withoutLease makesRi
 
 func shortTTL(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL }
 
-// sendFor sends the first request with a deadline.
-func (r *rig) sendFor(t *testing.T, timeout time.Duration) response {
+// sendManaged sends the first request in an invocation of 90 minutes.
+func (r *rig) sendManaged(t *testing.T) response {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Minute)
 	defer cancel()
 	return r.sendCtx(ctx, t, first())
 }
@@ -75,7 +75,7 @@ func TestE1_AnAttemptWithoutALeaseIsRefusedByARecordThatExpiredMeanwhile(t *test
 	eachWithoutLease(t, func(t *testing.T, withoutLease makesRig) {
 		r, l := withoutLease(afterwards(20*time.Minute, created), shortTTL)
 		r.retryIn(t, 20*time.Second)
-		if out := r.sendFor(t, 90*time.Minute); !replayed(out) || out.Body != "the retry's" {
+		if out := r.sendManaged(t); !replayed(out) || out.Body != "the retry's" {
 			t.Errorf("the first request gets %+v", out)
 		}
 		l.wantDone(t, "write")
@@ -89,7 +89,7 @@ func TestL7_AnAttemptWithoutALeaseClaimsARecordThatExpiredBefore(t *testing.T) {
 		r.send(t, first())
 		time.Sleep(lambdaidem.MinTTL)
 		l.fail(acquire, requestLost)
-		if out := r.sendFor(t, 90*time.Minute); replayed(out) || out.StatusCode != 201 {
+		if out := r.sendManaged(t); replayed(out) || out.StatusCode != 201 {
 			t.Errorf("the request gets %+v", out)
 		}
 		l.wantDone(t, "write", "write")
@@ -108,7 +108,7 @@ func TestE4_AFailureIsReplacedByAnAnswerThatExpiredMeanwhile(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, l := withLedger(afterwards(20*time.Minute, end), optimistic, shortTTL)
 				r.retryIn(t, 20*time.Second)
-				if out := r.sendFor(t, 90*time.Minute); !replayed(out) || out.Body != "the retry's" {
+				if out := r.sendManaged(t); !replayed(out) || out.Body != "the retry's" {
 					t.Errorf("the first request gets %+v", out)
 				}
 				l.wantDone(t, "write")
@@ -137,7 +137,7 @@ func TestL8_AWaitEndsWithAnAnswerThatExpiredMeanwhile(t *testing.T) {
 			}
 			return call()
 		})
-		if out := r.sendFor(t, 90*time.Minute); !replayed(out) || out.Body != "the other's" {
+		if out := r.sendManaged(t); !replayed(out) || out.Body != "the other's" {
 			t.Errorf("the first request gets %+v", out)
 		}
 		if commits := l.count(commit); commits != 1 {
@@ -152,7 +152,7 @@ func TestL7_TheAnswerOfAnAttemptWithoutALeaseIsKeptForTheTTL(t *testing.T) {
 	eachWithoutLease(t, func(t *testing.T, withoutLease makesRig) {
 		r, l := withoutLease(afterwards(20*time.Minute, created), shortTTL)
 		began := time.Now()
-		out := r.sendFor(t, 90*time.Minute)
+		out := r.sendManaged(t)
 		claim := l.sent[0].Claim
 		if !claim.Now.Equal(began) {
 			t.Errorf("the claim judges the record by %v; the attempt began at %v", claim.Now, began)
@@ -161,7 +161,7 @@ func TestL7_TheAnswerOfAnAttemptWithoutALeaseIsKeptForTheTTL(t *testing.T) {
 			t.Errorf("completed at %v, with a lease until %v that expires at %v; it is %v", at, claim.LeaseEnd, claim.Expires, time.Now())
 		}
 		time.Sleep(lambdaidem.MinTTL - time.Second)
-		wantReplay(t, r.sendFor(t, 90*time.Minute), out)
+		wantReplay(t, r.sendManaged(t), out)
 		l.wantDone(t, "write")
 	})
 }
@@ -217,7 +217,7 @@ func TestL5_AHandlerWithALeaseHasTheTimeOfItsInvocation(t *testing.T) {
 			<-ctx.Done()
 			return enlisting(created)(ctx, in)
 		}, failOpen)
-		if out := r.sendFor(t, 90*time.Minute); out.StatusCode != 201 {
+		if out := r.sendManaged(t); out.StatusCode != 201 {
 			t.Errorf("the answer is %+v", out)
 		}
 		l.wantDone(t, "write")
@@ -238,7 +238,7 @@ func TestE4_AHandlerThatReturnsAfter30MinutesWritesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, l := withLedger(afterwards(c.takes, created), optimistic)
-				out := r.sendFor(t, 90*time.Minute)
+				out := r.sendManaged(t)
 				if c.in {
 					if out.StatusCode != 201 {
 						t.Errorf("the answer is %+v", out)
@@ -270,7 +270,7 @@ func TestX5_AHandlerThatReturnsAfter30MinutesIsUncertain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, l := withLedger(afterwards(takes, created), failOpen)
 				l.fail(acquire, requestLost)
-				wantProblem(t, r.sendFor(t, 90*time.Minute), 503, lambdaidem.ErrOutcomeUnknown)
+				wantProblem(t, r.sendManaged(t), 503, lambdaidem.ErrOutcomeUnknown)
 				r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventFailedOpen, lambdaidem.EventUncertain)
 				l.wantDone(t)
 				if commits := l.count(commit); commits != 0 {
@@ -286,7 +286,7 @@ func TestX5_AnAnswerWithoutWritesMayTakeLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := withLedger(slow(80*time.Minute, 201), failOpen)
 		l.fail(acquire, requestLost)
-		if out := r.sendFor(t, 90*time.Minute); out.StatusCode != 201 {
+		if out := r.sendManaged(t); out.StatusCode != 201 {
 			t.Errorf("the answer is %+v", out)
 		}
 		if n := l.count(complete); n != 1 {
@@ -300,7 +300,7 @@ func TestE4_TooLateForATransactionConsultsTheRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := withLedger(afterwards(80*time.Minute, created), optimistic, shortTTL)
 		r.retryIn(t, 79*time.Minute)
-		if out := r.sendFor(t, 90*time.Minute); !replayed(out) || out.Body != "the retry's" {
+		if out := r.sendManaged(t); !replayed(out) || out.Body != "the retry's" {
 			t.Errorf("the first request gets %+v", out)
 		}
 		l.wantDone(t, "write")
@@ -308,7 +308,7 @@ func TestE4_TooLateForATransactionConsultsTheRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := withLedger(afterwards(80*time.Minute, created), optimistic)
 		l.failAlways(get, requestLost)
-		wantProblem(t, r.sendFor(t, 90*time.Minute), 503, lambdaidem.ErrOutcomeUnknown)
+		wantProblem(t, r.sendManaged(t), 503, lambdaidem.ErrOutcomeUnknown)
 		l.wantDone(t)
 	})
 }
@@ -324,7 +324,7 @@ func TestE4_TooLateForATransactionAfterAnEffectIsUncertain(t *testing.T) {
 			}
 			return afterwards(80*time.Minute, created)(ctx, in)
 		}, optimistic)
-		wantProblem(t, r.sendFor(t, 90*time.Minute), 503, lambdaidem.ErrOutcomeUnknown)
+		wantProblem(t, r.sendManaged(t), 503, lambdaidem.ErrOutcomeUnknown)
 		l.wantDone(t)
 	})
 }
@@ -345,7 +345,7 @@ func TestE2_AVerdictAfter30MinutesIsNotStored(t *testing.T) {
 						return lambdaidem.Permanent(errWire)
 					}}
 				})
-				wantProblem(t, r.sendFor(t, 90*time.Minute), 503, c.want)
+				wantProblem(t, r.sendManaged(t), 503, c.want)
 				if commits := l.count(commit); commits != 1 {
 					t.Errorf("it sent %d transactions", commits)
 				}
@@ -368,9 +368,36 @@ func TestL7_ATransactionWithoutALeaseIsNotSentAgainAfter30Minutes(t *testing.T) 
 					end = due.Sub(began)
 					return requestLost(ctx, verb, call)
 				})
-				wantProblem(t, r.sendFor(t, 90*time.Minute), 503, lambdaidem.ErrOutcomeUnknown)
+				wantProblem(t, r.sendManaged(t), 503, lambdaidem.ErrOutcomeUnknown)
 				if latest >= longest || latest < longest-2*time.Second || end > longest {
 					t.Errorf("the last transaction was sent after %v, with %v to reply", latest, end)
+				}
+			})
+		})
+	}
+}
+
+// The reply to a transaction arrives after 30 minutes, and the attempt would send another
+// transaction. The answer says that nothing was written only if the first one was not applied.
+func TestE4_TheReplyToATransactionArrivesAfter30Minutes(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want lambdaidem.Code
+	}{
+		"the record was another one":      {lambdaidem.ErrLeaseLost, lambdaidem.ErrOutOfTime},
+		"the answer is too large":         {&lambdaidem.StoreError{Op: commit, Reason: lambdaidem.ReasonTooLarge, NotApplied: true, Err: errWire}, lambdaidem.ErrOutOfTime},
+		"an earlier try may have arrived": {&lambdaidem.StoreError{Op: commit, Reason: lambdaidem.ReasonTooLarge, Err: errWire}, lambdaidem.ErrOutcomeUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, l := withLedger(enlisting(created), optimistic)
+				l.fail(commit, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+					time.Sleep(longest)
+					return lambdaidem.Record{}, c.err
+				})
+				wantProblem(t, r.sendManaged(t), 503, c.want)
+				if commits := l.count(commit); commits != 1 {
+					t.Errorf("it sent %d transactions", commits)
 				}
 			})
 		})
