@@ -99,7 +99,7 @@ func (b *budget) maySendTx() bool {
 // within 45, because AWS accepts a request for up to 15 minutes after it was signed. The last
 // quarter of the hour allows for clocks that differ.
 //
-// Only invocations on Lambda Managed Instances last longer than 30 minutes.
+// On Lambda, only invocations on Managed Instances last longer than 30 minutes.
 const longestWithoutLease = 30 * time.Minute
 
 // setReserved sets reserved, the time for storing and sending the answer. If Options.Reserve is

@@ -20,7 +20,7 @@ const (
 	EventFailedOpen   Kind = "failed_open"   // (!) a store request failed; the handler runs without a lease (Options.FailOpen)
 	EventStoreError   Kind = "store_error"   // (!) a store request failed; see Event.Reason
 	EventAnswerLost   Kind = "answer_lost"   // (!) the handler ran, but its answer could not be stored; every retry gets 500
-	EventOutOfTime    Kind = "out_of_time"   // (!) too little time was left to run the handler
+	EventOutOfTime    Kind = "out_of_time"   // (!) too little time was left to run the handler, or an optimistic handler returned too late
 	EventUnreadable   Kind = "unreadable"    // (!) the record is damaged or was written by another tool, or its answer can't be decoded
 	EventNoPrincipal  Kind = "no_principal"  // (!) refused: the caller could not be identified
 	EventNeverStarted Kind = "never_started" // (!) the handler did not start, but its record may be in progress, because the release failed

@@ -91,8 +91,8 @@ type Options struct {
 	// record expires up to a whole second. Default: 24 hours. The database keeps the expired record
 	// for another [KeptAfterExpiry], one hour.
 	//
-	// TTL should also be longer than the timeout of the function. That concerns only Lambda Managed
-	// Instances, where a timeout may be 90 minutes. With a shorter TTL, the guarantees still hold,
+	// TTL should also be longer than the timeout of the function. Only on Lambda Managed Instances is
+	// a timeout longer than MinTTL: up to 90 minutes. With a shorter TTL, the guarantees still hold,
 	// but two things are different:
 	//
 	//   - The record of a running attempt expires MaxSkew and a second after its lease. If the
@@ -195,9 +195,9 @@ type Options struct {
 	//     first only if Options.Repeated says that the request probably repeats an earlier one.
 	//
 	// A handler without a lease has at most 30 minutes from the beginning of its attempt, less
-	// Reserve: its context ends then, even if the invocation may last longer, which is possible
-	// only on Lambda Managed Instances. If the handler ignores its context and returns later, its
-	// enlisted writes are not made.
+	// Reserve. Its context ends then, even if the invocation may last longer, as on Lambda Managed
+	// Instances. If the handler ignores its context and returns later, its enlisted writes are not
+	// made.
 	//
 	// FailOpen does not apply to a guarded call inside a guarded handler. If the store fails, such
 	// a call gets [ErrStoreUnavailable]: without a record, a retry of the handler could not find
@@ -236,10 +236,10 @@ type Options struct {
 	// duplicate's transaction, with the enlisted writes. Any other effect of the run would
 	// happen twice. (If the answer is in Options.Cache, a duplicate does not run the handler.)
 	//
-	// The handler has at most 30 minutes from the beginning of its attempt, less Reserve: its
-	// context ends then, even if the invocation may last longer, which is possible only on Lambda
-	// Managed Instances. If the handler ignores its context and returns later, nothing is written.
-	// The client gets the answer of another attempt, or 503 [ErrOutOfTime] if there is none.
+	// The handler has at most 30 minutes from the beginning of its attempt, less Reserve. Its
+	// context ends then, even if the invocation may last longer, as on Lambda Managed Instances. If
+	// the handler ignores its context and returns later, nothing is written. The client gets the
+	// answer of another attempt, or 503 [ErrOutOfTime] if there is none.
 	//
 	// The handler has attempt number 0 and can't use steps. Optimistic requires a store with
 	// transactions, policy [Rerun], and FailOpen unset.
