@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +24,7 @@ import (
 type creditDesk struct {
 	*shiftedDesk
 	unreachable bool // no request reaches the database
+	puts        int  // how many PutItem requests have reached the database: locks, and parts of answers
 	guard       *lambdaidem.Guard
 }
 
@@ -32,9 +34,12 @@ func openCreditDesk(t *testing.T, optFns ...func(*lambdaidem.Options)) *creditDe
 	if err := CreateTable(t.Context(), d.client, "accounts"); err != nil {
 		t.Fatal(err)
 	}
-	client := d.through(func(_ *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
+	client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
 		if d.unreachable {
 			return nil, errors.New("connection reset by peer")
+		}
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".PutItem") {
+			d.puts++
 		}
 		return send()
 	})
@@ -105,6 +110,13 @@ func TestE1_AnAttemptWithoutALeaseIsRefusedByARecordThatExpiredMeanwhile(t *test
 						t.Errorf("the first request gets %d bytes, %v; want the retry's answer", len(got), err)
 					}
 					d.wantBalance(t, 40)
+					locks := 0
+					if name == "failed open" {
+						locks = 1 // of the retry
+					}
+					if d.puts != locks {
+						t.Errorf("%d locks and parts were written; want %d, because the first request's answer can't be stored", d.puts, locks)
+					}
 				})
 			})
 		}
