@@ -27,7 +27,7 @@ const (
 	ErrInProgress        Code = "idempotency_in_progress"        // 409 with Retry-After: another attempt is running
 	ErrAttemptAbandoned  Code = "idempotency_attempt_abandoned"  // 409: an attempt died, and the record waits for an operator
 	ErrStoreUnavailable  Code = "idempotency_store_unavailable"  // 503 with Retry-After; the handler did not run
-	ErrOutOfTime         Code = "idempotency_out_of_time"        // 503 with Retry-After; the handler did not run
+	ErrOutOfTime         Code = "idempotency_out_of_time"        // 503 with Retry-After; the handler did not run, or an optimistic one returned too late and wrote nothing
 	ErrOutcomeUnknown    Code = "idempotency_outcome_unknown"    // 503 with Retry-After; the handler ran, but its outcome could not be recorded
 	ErrAnswerUnavailable Code = "idempotency_answer_unavailable" // 500: the handler ran, but its answer could not be stored
 	ErrAnswerUnreadable  Code = "idempotency_answer_unreadable"  // 500: the handler ran, but this version of the program can't decode the stored answer

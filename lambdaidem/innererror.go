@@ -50,7 +50,7 @@ func (e *passedOn) Is(target error) bool {
 		}
 	case *Error:
 		if e.stored {
-			return e.storedAs != nil && e.storedAs.Is(target)
+			return e.storedAs.Is(target)
 		}
 	}
 	isComparable := reflect.TypeOf(target).Comparable()
