@@ -110,7 +110,7 @@ func (e *Error) Unwrap() []error {
 // status. It also returns true if e was read from a record that has stored such an error. So a handler
 // that compares the error of [Do] with a variable finds it in a replay too.
 func (e *Error) Is(target error) bool {
-	t, ok := target.(*Error) //nolint:errorlint // target itself
+	t, ok := target.(*Error)
 	return ok && t != nil && e != nil && t.rejected && (e.rejected || e.replayed) && t.Code == e.Code && t.Status == e.Status
 }
 

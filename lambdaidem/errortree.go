@@ -133,7 +133,7 @@ func hasOwn[M error](err error) bool {
 // all that they wrap, and codes such as ErrInProgress. If byGuard is false, it skips such errors
 // everywhere in err.
 func anyVisible(err error, byGuard bool, match func(error) bool) bool {
-	if inner, ok := insideOf(err); ok {
+	if inner := insideOf(err); inner != nil {
 		return anyVisible(inner, false, match)
 	}
 	switch {

@@ -40,7 +40,7 @@ func (e *passedOn) Error() string { return e.err.Error() }
 //   - the code of the stored failure, if stored is set;
 //   - an error in e.err's tree of wrapped errors that the outer handler may find; see anyVisible.
 func (e *passedOn) Is(target error) bool {
-	switch target := target.(type) { //nolint:errorlint // target itself
+	switch target := target.(type) {
 	case Code:
 		if target == ErrRetryable && e.retryable {
 			return true
@@ -172,29 +172,29 @@ func isRetryable(err error) bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(one error) bool { return !isRetryable(one) })
 }
 
-// withoutPassedOn returns the error inside err if err itself is a passedOn or a mergedError, the wrapper of
-// an inner guarded call's error. Any other error is returned unchanged. An error that the
-// handler made around a passedOn is also returned unchanged, because Lambda must report the
-// type of the handler's error.
+// withoutPassedOn returns the error inside err if err itself is a passedOn or a mergedError, the
+// wrappers of an inner call's error. Any other error is returned unchanged. An error that the handler
+// made around a passedOn is also returned unchanged, because Lambda must report the type of the
+// handler's error.
 func withoutPassedOn(err error) error {
 	for {
-		inner, ok := insideOf(err)
-		if !ok {
+		inner := insideOf(err)
+		if inner == nil {
 			return err
 		}
 		err = inner
 	}
 }
 
-// insideOf returns the error inside err if err itself is a passedOn or a mergedError.
-func insideOf(err error) (inner error, ok bool) {
+// insideOf returns the error inside err if err itself is a passedOn or a mergedError, and otherwise nil.
+func insideOf(err error) error {
 	switch e := err.(type) { //nolint:errorlint // the error itself alone
 	case *passedOn:
-		return e.err, true
+		return e.err
 	case *mergedError:
-		return e.err, true
+		return e.err
 	}
-	return nil, false
+	return nil
 }
 
 // innerCallError names a guarded call that a handler made and that a guard refused. Handlers often

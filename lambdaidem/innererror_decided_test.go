@@ -248,7 +248,7 @@ func TestR3_NoErrStoreUnavailableAfterARun(t *testing.T) {
 	h := r.guarded(func(ctx context.Context, _ request) (response, error) {
 		_, err = lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
 			charged++
-			r.store.fail(complete, func(ctx context.Context, _ string, _ func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
+			r.store.fail(complete, func(context.Context, string, func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 				all := r.store.allClaims()
 				c := all[len(all)-1]
 				return lambdaidem.Record{ID: c.ID, State: lambdaidem.Completed, Token: "another's", Attempt: 2, Fingerprint: c.Fingerprint,

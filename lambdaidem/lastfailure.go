@@ -57,7 +57,7 @@ func goType(err error) string {
 		t := reflect.TypeOf(err)
 		name := strings.TrimPrefix(t.String(), "*")
 		var behind error
-		if inner, ok := insideOf(err); ok {
+		if inner := insideOf(err); inner != nil {
 			err = inner
 			continue
 		}

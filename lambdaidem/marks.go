@@ -101,7 +101,7 @@ func withoutMarks(err error) error {
 			err = u.err
 		} else if r, ok := firstOwn[*retryableError](err); ok {
 			err = r.err
-		} else if inner, ok := insideOf(err); ok { // what wraps a passedOn has a type of its own
+		} else if inner := insideOf(err); inner != nil { // what wraps a passedOn has a type of its own
 			err = inner
 		} else {
 			return err
