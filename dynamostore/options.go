@@ -102,13 +102,12 @@ type Options struct {
 	//
 	// All new entries of a shard go to the same partition, because the entries are sorted by time.
 	// A partition can take 1,000 write units a second (Amazon DynamoDB, "Best practices for
-	// designing and using partition keys effectively"). So a shard is enough for at least 333
-	// requests a second, and 64 shards for 21,000. Even at two units each, that is more than the
-	// default quota of a table or index, 40,000 write units a second ("Quotas in Amazon DynamoDB").
+	// designing and using partition keys effectively"). At three units a request, a shard is enough
+	// for 333 requests a second, and 64 shards for 21,000. Those take at least 42,000 write units a
+	// second, and the default quota of a table or index is 40,000 ("Quotas in Amazon DynamoDB").
 	//
-	// If the index can't keep up, DynamoDB throttles every write to the table that takes a lease
-	// ("Understanding Global Secondary Index write throttling and back pressure"). But more shards
-	// make searches more expensive: a search queries each shard, and costs half a read unit for an
+	// If the index can't keep up, DynamoDB throttles all writes that take a lease ("Understanding Global Secondary Index write throttling and back pressure"). But more shards make
+	// searches more expensive: a search queries each shard, and costs half a read unit for an
 	// empty one.
 	//
 	// A search must always cover every shard that has entries. To increase the number, change it

@@ -72,11 +72,10 @@ const orphanAge = time.Hour
 //     not an orphan.
 //   - In all other cases, the part is an orphan once it is older than orphanAge.
 //
-// These rules treat a record as expired from maxSkew and one second before its expiry. The reason
-// is an optimistic attempt whose clock is ahead, and which therefore sees the record as expired
-// already. That attempt writes the parts of a new answer before it replaces the record, and the
-// rule for completed records would delete these parts. The second is added because the parameter
-// now, the database's time, is rounded down.
+// These rules treat a record as expired early: maxSkew plus one second before its expiry. An attempt
+// without a lease whose clock is ahead may see the record as expired already. It writes the parts of
+// its new answer before it replaces the record, so the rule for completed records would delete these
+// parts. One second is added because the parameter now, the database's time, is rounded down.
 func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
 	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
 		if current.Status == lambdaidem.Completed && !isSettled(current.Status, current.Token, current.Operations) {

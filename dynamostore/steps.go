@@ -146,8 +146,8 @@ func (r *stepResults) write() types.AttributeValue {
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// read sets the steps from v, the value of the attribute "steps". It returns "" if the value is
-// valid, and otherwise a description of what is valid.
+// read sets the steps from v, the value of the attribute "steps". It returns "" if v has a valid
+// form. Otherwise it returns a description of the valid form, such as "a map", for an error text.
 func (r *stepResults) read(v types.AttributeValue) string {
 	m, ok := v.(*types.AttributeValueMemberM)
 	if !ok {

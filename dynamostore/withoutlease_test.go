@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,8 +24,8 @@ import (
 // creditDesk is a database in memory, with an account that handlers credit by enlisted writes.
 type creditDesk struct {
 	*shiftedDesk
-	unreachable bool // no request reaches the database
-	puts        int  // how many PutItem requests have reached the database: locks, and parts of answers
+	unreachable atomic.Bool  // no request reaches the database
+	puts        atomic.Int64 // how many PutItem requests have reached the database: locks, and parts of answers
 	guard       *lambdaidem.Guard
 }
 
@@ -35,11 +36,11 @@ func openCreditDesk(t *testing.T, optFns ...func(*lambdaidem.Options)) *creditDe
 		t.Fatal(err)
 	}
 	client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
-		if d.unreachable {
+		if d.unreachable.Load() {
 			return nil, errors.New("connection reset by peer")
 		}
 		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".PutItem") {
-			d.puts++
+			d.puts.Add(1)
 		}
 		return send()
 	})
@@ -80,10 +81,10 @@ func (d *creditDesk) wantBalance(t *testing.T, want int) {
 // returns the answer of the first request.
 func (d *creditDesk) creditTwice(t *testing.T, takes time.Duration, end func(context.Context) (string, error)) (string, error) {
 	t.Helper()
-	d.unreachable = true
+	d.unreachable.Store(true)
 	go func() {
 		time.Sleep(20 * time.Second)
-		d.unreachable = false
+		d.unreachable.Store(false)
 		if got, err := d.credit(t, 0, func(context.Context) (string, error) { return "the retry's", nil }); got != "the retry's" || err != nil {
 			t.Errorf("the retry gets %q, %v", got, err)
 		}
@@ -114,8 +115,8 @@ func TestE1_AnAttemptWithoutALeaseIsRefusedByARecordThatExpiredMeanwhile(t *test
 					if name == "failed open" {
 						locks = 1 // of the retry
 					}
-					if d.puts != locks {
-						t.Errorf("%d locks and parts were written; want %d, because the first request's answer can't be stored", d.puts, locks)
+					if puts := int(d.puts.Load()); puts != locks {
+						t.Errorf("%d locks and parts were written; want %d, because the first request's answer can't be stored", puts, locks)
 					}
 				})
 			})

@@ -75,14 +75,13 @@ func (k *bufferedAnswer) FlushError() error {
 	return streamRefused("an answer that is flushed")
 }
 
-// response returns the buffered response. Outer handlers, which are around the guard, set their
-// headers again before a replay. So the result leaves out the headers that outer handlers have set,
-// and has only the changes that the guarded handler made to them. The function send applies these
-// changes, in a replay too.
+// response returns the buffered response without the headers that outer handlers have set, which are
+// around the guard. They set their headers again before a replay. If the guarded handler has changed
+// such a header, the result has the change, and the function send applies it, in a replay too:
 //
-// The result's field Header has the values that the guarded handler set or added. Its field added
-// has the names of the headers whose values a replay appends to those of outer handlers. Its field
-// removed has the names of headers that the handler deleted.
+//   - The field Header has the values that the guarded handler set or appended.
+//   - The field "added" lists the headers whose values are appended to those of outer handlers.
+//   - The field "removed" lists the headers that the guarded handler deleted.
 func (k *bufferedAnswer) response() Response {
 	k.WriteHeader(http.StatusOK)
 	r := Response{Status: k.status, Body: k.body.String(), Header: make(map[string][]string, len(k.sent))}

@@ -65,16 +65,17 @@ func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 // contains none. outcome is the outcome of err as a whole: OutcomeFailed or OutcomeSucceeded,
 // because an error with any other outcome is not stored.
 //
-// A stored error must not ask the client to repeat the request. deciding therefore returns the
-// first *Error in err's tree of wrapped errors that is none of the following:
+// A stored error must not ask the client to repeat the request. If no mark is around err in the
+// handler's error, deciding therefore returns the first *Error in err's tree of wrapped errors that is
+// none of the following:
 //
 //   - a refusal of an inner call
-//   - a failure of an inner call that is not stored
+//   - the failure of an inner call, if that failure is not stored
 //   - an *Error that does not itself have the given outcome, such as a 503 made by Reject
 //
-// mark says which marks are around err in the handler's error. If it is markedPermanent, deciding
-// skips only refusals. If it is markedRetryable, deciding considers only what is marked as
-// Permanent inside err, and stored failures of inner calls.
+// The parameter mark says whether a mark is around err. With markedPermanent, deciding skips only
+// refusals. With markedRetryable, it looks only at errors that are marked as Permanent inside err, and
+// at stored failures of inner calls.
 func (g *Guard) deciding(err error, outcome Outcome, mark markAround) *Error {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case *passedOn:

@@ -128,10 +128,10 @@ func hasOwn[M error](err error) bool {
 	return ok
 }
 
-// anyVisible reports whether match returns true for err or for an error that err wraps. It also
-// searches the errors of inner calls, but there it skips the errors that guards made: refusals with
-// all that they wrap, and codes such as ErrInProgress. If byGuard is false, it skips such errors
-// everywhere in err.
+// anyVisible reports whether match returns true for err or for an error that err wraps, those inside
+// the errors of inner calls included. It skips errors that guards made: codes such as ErrInProgress,
+// and refusals together with everything they wrap. If byGuard is true, it skips them only inside the
+// errors of inner calls. If byGuard is false, it skips them everywhere in err.
 func anyVisible(err error, byGuard bool, match func(error) bool) bool {
 	if inner := insideOf(err); inner != nil {
 		return anyVisible(inner, false, match)

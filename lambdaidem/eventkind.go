@@ -41,8 +41,8 @@ func (c Code) kind() Kind {
 	}
 }
 
-// keyKind returns the kind of the event for the refusal e of a call whose key is missing or
-// invalid.
+// keyKind returns the kind of event that the guard reports when it refuses a call because the key is
+// missing or invalid. The parameter e is the refusal.
 func keyKind(e *Error) Kind {
 	if e.Code == ErrKeyMissing {
 		return EventKeyMissing

@@ -332,7 +332,7 @@ type Options struct {
 	// in bytes. A longer request gets 414. Default: 16 KiB.
 	MaxURI int
 	// MaxBody is the maximum length of the body of a guarded request, in bytes. A longer body gets
-	// 413. Default: 6 MiB. The body of a request that Lambda accepts is smaller.
+	// 413. Default: 6 MiB, so the default refuses no body that Lambda accepts.
 	MaxBody int
 	// MaxHeaders is the maximum number of request headers. In a net/http request, each
 	// value of a header counts. A request with more gets 431. Default: 500.

@@ -102,9 +102,9 @@ type Lease struct {
 	Bound       string    // Record.Bound after a release
 }
 
-// Result is the stored answer of a completed record. Only one of Value, Failure and Apart is set,
-// so that a stored failure can't be replayed as a zero value. Apart stands for a large Value: it
-// says where the store keeps the Value outside the record.
+// Result is the stored answer of a completed record. Exactly one of Value, Failure and Apart is set.
+// A failure has a field of its own, so that no replay takes it for an empty Value. Apart stands for a
+// large Value: it says where the store keeps the Value outside the record.
 type Result struct {
 	Outcome Outcome   // OutcomeSucceeded or OutcomeFailed
 	Value   []byte    // the answer as JSON; opaque to the store

@@ -174,8 +174,8 @@ func owns(r lambdaidem.Record, c lambdaidem.Claim) bool {
 	return r.State == lambdaidem.InProgress && r.Token == c.Token
 }
 
-// race calls the function call several times at once, as often as racers says. It waits for all
-// calls, and returns their errors, joined. i is the number of the call, from 0.
+// race starts as many goroutines as the constant racers says. Each runs call once, and i is its
+// number, from 0. race waits for all of them, and returns their errors, joined.
 func race(call func(i int) error) error {
 	errs := make([]error, racers)
 	start := make(chan struct{})

@@ -38,7 +38,7 @@ type Transport struct {
 
 var _ wire.First = (*Transport)(nil)
 
-// learned is what the method rehearse learns about the SDK's client.
+// learned has the results of [Transport.rehearse]: what it has found out about the SDK's client.
 type learned struct {
 	head head // the header fields of every request
 	// signsItself reports whether package sigv4, which is faster than the SDK's signer, may
