@@ -81,7 +81,7 @@ func TestO2_WatchSaysWhatChanged(t *testing.T) {
 func TestO2_LeasesByIndex(t *testing.T) {
 	d := openDesk(t)
 	table := d.table + "-indexed"
-	indexed := func(o *dynamostore.Options) { o.LeaseIndex, o.LeaseShards = "leases", 500 }
+	indexed := func(o *dynamostore.Options) { o.LeaseIndex, o.LeaseShards = "leases", 100 }
 	if err := dynamostore.CreateTable(t.Context(), d.client, table, indexed); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestO2_LeasesByIndex(t *testing.T) {
 	d.pay(d.guard, "live", died)
 	d.idem("leases").want(t, exitUsage, "--lease-index")
 	look := func() (v leasesView) {
-		g := d.idem("leases", "--lease-index", "leases", "--lease-shards", "500", "-o", "json").want(t, exitDone)
+		g := d.idem("leases", "--lease-index", "leases", "--lease-shards", "100", "-o", "json").want(t, exitDone)
 		if g.into(t, &v); strings.Contains(g.err, "whole table") {
 			t.Errorf("it scans: %s", g.err)
 		}
