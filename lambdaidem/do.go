@@ -74,7 +74,8 @@ type Call struct {
 //
 // A mark in the error does not count for the guarded handler that has called Do, because the
 // handler may have had effects of its own. If it had none, it can mark the error with Retryable
-// again. The mark counts for that handler only if Do runs fn unguarded.
+// again. If Do runs fn unguarded inside a guarded handler, Do returns the error as it is: its marks count
+// for that handler, and the exceptions above do not apply.
 //
 // If the stored result is a failure, Do returns an *[Error] with its code, status and text. In such a
 // replay, errors.Is finds the code, and an error that [Reject] made with the same code and status, but
@@ -111,27 +112,24 @@ func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 // returned returns the error that the call returns to its caller. The call is a call of Do or of a
 // typed handler, or one message of a batch. There are three cases:
 //
-//   - A guard runs the calling handler. The error is wrapped in a passedOn, which hides marks such as
-//     Retryable. A mark describes this call, and must not decide about the record of the calling
-//     handler. A refusal by the guard is wrapped too, because it may contain a marked error, such as
-//     one that BatchOptions.Key returned.
-//   - A guard runs the calling handler, but this call had no record and ran as a part of that handler.
-//     The error is wrapped in a mergedError, because its marks count for the handler, but only if the
-//     two differ in what errors.Is and errors.As find.
-//   - No guard runs the caller. The error is wrapped in a passedOn only if the two differ in this way.
+//   - This call had no record and ran as a part of a guarded handler. The error is returned as it
+//     is, because its marks count for that handler.
+//   - Otherwise, if a guard runs the calling handler, the error is wrapped in a passedOn, which hides
+//     marks such as Retryable. A mark describes this call, and must not decide about the record of the
+//     calling handler. A refusal by the guard is wrapped too, because it may contain a marked error,
+//     such as one that BatchOptions.Key returned.
+//   - If no guard runs the caller, the error is wrapped in a passedOn only if the two differ in what
+//     errors.Is and errors.As find.
 func (d done[T]) returned(ctx context.Context) error {
-	if d.err == nil {
-		return nil
+	if d.err == nil || d.merged {
+		return d.err
 	}
 	e := &passedOn{err: d.err, storedAs: d.storedAs}
 	e.byGuard = d.refusal != nil || d.replay != nil || d.rejected && isRefusal(d.err)
 	e.stored = d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded || d.replay != nil && d.replay.Code != ErrAnswerUnavailable
 	e.retryable = d.outcome == OutcomeReleased && isRetryable(d.err)
-	switch {
-	case (d.merged || runOf(ctx) == nil) && !e.differs():
+	if runOf(ctx) == nil && !e.differs() {
 		return d.err
-	case d.merged:
-		return &mergedError{*e}
 	}
 	return e
 }

@@ -106,12 +106,12 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Code, e.Err}
 }
 
-// Is is called by errors.Is. It reports whether [Reject] has made target and e with the same code and
-// status. It also returns true if e was read from a record that has stored such an error. So a handler
-// that compares the error of [Do] with a variable finds it in a replay too.
+// Is is called by errors.Is. It reports whether target was made by [Reject] and has the code and the
+// status of e, and no guard has made e. So a handler that compares the error of [Do] with a variable
+// finds it in a replay too.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
-	return ok && t != nil && e != nil && t.rejected && (e.rejected || e.replayed) && t.Code == e.Code && t.Status == e.Status
+	return ok && t != nil && e != nil && t.rejected && !e.byGuard() && t.Code == e.Code && t.Status == e.Status
 }
 
 // Reject returns an error for a handler that refuses a request. An HTTP client receives a problem

@@ -13,11 +13,8 @@ import (
 // of an inner call that no other method of err leads to, wrapped adds that error. It also adds
 // errUnseen, which stands for further errors that err may contain and As does not show.
 func wrapped(err error) []error {
-	switch e := err.(type) { //nolint:errorlint // err itself
-	case *passedOn:
+	if _, ok := err.(*passedOn); ok { //nolint:errorlint // err itself
 		return nil
-	case *mergedError:
-		return []error{e.err}
 	}
 	all := contained(err)
 	e, ok := err.(interface{ As(target any) bool })
@@ -51,17 +48,26 @@ func contained(err error) []error {
 	}
 	list = slices.DeleteFunc(list, func(one error) bool { return one == nil || same(one, err) })
 	all = slices.DeleteFunc(all, func(one error) bool {
-		return one == nil || slices.ContainsFunc(list, func(listed error) bool { return same(one, listed) }) || showsList(one, list)
+		return one == nil || slices.ContainsFunc(list, func(listed error) bool { return same(one, listed) }) || len(list) > 0 && isView(one)
 	})
 	return append(all, list...)
 }
 
-// showsList reports whether err, which the method Unwrap of a list has returned, shows the errors of
-// the list by its methods Is and As, as in github.com/hashicorp/go-multierror. The list itself then
-// shows more of them.
-func showsList(err error, list []error) bool {
-	i := slices.IndexFunc(list, func(one error) bool { return reflect.ValueOf(one).Comparable() })
-	return i >= 0 && errors.Is(err, list[i]) && !leadsTo(err, list[i])
+// isView reports whether err, which the method Unwrap of a list has returned, is of a type that shows
+// the errors of the list one after another: by its methods Is and As the first one, and by its method
+// Unwrap a value of the same type with the others. github.com/hashicorp/go-multierror has such a type.
+// The list itself shows more of its errors.
+func isView(err error) bool {
+	e, ok := err.(interface {
+		Is(target error) bool
+		As(target any) bool
+		Unwrap() error
+	})
+	if !ok {
+		return false
+	}
+	others := e.Unwrap()
+	return others == nil || reflect.TypeOf(others) == reflect.TypeOf(err)
 }
 
 // leadsTo reports whether target is err, or an error that methods of err, and of the errors inside,
@@ -133,8 +139,8 @@ func hasOwn[M error](err error) bool {
 // and refusals together with everything they wrap. If byGuard is true, it skips them only inside the
 // errors of inner calls. If byGuard is false, it skips them everywhere in err.
 func anyVisible(err error, byGuard bool, match func(error) bool) bool {
-	if inner := insideOf(err); inner != nil {
-		return anyVisible(inner, false, match)
+	if inner, ok := err.(*passedOn); ok { //nolint:errorlint // the tree is walked here
+		return anyVisible(inner.err, false, match)
 	}
 	switch {
 	case err == nil, !byGuard && isRefusal(err): // the cause of a refusal is about the refused call too

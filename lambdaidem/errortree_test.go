@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -127,6 +130,9 @@ func TestX2_AListInATypeWithTheMethodAsIsExamined(t *testing.T) {
 			_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Permanent(errBroken) })
 			return wholeError{listedErrors{err}}
 		}, lambdaidem.Completed},
+		"several": {func(context.Context, *rig) error {
+			return listedErrors{lambdaidem.Retryable(errBroken), lambdaidem.Retryable(errWire)}
+		}, lambdaidem.Released},
 		"retryable": {func(context.Context, *rig) error { return wholeError{listedErrors{lambdaidem.Retryable(errBroken)}} }, lambdaidem.Released},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,4 +153,41 @@ func TestX2_TheCauseOfAListComesFirst(t *testing.T) {
 	if out := r.send(t, first()); out.StatusCode != 402 {
 		t.Errorf("the client is told %d %s; want 402", out.StatusCode, out.Body)
 	}
+}
+
+// A mark counts in a cause that only resembles an error of the list by a method Is.
+func TestX2_AMarkInACauseLikeAListedErrorCounts(t *testing.T) {
+	for name, err := range map[string]error{
+		"errno":          &refusedOrder{cause: lambdaidem.Uncertain(&os.PathError{Op: "open", Path: "x", Err: syscall.ENOENT}), problems: []error{fs.ErrNotExist}},
+		"same rejection": &refusedOrder{cause: lambdaidem.Uncertain(lambdaidem.Reject(503, "bank_down", "Later.")), problems: []error{lambdaidem.Reject(503, "bank_down", "Later.")}},
+		"same 402":       &refusedOrder{cause: lambdaidem.Uncertain(lambdaidem.Reject(402, "declined", "a")), problems: []error{lambdaidem.Reject(402, "declined", "b")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			charged := 0
+			r := newRig(func(context.Context, request) (response, error) { charged++; return response{}, err })
+			_, _ = r.handler(t.Context(), first())
+			r.wantState(t, lambdaidem.InProgress)
+			out, err := r.handler(t.Context(), first())
+			if charged > 1 {
+				t.Errorf("charged %d times under a lease that Uncertain should have kept: %d %v", charged, out.StatusCode, err)
+			}
+		})
+	}
+	t.Run("error of a Do", func(t *testing.T) {
+		charged := 0
+		errWeak := errors.New("weak")
+		r := newRig(nil)
+		r = r.later(func(ctx context.Context, _ request) (response, error) {
+			_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, errWeak })
+			charged++ // by other means
+			return response{}, &refusedOrder{cause: lambdaidem.Uncertain(err), problems: []error{errWeak}}
+		})
+		r.store.forgetClaims()
+		_, _ = r.handler(t.Context(), first())
+		r.wantState(t, lambdaidem.InProgress)
+		_, _ = r.handler(t.Context(), first())
+		if charged > 1 {
+			t.Errorf("charged %d times", charged)
+		}
+	})
 }

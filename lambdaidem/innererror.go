@@ -50,7 +50,7 @@ func (e *passedOn) Is(target error) bool {
 		}
 	case *Error:
 		if e.stored {
-			return e.storedAs.Is(target)
+			return target == e.storedAs || e.storedAs.Is(target)
 		}
 	}
 	isComparable := reflect.TypeOf(target).Comparable()
@@ -132,9 +132,15 @@ func (e *passedOn) differs() bool {
 	if e.byGuard || !e.stored {
 		return e.retryable && !errors.Is(e.err, ErrRetryable)
 	}
-	code, hasCode := errors.AsType[Code](e.err)
-	own, hasError := errors.AsType[*Error](e.err)
-	return hasCode && code != e.code() || hasError && own != e.storedAs
+	return !errors.Is(e.err, e.code()) || anyIn(e.err, func(err error) bool {
+		switch err := err.(type) { //nolint:errorlint // anyIn walks the tree
+		case Code:
+			return err != e.code()
+		case *Error:
+			return err != e.storedAs
+		}
+		return false
+	})
 }
 
 // hidesType reports whether e hides an error of type E that a guard made: errors.As finds that
@@ -155,12 +161,6 @@ func saidByGuard(err error) bool {
 	return byStore || isGuardsCode(err) || isRefusal(err) || isPermanentReplay(err)
 }
 
-// mergedError wraps the error of a call of Do that a guarded handler made and that ran unguarded, as
-// a part of that handler. errors.Is and errors.As find in it what they would find in the error of a
-// guarded call. The guard of the handler looks into it, because marks inside are about the handler
-// too.
-type mergedError struct{ passedOn }
-
 // isRetryable reports whether Retryable has marked err as a whole. If err joins several errors, all
 // of them must be marked, because an error without the mark may come from a call that had an
 // effect.
@@ -172,29 +172,17 @@ func isRetryable(err error) bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(one error) bool { return !isRetryable(one) })
 }
 
-// withoutPassedOn returns the error inside err if err itself is a passedOn or a mergedError, the
-// wrappers of an inner call's error. Any other error is returned unchanged. An error that the handler
-// made around a passedOn is also returned unchanged, because Lambda must report the type of the
-// handler's error.
+// withoutPassedOn returns the error inside err if err itself is a passedOn, the wrapper of an inner
+// call's error. Any other error is returned unchanged. An error that the handler made around a
+// passedOn is also returned unchanged, because Lambda must report the type of the handler's error.
 func withoutPassedOn(err error) error {
 	for {
-		inner := insideOf(err)
-		if inner == nil {
+		p, ok := err.(*passedOn) //nolint:errorlint // the error itself alone
+		if !ok {
 			return err
 		}
-		err = inner
+		err = p.err
 	}
-}
-
-// insideOf returns the error inside err if err itself is a passedOn or a mergedError, and otherwise nil.
-func insideOf(err error) error {
-	switch e := err.(type) { //nolint:errorlint // the error itself alone
-	case *passedOn:
-		return e.err
-	case *mergedError:
-		return e.err
-	}
-	return nil
 }
 
 // innerCallError names a guarded call that a handler made and that a guard refused. Handlers often

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"testing"
 	"time"
 
@@ -134,79 +133,6 @@ func TestX2_ErrRetryableIsFoundAroundARejection(t *testing.T) {
 	})(t.Context(), first())
 	if a, b := errors.Is(outermost, lambdaidem.ErrRetryable), errors.Is(inside, lambdaidem.ErrRetryable); a != b {
 		t.Errorf("outermost: %t, inside a guarded handler: %t", a, b)
-	}
-}
-
-// A Do that runs unguarded inside a guarded handler does not show a mark that has not decided
-// either. Otherwise the handler would mark the whole error as Retryable, and under policy Hold a
-// retry would charge the card again.
-func TestX2_ADoWithoutAKeyShowsOnlyTheMarkThatDecided(t *testing.T) {
-	for name, c := range map[string]lambdaidem.Call{
-		"with a key": charge,
-		"skipped":    {Operation: "charge", Key: "order-1", Skip: true},
-		"no key":     {Operation: "charge"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			charged := 0
-			optFn := func(o *lambdaidem.Options) { o.Policy, o.KeyOptional = lambdaidem.Hold, true }
-			r := newRig(nil, optFn)
-			r = r.later(func(ctx context.Context, _ request) (response, error) {
-				_, err := lambdaidem.Do(ctx, r.guard, c, func(context.Context) (int, error) {
-					charged++
-					return 0, errors.Join(lambdaidem.Retryable(errWire), errBroken)
-				})
-				if errors.Is(err, lambdaidem.ErrRetryable) {
-					return response{}, lambdaidem.Retryable(err)
-				}
-				return response{}, err
-			}, optFn)
-			_, _ = r.handler(t.Context(), first())
-			_, _ = r.handler(t.Context(), first())
-			if charged > 1 {
-				t.Errorf("charged %d times under Hold", charged)
-			}
-		})
-	}
-}
-
-// Nor does it show a guard's code for a call further inside, from which the handler would conclude
-// that nothing was charged.
-func TestX2_ADoWithoutAKeyShowsNoCodeOfACallInside(t *testing.T) {
-	for name, c := range map[string]lambdaidem.Call{
-		"with a key": charge,
-		"skipped":    {Operation: "charge", Key: "order-1", Skip: true},
-		"no key":     {Operation: "charge"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			charged := 0
-			optFn := func(o *lambdaidem.Options) { o.KeyOptional = true }
-			r := newRig(nil, optFn)
-			r = r.later(func(ctx context.Context, _ request) (response, error) {
-				_, err := lambdaidem.Do(ctx, r.guard, c, func(ctx context.Context) (int, error) {
-					charged++
-					r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-					return lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "receipt", Key: "k"}, answersOne)
-				})
-				if errors.Is(err, lambdaidem.ErrStoreUnavailable) { // "which would say that pay did not run"
-					charged++ // another card
-					return response{StatusCode: http.StatusCreated}, nil
-				}
-				return response{}, err
-			}, optFn)
-			_, _ = r.handler(t.Context(), first())
-			if charged > 1 {
-				t.Errorf("charged %d cards", charged)
-			}
-		})
-	}
-	// Outside a guarded handler, and in a handler that runs unguarded, the code is hidden.
-	r := newRig(nil, func(o *lambdaidem.Options) { o.KeyOptional = true })
-	_, err := lambdaidem.Do(t.Context(), r.guard, lambdaidem.Call{Operation: "charge"}, func(ctx context.Context) (int, error) {
-		r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
-		return lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "receipt", Key: "k"}, answersOne)
-	})
-	if errors.Is(err, lambdaidem.ErrStoreUnavailable) {
-		t.Errorf("an outermost Do without a key shows %v", err)
 	}
 }
 

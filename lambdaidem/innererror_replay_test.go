@@ -150,9 +150,6 @@ func TestX2_AnotherRejectionIsNotFound(t *testing.T) {
 			}
 		}
 	}
-	if made := (&lambdaidem.Error{Code: "sold_out", Status: 409}); errors.Is(made, errSoldOut) {
-		t.Errorf("errors.Is finds %v in an error that Reject has not made", errSoldOut)
-	}
 }
 
 // Of two rejections that fn joins, only the one that is stored is found: a replay has no other.
@@ -169,6 +166,115 @@ func TestX2_OnlyTheStoredRejectionIsFound(t *testing.T) {
 			if errors.Is(err, down) {
 				t.Errorf("call %d: errors.Is finds bank_down in a permanent failure", n)
 			}
+		}
+		return response{StatusCode: 503}, nil
+	})
+	r.send(t, first())
+}
+
+// Outside a guarded handler too, the first caller finds only the rejection that is stored. It would
+// otherwise pay by another bank because of one that its retry doesn't find.
+func TestX2_TheFirstCallerOfAnOutermostDoFindsOneRejection(t *testing.T) {
+	declined, noAccount := lambdaidem.Reject(402, "declined", "No."), lambdaidem.Reject(404, "no_account", "No.")
+	for name, failure := range map[string]error{
+		"two rejections":       errors.Join(declined, noAccount),
+		"rejection, permanent": errors.Join(declined, lambdaidem.Permanent(noAccount)),
+		"rejection, code":      errors.Join(declined, lambdaidem.Code("no_account")),
+		"rejection, 503":       errors.Join(declined, lambdaidem.Reject(503, "no_account", "Later.")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newRig(nil).guard
+			paid, tries := 0, 0
+			var found []bool
+			pay := func(ctx context.Context) error {
+				tries++
+				_, err := lambdaidem.Do(ctx, g, charge, func(context.Context) (int, error) { return 0, failure })
+				found = append(found, errors.Is(err, lambdaidem.Code("no_account")))
+				if errors.Is(err, lambdaidem.Code("no_account")) {
+					_, err = lambdaidem.Do(ctx, g, lambdaidem.Call{Operation: "charge by the other bank", Key: "order-1"}, func(context.Context) (int, error) { paid++; return 1, nil })
+				}
+				if tries == 1 {
+					panic("the process dies")
+				}
+				return err
+			}
+			func() {
+				defer func() { _ = recover() }()
+				_ = pay(t.Context())
+			}()
+			if err := pay(t.Context()); paid > 0 && err != nil {
+				t.Errorf("paid %d times, and the caller is told for good: %v; found the code in the first answer and the replay: %v", paid, err, found)
+			}
+		})
+	}
+}
+
+// An *Error that the application made without Reject equals a variable of Reject in the first answer if
+// it does in the replay.
+func TestX2_AnErrorWithoutRejectIsComparedAlikeInAReplay(t *testing.T) {
+	declined := lambdaidem.Reject(402, "declined", "No.")
+	paid, tries := 0, 0
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		tries++
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+			return 0, lambdaidem.Permanent(&lambdaidem.Error{Code: "declined", Status: 402})
+		})
+		if !errors.Is(err, declined) { // not declined: pay by another bank
+			_, err = lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "other", Key: "order-1"}, func(context.Context) (int, error) { paid++; return 1, nil })
+		}
+		if tries == 1 {
+			panic("dies")
+		}
+		if err != nil {
+			return response{}, err
+		}
+		return response{StatusCode: http.StatusCreated}, nil
+	})
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = r.handler(t.Context(), first())
+	}()
+	out, err := r.handler(t.Context(), first())
+	if paid > 0 && out.StatusCode != 201 {
+		t.Errorf("paid %d times, and the client is told %d %s %v", paid, out.StatusCode, out.Body, err)
+	}
+}
+
+// The first caller finds the stored code also if it is in a list that errors.Is doesn't examine.
+func TestX2_TheFirstCallerOfAnOutermostDoFindsTheCodeInAList(t *testing.T) {
+	sold := lambdaidem.Reject(409, "sold_out", "No.")
+	for name, failure := range map[string]error{"aggregate": aggregate{errBroken, sold}, "cause and list": &refusedOrder{cause: errBroken, problems: []error{sold}}} {
+		t.Run(name, func(t *testing.T) {
+			g := newRig(nil).guard
+			var found []bool
+			for range 2 {
+				_, err := lambdaidem.Do(t.Context(), g, charge, func(context.Context) (int, error) { return 0, failure })
+				found = append(found, errors.Is(err, lambdaidem.Code("sold_out")))
+			}
+			if found[0] != found[1] {
+				t.Errorf("errors.Is finds the code in the first answer: %t, in the replay: %t", found[0], found[1])
+			}
+		})
+	}
+}
+
+// A variable of Reject with the code but not the status of the stored rejection is found neither in the
+// first answer nor in the replay. The very *Error that is stored is found in the first answer.
+func TestX2_ARejectionWithAnotherStatusIsNotFound(t *testing.T) {
+	other, made := lambdaidem.Reject(404, "sold_out", "No."), &lambdaidem.Error{Code: "declined", Status: 402}
+	g := newRig(nil).guard
+	for n := range 2 {
+		_, err := lambdaidem.Do(t.Context(), g, charge, func(context.Context) (int, error) { return 0, errors.Join(errSoldOut, other) })
+		if errors.Is(err, other) || !errors.Is(err, errSoldOut) {
+			t.Errorf("call %d: errors.Is finds the 404: %t, the 409: %t; want the 409 only", n, errors.Is(err, other), errors.Is(err, errSoldOut))
+		}
+	}
+	r := newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, lambdaidem.Permanent(made) })
+		if !errors.Is(err, made) {
+			t.Errorf("errors.Is does not find the stored error in %v", err)
 		}
 		return response{StatusCode: 503}, nil
 	})

@@ -57,8 +57,8 @@ func goType(err error) string {
 		t := reflect.TypeOf(err)
 		name := strings.TrimPrefix(t.String(), "*")
 		var behind error
-		if inner := insideOf(err); inner != nil {
-			err = inner
+		if inner, ok := err.(*passedOn); ok { //nolint:errorlint // one layer at a time
+			err = inner.err
 			continue
 		}
 		if strings.HasPrefix(name, "fmt.") || strings.HasPrefix(name, "errors.") {

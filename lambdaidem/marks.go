@@ -101,8 +101,8 @@ func withoutMarks(err error) error {
 			err = u.err
 		} else if r, ok := firstOwn[*retryableError](err); ok {
 			err = r.err
-		} else if inner := insideOf(err); inner != nil { // what wraps a passedOn has a type of its own
-			err = inner
+		} else if inner, ok := err.(*passedOn); ok { //nolint:errorlint // what wraps a passedOn has a type of its own
+			err = inner.err
 		} else {
 			return err
 		}
