@@ -38,8 +38,8 @@ func (c *HealthCheck) checkStore(ctx context.Context) (Health, bool) {
 }
 
 // skip sets the latest result of p to the status HealthUnknown, without making the check. The
-// parameter down is an earlier probe of the same run. It failed in a way that would make p fail
-// too; see failsAll.
+// parameter down is the earlier probe of the same run whose failure makes the check pointless; see
+// failsAll.
 func (p *probe) skip(now time.Time, down *probe) {
 	p.last = Check{Name: p.name, Table: p.table, Time: now, Detail: fmt.Sprintf("not looked at: %s on table %q failed before", down.name, down.table)}
 	p.expires = now

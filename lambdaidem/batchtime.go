@@ -11,11 +11,10 @@ import (
 // message. If the invocation timed out, it could not report which messages failed, and Lambda
 // would retry the whole batch.
 //
-// Normally, a message may begin if at least Options.MinRunTime plus Options.Reserve is left. But
-// if that sum exceeds nine tenths of the invocation's time, hardly any message could begin, and
-// the messages would end in the dead-letter queue. Messages may then begin in the first half of
-// the invocation's time instead. The invocation's time is the time that is left when timeToBegin
-// is called.
+// A message may begin if at least Options.MinRunTime plus Options.Reserve is left. There is one
+// exception: if that sum exceeds nine tenths of the time that is left when timeToBegin is called,
+// messages may begin in the first half of that time. Otherwise hardly any message could begin, and
+// the messages would end in the dead-letter queue.
 func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
 	deadline, limited := ctx.Deadline()
 	if !limited {

@@ -37,8 +37,9 @@ func (e *passedOn) Error() string { return e.err.Error() }
 // Is is called by errors.Is. It reports whether target matches one of these:
 //
 //   - ErrRetryable, if retryable is set;
-//   - the code of the stored failure, if stored is set;
 //   - an error in e.err's tree of wrapped errors that the outer handler may find; see anyVisible.
+//
+// If stored is set, the only Code and the only *Error that match are those of the stored failure.
 func (e *passedOn) Is(target error) bool {
 	switch target := target.(type) {
 	case Code:

@@ -9,6 +9,31 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
+// afterACrash serves a request twice. The client gets a 201, or the error that handle returns. The process
+// dies at the end of the first attempt. afterACrash returns what the client gets from the second one.
+func afterACrash(t *testing.T, handle func(context.Context, *lambdaidem.Guard) error) (r *rig, out response, err error) {
+	t.Helper()
+	died := false
+	r = newRig(nil)
+	r = r.later(func(ctx context.Context, _ request) (response, error) {
+		err := handle(ctx, r.guard)
+		if !died {
+			died = true
+			panic("the process dies")
+		}
+		if err != nil {
+			return response{}, err
+		}
+		return response{StatusCode: http.StatusCreated}, nil
+	})
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = r.handler(t.Context(), first())
+	}()
+	out, err = r.handler(t.Context(), first())
+	return r, out, err
+}
+
 // wantSameFacts checks that the first caller of a call finds no other code and no other *Error than
 // later callers. The first caller may find no *Error at all, as after Permanent of a plain error.
 func wantSameFacts(t *testing.T, where string, one, two error) {
@@ -65,27 +90,14 @@ func TestX2_NoCodeIsFoundInTheFirstAnswerAlone(t *testing.T) {
 		"code":           lambdaidem.Permanent(lambdaidem.Code("bank_down")),
 	} {
 		t.Run(name, func(t *testing.T) {
-			paid, tries := 0, 0
-			r := newRig(nil)
-			r = r.later(func(ctx context.Context, _ request) (response, error) {
-				tries++
-				_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, failure })
+			paid := 0
+			r, out, err := afterACrash(t, func(ctx context.Context, g *lambdaidem.Guard) error {
+				_, err := lambdaidem.Do(ctx, g, charge, func(context.Context) (int, error) { return 0, failure })
 				if errors.Is(err, lambdaidem.Code("bank_down")) {
-					_, err = lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "charge by the other bank", Key: "order-1"}, func(context.Context) (int, error) { paid++; return 1, nil })
+					_, err = lambdaidem.Do(ctx, g, lambdaidem.Call{Operation: "charge by the other bank", Key: "order-1"}, func(context.Context) (int, error) { paid++; return 1, nil })
 				}
-				if tries == 1 {
-					panic("the process dies")
-				}
-				if err != nil {
-					return response{}, err
-				}
-				return response{StatusCode: http.StatusCreated}, nil
+				return err
 			})
-			func() {
-				defer func() { _ = recover() }()
-				_, _ = r.handler(t.Context(), first())
-			}()
-			out, err := r.handler(t.Context(), first())
 			if rec := r.record(t); rec.State == lambdaidem.Completed && paid > 0 && out.StatusCode != http.StatusCreated {
 				t.Errorf("paid %d times, and the client is told for good: %d %s, %v", paid, out.StatusCode, out.Body, err)
 			}
@@ -111,27 +123,15 @@ func TestX2_AVariableWithARejectionIsFoundInTheReplay(t *testing.T) {
 			}
 		})
 	}
-	bought, tries := 0, 0
-	r := newRig(nil)
-	r = r.later(func(ctx context.Context, _ request) (response, error) {
-		tries++
-		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) { return 0, errSoldOut })
+	bought := 0
+	_, out, _ := afterACrash(t, func(ctx context.Context, g *lambdaidem.Guard) error {
+		_, err := lambdaidem.Do(ctx, g, charge, func(context.Context) (int, error) { return 0, errSoldOut })
 		if errors.Is(err, errSoldOut) {
-			_, err = lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "order elsewhere", Key: "order-1"}, func(context.Context) (int, error) { bought++; return 1, nil })
+			_, err = lambdaidem.Do(ctx, g, lambdaidem.Call{Operation: "order elsewhere", Key: "order-1"}, func(context.Context) (int, error) { bought++; return 1, nil })
 		}
-		if tries == 1 {
-			panic("the process dies")
-		}
-		if err != nil {
-			return response{}, err
-		}
-		return response{StatusCode: http.StatusCreated}, nil
+		return err
 	})
-	func() {
-		defer func() { _ = recover() }()
-		_, _ = r.handler(t.Context(), first())
-	}()
-	if out := r.send(t, first()); bought > 0 && out.StatusCode == http.StatusConflict {
+	if bought > 0 && out.StatusCode == http.StatusConflict {
 		t.Errorf("bought %d times, and the client is told for good: %d %s", bought, out.StatusCode, out.Body)
 	}
 }
@@ -213,29 +213,16 @@ func TestX2_TheFirstCallerOfAnOutermostDoFindsOneRejection(t *testing.T) {
 // it does in the replay.
 func TestX2_AnErrorWithoutRejectIsComparedAlikeInAReplay(t *testing.T) {
 	declined := lambdaidem.Reject(402, "declined", "No.")
-	paid, tries := 0, 0
-	r := newRig(nil)
-	r = r.later(func(ctx context.Context, _ request) (response, error) {
-		tries++
-		_, err := lambdaidem.Do(ctx, r.guard, charge, func(context.Context) (int, error) {
+	paid := 0
+	_, out, err := afterACrash(t, func(ctx context.Context, g *lambdaidem.Guard) error {
+		_, err := lambdaidem.Do(ctx, g, charge, func(context.Context) (int, error) {
 			return 0, lambdaidem.Permanent(&lambdaidem.Error{Code: "declined", Status: 402})
 		})
 		if !errors.Is(err, declined) { // not declined: pay by another bank
-			_, err = lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "other", Key: "order-1"}, func(context.Context) (int, error) { paid++; return 1, nil })
+			_, err = lambdaidem.Do(ctx, g, lambdaidem.Call{Operation: "other", Key: "order-1"}, func(context.Context) (int, error) { paid++; return 1, nil })
 		}
-		if tries == 1 {
-			panic("dies")
-		}
-		if err != nil {
-			return response{}, err
-		}
-		return response{StatusCode: http.StatusCreated}, nil
+		return err
 	})
-	func() {
-		defer func() { _ = recover() }()
-		_, _ = r.handler(t.Context(), first())
-	}()
-	out, err := r.handler(t.Context(), first())
 	if paid > 0 && out.StatusCode != 201 {
 		t.Errorf("paid %d times, and the client is told %d %s %v", paid, out.StatusCode, out.Body, err)
 	}

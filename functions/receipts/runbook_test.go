@@ -56,8 +56,8 @@ func TestRunbookIsTheOneThatIsTested(t *testing.T) {
 	}
 }
 
-// listOfThePage returns the scan that the page lists payments with, and the times at which the
-// first and the last record of its example entry arrived in the stream.
+// listOfThePage reads docs/deploy.md. It returns the scan with which that page lists the payments, and
+// the times at which the first and the last record of the page's example arrived in the stream.
 func listOfThePage(t *testing.T) (scan *dynamodb.ScanInput, first, last time.Time) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "deploy.md"))

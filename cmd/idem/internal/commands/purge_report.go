@@ -135,8 +135,8 @@ func (v purgeView) text(to printer) {
 
 // stopped prints how to resume a purge that ended with err, and returns the error of the
 // command. Without a journal, it also prints the doubtful records that were found, because the
-// report of the resumed purge does not have them. It doesn't matter whether the last write was applied, because a resumed purge
-// repeats the last page.
+// report of the resumed purge does not have them. It doesn't matter whether the last write was
+// applied, because a resumed purge repeats the last page.
 func (p *purgeCommand) stopped(ctx context.Context, a *app, j *journal, sum dynamostore.PurgeProgress, err error) error {
 	if a.Draws {
 		say(a.Err, "\n")
