@@ -64,6 +64,21 @@ func counts(e *emulator.Emulator) []int {
 	return out
 }
 
+// useAllSlots returns once each worker of the one process has served an
+// invocation and asked for its next. Until then, a runtime that stops may stop
+// before its last worker has asked at all, and nothing shows that it leaves.
+func useAllSlots(t *testing.T, e *emulator.Emulator, slots int) {
+	t.Helper()
+	var answers []<-chan emulator.Result
+	for range slots {
+		answers = append(answers, later(t, e, fmt.Sprintf(`{"do":"meet","people":%d}`, slots)))
+	}
+	for _, answer := range answers {
+		decodeAbout(t, <-answer)
+	}
+	eventually(t, "the process is idle", func() bool { return slices.Equal(states(e), []emulator.State{emulator.Idle}) })
+}
+
 // awaitLeaving waits until the one process is to end.
 func awaitLeaving(t *testing.T, e *emulator.Emulator) {
 	t.Helper()
@@ -234,6 +249,7 @@ func TestD1_TimeoutInOneSlotLeavesTheOthersAlone(t *testing.T) {
 // is let go, and the process exits. Nobody's invocation fails of that.
 func TestD1_LateAnswerEndsTheGoRuntimeAfterItsInvocations(t *testing.T) {
 	e, log := start(t, concurrent(3, 3*time.Second))
+	useAllSlots(t, e, 3)
 	late, openLate, _ := gate(t)
 	if kind, _ := functionError(t, invoke(t, e, late)); kind != "Sandbox.Timedout" {
 		t.Fatalf("%s, want Sandbox.Timedout", kind)
@@ -261,6 +277,7 @@ func TestD1_LateAnswerEndsTheGoRuntimeAfterItsInvocations(t *testing.T) {
 
 func TestD1_PanicEndsTheProcessAfterItsInvocations(t *testing.T) {
 	e, _ := start(t, concurrent(3, 0))
+	useAllSlots(t, e, 3)
 	event, open, _ := gate(t)
 	running := later(t, e, event)
 	eventually(t, "it runs", func() bool { return slices.Equal(counts(e), []int{1}) })
