@@ -157,3 +157,158 @@ func TestL7_AnAttemptWithoutALeaseClaimsARecordThatExpiredBefore(t *testing.T) {
 		d.wantBalance(t, 80)
 	})
 }
+
+// A request is answered. Its duplicate begins just before the answer expires, and runs without a
+// lease. After the answer has expired, a third request takes over the record and fails. The record
+// that it releases refuses the duplicate's writes, although it is free.
+func TestE1_AnAttemptWithoutALeaseIsRefusedByARecordThatReplacedAnAnswer(t *testing.T) {
+	type times struct {
+		ttl, age, takes, third time.Duration // age: of the answer when the duplicate begins; third: when the third request comes, after that
+	}
+	for when, c := range map[string]times{
+		"minimum TTL": {ttl: lambdaidem.MinTTL, age: 4 * time.Second, takes: 20 * time.Minute, third: 16 * time.Minute},
+		"a day":       {ttl: 24 * time.Hour, age: 24*time.Hour - 10*time.Second, takes: 20 * time.Second, third: 15 * time.Second},
+		"one second":  {ttl: 24 * time.Hour, age: 24*time.Hour - time.Second, takes: 20 * time.Second, third: time.Second},
+	} {
+		for kind, option := range withoutLease {
+			t.Run(when+", "+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					d := openCreditDesk(t, option, func(o *lambdaidem.Options) { o.TTL = c.ttl })
+					if got, err := d.credit(t, 0, well); err != nil {
+						t.Fatal(got, err)
+					}
+					time.Sleep(c.age)
+					d.unreachable.Store(kind == "failed open")
+					go func() {
+						time.Sleep(c.third)
+						d.unreachable.Store(false)
+						withLease := &creditDesk{shiftedDesk: d.shiftedDesk}
+						withLease.guard = d.shiftedDesk.guard(New(d.client, d.table), func(o *lambdaidem.Options) { o.TTL = c.ttl })
+						if got, err := withLease.credit(t, 0, failing); err == nil {
+							t.Errorf("the third request gets %q", got)
+						}
+					}()
+					got, err := d.credit(t, c.takes, well)
+					if !errors.Is(err, lambdaidem.ErrInProgress) {
+						t.Errorf("the duplicate gets %q, %v; want ErrInProgress", got, err)
+					}
+					d.wantBalance(t, 40)
+				})
+			})
+		}
+	}
+}
+
+func failing(context.Context) (string, error) { return "", errors.New("no connection to the bank") }
+
+// As before, but a fourth request fails too, and its clock is behind by a little less than
+// the default of Options.MaxSkew. By that clock it began before the duplicate did.
+func TestE1_AnAttemptWithoutALeaseIsRefusedAcrossClocks(t *testing.T) {
+	for kind, option := range withoutLease {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := openCreditDesk(t, option)
+				if got, err := d.credit(t, 0, well); err != nil {
+					t.Fatal(got, err)
+				}
+				time.Sleep(24*time.Hour - time.Second) // the default of Options.TTL
+				d.unreachable.Store(kind == "failed open")
+				go func() {
+					time.Sleep(time.Second)
+					d.unreachable.Store(false)
+					for _, behind := range []time.Duration{0, 2*time.Second - time.Millisecond} {
+						withLease := &creditDesk{shiftedDesk: d.shiftedDesk}
+						withLease.guard = d.shiftedDesk.guard(New(d.client, d.table), func(o *lambdaidem.Options) {
+							o.Clock = func() time.Time { return time.Now().Add(-behind) }
+						})
+						if got, err := withLease.credit(t, 0, failing); err == nil {
+							t.Errorf("a request whose clock is %v behind gets %q", behind, got)
+						}
+					}
+				}()
+				if got, err := d.credit(t, 20*time.Second, well); !errors.Is(err, lambdaidem.ErrInProgress) {
+					t.Errorf("the duplicate gets %q, %v; want ErrInProgress", got, err)
+				}
+				d.wantBalance(t, 40)
+			})
+		})
+	}
+}
+
+// A record that was released before the attempt began is taken over: no answer can have expired
+// since.
+func TestE1_AnAttemptWithoutALeaseTakesOverARecordThatWasReleasedBefore(t *testing.T) {
+	for kind, option := range withoutLease {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := openCreditDesk(t, option)
+				withLease := &creditDesk{shiftedDesk: d.shiftedDesk, guard: d.shiftedDesk.guard(New(d.client, d.table))}
+				if got, err := withLease.credit(t, 0, failing); err == nil {
+					t.Fatalf("the first request gets %q", got)
+				}
+				d.unreachable.Store(kind == "failed open")
+				go func() {
+					time.Sleep(5 * time.Second)
+					d.unreachable.Store(false)
+				}()
+				if got, err := d.credit(t, 20*time.Second, well); got != "moved" || err != nil {
+					t.Errorf("the retry gets %q, %v", got, err)
+				}
+				d.wantBalance(t, 40)
+			})
+		})
+	}
+}
+
+// An attempt fails open because the reply to its own claim is lost, seconds after it began. The
+// record of that claim doesn't refuse the attempt's writes.
+func TestE1_AnAttemptWithoutALeaseTakesOverItsOwnLateClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openCreditDesk(t)
+		client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
+			if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".PutItem") {
+				return send()
+			}
+			time.Sleep(2 * time.Second)
+			if _, err := send(); err != nil {
+				return nil, err
+			}
+			return nil, errors.New("connection reset by peer")
+		})
+		d.guard = d.shiftedDesk.guard(New(client, d.table), func(o *lambdaidem.Options) { o.FailOpen = true })
+		if got, err := d.credit(t, time.Second, well); got != "moved" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		d.wantBalance(t, 40)
+	})
+}
+
+// A request is answered. Its duplicate fails open while the answer is alive, and fails after the
+// answer has expired. The caller gets the answer, and not a failure that the duplicate can't store.
+func TestX5_AFailureAfterFailOpenIsNotToldIfAnAnswerExpiredMeanwhile(t *testing.T) {
+	for name, failure := range map[string]error{
+		"stored":   lambdaidem.Reject(402, "card_declined", "no money"),
+		"released": lambdaidem.Reject(404, "no_account", "no such account"),
+		"retry":    lambdaidem.Retryable(errors.New("no connection to the bank")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := openCreditDesk(t, func(o *lambdaidem.Options) { o.FailOpen = true })
+				if got, err := d.credit(t, 0, well); err != nil {
+					t.Fatal(got, err)
+				}
+				time.Sleep(24*time.Hour - 10*time.Second) // the default of Options.TTL is 24 hours
+				d.unreachable.Store(true)
+				go func() {
+					time.Sleep(5 * time.Second)
+					d.unreachable.Store(false)
+				}()
+				got, err := d.credit(t, 20*time.Second, func(context.Context) (string, error) { return "", failure })
+				if got != "moved" || err != nil {
+					t.Errorf("the duplicate gets %q, %v", got, err)
+				}
+				d.wantBalance(t, 40)
+			})
+		})
+	}
+}

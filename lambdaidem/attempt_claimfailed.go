@@ -20,6 +20,8 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldR
 		return a.inProgress(ctx), rec, false
 	case means != isFree:
 		return a.fromRecordAfterRun(ctx, means, rec), rec, false
+	case a.mayHaveReplacedAnswer(rec):
+		return a.inProgress(ctx), rec, false
 	case len(rec.Steps) > 0 && a.failedOpen: // a retry with a lease can use the stored steps
 		return a.inProgress(ctx), rec, false
 	case len(rec.Steps) > 0:
@@ -31,6 +33,18 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldR
 		return a.inProgress(ctx), rec, false
 	}
 	return decision{}, rec, true
+}
+
+// mayHaveReplacedAnswer reports whether rec may have taken the place of an answer that was alive
+// when this attempt began and has expired since. The effects of this attempt would then repeat the
+// effects behind that answer. An expired answer is replaced only by an attempt that began after the
+// expiry, which counts in whole seconds.
+func (a *attempt) mayHaveReplacedAnswer(rec Record) bool {
+	began := rec.StartedAt
+	if rec.Attempt > 1 { // an earlier attempt may have replaced the answer, by a clock that was ahead
+		began = began.Add(a.g.opts.MaxSkew)
+	}
+	return began.Unix() > a.began.Unix()
 }
 
 // errStepsRemain is the error that events report if the record of an optimistic attempt has steps.

@@ -2,6 +2,7 @@ package lambdaidem
 
 import (
 	"context"
+	"time"
 
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/runcount"
 )
@@ -10,6 +11,9 @@ import (
 // another attempt has taken over or completed the record. rec is the current record. The
 // parameter end describes how this attempt's handler ended.
 func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
+	if a.failedOpen && rec.State == Absent { // the record may have expired since the attempt began
+		rec = a.read(ctx)
+	}
 	means := a.meaningOf(rec)
 	if a.failedOpen {
 		// With FailOpen, the caller receives the handler's answer, except in two cases. First, if
@@ -27,6 +31,18 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 		return a.fromRecordAfterRun(ctx, means, rec)
 	}
 	return a.inProgress(ctx)
+}
+
+// read returns the record, or the zero Record if the store does not return it. A record that has
+// expired may still count; see expiryJudgedAt.
+func (a *attempt) read(ctx context.Context) Record {
+	defer a.spent(time.Now())
+	rec, err := a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
+	if err != nil {
+		a.report(ctx, EventStoreError, err)
+		return Record{}
+	}
+	return rec
 }
 
 // failedLate returns what the caller receives if the handler failed after another attempt had

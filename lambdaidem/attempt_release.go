@@ -78,7 +78,7 @@ func (a *attempt) sendRelease(ctx context.Context, cause error) (Record, error) 
 		asked := time.Now()
 		lease := a.lease()
 		lease.LastFailure = failure
-		rec, err := a.g.store.Release(ctx, lease, a.g.opts.Clock())
+		rec, err := a.g.store.Release(ctx, lease, a.expiryJudgedAt())
 		a.spent(asked)
 		if err == nil || errors.Is(err, ErrLeaseLost) || a.failedOpen || !a.backOff(ctx, try) {
 			return rec, err

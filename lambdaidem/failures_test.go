@@ -373,6 +373,21 @@ func TestX5_FailOpenWithoutAnyStore(t *testing.T) {
 	}
 }
 
+// The claim was lost, so there is no record to complete. The guard reads once more, in case an
+// answer expired while the handler ran. If this read fails too, the handler's answer is sent.
+func TestX5_FailOpenReadsARecordThatIsGoneOnce(t *testing.T) {
+	r := newRig(status(404), failOpen)
+	r.store.fail(acquire, requestLost)
+	r.store.failAlways(get, refused(lambdaidem.ReasonUnreachable))
+	if out := r.send(t, first()); out.StatusCode != 404 || replayed(out) {
+		t.Errorf("the answer is %+v", out)
+	}
+	r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventFailedOpen, lambdaidem.EventStoreError)
+	if n := r.store.count(get); n != 1 {
+		t.Errorf("the record was read %d times", n)
+	}
+}
+
 // An attempt that ran without the store sends the record's answer if the record has one.
 func TestX5_FailOpenGivesWayToTheRecord(t *testing.T) {
 	var r *rig
