@@ -17,7 +17,7 @@ import (
 func frozenSince(d time.Duration) time.Time { return elapsedtest.Move(time.Now(), -d, 0) }
 
 func TestE1_AFrozenProcessSendsNoForgottenTransactionAgain(t *testing.T) {
-	for first, want := range map[time.Time]bool{frozenSince(tokenLife + time.Minute): false, frozenSince(tokenLife - time.Minute): true, {}: true} {
+	for first, want := range map[time.Time]bool{frozenSince(maxResend + time.Minute): false, frozenSince(maxResend - time.Minute): true, {}: true} {
 		p := &prepared{completion: &lambdaidem.Completion{Alone: true}, first: first}
 		if got := p.mayBeSent() == nil; got != want {
 			t.Errorf("first sent at %v: %v, want %v", first, got, want)
@@ -35,9 +35,10 @@ func TestE1_AProcessFrozenBetweenTwoTriesSendsNoForgottenTransactionAgain(t *tes
 			trips      int
 			sent       bool
 		}{
-			"too long":                {tokenLife + time.Minute, lambdaidem.Completion{Alone: true}, 1, false},
-			"shortly":                 {tokenLife - time.Minute, lambdaidem.Completion{Alone: true}, 2, true},
-			"too long, with a record": {tokenLife + time.Minute, lambdaidem.Completion{Lease: lease, Result: result}, 2, true},
+			"too long":               {maxResend + time.Minute, lambdaidem.Completion{Alone: true}, 1, false},
+			"shortly":                {maxResend - time.Minute, lambdaidem.Completion{Alone: true}, 2, true},
+			"too long, with a lease": {maxResend + time.Minute, lambdaidem.Completion{Lease: lease, Result: result}, 2, true},
+			"too long, with a claim": {maxResend + time.Minute, lambdaidem.Completion{Lease: lease, Result: result, Claim: &lambdaidem.Claim{ID: lease.ID, Token: lease.Token}}, 1, false},
 		} {
 			t.Run(string(transport)+", "+name, func(t *testing.T) {
 				var tx *transaction
@@ -55,8 +56,8 @@ func TestE1_AProcessFrozenBetweenTwoTriesSendsNoForgottenTransactionAgain(t *tes
 					return
 				}
 				wantStoreError(t, err, opCommit, lambdaidem.ReasonUnknown, false)
-				if !errors.Is(err, errTokenTooOld) {
-					t.Errorf("the error is %v; want %v", err, errTokenTooOld)
+				if !errors.Is(err, errSentTooLongAgo) {
+					t.Errorf("the error is %v; want %v", err, errSentTooLongAgo)
 				}
 			})
 		}

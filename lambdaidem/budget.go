@@ -94,10 +94,8 @@ func (b *budget) maySendTx() bool {
 
 // longestWithoutLease is how long after its beginning an attempt without a lease may send its
 // transaction: 30 minutes. The record of another attempt makes that transaction fail, unless the
-// record expired before this attempt began. So the store keeps the record for at least an hour
-// after that moment; see KeptAfterExpiry. A transaction that is sent within 30 minutes arrives
-// within 45, because AWS accepts a request for up to 15 minutes after it was signed. The last
-// quarter of the hour allows for clocks that differ.
+// record expired before this attempt began. The transaction must arrive while the store still has
+// that record; see KeptAfterExpiry.
 //
 // On Lambda, only invocations on Managed Instances last longer than 30 minutes.
 const longestWithoutLease = 30 * time.Minute

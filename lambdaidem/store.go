@@ -81,7 +81,9 @@ type Store interface {
 // longer exists.
 //
 // The claim in a transaction of an attempt without a lease has the same condition, and its Claim.Now
-// is the time when the attempt began. The attempt sends the transaction within 30 minutes after that;
-// see Options.Optimistic. AWS accepts a request for up to 15 minutes after it was signed, so the
-// transaction arrives within 45 minutes. The rest of the hour allows for clocks that differ.
+// is the time when the attempt began. The guard calls Commit within 30 minutes after that; see
+// Options.Optimistic. A store must not send the transaction again more than 10 minutes after it sent
+// it first, even if the process was frozen meanwhile. AWS accepts a request for up to 15 minutes
+// after it was signed, so the transaction arrives within 55 minutes. The rest of the hour allows for
+// clocks that differ.
 const KeptAfterExpiry = time.Hour
