@@ -121,7 +121,8 @@ func (e *Error) Is(target error) bool {
 //
 // The outcome of the error is that of a response with the same status; see [DefaultOutcome] and
 // Options.Outcome. By default, a 404 is stored and replayed, and a 503 releases the record, so that
-// a retry runs the handler again. Reject panics if status is not between 400 and 599.
+// a retry runs the handler again. errors.Is takes two results of Reject for the same error if they
+// have the same code and the same status. Reject panics if status is not between 400 and 599.
 func Reject(status int, code Code, detail string) error {
 	if status < 400 || status > 599 {
 		panic(fmt.Sprintf("lambdaidem: Reject: status is %d; it must be 400 to 599", status))

@@ -209,3 +209,24 @@ func TestX5_APermanentFailureThatFailedOpenIsNotReturnedBesideAnotherAttempt(t *
 		t.Errorf("Do returned %v; want ErrInProgress", err)
 	}
 }
+
+// The verdict of a rejected write is the refusal of another call. It decides, but the guard did not
+// make it for this call, so errors.Is does not find its code.
+func TestX2_ARefusalAsTheVerdictOfAWriteShowsNoCode(t *testing.T) {
+	r, l := withLedger(nil)
+	h := r.guarded(func(ctx context.Context, _ request) (response, error) {
+		r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+		_, before := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "reserve", Key: "k"}, answersOne)
+		refusal, _ := errors.AsType[*lambdaidem.Error](before)
+		_, err := lambdaidem.Do(ctx, r.guard, charge, func(ctx context.Context) (int, error) {
+			enlist(ctx, "w")
+			l.fail(commit, rejects(refusal))
+			return 1, nil
+		})
+		if errors.Is(err, lambdaidem.ErrStoreUnavailable) {
+			t.Errorf("the function has run, and the caller finds ErrStoreUnavailable in %v", err)
+		}
+		return response{StatusCode: 503}, nil
+	})
+	_, _ = h(t.Context(), first())
+}
