@@ -12,10 +12,9 @@ type headers struct {
 
 	// multi has every value of each header of an event.
 	multi map[string][]string
-	// single has one value of each header of an event. appendTo uses the field single only for
-	// names that are not in the field multi. If the event has no headers in multi, the gateway
-	// determines the value of a repeated header in single. A load balancer keeps only the last
-	// value. Every other gateway joins the values with commas.
+	// single has one value of each header of an event. appendTo reads it only for names that multi
+	// lacks. For a repeated header, a load balancer puts the last value here. Every other gateway
+	// puts all values here, joined with commas.
 	single map[string]string
 
 	// cookies has the cookies of an event in payload format 2.0, which has no Cookie header

@@ -23,11 +23,13 @@ type Response struct {
 	// and Header has the values from MultiValueHeaders. Both are stored, because the gateway
 	// decides how to combine them.
 	beside map[string]string
-	// added and removed are for net/http responses. All handlers of a request, such as middleware
-	// and the guarded handler inside it, share one header map. A replay does not run the guarded
-	// handler, so it must repeat that handler's changes to the map. added has the names of the
-	// headers to which a replay appends values. removed has the names of the headers that a replay
-	// deletes. For all other headers in the field Header, a replay replaces the values in the map.
+	// added and removed are for net/http responses. The guarded handler shares one header map with
+	// outer handlers, such as middleware. A replay repeats the guarded handler's changes to that
+	// map:
+	//
+	//   - It appends values to the headers that added names.
+	//   - It deletes the headers that removed names.
+	//   - It replaces the values of all other headers in the field Header.
 	added, removed []string
 	// trailer has the trailers of a net/http response, the headers that are sent after the body.
 	trailer map[string][]string

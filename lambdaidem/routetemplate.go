@@ -14,15 +14,12 @@ func isCatchAll(template string) bool {
 	return template == "" || template == "$default" || strings.Contains(template, "+}") || strings.HasSuffix(template, "...}") || strings.HasSuffix(template, "/")
 }
 
-// routeOf returns two parts of the http.ServeMux pattern that matched a request: the host, in
-// lower case, and the path. The caller uses the path as the route template.
+// routeOf returns the host, in lower case, and the path of the http.ServeMux pattern that matched a
+// request. The path becomes the route template. Both results are empty in these cases, and the
+// concrete path then identifies the record:
 //
-// Both results are empty in the following cases, and the concrete path then identifies the
-// record:
-//
-//   - The pattern does not match the method, the host or the complete path that the client
-//     requested. For example, the mux is behind http.StripPrefix, and the pattern "/payments"
-//     does not match the requested path "/v1/payments".
+//   - The pattern does not match the method, host or complete path that the client requested, for
+//     example behind http.StripPrefix.
 //   - The pattern can match paths with different numbers of segments.
 //   - The pattern has a syntax that only other routers know.
 func routeOf(r *http.Request, asked target) (host, template string) {

@@ -7,11 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// scope returns the identity without the key, as a readable text: namespace, method, route
-// with host, principal and, if there is one, tenant, separated by single spaces. The
-// method is "invoke" for Handler, "message" for a message, and empty for Do. route is the
-// result of Guard.readable. scopePart escapes spaces within the parts, so that identities
-// with different parts never have the same text.
+// scope returns the identity without the key, as readable text: "namespace method route principal
+// tenant". An empty tenant is left out. The parameter route is the result of Guard.readable.
+// scopePart escapes spaces within the parts, so that different identities never have the same text.
 func (i *Identity) scope(route string) string {
 	method := i.Method
 	switch {
@@ -42,10 +40,9 @@ func (g *Guard) readable(i *Identity) string {
 // Callers and paths may be long, and every record and every event contains the scope.
 const maxScopePart = 256
 
-// scopePart returns s as a part of a scope: a space becomes %20, and a percent sign %25. If
-// s is longer than maxScopePart, it is cut, and "%~" and 16 hexadecimal digits of its
-// SHA-256 are appended, so that two long texts with the same beginning differ. A part that
-// is not cut can't contain "%~", because its percent signs are escaped.
+// scopePart returns s as a part of a scope, with spaces and percent signs escaped. If s is longer
+// than maxScopePart, scopePart cuts it and appends a hash, so that two long texts with the same
+// beginning differ.
 func scopePart(s string) string {
 	whole := s
 	if len(s) > maxScopePart {
@@ -59,6 +56,7 @@ func scopePart(s string) string {
 	}
 	if len(whole) > maxScopePart {
 		sum := sha256.Sum256([]byte(whole))
+		// A part that is not cut can't contain "%~", because its percent signs are escaped.
 		s += "%~" + hex.EncodeToString(sum[:8])
 	}
 	return s

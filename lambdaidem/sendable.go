@@ -125,10 +125,10 @@ func contentEncodings(r *Response) (encodings []string) {
 	return encodings
 }
 
-// checkEncoding returns an error if the bytes of the body contradict the header
-// Content-Encoding. encodings has the content codings in that header, in the order in which they
-// were applied. checkEncoding checks only the last coding: the other codings are inside it, and the
-// bytes of the body don't show them. An empty body is never an error. binary is Response.Base64.
+// checkEncoding returns an error if the bytes of the body contradict its Content-Encoding.
+// encodings is the result of contentEncodings. checkEncoding checks only the last coding, because
+// the bytes don't show the codings inside it. An empty body is never an error. binary is
+// Response.Base64.
 func checkEncoding(encodings []string, binary bool, body []byte) error {
 	if len(body) > 0 && !isEncoded(encodings[len(encodings)-1], binary, body) {
 		return fmt.Errorf("its Content-Encoding is %q, and its body is not encoded so; leave the header out, or give the encoded body", strings.Join(encodings, ", "))
@@ -175,9 +175,8 @@ func readsWhole(r io.Reader) bool {
 	return err == nil && n < most
 }
 
-// valuesOf returns all values of a header of the response. It ignores the case of the header's
-// name. A response for a REST API has two maps of headers, and a header may be in both. Its value
-// from one of the maps is then in r.beside, so valuesOf searches r.beside as well as r.Header.
+// valuesOf returns all values of a header of the response. The case of the name does not matter. A
+// response for a REST API has two maps of headers, so valuesOf searches both r.Header and r.beside.
 func valuesOf(r *Response, name string) (values []string) {
 	for _, headers := range []map[string][]string{r.Header, single(r.beside)} {
 		for _, n := range slices.Sorted(maps.Keys(headers)) {

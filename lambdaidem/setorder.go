@@ -24,11 +24,9 @@ func mustJSON(v any) string {
 	return string(text)
 }
 
-// sortedSets sorts the members of every set in v and returns v. Equal sets then yield equal JSON,
-// although the members of a DynamoDB set have no order.
-//
-// v is decoded JSON of DynamoDB attribute values. In such JSON, a set is a list under the name SS,
-// NS or BS. No other list has such a name.
+// sortedSets sorts the members of every set in v and returns v, so that equal sets yield equal
+// JSON. v is decoded JSON of DynamoDB attribute values. In such JSON, only a set is a list under
+// the name SS, NS or BS.
 func sortedSets(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -6,11 +6,11 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// ActiveMQ guards a handler of the messages of a queue of an Amazon MQ broker for ActiveMQ. Lambda
-// does not support partial batch responses for this source. If a message fails, the function
-// returns an error, which is a *[BatchError] if the event has several messages. Lambda then
-// delivers the whole batch again, until it succeeds or the messages expire (AWS Lambda, "Using
-// Lambda with Amazon MQ"). The handler does not run again for messages that it has already handled.
+// ActiveMQ guards a handler of the messages of a queue of an Amazon MQ broker for ActiveMQ. If a
+// message fails, the function returns an error, which is a *[BatchError] if the event has several
+// messages. Lambda then delivers the whole batch again, until it succeeds or the messages expire
+// (AWS Lambda, "Using Lambda with Amazon MQ"). The handler does not run again for messages that it
+// has handled.
 //
 // After a message has failed, the handler still runs for the later messages of the batch. To keep
 // the order of the queue instead, set BatchOptions.StopBatch. If another invocation is still
@@ -18,7 +18,7 @@ import (
 //
 // The default key is the message's property [MessageKey], else the message's JMSMessageID. The
 // default BatchOptions.Operation is "activemq:BROKER|QUEUE", where BROKER is the ARN of the broker.
-// For this source, BatchOptions.FingerprintAttributes lists the names of message properties.
+// BatchOptions.FingerprintAttributes lists the names of message properties.
 func (g *Guard) ActiveMQ(h func(context.Context, events.ActiveMQMessage) error, optFns ...func(*BatchOptions[events.ActiveMQMessage])) func(context.Context, events.ActiveMQEvent) error {
 	return wholeEvent(guardMessages(g, source[events.ActiveMQEvent, events.ActiveMQMessage]{
 		list:           func(e events.ActiveMQEvent) []events.ActiveMQMessage { return e.Messages },

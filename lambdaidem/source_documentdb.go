@@ -5,23 +5,20 @@ import (
 	"encoding/json"
 )
 
-// DocumentDB guards a handler of the changes in an Amazon DocumentDB change stream. Lambda does not
-// support partial batch responses for this source. If a change fails, the function returns an
-// error, which is a *[BatchError] if the event has several changes. Lambda then delivers the whole
-// batch again, until it succeeds or the stream drops the changes (Amazon DocumentDB, "Using AWS
-// Lambda with change streams"). The handler does not run again for changes that it has already
-// handled.
+// DocumentDB guards a handler of the changes in an Amazon DocumentDB change stream. If a change
+// fails, the function returns an error, which is a *[BatchError] if the event has several changes.
+// Lambda then delivers the whole batch again, until it succeeds or the stream drops the changes
+// (Amazon DocumentDB, "Using AWS Lambda with change streams"). The handler does not run again for
+// changes that it has handled.
 //
 // Changes of the same document keep their order: after one of them has failed, the handler does not
 // run for later changes of that document. If another invocation is still handling a change, the
 // batch waits for that invocation; see [Guard.Kinesis].
 //
-// A change is identified by its _id, the resume token of the stream. The fingerprint of an update
-// covers its UpdateDescription or, if there is none, the resume token. It does not cover
-// FullDocument: with UpdateLookup, FullDocument is the document at the time of the look-up, so it
-// may differ when the stream is read again (MongoDB, "Change Events"). The default
-// BatchOptions.Operation is "documentdb:CLUSTER|DATABASE|COLLECTION", where CLUSTER is the ARN of
-// the cluster.
+// The default key is the change's _id, the resume token of the stream. The fingerprint of an update
+// covers UpdateDescription but not FullDocument, which may differ when the stream is read again.
+// The default BatchOptions.Operation is "documentdb:CLUSTER|DATABASE|COLLECTION", where CLUSTER is
+// the ARN of the cluster.
 func (g *Guard) DocumentDB(h func(context.Context, DocumentDBChange) error, optFns ...func(*BatchOptions[DocumentDBChange])) func(context.Context, DocumentDBEvent) error {
 	return wholeEvent(guardMessages(g, source[DocumentDBEvent, DocumentDBChange]{
 		list:           documentDBChanges,
@@ -67,6 +64,8 @@ func documentDBChanges(e DocumentDBEvent) []DocumentDBChange {
 func documentDBMessage(e DocumentDBEvent, c DocumentDBChange) message {
 	document, description := c.FullDocument, c.UpdateDescription
 	if c.OperationType == "update" {
+		// With UpdateLookup, FullDocument is the document at the time of the look-up (MongoDB,
+		// "Change Events").
 		document = nil // FullDocument may differ when the change is read again
 		if len(description) == 0 || string(description) == "null" {
 			description = json.RawMessage(jsonText(c.ID.Data))

@@ -8,13 +8,11 @@ import (
 )
 
 // EventBridge guards a handler of EventBridge events. Lambda invokes the function asynchronously,
-// with one event at a time, and at least once for each event. For retries and waiting, see
-// [Guard.SNS]. If several rules match an event, the function receives the event several times with
-// the same id, and the handler runs once.
+// at least once for each event. For retries and waiting, see [Guard.SNS]. If several rules match an
+// event, the function receives the event several times with the same id, and the handler runs once.
 //
-// The default BatchOptions.Operation is "events:REGION|ACCOUNT|SOURCE|TYPE". SOURCE is the event's
-// source and TYPE its detail type, both chosen by the sender. REGION and ACCOUNT are the event's
-// Region and account, which the sender can't choose.
+// The default BatchOptions.Operation is "events:REGION|ACCOUNT|SOURCE|TYPE". The sender of an event
+// chooses SOURCE, the event's source, and TYPE, its detail type, but not REGION and ACCOUNT.
 func (g *Guard) EventBridge(h func(context.Context, events.EventBridgeEvent) error, optFns ...func(*BatchOptions[events.EventBridgeEvent])) func(context.Context, events.EventBridgeEvent) error {
 	return wholeEvent(guardMessages(g, source[events.EventBridgeEvent, events.EventBridgeEvent]{
 		list:           func(e events.EventBridgeEvent) []events.EventBridgeEvent { return []events.EventBridgeEvent{e} },

@@ -13,28 +13,25 @@ import (
 // Kafka guards a handler of the records of Kafka topics, in an Amazon MSK cluster or in a
 // self-managed Apache Kafka cluster. Records of the same partition keep their order: after one of
 // them has failed, the handler does not run for later records of that partition, and these are
-// reported as failed too. The handler does not run again for records that it has already handled.
+// reported as failed too. The handler does not run again for records that it has handled.
 //
 // The event source mapping needs ReportBatchItemFailures, which Lambda offers for Kafka only in
-// provisioned mode (AWS Lambda, "Configuring error handling controls for Kafka event sources").
-// For any other mapping, set BatchOptions.WholeBatch. Otherwise Lambda treats a response that
-// lists failures as a success, and the failed records are lost.
+// provisioned mode (AWS Lambda, "Configuring error handling controls for Kafka event sources"). For
+// any other mapping, set BatchOptions.WholeBatch. Otherwise Lambda treats a response that lists
+// failures as a success, and the failed records are lost.
 //
 // A partition makes no progress past a record that fails. By default, Lambda retries the record
-// until the topic deletes it, or at most 10 times if the mapping has a destination for failures.
+// until the topic deletes it, or at most 10 times if the mapping has a destination for failures. If
+// another invocation is still handling a record, this invocation waits for that invocation; see
+// [Guard.Kinesis].
 //
-// If another invocation is still handling a record, this invocation waits for that invocation. The
-// wait ends shortly before this invocation's own deadline, or after BatchOptions.Wait if that is
-// set.
-//
-// The default key is the value of the record's header [MessageKey]. A record without that header
-// is identified by its topic, partition, offset and timestamp. The timestamp distinguishes it from
-// a record with the same offset in a topic that was deleted and created again.
+// The default key is the value of the record's header [MessageKey]. A record without that header is
+// identified by its topic, partition, offset and timestamp.
 //
 // The default BatchOptions.Operation is "kafka:CLUSTER|TOPIC". CLUSTER is the ARN of the event
-// source or, for a self-managed cluster, the list of bootstrap servers, sorted and separated by
-// commas. Set Operation if that list may change: otherwise the handler runs again for a record that
-// Lambda delivers again after the change.
+// source. For a self-managed cluster, CLUSTER is the list of bootstrap servers, sorted and
+// separated by commas. Set Operation if that list may change: otherwise the handler runs again for
+// a record that Lambda delivers again after the change.
 //
 // The handler receives the record as Lambda sends it: Key and Value are base64. A null value, which
 // deletes a key from a compacted topic, arrives as an empty Value.
@@ -68,6 +65,8 @@ type KafkaItemIdentifier struct {
 func kafkaMessage(e events.KafkaEvent, r events.KafkaRecord) message {
 	partition := r.Topic + "-" + strconv.FormatInt(r.Partition, 10)
 	offset := strconv.FormatInt(r.Offset, 10)
+	// The id has the timestamp, because a topic that was deleted and created again has the same
+	// offsets again.
 	m := message{group: partition, id: partition + "-" + offset + "-" + strconv.FormatInt(r.Timestamp.UnixMilli(), 10),
 		parts: []string{r.Key}, form: []string{"key"}}
 	if r.Topic != "" {

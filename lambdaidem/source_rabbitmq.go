@@ -10,18 +10,17 @@ import (
 // RabbitMQ guards a handler of the messages of a queue of an Amazon MQ broker for RabbitMQ. For
 // failures, retries, order and waiting, see [Guard.ActiveMQ].
 //
-// A RabbitMQ broker gives messages no ids. The default key is the message's header [MessageKey],
-// else the property message_id. Let publishers set one of these, or derive the key from the message
-// with BatchOptions.Key. A message without a key fails with [ErrKeyMissing], or runs unguarded if
-// Options.KeyOptional is set.
+// The default key is the message's header [MessageKey], else the property message_id. A RabbitMQ
+// broker gives messages no ids, so publishers must set one of these. Otherwise derive the key from
+// the message with BatchOptions.Key. A message without a key fails with [ErrKeyMissing], or runs
+// unguarded if Options.KeyOptional is set.
 //
-// Publishers must give each message of the queue a key of its own. If a message has the key of an
-// earlier message, the handler does not run: a message with the same data counts as a duplicate,
-// and a message with other data is refused.
+// Publishers must give each message of the queue a key of its own. A message with the key of an
+// earlier message counts as a duplicate if it has the same data. Otherwise it is refused.
 //
 // The default BatchOptions.Operation is "rabbitmq:BROKER|QUEUE::HOST", where BROKER is the ARN of
-// the broker and HOST the virtual host. For this source, BatchOptions.FingerprintAttributes lists
-// the names of message headers.
+// the broker and HOST the virtual host. BatchOptions.FingerprintAttributes lists the names of
+// message headers.
 func (g *Guard) RabbitMQ(h func(context.Context, events.RabbitMQMessage) error, optFns ...func(*BatchOptions[events.RabbitMQMessage])) func(context.Context, events.RabbitMQEvent) error {
 	return wholeEvent(guardMessages(g, source[events.RabbitMQEvent, events.RabbitMQMessage]{
 		list:           func(e events.RabbitMQEvent) []events.RabbitMQMessage { return listByList(e.MessagesByQueue) },

@@ -13,15 +13,14 @@ import (
 )
 
 // S3 guards a handler of Amazon S3 event notifications that S3 sends directly to the function.
-// Lambda invokes the function asynchronously. S3 delivers each notification at least once, and in
-// any order. For retries and waiting, see [Guard.SNS].
+// Lambda invokes the function asynchronously, at least once for each notification. For retries and
+// waiting, see [Guard.SNS].
 //
 // The default key is [S3Key] and the default BatchOptions.Operation is the ARN of the bucket. The
-// payload is what the notification is about: the name of the event, the bucket, the object's key,
-// its size and its ETag.
+// payload has the name of the event, the bucket, the object's key, its size and its ETag.
 //
-// The guard does not put notifications into order. If an older notification of an object must
-// not overwrite the effect of a newer one, compare their sequencers; see [SortableSequencer].
+// S3 delivers notifications in any order. If an older notification of an object must not overwrite
+// the effect of a newer one, compare their sequencers; see [SortableSequencer].
 //
 // S3 encodes the object's key as in a URL: "red flower.jpg" arrives as "red+flower.jpg" in
 // S3.Object.Key. The decoded key is in S3.Object.URLDecodedKey.
@@ -39,18 +38,15 @@ func s3Message(_ events.S3Event, r events.S3EventRecord) message {
 		parts: []string{r.EventName, r.S3.Bucket.Name, object.Key, strconv.FormatInt(object.Size, 10), object.ETag}, form: []string{"object"}}
 }
 
-// S3Key returns an idempotency key for an S3 event notification. All copies of a notification
-// have the same key, even if they arrive by different paths, such as two messages of a queue.
-// [Guard.S3] uses the key by default. For notifications that come through SQS or SNS, call S3Key
-// in BatchOptions.Key. The default key of such a message is its id, which differs between the
-// copies of a notification.
+// S3Key returns an idempotency key for an S3 event notification, or "" if the notification names no
+// object. All copies of a notification have the same key. [Guard.S3] uses S3Key by default. For
+// notifications that come through SQS or SNS, call S3Key in BatchOptions.Key: the id of the
+// message, which is its default key, differs between the copies.
 //
 // The key is made of the event's name, the bucket, the object's key, the version or else the ETag,
 // and the sequencer. Only events that create or delete an object have a sequencer (Amazon S3,
 // "Event message structure"). For other events, the key has the id of the request that caused the
 // event or, if there is none, the time of the event.
-//
-// S3Key returns "" if the notification names no object.
 func S3Key(r events.S3EventRecord) string {
 	object := r.S3.Object
 	if object.Key == "" {
@@ -79,16 +75,13 @@ func S3Key(r events.S3EventRecord) string {
 //
 //	"attribute_not_exists(sequencer) OR sequencer < :this"
 //
-// Two sequencers can have different lengths. Before the comparison, the shorter one must be padded
-// with zeros on the right (AWS Knowledge Center, "Why do I see duplicate messages in Amazon SQS for
-// the same Amazon S3 event?").
-//
-// SortableSequencer removes the zeros on the right instead; the order is the same. It also converts
-// letters to upper case. If the sequencer is missing (an empty string), the result is empty too,
-// and sorts before all others.
-//
-// Some versions of the S3 User Guide ("Event message structure") say to pad on the left. The two
-// rules differ only if the lengths do.
+// A missing sequencer (an empty string) becomes the empty string, which sorts before all others.
 func SortableSequencer(sequencer string) string {
+	// Sequencers of different lengths must be padded with zeros on the right (AWS Knowledge Center,
+	// "Why do I see duplicate messages in Amazon SQS for the same Amazon S3 event?"). Removing
+	// these zeros gives the same order.
+	//
+	// Some versions of the S3 User Guide ("Event message structure") say to pad on the left. The
+	// two rules differ only if the lengths do.
 	return strings.TrimRight(strings.ToUpper(sequencer), "0")
 }

@@ -7,37 +7,32 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// SQS guards a handler of the messages of a standard or FIFO SQS queue; the queue's ARN
-// shows which it is. The handler runs once for each key. The response reports the messages
-// that failed, and SQS delivers them again after their visibility timeout. The event source
-// mapping needs ReportBatchItemFailures; without it, set BatchOptions.WholeBatch.
+// SQS guards a handler of the messages of a standard or FIFO SQS queue. The handler runs once for
+// each key. The response reports the messages that failed, and SQS delivers them again after their
+// visibility timeout. The event source mapping needs ReportBatchItemFailures; without it, set
+// BatchOptions.WholeBatch.
 //
 // The default key is the message attribute [MessageKey], else the message's id, which is the same
 // in every delivery.
 //
-// After a message of a FIFO queue has failed, the handler does not run for later messages of
-// the same message group. They are reported as failed too, so the group keeps its order. The
-// handler still runs for other groups: SQS orders messages only within a group, and a group
-// that always fails must not block the others. To stop the whole batch instead, set
-// BatchOptions.StopBatch.
+// After a message of a FIFO queue has failed, the handler does not run for later messages of the
+// same message group. They are reported as failed too, so the group keeps its order. The handler
+// still runs for other groups. To stop the whole batch instead, set BatchOptions.StopBatch.
 //
 // If SQS delivers a message while another invocation is still handling it, the new delivery is
 // reported as failed, and counts towards the queue's maxReceiveCount. To avoid such deliveries,
-// make the visibility timeout longer than the function's timeout by more than Options.MaxSkew. The
-// lease on a message then ends before SQS delivers the message again. AWS recommends six times the
-// function's timeout (AWS Lambda, "Configuring a queue to use with Lambda").
+// make the visibility timeout longer than the function's timeout by more than Options.MaxSkew. AWS
+// recommends six times the function's timeout (AWS Lambda, "Configuring a queue to use with
+// Lambda").
 //
-// If the handler returns an error, the guard releases the record of the message. The handler then
-// runs again when SQS delivers the message again, also after a redrive from the dead-letter queue.
-// The guard releases the record even after an error of [Permanent] or [Reject], but not in these
-// cases:
+// If the handler returns an error, the guard releases the record, even after an error of
+// [Permanent] or [Reject]. The handler then runs again when SQS delivers the message again, also
+// after a redrive from the dead-letter queue. The record is not released in these cases:
 //
 //   - After an error of [Uncertain].
 //   - Under policy [Hold], after a panic, after an error that no function of this package has
-//     marked, and after an error of [Reject] with a status of 500 or above.
-//
-// Under Hold, a record that is not released waits for an operator, who must release the record
-// before a redrive.
+//     marked, and after an error of [Reject] with a status of 500 or above. An operator must then
+//     release the record before a redrive.
 func (g *Guard) SQS(h func(context.Context, events.SQSMessage) error, optFns ...func(*BatchOptions[events.SQSMessage])) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
 	b := guardMessages(g, source[events.SQSEvent, events.SQSMessage]{
 		list: func(e events.SQSEvent) []events.SQSMessage { return e.Records },

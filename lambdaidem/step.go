@@ -12,61 +12,57 @@ import (
 // MaxStepName is the maximum length of the name of a [Step], in bytes.
 const MaxStepName = 128
 
-// Step calls fn inside a guarded handler and stores fn's result in the handler's record. If
-// the handler runs again, because its attempt was released or died, Step returns the stored
-// result without calling fn.
+// Step calls fn inside a guarded handler and stores fn's result in the handler's record. If the
+// handler runs again, because its attempt was released or died, Step returns the stored result
+// without calling fn.
 //
 //	charge, err := lambdaidem.Step(ctx, "charge", func(ctx context.Context) (Charge, error) {
 //		return psp.Charge(ctx, order, lambdaidem.DownstreamKey(ctx, "charge"))
 //	})
 //
-// ctx must be the handler's context or be derived from it. name identifies the step within
-// the record, and must have 1 to [MaxStepName] bytes of UTF-8. A second call of Step with the
-// same name returns the stored result without calling fn. If a call with the same name is
-// running, Step waits for it. Steps may run concurrently, in goroutines that the handler
-// waits for, but not inside the fn of another step.
+// ctx must be the handler's context or be derived from it. name identifies the step within the
+// record, and must have 1 to [MaxStepName] bytes of UTF-8. If a call with the same name is running,
+// Step waits for it and returns its result. Steps may run concurrently, in goroutines that the
+// handler waits for, but not inside the fn of another step.
 //
-// The result is stored as JSON, and every call of the step returns a value that is decoded
-// from this JSON; see [Do]. The names and results of all steps of a record together may have
-// up to Options.MaxStepBytes. They survive releases and takeovers, and are deleted when the
-// record is completed. While a record has steps, it refuses another payload with
-// [ErrPayloadMismatch], even if it was released.
+// Every call of the step returns a value that is decoded from the stored JSON; see [Do]. The names
+// and results of all steps of a record together may have up to Options.MaxStepBytes. They survive
+// releases and takeovers, and are deleted when the record is completed. While a record has steps,
+// it refuses another payload with [ErrPayloadMismatch], even if it was released.
 //
-// If fn returns an error, nothing is stored, and Step returns that error. If the process
-// dies after fn has returned and before its result is stored, the next attempt calls fn
-// again. Pass [DownstreamKey] to the services that fn calls: it is the same in both calls,
-// so the services can recognize the second one.
+// If fn returns an error, Step stores nothing and returns that error. If the process dies after fn
+// has returned and before its result is stored, the next attempt calls fn again. Pass
+// [DownstreamKey] to the services that fn calls, so that they can recognize the second call.
 //
 // A call of [Do] inside a guarded handler has its own record, and needs no step. If fn calls Do
-// nevertheless and gets an error, fn should return that error. If fn returned a result instead,
-// later attempts would skip fn, and with it the call of Do, which may not have been carried out.
+// nevertheless and gets an error, fn should return that error. Otherwise later attempts would skip
+// fn, and with it the call of Do, which may not have been carried out.
 //
 // No write can be enlisted while fn runs, neither by fn nor by other goroutines of the handler: a
 // retry that skips fn would not enlist the write.
 //
 // Besides the errors of fn, Step returns these errors:
 //
-//   - An error without a code if Step was not allowed to call fn. The text of the error gives the
-//     reason. The reasons are an invalid name, a T that JSON can't represent, stored steps that are
-//     too large, a call within a step, a store that is not a [StepStore], Options.Optimistic, a ctx
-//     that has ended, or a handler that has returned.
+//   - An error without a code, before it calls fn: the name is invalid, JSON can't represent T, the
+//     stored steps are too large, Step was called within a step, the store is not a [StepStore],
+//     Options.Optimistic is set, ctx has ended, or the handler has returned.
 //   - [ErrStreaming] if T is a stream (an io.Reader). Step has not called fn.
-//   - [ErrAnswerUnreadable] if there is a stored result that does not fit T, because T has changed.
-//     Step has not called fn. If the handler then fails, its failure is not stored, so that a retry
-//     runs the handler again.
+//   - [ErrAnswerUnreadable] if a stored result does not fit T, because T has changed. Step has not
+//     called fn. If the handler then fails, its failure is not stored, so that a retry runs the
+//     handler again.
 //   - [ErrOutcomeUnknown] if fn ran, but its result is too large or has no JSON, or it is unknown
 //     whether the result was stored. Whatever the handler returns, the caller gets 503. No other
 //     attempt runs before the lease has ended.
 //   - [ErrLeaseLost] if fn ran, but another attempt has taken over the record. The handler's
-//     context has ended, and the caller receives the answer of the record, or 409 if the other
-//     attempt is still running.
+//     context has ended. The caller receives the answer of the record, or 409 if the other attempt
+//     is still running.
 //
 // After ErrOutcomeUnknown or ErrLeaseLost, every later call of Step in this attempt returns the
 // same error, without calling its fn.
 //
-// Step calls fn every time and stores nothing if there is no guard, or if the request runs
-// unguarded. If the handler runs without a lease because of Options.FailOpen, Step keeps the
-// results until the handler returns, but stores nothing: a retry calls fn again.
+// Without a guard, or if the request runs unguarded, Step calls fn every time and stores nothing.
+// If the handler runs without a lease because of Options.FailOpen, Step keeps the results only
+// until the handler returns: a retry calls fn again.
 func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := checkStep[T](name); err != nil {

@@ -32,12 +32,9 @@ type steps struct {
 // errHandlerReturned is the error of a step that runs after the handler has returned.
 var errHandlerReturned = errors.New("the handler has returned; it must wait for the steps that it began")
 
-// begin returns the stored result of the step with the given name. If stored is false and err
-// is nil, the caller must run the step and then call the method end. If another call is running
-// the step, begin first waits for that call to end.
-//
-// begin returns an error if the step may not run, for example because the total size of the
-// stored steps and the new name exceeds limit. limit is Options.MaxStepBytes.
+// begin returns the stored result of the step with the given name. It first waits while another
+// call runs the step. If stored is false and err is nil, the caller must run the step and then call
+// the method end. An error means that the step must not run. limit is Options.MaxStepBytes.
 func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte, stored bool, err error) {
 	for {
 		s.mu.Lock()
@@ -179,15 +176,12 @@ func (a *attempt) stepsRefused() error {
 	return nil
 }
 
-// saveStep stores the result of a step, and returns nil if that succeeds. If the attempt failed
-// open, saveStep keeps the result in memory only, for the rest of this attempt. Otherwise it sends
-// the result to the store, and retries as long as the attempt has time, even after the handler's
-// context has ended.
+// saveStep stores the result of a step, and returns nil if that succeeds. It retries as long as the
+// attempt has time, even after the handler's context has ended. If the attempt failed open,
+// saveStep keeps the result in memory only.
 //
-// If another attempt has taken over the record, the error wraps ErrLeaseLost. If the result can't
-// be stored for another reason, or if nobody knows whether it was stored, the attempt becomes
-// uncertain, and saveStep returns the error that steps.fail returns. If steps.over is already set,
-// the error wraps steps.over.
+// If another attempt has taken over the record, the error wraps ErrLeaseLost. If steps.over is
+// already set, the error wraps steps.over. After any other failure, the attempt is uncertain.
 func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error {
 	s := &a.steps
 	s.saving.Lock()

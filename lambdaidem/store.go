@@ -5,59 +5,54 @@ import (
 	"time"
 )
 
-// A Store keeps one record for each idempotency key. It makes no decisions: each method
-// changes or reads a record and returns the record's current state, and the [Guard]
-// decides what to do next. A Store reads no clock and makes no random values. The caller
-// passes both in.
+// A Store keeps one record for each idempotency key. It makes no decisions: each method changes or
+// reads a record and returns the record's current state, and the [Guard] decides what to do next.
+// The caller passes in the time and all random values.
 //
 // Every method treats an expired record as absent, even if the database has not deleted it yet. A
 // record is expired if its Expires has passed at the time of the call and no lease on it is live;
-// see [Record.GoneAt].
+// see [Record.GoneAt]. A Store must keep an expired record for at least [KeptAfterExpiry].
 //
-// A Store must keep an expired record for at least [KeptAfterExpiry], so that claims that arrive
-// late are refused.
-//
-// The error of a method is a *[StoreError] or [ErrLeaseLost]. If it is unknown whether a
-// write was applied, the error is a StoreError whose NotApplied is false.
+// The error of a method is a *[StoreError] or [ErrLeaseLost]. If it is unknown whether a write was
+// applied, the error is a StoreError whose NotApplied is false.
 //
 // Package lambdaidem/storetest has the tests that every Store must pass.
 type Store interface {
-	// Acquire takes the lease on a record.
+	// Acquire takes the lease on a record, and returns the current record. The caller holds the
+	// lease if and only if that record is in progress and has claim.Token. This is also true if an
+	// earlier request with the same claim was applied and its reply was lost. If the current record
+	// prevents the write, err is nil.
 	//
-	// If claim.Over is nil, Acquire MUST write the record only if there is none. The new
-	// record has attempt number 1.
+	// If claim.Over is nil, Acquire MUST write the record only if there is none. The new record has
+	// attempt number 1.
 	//
-	// If claim.Over is set, Acquire MUST write only if the record has the same token,
-	// state and lease end as claim.Over. It raises the attempt number by one, replaces
-	// the record's invocation by the claim's, and erases the last failure. It never
-	// creates a record, and never takes over a completed one.
+	// If claim.Over is set, Acquire takes over a record:
 	//
-	// Acquire returns the current record. The caller holds the lease if and only if that
-	// record is in progress and has claim.Token. This is also true if an earlier request
-	// with the same claim was applied and its reply was lost. If the current record
-	// prevents the write, err is nil. If there is no record to take over, or it has
-	// expired, Acquire returns the zero Record and no error.
+	//   - It MUST write only if the record has the same token, state and lease end as claim.Over,
+	//     and is not completed.
+	//   - It raises the attempt number by one, replaces the record's invocation by the claim's, and
+	//     erases the last failure.
+	//   - If there is no record, or it has expired, Acquire returns the zero Record and no error.
 	Acquire(ctx context.Context, claim Claim) (Record, error)
 
-	// Complete stores the result if the record is in progress and has the lease's token,
-	// even if the lease has ended. It also succeeds if the record is already completed
-	// under that token, because the guard repeats a call whose reply was lost. The record
-	// then keeps its earlier result. In all other cases, Complete changes nothing and
-	// returns [ErrLeaseLost] with the current record. result.At is the time of the call.
+	// Complete stores the result if the record is in progress and has the lease's token, even if
+	// the lease has ended. If the record is already completed under that token, Complete succeeds
+	// too, and the record keeps its earlier result: the guard repeats a call whose reply was lost.
+	// In all other cases, Complete changes nothing and returns [ErrLeaseLost] with the current
+	// record. result.At is the time of the call.
 	//
 	// If the result can't be stored, the error is a StoreError with NotApplied set, and with the
-	// Reason [ReasonTooLarge] or [ReasonEncoding]. The guard then calls Complete with a result that
-	// has a Failure in place of the answer.
+	// Reason [ReasonTooLarge] or [ReasonEncoding]. The guard then completes the record with a
+	// Failure instead.
 	Complete(ctx context.Context, lease Lease, result Result) (Record, error)
 
-	// Release ends an attempt without storing an answer, so that the next attempt may begin
-	// at once. The record MUST be in progress and have the lease's token. Release also
-	// succeeds if the record is already released under that token, because the guard
-	// repeats a call whose reply was lost. In all other cases, Release changes nothing and
-	// returns [ErrLeaseLost] with the current record.
+	// Release ends an attempt without storing an answer, so that the next attempt may begin at
+	// once. The record MUST be in progress and have the lease's token. If the record is already
+	// released under that token, Release succeeds too. In all other cases, Release changes nothing
+	// and returns [ErrLeaseLost] with the current record.
 	//
-	// The record keeps its attempt number, fingerprint, token and invocation. Its expiry,
-	// last failure and Bound become those of the lease.
+	// The record keeps its attempt number, fingerprint, token and invocation. Its expiry, last
+	// failure and Bound become those of the lease.
 	Release(ctx context.Context, lease Lease, now time.Time) (Record, error)
 
 	// Get returns the record with the given id. If there is none, or if it has expired at the time
@@ -66,24 +61,18 @@ type Store interface {
 	Get(ctx context.Context, id string, now time.Time) (Record, error)
 }
 
-// KeptAfterExpiry is how long a store keeps a record after it has expired: one hour.
+// KeptAfterExpiry is how long a store keeps a record after it has expired: one hour. The kept
+// record makes the database refuse claims that arrive late. The condition of a claim is that there
+// is no record, or that the record had expired at Claim.Now, when the claim was made. If the record
+// were deleted, the database would grant a late claim to an attempt that no longer exists.
 //
-// The kept record makes the database refuse claims and transactions that arrive late. For example:
+// The latest claims are in transactions of attempts without a lease. They arrive within 55 minutes:
 //
-//  1. An attempt sends a claim before the record expires. The claim is delayed, and the attempt
-//     gives up.
-//  2. The record expires.
-//  3. The claim reaches the database. Its condition is that there is no record, or that the record
-//     had expired at Claim.Now, when the claim was made.
+//   - Claim.Now is the time when the attempt began. The guard calls Commit within 30 minutes after
+//     that; see Options.Optimistic.
+//   - A store must not send the transaction again more than 10 minutes after it sent it first, even
+//     if the process was frozen meanwhile.
+//   - AWS accepts a request for up to 15 minutes after it was signed.
 //
-// While the record is kept, the condition fails, because the record had not expired when the claim
-// was made. If the record were deleted, the database would grant the claim to an attempt that no
-// longer exists.
-//
-// The claim in a transaction of an attempt without a lease has the same condition, and its Claim.Now
-// is the time when the attempt began. The guard calls Commit within 30 minutes after that; see
-// Options.Optimistic. A store must not send the transaction again more than 10 minutes after it sent
-// it first, even if the process was frozen meanwhile. AWS accepts a request for up to 15 minutes
-// after it was signed, so the transaction arrives within 55 minutes. The rest of the hour allows for
-// clocks that differ.
+// The rest of the hour allows for clocks that differ.
 const KeptAfterExpiry = time.Hour

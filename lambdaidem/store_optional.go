@@ -13,14 +13,13 @@ import (
 // record, for example in several items. The guard reads such an answer with Load. The Result of its
 // record has Apart set instead of Value.
 type Loader interface {
-	// Load returns the complete result of a completed record. It reads the Value from where
-	// the store has put it outside the record, according to record.Result.Apart. The guard
-	// calls Load only to replay an answer.
+	// Load returns the complete result of a completed record, including the Value that the store
+	// has put outside the record; see Result.Apart. The guard calls Load only to replay an answer.
 	//
-	// Load MUST return exactly the bytes that were stored, or a *[StoreError]. The error's
-	// Reason is [ReasonForeign] if every later read would fail too, because the answer is
-	// missing, damaged or written by another attempt. If a later read may succeed, the
-	// Reason MUST NOT be ReasonForeign.
+	// Load MUST return exactly the bytes that were stored, or a *[StoreError]. The error's Reason
+	// is [ReasonForeign] if the answer is missing, damaged or written by another attempt, so that
+	// every later read would fail too. If a later read may succeed, the Reason MUST NOT be
+	// ReasonForeign.
 	Load(ctx context.Context, record Record) (Result, error)
 }
 
@@ -32,22 +31,22 @@ type StepStore interface {
 	// exactly these steps, SaveSteps also succeeds. If the record has another state or token,
 	// SaveSteps changes nothing and returns [ErrLeaseLost] with the current record.
 	//
-	// Each call for one lease passes all earlier steps and a new one. A request may be delayed in
-	// the network until the next call has saved more steps. Such an outdated request MUST NOT
-	// remove these steps. So if the record has at least as many steps as the request passes, but
-	// not exactly the same ones, SaveSteps changes nothing. It returns a StoreError with
-	// [ReasonInvalid] and with NotApplied set.
+	// Each call for one lease passes all earlier steps and a new one. A request that arrives late
+	// MUST NOT remove the steps that later calls have saved. So if the record has at least as many
+	// steps as the request, but not exactly the same ones, SaveSteps changes nothing. It returns a
+	// StoreError with [ReasonInvalid] and with NotApplied set.
 	//
 	// If the steps are too large to store, the error is a StoreError with [ReasonTooLarge] and with
 	// NotApplied set.
 	//
-	// Release and a takeover keep the steps. Complete removes them.
+	// Other methods treat steps as follows:
 	//
-	// A StepStore returns the steps with every record that is not completed. When Acquire takes
-	// over a record, it returns the record's current steps. These may be more than claim.Over has,
-	// because the old attempt may have saved a step after claim.Over was read. If the caller does
-	// not hold the lease, the results in Record.Steps may be nil; the guard then uses only the
-	// names of the steps.
+	//   - Release and a takeover keep the steps. Complete removes them.
+	//   - Every record that is not completed is returned with its steps.
+	//   - Acquire returns the current steps of a record that it takes over. The old attempt may
+	//     have saved some of them after claim.Over was read.
+	//   - If the caller does not hold the lease, the results in Record.Steps may be nil, but the
+	//     names of the steps must be there.
 	SaveSteps(ctx context.Context, lease Lease, steps Steps, now time.Time) (Record, error)
 }
 
@@ -64,21 +63,20 @@ type Preparer interface {
 
 // Holder is an optional interface of a [Store] that can remove the expiry of a record.
 type Holder interface {
-	// Hold removes the expiry of a record that is in progress. The record then waits for an
-	// operator, as if it had been acquired under policy [Hold]. Hold returns the changed record.
-	// The argument seen is the record as the caller has read it, and now is the time of the call.
+	// Hold removes the expiry of a record that is in progress, and returns the changed record. The
+	// record then waits for an operator, as if it had been acquired under policy [Hold]. The
+	// argument seen is the record as the caller has read it, and now is the time of the call.
 	//
 	// If the record has expired, or no longer has the state, token and lease end of seen, Hold
 	// changes nothing. It then returns the current record, or the zero Record if there is none. The
 	// error is a StoreError.
 	//
-	// Hold also sets the lease end to the result of [HeldUntil]. Another attempt may have read
-	// the record before it was held, and may now try to take it over. The store refuses that
-	// takeover, because the lease end has changed since the attempt read the record.
+	// Hold also sets the lease end to the result of [HeldUntil], so that the store refuses a
+	// takeover by an attempt that read the record before it was held.
 	//
-	// The guard calls this method for the record of a dead attempt that began under policy [Rerun],
-	// if the policy has been changed to Hold since. Without the call, the record would expire after
-	// Options.TTL, and the next retry would run the handler although no operator has decided.
+	// The guard calls Hold for the record of a dead attempt that began under policy [Rerun], if the
+	// policy has been changed to Hold since. Otherwise the record would expire, and the next retry
+	// would run the handler although no operator has decided.
 	Hold(ctx context.Context, seen Record, now time.Time) (Record, error)
 }
 

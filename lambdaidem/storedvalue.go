@@ -15,17 +15,10 @@ import (
 
 // storable returns the JSON to store for v, and the value to return to the first caller. That value
 // is decoded from the stored JSON, like the value that later callers receive. It therefore lacks
-// whatever the JSON of v lacks, such as unexported fields.
+// whatever the JSON lacks, such as unexported fields.
 //
-// The JSON to store is normally the JSON of v. But if an interface in v holds a struct, the decoded
-// value has a map instead of the struct. The JSON of a map has its members in another order.
-// storable then returns the JSON of the decoded value.
-//
-// storable returns v and an error in these cases:
-//
-//   - JSON can't represent v.
-//   - The decoded value would lose more than the order of members.
-//   - v is a stream.
+// storable returns v and an error if v is a stream, if JSON can't represent v, or if decoding loses
+// more than the order of members.
 func storable[T any](v T) ([]byte, T, error) {
 	if _, stream := any(v).(io.Reader); stream { // streams can't see this if T is an interface type
 		return nil, v, streamRefused(fmt.Sprintf("a result of type %T", v))
@@ -46,6 +39,8 @@ func storable[T any](v T) ([]byte, T, error) {
 	if again, err := decodeExact[T](text); err == nil {
 		return text, again, nil
 	}
+	// Perhaps an interface in v holds a struct. The decoded value then has a map instead, whose
+	// members have another order in JSON. In that case, store the JSON of the decoded value.
 	for _, numbers := range numberForms {
 		again, err := fromJSON[T](text, numbers)
 		if err != nil {
@@ -71,10 +66,9 @@ func decodeExact[T any](text []byte) (T, error) { return rebuild[T](text, sameTe
 // error if T lacks a field that the text has.
 func replayed[T any](text []byte) (T, error) { return rebuild[T](text, sameExceptNewFields) }
 
-// rebuild decodes text into a T and checks that nothing was lost. For the check, it encodes the
-// T again and calls accept with the T, its new JSON and text. There are two ways to decode
-// numbers; see numberForms. If the first way fails, or accept returns an error, rebuild tries the
-// second way. If the second way fails too, rebuild returns the error of the first.
+// rebuild decodes text into a T and checks that nothing was lost: it encodes the T again and calls
+// accept with the T, its new JSON and text. There are two ways to decode numbers; see numberForms.
+// If decoding or the check fails in both ways, rebuild returns the error of the first.
 func rebuild[T any](text []byte, accept func(v any, encoded, text []byte) error) (T, error) {
 	var v T
 	if raw, ok := any(&v).(*json.RawMessage); ok {
@@ -185,19 +179,17 @@ func toJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// sameJSON reports whether two JSON texts that encoding/json wrote have the same value. If both
-// texts have a canonical form, sameJSON compares these forms. A text has no canonical form if
-// JSON readers may disagree about its value. For example, some readers treat two member names
-// as equal that differ only in case.
-//
-// Otherwise sameJSON compares the decoded values and the lengths of the texts. The values alone
-// are not enough: if a text has two members with the same name, decoding drops one of them.
+// sameJSON reports whether two JSON texts that encoding/json wrote have the same value. It compares
+// the canonical forms of the texts. A text has no canonical form if JSON readers may disagree about
+// its value, for example if two member names differ only in case.
 func sameJSON(a, b []byte) bool {
 	x, okX := canon.Append(nil, a, wholeValue)
 	y, okY := canon.Append(nil, b, wholeValue)
 	if okX && okY {
 		return bytes.Equal(x, y)
 	}
+	// Without canonical forms, compare the lengths and the decoded values. If a text has two
+	// members with the same name, decoding drops one of them, but the length shows it.
 	if len(a) != len(b) {
 		return false
 	}

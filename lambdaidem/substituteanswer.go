@@ -5,17 +5,16 @@ import (
 	"reflect"
 )
 
-// Answer returns an error that the guard treats as if the handler had returned v instead.
-// With Answer, a request can be a success even if the condition of an enlisted write fails.
-// For example, give a payment's write the error Answer(v), where v says "already paid" (see
-// dynamostore.Write.Else). If the write's condition fails, the client receives v and no
-// error.
+// Answer returns an error that the guard treats as if the handler had returned v instead. With
+// Answer, a request can be a success even if the condition of an enlisted write fails. For example,
+// v may say "already paid"; see dynamostore.Write.Else.
 //
-// v must have the type that the handler returns. A nil v means the nil value of that type,
-// if the type has one. For net/http, v is an http.Handler, and the guard calls it with the
-// request to write the response. [Key], [RecordID] and [DownstreamKey] work in this
-// http.Handler as in the guarded handler, but it can't enlist writes. An error that wraps
-// an Answer is an ordinary error.
+// v must have the type that the handler returns. A nil v means the nil value of that type, if the
+// type has one. For net/http, v is an http.Handler, which writes the response. [Key], [RecordID]
+// and [DownstreamKey] work in this http.Handler as in the guarded handler, but it can't enlist
+// writes.
+//
+// An error that wraps an Answer is an ordinary error.
 func Answer(v any) error { return &answerError{v} }
 
 type answerError struct{ v any }

@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// target is the host, path and query that the client requested. The host is in lower case and
-// has no port. If an outer handler has rewritten a value, the field has both values: the original,
-// " > " and the new one. So if an outer handler rewrites two different requests to the same URL,
-// the requests still have different records.
+// target is the host, path and query that the client requested. The host is in lower case and has
+// no port. If an outer handler has rewritten a value, the field has both values, the original
+// first. Two requests that are rewritten to the same URL thus still have different records.
 type target struct{ host, path, query string }
 
 const rewrittenTo = " > "

@@ -47,22 +47,20 @@ type Tx interface {
 	// then not enlist its writes.
 	Refuse(cause error)
 
-	// Commit makes the enlisted writes and the completion in one transaction: either all
-	// of them are applied, or none is. If Commit is called again with the same
-	// *Completion, it MUST send the same bytes with the same idempotency token.
+	// Commit makes the enlisted writes and the completion in one transaction: either all of them
+	// are applied, or none is. If Commit is called again with the same *Completion, it MUST send
+	// the same bytes with the same idempotency token.
 	//
-	// Commit returns the record, like Store.Complete. If the database refuses the
-	// transaction, Commit looks for the cause first in the record, then in the handler's
-	// writes:
+	// Commit returns the record, like Store.Complete. If the database refuses the transaction, the
+	// first of these cases that applies decides:
 	//
-	//   - If the record is already completed under the lease's token, Commit succeeds.
-	//   - If the record is not in the state that the completion requires, the error is
-	//     [ErrLeaseLost], and Commit returns the current record.
-	//   - If one of the handler's writes or its condition failed, the error is a
-	//     *[Rejected].
-	//   - In all other cases the error is a *[StoreError]. With [ReasonConflict] or
-	//     [ReasonThrottled], another call may succeed. If NotApplied is false, the
-	//     transaction may have been applied, by this call of Commit or an earlier one.
+	//   - The record is already completed under the lease's token: Commit succeeds.
+	//   - The record is not in the state that the completion requires: the error is [ErrLeaseLost],
+	//     and Commit returns the current record.
+	//   - One of the handler's writes or its condition failed: the error is a *[Rejected].
+	//   - All other cases: the error is a *[StoreError]. With [ReasonConflict] or
+	//     [ReasonThrottled], another call may succeed. If NotApplied is false, the transaction may
+	//     have been applied, by this call of Commit or an earlier one.
 	Commit(context.Context, *Completion) (Record, error)
 }
 
@@ -72,18 +70,18 @@ type Tx interface {
 type Completion struct {
 	Lease  Lease  // the lease of the attempt
 	Result Result // the answer to store
-	// Claim, if not nil, makes the transaction acquire the record and complete it at once,
-	// for an attempt without a lease. If Claim.Over is nil, there must be no record.
-	// Otherwise the record must equal Claim.Over and have no steps.
+	// Claim, if not nil, makes the transaction acquire the record and complete it at once, for an
+	// attempt without a lease. The transaction succeeds in these cases:
 	//
-	// In both cases, the transaction also succeeds if the record is in progress under the
-	// claim's token. That means that an earlier claim by this attempt was applied, although
-	// its reply was lost.
+	//   - Claim.Over is nil and there is no record.
+	//   - Claim.Over is set, and the record equals Claim.Over and has no steps.
+	//   - The record is in progress under the claim's token. An earlier claim by this attempt was
+	//     then applied, although its reply was lost.
 	//
-	// Commit MUST judge by Claim.Now whether the record has expired, both in the condition of
-	// the transaction and for the record that it returns. Claim.Now is the time when the attempt
-	// began. A record that has expired since, for example that of a retry, prevents the
-	// transaction. Without a Claim, Commit judges by Result.At, like Store.Complete.
+	// Commit MUST judge by Claim.Now, when the attempt began, whether a record has expired. This
+	// applies to the condition of the transaction and to the record that Commit returns. A record
+	// that has expired since then prevents the transaction. Without a Claim, Commit judges by
+	// Result.At, like Store.Complete.
 	Claim *Claim
 	// Alone means that the transaction has only the handler's writes and no record,
 	// because the call runs unguarded.

@@ -40,15 +40,13 @@ func typedPayload(v any) (payload, error) {
 // and a digest of the value's type.
 type typedJSON struct {
 	text []byte // the JSON without zero struct fields
-	// form is a digest of the value's static type. A new version of the program may change the
-	// type, and the field text may then differ for an equal value. So if two payloads differ in
-	// both text and form, the guard does not conclude that the values differ.
+	// form is a digest of the value's static type. If two payloads differ in both text and form,
+	// the guard does not conclude that the values differ: a new version of the program may have
+	// changed the type, and with it the text.
 	//
-	// A client must not be able to choose the form. Otherwise a client could send a different
-	// payload with a different form, and the guard would not notice the change. The form therefore
-	// does not depend on the content of the value, such as the keys of maps or the dynamic types of
-	// values in interfaces. For the same reason, Call.Payload requires that a client can't influence
-	// the type of the whole value.
+	// A client that could choose the form could hide a changed payload. The form therefore does not
+	// depend on the content of the value, such as the keys of maps or the dynamic types of values
+	// in interfaces.
 	form   []byte
 	nested int // the current nesting depth, to stop at a cycle
 }
@@ -145,10 +143,9 @@ func (c *typedJSON) fields(v reflect.Value) error {
 	return nil
 }
 
-// omits reports whether a field with the value v is left out of the text from which the
-// fingerprint is made. This is so for a field that encoding/json omits, and for any field that is
-// zero. Zero fields are left out so that a new version of a program can add a field to a type: a
-// value that does not use the new field keeps its fingerprint.
+// omits reports whether a field with the value v is left out of the text from which the fingerprint
+// is made: encoding/json omits the field, or the field is zero. Zero fields are left out so that a
+// new version of a program can add a field to a type.
 func (f *jsonField) omits(v reflect.Value) bool {
 	if v.IsZero() {
 		return true
@@ -183,10 +180,9 @@ func (c *typedJSON) entries(v reflect.Value) error {
 	for i, key := range keys {
 		names.SetMapIndex(key, reflect.ValueOf(i))
 	}
-	// Find the name that each key has in JSON. Let encoding/json make these names, because a key
-	// may be a string, a number or a value with MarshalText. For this, encode a map from each key
-	// to the key's index in the slice keys, and decode it again. The decoded map, order, has the
-	// index of each key under the key's name in JSON.
+	// Find the name that each key has in JSON. Only encoding/json knows the name, because a key may
+	// have a MarshalText method. So encode a map from each key to its index in keys. The decoded
+	// map, order, has the index of each key under the key's name.
 	text, err := json.Marshal(names.Interface())
 	if err != nil {
 		return err //nolint:wrapcheck // the caller adds what the value is

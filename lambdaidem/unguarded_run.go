@@ -34,13 +34,8 @@ func (a *attempt) runAlone(ctx context.Context, w work) decision {
 	return a.commitAlone(ctx, w)
 }
 
-// commitAlone commits the writes that an unguarded handler enlisted. If the store fails, the
-// caller gets a 503. If the database rejects a write, the caller gets the error of the
-// rejection.
-//
-// commitAlone tries for at most Options.CleanupTimeout, even if the call has more time left.
-// During a longer delay, the client might stop waiting and send the request again. There is no
-// record that would prevent the retry from running at the same time.
+// commitAlone commits the writes that an unguarded handler enlisted. If the store fails, the caller
+// gets a 503. If the database rejects a write, the caller gets the error of the rejection.
 func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	if a.enlist.end(errRunEnded) == nil {
 		return decision{} // nothing was enlisted
@@ -53,6 +48,8 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	if tx == nil {
 		return decision{}
 	}
+	// Try for at most Options.CleanupTimeout. During a longer delay, the client might send the
+	// request again, and no record would prevent the retry from running at the same time.
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()
 	c := &Completion{Alone: true}

@@ -27,14 +27,12 @@ const (
 
 var errUnreleasedForgotten = errors.New("this process has left too many claims behind to withdraw this one; its record may be held although no handler started: see docs/operate.md, \"An outage under Hold\"")
 
-// unreleased is a list of claims whose records may be in progress although no handler is
-// running. To withdraw a claim is to release its record late. Before a call acquires its own
-// record, it withdraws a few claims in the list, if they are due for withdrawal. If a claim in
-// the list holds the lease on the call's own record, the call withdraws that claim at once, even
-// if the claim is not due.
+// unreleased is a list of claims whose records may be in progress although no handler is running.
+// To withdraw a claim is to release its record late. Before a call acquires its own record, it
+// withdraws a few claims that are due. If a claim in the list holds the lease on the call's own
+// record, the call withdraws that claim at once.
 //
-// A guard shares its list with the guards that With derives from it. Two guards made by New
-// have separate lists, even if they use one store.
+// A guard shares its list only with the guards that With derives from it.
 type unreleased struct {
 	count atomic.Int64 // len(claims), readable without mu
 
@@ -59,16 +57,14 @@ type unreleasedClaim struct {
 }
 
 // newUnreleasedClaim returns the last claim of the attempt, as an entry for the list of unreleased
-// claims. The parameter cause, if not nil, is the error that is stored as the record's last failure
-// when a later call releases the record.
-//
-// A request with the claim may still be on its way to the store, but can be applied for at most
-// MinTTL (15 minutes) from now. The attempt sends no further request with the claim, and AWS
-// refuses a request that was signed more than 15 minutes ago.
+// claims. The parameter cause, if not nil, becomes the record's last failure when a later call
+// releases the record.
 func (a *attempt) newUnreleasedClaim(cause error) *unreleasedClaim {
 	now := time.Now()
 	lease := a.lease()
 	lease.LastFailure = failureCode(cause)
+	// The attempt sends no further request with the claim, and AWS refuses a request that was
+	// signed more than 15 minutes (MinTTL) ago.
 	return &unreleasedClaim{g: a.g, lease: lease, started: a.started, invocation: a.invocation, over: a.recordOfLastClaim().Token,
 		arrivesBy: now.Add(MinTTL), due: now, pause: withdrawalPause}
 }
@@ -86,24 +82,19 @@ func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, resolved bo
 }
 
 // resolvedBy reports whether the claim is resolved: it does not hold the lease and can never
-// acquire it. asked is the time at which Store.Release was called; rec and err are its results.
-//
-// A request with the claim may still be on its way to the database, until arrivesBy at the
-// latest. If Release was called at or after that time and returned ErrLeaseLost, the claim is
-// resolved. Before that time, the claim is resolved only if the database would refuse the
-// request. This is so in three cases:
-//
-//   - The record was released under the claim's token: err is nil.
-//   - The record is completed.
-//   - There is a record, and its token is not c.over. The claim may take over only a record with
-//     the token c.over.
+// acquire it. asked is the time at which Store.Release was called; rec and err are its results. A
+// request with the claim may still be on its way to the database, until arrivesBy at the latest.
 func (c *unreleasedClaim) resolvedBy(rec Record, err error, asked time.Time) bool {
 	switch {
 	case err == nil:
+		// The record was released under the claim's token. The database would refuse a late request
+		// with the claim.
 		return true
 	case !errors.Is(err, ErrLeaseLost):
 		return false
 	case rec.State == Completed, rec.State != Absent && rec.Token != c.over:
+		// The claim may take over only a record with the token c.over, so the database would refuse
+		// a late request with the claim.
 		return true
 	}
 	return !asked.Before(c.arrivesBy)
@@ -167,10 +158,9 @@ func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	return first
 }
 
-// withdrawalDone records the result of a withdrawal of the claim c, the late release of its record.
-// resolved and err are results of c.withdraw. If resolved is true, withdrawalDone removes c from
-// the list. Otherwise it sets the time at which c becomes due for its next withdrawal. If the
-// withdrawal failed, withdrawalDone also makes the other claims wait; see withdrawalPause.
+// withdrawalDone records the result of a withdrawal of the claim c. resolved and err are results of
+// c.withdraw. If resolved is true, withdrawalDone removes c from the list. Otherwise it sets the
+// time at which c becomes due again.
 func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error) {
 	if resolved {
 		u.forget(c)
@@ -182,9 +172,8 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 	c.withdrawing = false
 	if !errors.Is(err, ErrLeaseLost) {
 		// The withdrawal failed. The store may be out of reach, so withdraw no claim for a while.
-		// But perhaps only this claim can't be withdrawn, for example because its record is
-		// damaged. The other claims must not wait for this claim, so set its due time to now.
-		// Claims with earlier due times are then withdrawn before this claim.
+		// But perhaps only this claim fails, for example because its record is damaged. So let
+		// claims with earlier due times go first.
 		u.pausedUntil, c.due = now.Add(withdrawalPause), now
 		return
 	}
@@ -195,15 +184,13 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 	c.pause *= 2
 }
 
-// rememberClaim adds the attempt's claim to the list of unreleased claims, so that a later call
-// releases the record. The attempt calls rememberClaim after it has tried to release its record
-// itself; rec and err are the results of that release. If these results show that the claim does
-// not hold the lease and can't acquire it later, rememberClaim does nothing. The parameter cause,
-// if not nil, is the error that is stored as the record's last failure when a later call releases
-// the record.
+// rememberClaim adds the attempt's claim to the list of unreleased claims, unless the claim is
+// resolved; see resolvedBy. The attempt has already tried to release its record; rec and err are
+// the results of that release. The parameter cause, if not nil, becomes the record's last failure
+// when a later call releases the record.
 //
-// If the record may be in progress although the handler did not start, rememberClaim also sends
-// an EventNeverStarted.
+// If the record may be in progress although the handler did not start, rememberClaim also sends an
+// EventNeverStarted.
 func (a *attempt) rememberClaim(ctx context.Context, cause error, rec Record, err error) {
 	c := a.newUnreleasedClaim(cause)
 	if c.resolvedBy(rec, err, time.Now()) {
@@ -223,11 +210,10 @@ func (a *attempt) rememberClaim(ctx context.Context, cause error, rec Record, er
 	}
 }
 
-// withdrawUnreleased releases records that earlier calls of this process may have left in
-// progress: it withdraws their claims, at most withdrawalsAtOnce of them. It stops after
-// withdrawalTime, or when a withdrawal fails. After a failure, later calls of
-// withdrawUnreleased do nothing for withdrawalPause, so that an outage of the store does not
-// delay every call.
+// withdrawUnreleased releases records that earlier calls of this process may have left in progress:
+// it withdraws at most withdrawalsAtOnce of the claims that are due. It stops after withdrawalTime,
+// or when a withdrawal fails. After a failure, later calls do nothing for withdrawalPause, so that
+// an outage of the store does not delay every call.
 func (a *attempt) withdrawUnreleased(ctx context.Context) {
 	u := a.g.unreleased
 	if u.count.Load() == 0 {
@@ -250,10 +236,9 @@ func (a *attempt) withdrawUnreleased(ctx context.Context) {
 	}
 }
 
-// withdrawClaimOn releases rec if an earlier call of this process has left rec in progress
-// although no handler is running. This is so if a claim in the list of unreleased claims holds the
-// lease on rec. withdrawClaimOn then withdraws that claim and returns the released record. If there
-// is no such claim, or if the withdrawal fails, withdrawClaimOn returns rec.
+// withdrawClaimOn withdraws the unreleased claim that holds the lease on rec, and returns the
+// record as Store.Release returned it. If there is no such claim, or if the withdrawal fails,
+// withdrawClaimOn returns rec.
 func (a *attempt) withdrawClaimOn(ctx context.Context, rec Record) Record {
 	c := a.g.unreleased.holding(rec)
 	if c == nil {

@@ -5,19 +5,15 @@ import (
 	"time"
 )
 
-// firstPoll is the maximum of the first pause of a call that waits for another attempt. The call
-// reads the record after each pause. The maximum of each further pause is 1.5 times that of the
-// pause before it, but never more than longestPause.
-//
-// A pause is random, from half of its maximum up to its maximum, so that duplicates that arrive
-// together do not read together. A call that waits for 200 ms reads the record at most 5 times.
+// firstPoll is the maximum of the first pause of a call that waits for another attempt. The maximum
+// grows by half with each further pause, up to longestPause. Each pause is random, from half of its
+// maximum up to its maximum, so that duplicates that arrive together do not read together.
 const firstPoll = 40 * time.Millisecond
 
-// wait polls the store until no other attempt holds the lease on the record. It returns the
-// record and what the record means to this call: for example, the record now has an answer to
-// replay, or the call may take the record over. If the lease is still held when Options.Wait has
-// passed or ctx ends, wait returns rec and isBusy. ctx must end some time before the
-// invocation's deadline, so that the guard can still send an answer.
+// wait polls the store until no other attempt holds the lease on the record. It returns the record
+// and what the record means to this call. If the lease is still held when Options.Wait has passed
+// or ctx ends, wait returns rec and isBusy. ctx must end some time before the invocation's
+// deadline, so that the guard can still send an answer.
 func (a *attempt) wait(ctx context.Context, rec Record) (Record, meaning) {
 	if a.g.opts.Wait == 0 {
 		return rec, isBusy

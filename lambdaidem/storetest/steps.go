@@ -238,10 +238,9 @@ func onStepStore(name string, tell func(*stepStory)) func(context.Context, Env) 
 	}
 }
 
-// saves calls SaveSteps with the token of rec, a record in progress, and checks that the steps are
-// stored: those of rec and the added ones. The parameter more has the names and results of the
-// added steps, alternating. elapsed is the time of the call, counted from the beginning of the
-// story. saves returns the record that the store must now have.
+// saves calls SaveSteps with the token of rec, a record in progress. It passes the steps of rec and
+// further ones, whose names and results alternate in more. saves checks that all these steps are
+// stored, and returns the record that the store must now have.
 func (s *stepStory) saves(what string, rec lambdaidem.Record, elapsed time.Duration, more ...string) lambdaidem.Record {
 	want := rec
 	want.Steps = copiedSteps(rec.Steps)

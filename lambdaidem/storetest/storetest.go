@@ -104,10 +104,9 @@ func Run(ctx context.Context, store lambdaidem.Store) error {
 // Test runs each [Step] of this test suite as a parallel subtest, on a store that newStore returns.
 // It calls newStore once for each step.
 //
-// The steps pass times to the store that differ by up to a century. If a store deletes expired
-// records by these times, as memstore does, one step could delete the records of another. For
-// such a store, newStore must return a new store each time. If a store deletes expired records
-// by real time only, newStore may return the same store each time.
+// newStore may return the same store each time if the store deletes expired records by real time
+// only. A store like memstore deletes them by the times that the steps pass to it, which differ by
+// up to a century. For such a store, newStore must return a new store each time.
 func Test(t *testing.T, newStore func(t *testing.T) lambdaidem.Store) {
 	t.Helper()
 	for _, step := range Steps() {

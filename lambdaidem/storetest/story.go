@@ -13,10 +13,12 @@ import (
 )
 
 // story tests the store by a sequence of calls for one record. Each method, for example
-// (*story).acquires, makes one call and checks the record and the error that the call returns.
-// It then reads the record with Get, to check that the store has kept it. The parameter named
-// "what" describes the call in error messages. After the first failure, err is set and the methods
-// do nothing.
+// (*story).acquires, makes one call, checks what the call returns, and then reads the record with
+// Get. After the first failure, err is set and the methods do nothing. Methods have these
+// parameters in common:
+//
+//   - what describes the call in error messages.
+//   - elapsed is the time of the call, counted from the beginning of the story.
 type story struct {
 	ctx   context.Context
 	store lambdaidem.Store
@@ -43,10 +45,9 @@ const (
 	releaseTTL  = 3 * time.Hour // from a release to the expiry of the released record
 )
 
-// claim returns a claim whose field Over is not set. Such a claim gets the lease only if the record
-// is absent or expired. elapsed is the time of the claim, counted from the beginning of the story.
-// Fingerprint, Invocation and Bound are made from token, so that two claims with different tokens
-// also differ in these fields.
+// claim returns a claim whose field Over is not set, so that it gets the lease only if the record
+// is absent or expired. Claims with different tokens also differ in Fingerprint, Invocation and
+// Bound.
 func (s *story) claim(token string, elapsed time.Duration) lambdaidem.Claim {
 	now := s.at(elapsed)
 	return lambdaidem.Claim{
@@ -174,10 +175,9 @@ func (s *story) readsAt(what string, now time.Time, want lambdaidem.Record) {
 	}
 }
 
-// check runs the function call, which calls a method of the store. It checks that call returns the
-// record want and the error wantErr, which is nil or ErrLeaseLost. Then it checks that Get also
-// returns want at the time now. The parameters what and method are for error messages: a
-// description of the call, and the name of the store's method.
+// check runs the function call, which calls a method of the store. The call must return the record
+// want and the error wantErr, which is nil or ErrLeaseLost. Get must then also return want at the
+// time now. The parameter method is the name of the store's method, for error messages.
 func (s *story) check(what, method string, now time.Time, want lambdaidem.Record, wantErr error, call func() (lambdaidem.Record, error)) {
 	if s.err != nil {
 		return
