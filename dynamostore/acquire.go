@@ -66,13 +66,11 @@ func (s *Store) locked(claim lambdaidem.Claim) *item {
 	return it
 }
 
-// withoutKey returns the result of Acquire when the encryption key can't be fetched. Acquire
-// does not take the lease then, because the attempt could not encrypt its answer. err is the
-// error of fetching the key.
-//
-// If claim.Over is nil and the table already has a record, withoutKey returns that record, because
-// the guard may be able to replay its answer or refuse the call. If the existing item can't be read
-// as a record, withoutKey returns the error of that read. In all other cases, it returns err.
+// withoutKey returns the result of Acquire when the encryption key can't be fetched. Acquire does
+// not take the lease then, because the attempt could not encrypt its answer. If claim.Over is nil
+// and the table already has a record, withoutKey returns that record, so that the guard can replay
+// its answer. Otherwise it returns err, the error of fetching the key, or the error of an item that
+// is no record.
 func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err error) (lambdaidem.Record, error) {
 	if claim.Over == nil {
 		switch seen, unread := s.Get(ctx, claim.ID, claim.Now); {
@@ -98,13 +96,13 @@ func (s *Store) lock(ctx context.Context, it *item, now time.Time) (*item, error
 // parameter seen is the record as the attempt read it, and the parameter it is the item with the
 // new values.
 //
-// If the update succeeds, takeOver returns the item as it was before the update. takeOver also
-// copies the steps of that item into the parameter it, because the earlier attempt may have stored
-// more steps after seen was read. If the condition fails, takeOver returns wire.ErrRefused and the
-// existing item, or a nil item if the table has none. Any other error is a StoreError.
+// If the update succeeds, takeOver returns the item as it was before, and copies its steps into the
+// parameter it. If the condition fails, takeOver returns wire.ErrRefused and the existing item,
+// which is nil if the table has none. Any other error is a StoreError.
 func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lambdaidem.Record) (*item, error) {
 	old, err := s.update(ctx, &s.writes.takeover, it, given{now: now, seen: seen})
 	if err == nil {
+		// The earlier attempt may have stored more steps after seen was read.
 		it.Steps, it.Encoding = old.Steps, old.Encoding
 	}
 	return old, err

@@ -139,9 +139,8 @@ func (i *integer) take(r *lowlevel.Reader) string {
 }
 
 // payload is the value of an attribute that holds an answer, or of a map's member that holds the
-// result of a step. If the payload is nil, the attribute or member is absent. Valid UTF-8 is stored
-// as a string, so that people can read it in the AWS console. Other bytes are stored as a binary
-// value.
+// result of a step. A nil payload means that the attribute or member is absent. Valid UTF-8 is
+// stored as a string, which people can read in the AWS console, and other bytes as a binary value.
 type payload []byte
 
 func (p *payload) present() bool { return *p != nil }

@@ -42,10 +42,9 @@ type attribute struct {
 	option      *renaming         // the option that renames the attribute; nil if there is none
 }
 
-// kinds says which DynamoDB types the values of an attribute can have. If an index uses an
-// attribute as a key, the attribute must have the type that the index declares, and must not be
-// empty. Otherwise DynamoDB refuses to write the item. So CheckTable compares the kinds of
-// attributes with the key types of the table's indexes.
+// kinds says which DynamoDB types the values of an attribute can have. CheckTable compares them
+// with the key types of the table's indexes: DynamoDB refuses an item if its value for an index key
+// has another type or is empty.
 type kinds string
 
 const (
@@ -69,13 +68,9 @@ const (
 )
 
 // itemAttributes lists the attributes of a record. All code that encodes, decodes, renames or
-// updates attributes uses this list. The field setBy says which kinds of UpdateItem set an
-// attribute. It says nothing about the PutItem that creates a record, because a PutItem always
-// writes all attributes.
-//
-// An UpdateItem of the kind takeover lets a new attempt take over the record of an earlier one.
-// This update replaces or removes the attributes of the earlier attempt. It keeps the results of
-// steps and the list of operators' changes, because they belong to the record, not to an attempt.
+// updates attributes uses this list. The field setBy is about UpdateItem only: the PutItem that
+// creates a record writes all attributes. A takeover keeps the steps and the operators' changes,
+// because they belong to the record, not to an attempt.
 var itemAttributes = [...]attribute{
 	{attrID, "#id", kindString, 0, func(it *item) field { return (*text)(&it.ID) },
 		&renaming{"IDAttribute", func(o *Options) *string { return &o.IDAttribute }}},

@@ -21,15 +21,12 @@ type attributeUpdate struct {
 	returns   types.ReturnValue // the ReturnValues of the request
 }
 
-// updateAttributes sends a conditional UpdateItem for a record. The parameter it is an item with
-// the id of the record and the new values. The parameter c selects attributes. The UpdateItem sets
-// each selected attribute to its value in the item. If the item has no value for the attribute, the
-// UpdateItem removes the attribute.
+// updateAttributes sends a conditional UpdateItem for the record with the id of the item it. The
+// parameter c selects attributes. The UpdateItem sets each selected attribute to its value in the
+// item, or removes the attribute if the item has no value for it.
 //
-// The parameter values is a map that must contain the values of the placeholders in the condition.
-// updateAttributes adds the values of the placeholders in the UpdateExpression to this map.
-//
-// The results are DynamoDB's reply, whether the UpdateItem was applied, and the SDK's error.
+// The map values must contain the values of the placeholders in the condition. updateAttributes
+// adds those of the UpdateExpression. The error is the SDK's.
 func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, it *item, values attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
 	var set, remove []string
 	names := s.layout.names(c.sets, c.condition)

@@ -22,14 +22,9 @@ const (
 
 // judge returns the result of Commit for a TransactWriteItems request that ended with err. The
 // parameter fate says whether this request, or an earlier request of the transaction, may have been
-// applied. judge returns the same fate, with one exception.
-//
-// The exception: if the condition on the idempotency record failed, judge returns the current
-// record and the fate NotApplied. If that record shows that an earlier request was applied, the
-// transaction has succeeded, and judge returns no error.
-//
-// If several actions failed, a failed condition on the record takes precedence, then any other
-// failure of the action on the record, and then the failures of the handler's writes.
+// applied. judge returns the same fate, except that it returns NotApplied if the condition on the
+// record failed. If the current record then shows that an earlier request was applied, judge
+// returns no error.
 func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.Record, wire.Fate, error) {
 	if errors.Is(err, wire.ErrRefused) {
 		// The condition on the record failed. The current record shows whether an earlier request
@@ -50,6 +45,7 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 	if want := p.records() + len(p.writes); len(reasons) != want {
 		return lambdaidem.Record{}, fate, failed(opCommit, fate, fmt.Errorf("DynamoDB gave %d reasons for %d writes: %w", len(reasons), want, err))
 	}
+	// A failure of the action on the record takes precedence over failures of the handler's writes.
 	if p.records() > 0 {
 		if code := aws.ToString(reasons[0].Code); code != cancelNone && code != "" {
 			return lambdaidem.Record{}, fate, recordFailed(fate, &reasons[0], err)
@@ -59,14 +55,12 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 }
 
 // refusedTable reports whether DynamoDB refused the transaction because of the table of an enlisted
-// write: the table does not exist, or the credentials don't allow the write.
-//
-// The error does not always say which table it concerns. refusedTable returns true only if the
-// store's own table can't be the cause. That is so in two cases:
-//
-//   - The transaction does not write a record, so it does not use the store's table.
-//   - The attempt already holds its lease, so it has written to the store's table before.
+// write: the table does not exist, or the credentials don't allow the write. The error does not
+// always say which table it concerns. refusedTable returns true only if the store's own table can't
+// be the cause.
 func (p *prepared) refusedTable(err error) bool {
+	// Without a Claim, the store's own table can't be the cause. The transaction writes no record,
+	// or the attempt has written to the table before, to acquire its lease.
 	if p.completion.Claim != nil || len(p.writes) == 0 {
 		return false
 	}
@@ -91,10 +85,10 @@ func (p *prepared) writeError(err error) *WriteError {
 // reason contains the current item of the record:
 //
 //   - If the item is not a valid record, the error is a StoreError.
-//   - If the record was completed under this attempt's fencing token, an earlier request of the
-//     transaction was applied. refused returns the record and no error.
-//   - In all other cases, the error is [lambdaidem.ErrLeaseLost]. refused also returns the current
-//     record, or the zero Record if the record is absent or has expired.
+//   - If the record was completed under this attempt's token, an earlier request of the transaction
+//     was applied. refused returns the record and no error.
+//   - Otherwise the error is ErrLeaseLost. refused also returns the current record, or the zero
+//     Record if the record is absent or has expired.
 func (t *transaction) refused(p *prepared, reason *types.CancellationReason) (lambdaidem.Record, error) {
 	if len(reason.Item) == 0 {
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
@@ -126,19 +120,10 @@ func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error)
 }
 
 // writeFailed returns the error of a transaction that was cancelled because of the handler's
-// writes. The parameter reasons has one reason for each write. The error depends on the kind of
-// reason:
-//
-//   - A conflict or throttling: a retry could succeed, so the error is a StoreError.
-//   - The write itself, for example because its condition failed: the error is a
-//     lambdaidem.Rejected.
-//
-// If there are reasons of both kinds, the error is the Rejected. Among several reasons of one kind,
-// that of the write that was enlisted first decides.
-//
-// There is one exception: if the transaction has no record, and an earlier request of it may have
-// been applied, the error is a StoreError instead of a Rejected. The write may have failed only
-// because the earlier request had already made it, and no record shows whether that is so.
+// writes. The parameter reasons has one reason for each write. If a write itself failed, for
+// example its condition, the error is a Rejected. If writes failed only by a conflict or
+// throttling, a retry could succeed, and the error is a StoreError. Among several writes that
+// failed alike, the one that was enlisted first decides.
 func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReason, cause error) error {
 	var busy *lambdaidem.StoreError
 	for i := range reasons {
@@ -152,8 +137,8 @@ func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReaso
 				busy.Reason, busy.Err = r, fmt.Errorf("the enlisted write %q: %s: %w", w.name, aws.ToString(reason.Message), cause)
 			}
 		case fate == wire.Unknown && p.records() == 0:
-			// The transaction has no record that would show what happened to an earlier request.
-			// That request may have been applied, or may still be applied later. So return a
+			// The transaction has no record that would show whether an earlier request was applied.
+			// The write may have failed only because that request had already made it. So return a
 			// StoreError whose NotApplied is false.
 			return failed(opCommit, fate, cause)
 		default:

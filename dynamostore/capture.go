@@ -31,11 +31,10 @@ type CapturedWrite struct {
 
 // Writes returns the writes in the order in which they were enlisted.
 //
-// The error is a [*WriteError] if a write could not be enlisted, or if DynamoDB would refuse
-// it whatever the table contains. DynamoDB refuses, for example, a write that is too large, a
-// second write to the same item, an invalid expression, and a placeholder that is undefined
-// or unused. Writes knows nothing about the tables. To detect a wrong key, for example, a
-// test needs a real DynamoDB.
+// The error is a [*WriteError] if a write could not be enlisted, or if DynamoDB would refuse it
+// whatever the table contains. DynamoDB refuses, for example, a write that is too large, a second
+// write to the same item, and an invalid expression. Writes can't detect errors that depend on the
+// tables, such as a wrong key. For these, a test needs a real DynamoDB.
 func (c *Captured) Writes() ([]CapturedWrite, error) {
 	c.tx.mu.Lock()
 	defer c.tx.mu.Unlock()

@@ -13,13 +13,10 @@ import (
 	"github.com/lambdaidem/toolkit/internal/memdynamo"
 )
 
-// validate returns a WriteError if DynamoDB would refuse the write whatever the table
-// contains. Examples are an invalid expression, a placeholder that is undefined or unused,
-// and a missing key or value.
-//
-// validate sends the write to an in-process fake of DynamoDB that has no tables. The fake
-// checks the write before it checks that the table exists. So a ResourceNotFoundException
-// means that the write is valid.
+// validate returns a WriteError if DynamoDB would refuse the write whatever the table contains, for
+// example because an expression is invalid or a key is missing. validate sends the write to an
+// in-process fake of DynamoDB without tables. The fake checks the write first, so a
+// ResourceNotFoundException means that the write is valid.
 func (w *Write) validate() error {
 	client := dynamodb.New(dynamodb.Options{
 		Region:      "us-east-1",

@@ -16,16 +16,16 @@ import (
 //     whether these tables and the store's own table support transactions, and which actions on
 //     them the credentials allow
 //
-// CheckTable is meant for the smoke test of a deployment, not for every cold start. It
-// takes five round trips, two more with Options.LeaseIndex, one more if there are enlisted
-// tables, and five more for each of them. Use a [HealthCheck] for health probes.
+// CheckTable is meant for the smoke test of a deployment. It takes five round trips, two more with
+// Options.LeaseIndex, one more if there are enlisted tables, and five more for each of them. For
+// health probes, use a [HealthCheck].
 //
-// If a call gets no reply, CheckTable adds the problem [TimedOut] or [Unreachable]. It then
-// skips the remaining checks, because each of them would probably wait for a reply too.
+// If a call gets no reply, CheckTable adds the problem [TimedOut] or [Unreachable], and skips the
+// remaining checks.
 //
-// CheckTable changes no item. To test a write permission, it sends a write whose condition
-// never holds, so that DynamoDB refuses the write. CheckTable needs the permissions that the
-// store needs, and dynamodb:DescribeTable and dynamodb:DescribeTimeToLive.
+// CheckTable changes no item: it tests write permissions by writes whose condition never holds. It
+// needs the permissions that the store needs, and dynamodb:DescribeTable and
+// dynamodb:DescribeTimeToLive.
 func (s *Store) CheckTable(ctx context.Context, enlistedTables ...string) error {
 	problems := checkShape(ctx, s.wire.SDK(), s.table, &s.opts, len(enlistedTables) > 0)
 	if !problems.has(NoTable) && !problems.noReply() {

@@ -13,10 +13,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// checkEnlisted returns the problems with a table that handlers enlist writes to: the table
-// does not exist, is not active or does not support transactions, or the credentials don't
-// allow an action on it. The store does not know which actions the handlers need. So a
-// missing permission is only a warning, unless every action fails.
+// checkEnlisted returns the problems with a table that handlers enlist writes to. The store does
+// not know which actions the handlers need. A missing permission is therefore only a warning,
+// unless every action fails.
 func (s *Store) checkEnlisted(ctx context.Context, table string) TableProblems {
 	out, err := s.wire.SDK().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
 	if err != nil {

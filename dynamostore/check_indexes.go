@@ -7,14 +7,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// checkIndexes returns the problems with the table's secondary indexes. If a record has an
-// attribute that is a key of an index, DynamoDB accepts the record only if the attribute's value
-// has the type of the key and is not empty. Otherwise it refuses the write with a
-// ValidationException. checkIndexes returns a problem for each index key that can cause such a
-// refusal.
-//
-// An index whose key is not an attribute of records is no problem, because it does not include
-// records. checkIndexes skips Options.LeaseIndex, which checkLeaseIndex checks.
+// checkIndexes returns a problem for each key of a secondary index that can make DynamoDB refuse to
+// write a record. DynamoDB refuses an item if its value for an index key has another type than the
+// key, or is empty. An index key that is not an attribute of records is no problem, because the
+// index does not include records. checkIndexes skips Options.LeaseIndex, which checkLeaseIndex
+// checks.
 func checkIndexes(table string, d *types.TableDescription, o *Options) TableProblems {
 	var problems TableProblems
 	columns := o.layout()
@@ -41,9 +38,8 @@ func checkIndexes(table string, d *types.TableDescription, o *Options) TableProb
 }
 
 // conflict reports whether DynamoDB would refuse the store's writes if an index had the named
-// attribute as a key of the given type. DynamoDB refuses a value that has another type than the key
-// or is empty. conflict also returns the kinds of values that the store writes to the attribute, or
-// "" if the store does not write the attribute.
+// attribute as a key of the given type. The result writes has the kinds of values that the store
+// writes to the attribute, or "" if the store does not write the attribute.
 func (l *layout) conflict(name string, key types.ScalarAttributeType) (writes kinds, conflict bool) {
 	if name == attrPart { // the store's items for the parts of a large answer have a map in this attribute
 		return kindMap, true

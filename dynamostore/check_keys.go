@@ -13,18 +13,17 @@ import (
 // keySample is the number of items that CheckKeys reads.
 const keySample = 100
 
-// CheckKeys checks whether the functions of Options.Encryption return the right keys. It
-// checks that Current returns a key, that Find returns the same key for its id, and that
-// the keys decrypt what the table contains.
+// CheckKeys checks whether the functions of Options.Encryption return the right keys: Current
+// returns a key, Find returns the same key for its id, and the keys decrypt what the table
+// contains.
 //
-// For the last check it reads a sample: one page of a Scan with up to 100 items. For each
-// key id in the sample, it decrypts one answer or step. It does not try large answers that are
-// stored in parts. A nil result does not prove that all keys are right, because items outside the
-// sample may be encrypted under other keys.
+// For the last check, CheckKeys reads one page of a Scan with up to 100 items. For each key id on
+// the page, it decrypts one answer or step. It skips answers that are stored in parts. A nil result
+// does not prove that all keys are right, because other items may be encrypted under other keys.
 //
-// CheckKeys returns nil or [TableProblems] with [NoKey], [UnreadableTexts], or the problem
-// of a failed dynamodb:Scan. Without Options.Encryption it returns nil. It consumes up to
-// 128 read units.
+// CheckKeys returns nil or [TableProblems] with [NoKey], [UnreadableTexts], or the problem of a
+// failed dynamodb:Scan. Without Options.Encryption it returns nil. It consumes up to 128 read
+// units.
 func (s *Store) CheckKeys(ctx context.Context) error {
 	if s.keys == nil {
 		return nil

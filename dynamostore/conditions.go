@@ -3,14 +3,13 @@ package dynamostore
 // The conditions of writes, as ConditionExpressions. A placeholder #x stands for the name
 // of an attribute, and :x stands for a value.
 const (
-	// isGone holds for a record that has expired and has no live lease. Such a record counts
-	// as absent, but DynamoDB may delete it days late. So each condition under which an
-	// attempt writes its record contains isGone or its negation.
+	// isGone holds for a record that has expired and has no live lease. Such a record counts as
+	// absent, but DynamoDB may delete it days late. So each condition under which an attempt writes
+	// its record contains isGone or its negation.
 	//
-	// #expiration is the TTL attribute. Its value is one hour later than the expiry of the record;
-	// see deletionOf. The value :now_s is one hour later than the current time, so a comparison of
-	// the two shows whether the record has expired. isGone never holds for a record without a TTL
-	// attribute, because a comparison with an absent attribute is false.
+	// The TTL attribute #expiration is one hour later than the expiry of the record, and :now_s is
+	// one hour later than the current time; see deletionOf. isGone never holds for a record without
+	// a TTL attribute.
 	isGone = "(#expiration <= :now_s AND (NOT #status = :in_progress OR #lease_end <= :now_ms))"
 
 	// lockIsFree holds if there is no record, or if the record has expired and has no live
@@ -35,15 +34,13 @@ const (
 	// isStillInProgress is like isStillWhatWasSeen, but holds only for a record in progress.
 	isStillInProgress = isStillWhatWasSeen + " AND #status = :in_progress"
 
-	// isStillWhatWasSettled is the condition under which Operator.Settle replaces an answer
-	// that an operator gave before. It holds if the record still has that answer. Two
-	// comparisons show that:
+	// isStillWhatWasSettled is the condition under which Operator.Settle replaces an answer that an
+	// operator gave before. The record must still have that answer. Two comparisons show that:
 	//
-	//   - The token is still the one that was read. Settle gives each record a token of its own,
-	//     which no attempt uses. If an attempt has completed the record since, the record has that
-	//     attempt's token, and the condition fails.
-	//   - The list of operators' changes is still the one that was read. A purge, which erases the
-	//     answer, keeps the token but adds an entry to the list.
+	//   - No attempt has completed the record since: the token is unchanged. Settle gives each
+	//     record a token of its own, which no attempt uses.
+	//   - No purge has erased the answer: the list of operators' changes is unchanged. A purge
+	//     keeps the token, but adds an entry to the list.
 	isStillWhatWasSettled = "#token = :seen_token AND #status = :completed AND #operations = :seen_operations AND NOT " + isGone
 
 	// leaseIsOurs holds if the record is in progress under this attempt's token. It holds even if

@@ -11,12 +11,8 @@ import (
 
 // loadError returns the StoreError for an answer that could not be loaded because of err. If err
 // says that the answer is damaged, the Reason of the StoreError is ReasonForeign, because this
-// store can never read the answer. After any other err, the failure is temporary.
-//
-// For a damaged answer in parts, loadError first reads the record again. A part may seem damaged
-// only because the record was purged, or has expired and was acquired by another attempt, since it
-// was read. If the record has changed, the StoreError has no Reason, and the client may retry. If
-// the record can't be read again, loadError returns the error of that read.
+// store can never read the answer. After any other err, or if the record has changed since it was
+// read, the failure is temporary.
 func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apart, err error) error {
 	lost := (*damagedAnswerError)(nil)
 	if !errors.As(err, &lost) {
@@ -26,6 +22,8 @@ func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apar
 		return err // a StoreError
 	}
 	if a.Parts.Count > 0 {
+		// A part may seem damaged only because the record was purged, or because it expired and was
+		// acquired by another attempt. So read the record again.
 		now, unread := s.read(ctx, opLoad, record.ID)
 		if unread != nil && !isForeign(unread) {
 			return unread
@@ -45,12 +43,11 @@ func (it *item) names(a *apart) bool {
 }
 
 // damagedAnswerError is the error for an answer, or a result of a step, that this store can never
-// read. A retry does not help. The possible causes are:
+// read. The possible causes are:
 //
 //   - The stored bytes are missing or were changed.
 //   - The key that encrypted the bytes no longer exists.
-//   - Options.Encryption does not allow the bytes.
-//   - The bytes are encrypted and the store has no Options.Encryption.
+//   - Options.Encryption does not allow the bytes, or is not set although the bytes are encrypted.
 type damagedAnswerError struct{ why error }
 
 func (e *damagedAnswerError) Error() string {

@@ -13,14 +13,12 @@ import (
 // time to arrive.
 func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.read)) }
 
-// latest returns the current time by the database's clock, like At, but is right also if this
-// machine slept after the record was read. While a machine sleeps, its monotonic clock may stand
-// still, so At would miss that time. latest therefore also uses the wall clock. If the wall clock
-// was set forward, latest returns a time that is too late.
+// latest returns the current time by the database's clock, like At, but also counts the time that
+// this machine slept after the record was read. For that, latest reads the wall clock. If the wall
+// clock was set forward, the result is too late.
 //
-// A new expiry is computed from latest, so that it is not in the past when it is written. The end
-// of a lease is compared with At, because a time that is too late could make a live lease look as
-// if it had ended.
+// A new expiry is computed from latest, so that it is not in the past. The end of a lease is
+// compared with At: a time that is too late could make a live lease look as if it had ended.
 func (i Inspected) latest() time.Time {
 	since, _ := elapsed.Since(i.read)
 	return i.Now.Add(since)

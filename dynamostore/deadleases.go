@@ -61,8 +61,8 @@ func (o *DeadLeasesOptions) problem() string {
 // ended. DeadLeases changes nothing. Each iteration queries the index Options.LeaseIndex, one shard
 // after the other. Within a shard, the records are ordered by the end of their leases.
 //
-// An index lags behind its table. So DeadLeases reads the record of each index entry by a
-// consistent GetItem, and returns the record only if its lease is still dead. These records may be
+// DeadLeases reads the record of each index entry by a consistent GetItem, because an index lags
+// behind its table. It returns the record only if its lease is still dead. These records may be
 // missing:
 //
 //   - a record whose lease has just ended; a later iteration returns it
@@ -78,15 +78,14 @@ func (o *DeadLeasesOptions) problem() string {
 //     shows that Options.IDAttribute is not the table's partition key.
 //
 // For each shard, an iteration costs half a read unit for each 4 KB of index entries (about 30
-// entries), and at least half a unit. Each record costs one more read unit for each 4 KB. Usually
-// that is one unit; a record with large results of steps costs more.
+// entries), and at least half a unit. Each record costs one more read unit for each 4 KB, usually
+// one.
 //
 // Under policy Rerun, the next request with the same key takes over the dead lease. Under policy
-// Hold, an operator must decide. Package watch of this module is a Lambda function that counts dead
-// leases on a schedule.
+// Hold, an operator must decide. Package watch of this module counts dead leases on a schedule.
 //
-// DeadLeases needs dynamodb:Query on the index and dynamodb:GetItem on the table. It panics
-// on an invalid option.
+// DeadLeases needs dynamodb:Query on the index and dynamodb:GetItem on the table. It panics on an
+// invalid option.
 func (s *Store) DeadLeases(ctx context.Context, optFns ...func(*DeadLeasesOptions)) iter.Seq2[lambdaidem.Record, error] {
 	var o DeadLeasesOptions
 	for _, fn := range optFns {

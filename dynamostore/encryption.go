@@ -17,17 +17,14 @@ import (
 // fingerprint, the names of steps, the reasons that operators give, and a failure that says that
 // there is no answer (lambdaidem.NoAnswer). The zero Encryption encrypts nothing.
 //
-// The cipher is AES-256-GCM (NIST SP 800-38D). Each text is encrypted under its own key, which
-// HKDF-SHA256 (RFC 5869) derives from the store's key and a salt. So one store key can encrypt
-// any number of texts.
+// The cipher is AES-256-GCM (NIST SP 800-38D). HKDF-SHA256 (RFC 5869) derives a key for each text
+// from the store's key and a salt, so that one store key can encrypt any number of texts.
 //
-// The associated data of a text are the record's id, the attempt's token, and the kind of text:
-// answer, failure, or step with its name. A text that was copied to another record or attempt is
-// therefore refused as damaged.
-//
-// Results of steps are less protected: they must stay readable for later attempts, so they are
-// bound only to the record and the name of the step. Someone who can write to the table can replace
-// a step's result by an older one of the same record and step.
+// The associated data of a text are the record's id, the attempt's token, and the kind of text. A
+// text that was copied to another record or attempt is therefore refused as damaged. Results of
+// steps are bound only to the record and the name of the step, because later attempts must read
+// them. Someone who can write to the table can replace a step's result by an older one of the same
+// record and step.
 //
 // Answers are compressed before they are encrypted, and their lengths are visible. If people who
 // can read the table can also choose a piece of an answer, the length may reveal the rest. In that
@@ -38,21 +35,19 @@ import (
 // encrypted records. A store without that option responds to a replay of an encrypted answer with
 // lambdaidem.ErrAnswerUnavailable.
 //
-// Encryption adds about 65 bytes and the key's id to each text. An answer needs further
-// attributes, so an encrypted answer is about 160 bytes larger. See docs/encryption.md.
+// An encrypted answer is about 160 bytes larger, and any other text about 65 bytes and the key's
+// id. See docs/encryption.md.
 type Encryption struct {
-	// Current returns the key to encrypt with. The store calls Current before a handler
-	// runs, so that the key is available for the answer, however long the handler takes.
-	// If Current fails, the handler does not run, and the client receives 503
-	// lambdaidem.ErrStoreUnavailable. The context of a call of Current or Find ends after
-	// 5 seconds, or after 2 seconds if the store has cached a key that it can still use. If
-	// Current is nil, nothing is encrypted.
+	// Current returns the key to encrypt with. The store calls Current before a handler runs. If
+	// Current fails, the handler does not run, and the client receives 503
+	// lambdaidem.ErrStoreUnavailable. The context of a call of Current or Find ends after 5
+	// seconds, or after 2 seconds if the store has cached a key that it can still use. If Current
+	// is nil, nothing is encrypted.
 	Current func(ctx context.Context) (Key, error)
 
-	// Find returns the key with the given id. The store calls Find to decrypt an answer
-	// for a replay, or the results of an earlier attempt's steps. In every process, Find
-	// must know each key that Current has returned in any process. Find is required if
-	// Current is set.
+	// Find returns the key with the given id, to decrypt an answer or the results of steps. In
+	// every process, Find must know each key that Current has returned in any process. Find is
+	// required if Current is set.
 	//
 	// If Find returns [ErrKeyGone], the key is lost for good. Replays of its answers then fail with
 	// lambdaidem.ErrAnswerUnavailable, and the handlers do not run again. After any other error,
@@ -65,15 +60,15 @@ type Encryption struct {
 	// Default: 5 minutes.
 	KeyFor time.Duration
 
-	// If Only is true, the store accepts only encrypted answers and steps: it rejects every answer
-	// and step that it reads unencrypted. So an answer that somebody without a key has written into
-	// the table is never replayed: the replay fails with lambdaidem.ErrAnswerUnavailable. A record
-	// with unencrypted steps is refused with lambdaidem.ErrRecordForeign.
+	// If Only is true, the store rejects every answer and step that it reads unencrypted. An answer
+	// that somebody without a key has written into the table is thus never replayed: the replay
+	// fails with lambdaidem.ErrAnswerUnavailable. A record with unencrypted steps is refused with
+	// lambdaidem.ErrRecordForeign.
 	//
-	// Before you set this option to true, wait until all unencrypted records have expired. That is
-	// so when the TTL, the function's timeout and 15 minutes have passed since Current was deployed
-	// everywhere, and no record from before is held; see docs/operate.md, "Something changes in a
-	// deployment". Default: false.
+	// Before you set Only, wait until all unencrypted records have expired: until the TTL, the
+	// function's timeout and 15 minutes have passed since Current was deployed everywhere, and no
+	// record from before is held. See docs/operate.md, "Something changes in a deployment".
+	// Default: false.
 	Only bool
 }
 
@@ -117,8 +112,8 @@ func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) 
 var ErrKeyGone = errors.New("the key is gone for good")
 
 // StaticKeys returns an Encryption with a fixed list of keys, for example from a secrets manager.
-// The first key encrypts, and all of them decrypt. A key that is not in the list is treated as
-// lost for good; see [ErrKeyGone].
+// The first key encrypts, and all of them decrypt. A key that is not in the list is treated as lost
+// for good; see [ErrKeyGone].
 //
 // To rotate keys, add the new key at the end and deploy everywhere. Then move it to the front and
 // deploy again everywhere. Remove the old key when the TTL, the function's timeout and 15 minutes

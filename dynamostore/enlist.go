@@ -33,15 +33,12 @@ type Tx struct {
 // never sent without its writes: if Options.Outcome drops the writes of an answer with a status of
 // 200 to 399, the client receives 500 [lambdaidem.ErrWriteInvalid] instead.
 //
-// A guard runs some requests unguarded, that is, without a record: for example, a GET request, or a
-// request without a key if keys are optional. The guard then commits the handler's writes before it
-// sends the answer. A net/http handler that runs unguarded must enlist before it writes its
-// response.
+// If a request runs unguarded, that is, without a record, the guard commits the handler's writes
+// before it sends the answer. A net/http handler must then enlist before it writes its response.
 //
-// The tables of the writes must be in the account and Region of the store's client. The
-// client's credentials need dynamodb:PutItem, UpdateItem, DeleteItem and
-// ConditionCheckItem on the tables. A handler can enlist at most 99 writes, each to a
-// different item, and 4 MB in total.
+// The tables of the writes must be in the account and Region of the store's client. The client's
+// credentials need dynamodb:PutItem, UpdateItem, DeleteItem and ConditionCheckItem on the tables. A
+// handler can enlist at most 99 writes, each to a different item, and 4 MB in total.
 //
 // Enlist panics if nothing would ever commit the writes:
 //
@@ -54,13 +51,13 @@ type Tx struct {
 // To test a handler without a guard, see [Capture].
 //
 // The methods of Tx and Write panic after the handler has returned. They also panic while the
-// handler runs a [lambdaidem.Step] or makes a guarded call such as [lambdaidem.Do]: a retry skips a
-// step or call whose result is stored, so a write enlisted inside it would be missing from the
-// retry. The function of a guarded call can enlist writes in its own transaction instead, by
-// calling Enlist with the ctx that it receives.
+// handler runs a [lambdaidem.Step] or makes a guarded call such as [lambdaidem.Do], because a retry
+// may skip the step or call, and with it the write. A Tx can't tell which goroutine calls its
+// methods. A handler that runs steps in goroutines must therefore wait for all of them before it
+// enlists writes.
 //
-// A Tx can't tell which goroutine calls its methods. A handler that runs steps in goroutines must
-// therefore wait for all of them before it enlists writes.
+// The function of a guarded call can enlist writes in its own transaction, by calling Enlist with
+// the ctx that it receives.
 func Enlist(ctx context.Context) *Tx {
 	enlisted, err := lambdaidem.TxOf(ctx)
 	for enlisted != nil {

@@ -9,10 +9,8 @@ import (
 )
 
 // checkRegion returns an error if the write's table is in another Region or account than the store,
-// because all tables of a transaction must be in one Region and account. A table that is given by
-// its name is always in the client's account and Region. A table that is given by its ARN is
-// compared with the client's Region, and with the account in the ARN of the store's table. If the
-// store's table is given by its name, the account is unknown and is not compared.
+// because all tables of a transaction must be in one Region and account. If the store's table is
+// given by its name, its account is unknown, and checkRegion compares only the Region.
 func (w *Write) checkRegion(s *Store) error {
 	if !arn.IsARN(aws.ToString(w.table)) {
 		return nil // a name refers to a table in the client's account and Region

@@ -4,11 +4,9 @@ import (
 	"reflect"
 )
 
-// sameItem reports whether two writes are certainly to the same item. A put does not say
-// which of its attributes are the key. If the other write has a key, sameItem compares
-// that key with the attributes of the put. Two puts are to the same item if all their
-// attributes are equal. Two puts with equal keys and different other attributes are also to
-// the same item, but sameItem can't detect that.
+// sameItem reports whether two writes are certainly to the same item. A put does not say which of
+// its attributes are the key. Of two puts with the same key, sameItem therefore recognizes only
+// equal ones. A put and another write are compared by the other write's key.
 func (w *Write) sameItem(other *Write) bool {
 	if tableName(w.table) != tableName(other.table) {
 		return false

@@ -55,13 +55,11 @@ func (w *Write) If(condition string, args Args) *Write {
 //   - With [lambdaidem.Answer], the client receives an ordinary answer.
 //   - With [lambdaidem.Retryable], a retry runs the handler again.
 //
-// Without Else, the call fails with [lambdaidem.ErrConditionFailed]. Under policy
-// Rerun the record is released, so that a retry runs the handler again. Under policy
-// Hold the outcome is uncertain, because the handler may have called other services
-// before the condition failed.
+// Without Else, the call fails with [lambdaidem.ErrConditionFailed]. Under policy Rerun the record
+// is released, so that a retry runs the handler again. Under policy Hold the outcome is uncertain,
+// because the handler may have called other services.
 //
-// If the conditions of several writes fail, the error of the write that was enlisted
-// first is used.
+// If the conditions of several writes fail, the write that was enlisted first decides.
 func (w *Write) Else(err error) *Write {
 	return w.ElseFunc(func(*ConditionFailed) error { return err })
 }

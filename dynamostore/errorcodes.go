@@ -78,13 +78,9 @@ func reasonOf(err error) lambdaidem.Reason {
 }
 
 // reasonOfCancellation returns the reason why one action of a cancelled transaction failed. The
-// parameter code is the Code of the action's CancellationReason. If the action would fail again on
-// every retry, the result is ReasonInvalid. If the action did not fail ("None"), if its own
-// condition failed, or if this package does not know the code, the result is ReasonUnknown.
-//
-// For an item that is too large, the result is ReasonInvalid too, because DynamoDB has no separate
-// code for that. The caller must recognize this case by the error's message (see saysTooLarge),
-// because the guard can still complete the record without the answer.
+// parameter code is the Code of the action's CancellationReason. ReasonInvalid means that the
+// action would fail again on every retry. An item that is too large has no code of its own, so the
+// result is ReasonInvalid too; the caller must recognize it by saysTooLarge.
 func reasonOfCancellation(code string) lambdaidem.Reason {
 	switch code {
 	case "TransactionConflict":

@@ -9,12 +9,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Complete implements [lambdaidem.Store]. It stores the result by one conditional UpdateItem, and
-// returns the completed record. If the record is neither in progress nor already completed under
-// the lease's token, Complete returns [lambdaidem.ErrLeaseLost] and the current record. That is the
-// zero Record if the record is absent or has expired.
-//
-// If the answer in the result is larger than Options.MaxInline, Complete first writes the answer to
+// Complete implements [lambdaidem.Store]. It stores the result by one conditional UpdateItem. If
+// the answer in the result is larger than Options.MaxInline, Complete first writes the answer to
 // separate items. If the answer is larger than Options.MaxAnswer, Complete sends nothing and
 // returns an error.
 func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Record, error) {
@@ -34,13 +30,11 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 }
 
 // end completes or releases a record, and returns the new record. The write w changes the item in
-// the table, and the function apply makes the same change to an item in memory. DynamoDB returns
-// the old item, so end calls apply on that item to get the new record without another read.
+// the table. DynamoDB returns the old item, and the function apply makes the same change to it.
 //
-// If the record is no longer in progress under the lease's token, end returns
-// [lambdaidem.ErrLeaseLost] with the current record, or with a zero Record if the record is absent
-// or has expired. If an earlier try of the update was applied, end returns the record and no error.
-// Any other error is a StoreError.
+// If the record is no longer in progress under the lease's token, end returns ErrLeaseLost with the
+// current record, or with a zero Record if the record is absent or has expired. If an earlier try
+// of the update was applied, end returns no error. Any other error is a StoreError.
 func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, apply func(*item)) (lambdaidem.Record, error) {
 	ours := &item{ID: lease.ID, Token: lease.Token}
 	apply(ours)

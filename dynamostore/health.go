@@ -90,12 +90,11 @@ func (h Health) Err() error {
 // HealthCheck checks at little cost whether a store can serve guarded requests. It can be called at
 // any rate and by any number of goroutines. It returns its last result until [HealthOptions].Cache
 // has passed. Then one caller checks the store again, and concurrent callers wait for its result. A
-// HealthCheck reads no record and changes no item: its GetItem has a key that no item has, and its
-// writes have a condition that never holds.
+// HealthCheck is also an http.Handler; see [HealthCheck.ServeHTTP].
 //
-// A HealthCheck is also an http.Handler; see [HealthCheck.ServeHTTP].
-//
-// A HealthCheck makes these calls, in this order, at these costs:
+// A HealthCheck reads no record and changes no item: its GetItem has a key that no item has, and
+// its writes have a condition that never holds. It makes these calls, in this order, at these
+// costs:
 //
 //	each time            GetItem                             0.5 read units
 //	each WritesEvery     PutItem and UpdateItem              1 write unit each
@@ -103,17 +102,17 @@ func (h Health) Err() error {
 //	each time            Options.Encryption                  nothing in DynamoDB; see below
 //	each SettingsEvery   DescribeTable, DescribeTimeToLive   nothing
 //
-// The costs of writes are the minimum. DynamoDB charges for a write whose condition fails. The cost
-// depends on the size of the existing item or of the new one, whichever is larger (AWS, "DynamoDB
-// read and write operations" and "Working with items and attributes"). A transaction that tests one
-// of EnlistedTable.Actions therefore costs more if a large item has the key EnlistedTable.Key.
+// The test of one of EnlistedTable.Actions costs more if a large item has the key
+// EnlistedTable.Key: DynamoDB charges for a write whose condition fails by the size of the existing
+// item or of the new one, whichever is larger (AWS, "DynamoDB read and write operations" and
+// "Working with items and attributes").
 //
 // To check Options.Encryption, a HealthCheck calls Encryption.Current and Encryption.Find, unless
 // the store still has their results in its cache; see Encryption.KeyFor.
 //
 // A call that fails or is throttled is repeated in each check until it succeeds. There is one
-// exception: if dynamodb:DescribeTable or dynamodb:DescribeTimeToLive is not allowed, the
-// settings are read again only after an hour, or after SettingsEvery if that is longer.
+// exception: if dynamodb:DescribeTable or dynamodb:DescribeTimeToLive is not allowed, the settings
+// are read again only after an hour, or after SettingsEvery if that is longer.
 //
 // The status is fail if guarded requests would be refused:
 //
