@@ -69,8 +69,8 @@ func (s *Store) locked(claim lambdaidem.Claim) *item {
 // withoutKey returns the result of Acquire when the encryption key can't be fetched. Acquire does
 // not take the lease then, because the attempt could not encrypt its answer. If claim.Over is nil
 // and the table already has a record, withoutKey returns that record, so that the guard can replay
-// its answer. Otherwise it returns err, the error of fetching the key, or the error of an item that
-// is no record.
+// its answer. Otherwise withoutKey returns err, the error of fetching the key. If the existing item
+// is no record, it returns the error of reading the item.
 func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err error) (lambdaidem.Record, error) {
 	if claim.Over == nil {
 		switch seen, unread := s.Get(ctx, claim.ID, claim.Now); {
@@ -94,11 +94,9 @@ func (s *Store) lock(ctx context.Context, it *item, now time.Time) (*item, error
 
 // takeOver takes over a record by a conditional UpdateItem, which keeps the record's steps. The
 // parameter seen is the record as the attempt read it, and the parameter it is the item with the
-// new values.
-//
-// If the update succeeds, takeOver returns the item as it was before, and copies its steps into the
-// parameter it. If the condition fails, takeOver returns wire.ErrRefused and the existing item,
-// which is nil if the table has none. Any other error is a StoreError.
+// new values. takeOver returns the item as it was before, and copies its steps into the parameter
+// it. If the condition fails, takeOver returns wire.ErrRefused and the existing item, or nil if
+// there is none.
 func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lambdaidem.Record) (*item, error) {
 	old, err := s.update(ctx, &s.writes.takeover, it, given{now: now, seen: seen})
 	if err == nil {

@@ -82,13 +82,12 @@ func (p *prepared) writeError(err error) *WriteError {
 }
 
 // refused returns the result of a transaction whose condition on the record failed. The parameter
-// reason contains the current item of the record:
+// reason contains the current item of the record. These are the results:
 //
-//   - If the item is not a valid record, the error is a StoreError.
-//   - If the record was completed under this attempt's token, an earlier request of the transaction
-//     was applied. refused returns the record and no error.
-//   - Otherwise the error is ErrLeaseLost. refused also returns the current record, or the zero
-//     Record if the record is absent or has expired.
+//   - If the item is not a valid record: a StoreError.
+//   - If the record was completed under this attempt's token: the record and no error. An earlier
+//     request of the transaction was applied.
+//   - Otherwise: ErrLeaseLost and the current record.
 func (t *transaction) refused(p *prepared, reason *types.CancellationReason) (lambdaidem.Record, error) {
 	if len(reason.Item) == 0 {
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
@@ -137,9 +136,9 @@ func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReaso
 				busy.Reason, busy.Err = r, fmt.Errorf("the enlisted write %q: %s: %w", w.name, aws.ToString(reason.Message), cause)
 			}
 		case fate == wire.Unknown && p.records() == 0:
-			// The transaction has no record that would show whether an earlier request was applied.
-			// The write may have failed only because that request had already made it. So return a
-			// StoreError whose NotApplied is false.
+			// No record shows whether an earlier request was applied. The write may have failed
+			// only because that request had already made it. So return a StoreError whose
+			// NotApplied is false.
 			return failed(opCommit, fate, cause)
 		default:
 			rejected := writeInvalid(&WriteError{Write: w.name, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))})

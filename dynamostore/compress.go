@@ -43,7 +43,7 @@ func (o *Options) compress(answer []byte) (stored []byte, encoding string) {
 //   - At 8 MB of base64, zstd saves 22 ms, but its result has 2.1 MB more.
 //   - zstd adds 393 KB to a binary, which every cold start loads. The gzip writer adds 53 KB.
 //
-// At level 6, gzip takes 0.9 ms instead of 0.18 ms for 32 KB, and saves 0.5 KB.
+// For 32 KB, gzip at level 6 takes five times as long as at level 1, and saves 0.5 KB.
 var gzipWriters = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
 	if err != nil { // can't happen: the level is valid

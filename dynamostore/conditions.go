@@ -5,7 +5,7 @@ package dynamostore
 const (
 	// isGone holds for a record that has expired and has no live lease. Such a record counts as
 	// absent, but DynamoDB may delete it days late. So each condition under which an attempt writes
-	// its record contains isGone or its negation.
+	// its record tests isGone.
 	//
 	// The TTL attribute #expiration is one hour later than the expiry of the record, and :now_s is
 	// one hour later than the current time; see deletionOf. isGone never holds for a record without
@@ -34,13 +34,13 @@ const (
 	// isStillInProgress is like isStillWhatWasSeen, but holds only for a record in progress.
 	isStillInProgress = isStillWhatWasSeen + " AND #status = :in_progress"
 
-	// isStillWhatWasSettled is the condition under which Operator.Settle replaces an answer that an
-	// operator gave before. The record must still have that answer. Two comparisons show that:
+	// isStillWhatWasSettled holds if the record still has an answer that an operator gave before,
+	// so that Operator.Settle may replace the answer. Two comparisons show that:
 	//
-	//   - No attempt has completed the record since: the token is unchanged. Settle gives each
-	//     record a token of its own, which no attempt uses.
-	//   - No purge has erased the answer: the list of operators' changes is unchanged. A purge
-	//     keeps the token, but adds an entry to the list.
+	//   - The token is unchanged. Settle gives each record a new token, which an attempt that
+	//     completed the record would have replaced.
+	//   - The list of operators' changes is unchanged. A purge, which erases the answer, adds an
+	//     entry.
 	isStillWhatWasSettled = "#token = :seen_token AND #status = :completed AND #operations = :seen_operations AND NOT " + isGone
 
 	// leaseIsOurs holds if the record is in progress under this attempt's token. It holds even if

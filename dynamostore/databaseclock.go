@@ -14,8 +14,8 @@ import (
 func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.read)) }
 
 // latest returns the current time by the database's clock, like At, but also counts the time that
-// this machine slept after the record was read. For that, latest reads the wall clock. If the wall
-// clock was set forward, the result is too late.
+// this machine slept. latest reads the wall clock, so the result is too late if that clock was set
+// forward.
 //
 // A new expiry is computed from latest, so that it is not in the past. The end of a lease is
 // compared with At: a time that is too late could make a live lease look as if it had ended.

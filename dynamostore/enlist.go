@@ -11,9 +11,14 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Tx collects the DynamoDB writes that one run of a handler enlists. The writes are
-// committed in one transaction with the handler's answer, or not at all. [Enlist]
-// returns a Tx. A Tx is safe for concurrent use.
+// Tx collects the DynamoDB writes that one run of a handler enlists. The writes are committed in
+// one transaction with the handler's answer, or not at all. [Enlist] returns a Tx. A Tx is safe for
+// concurrent use.
+//
+// The methods of Tx and Write panic after the handler has returned. They also panic while the
+// handler runs a [lambdaidem.Step] or makes a guarded call such as [lambdaidem.Do], because a retry
+// may skip the step or call, and with it the write. A handler that runs steps in goroutines must
+// therefore wait for all of them before it enlists writes.
 type Tx struct {
 	mu         sync.Mutex
 	writes     []*Write // in the order in which they were enlisted
@@ -48,16 +53,8 @@ type Tx struct {
 //   - after a net/http handler that runs unguarded has begun to write its response
 //   - if the guard's store is not a [Store] of this package
 //
-// To test a handler without a guard, see [Capture].
-//
-// The methods of Tx and Write panic after the handler has returned. They also panic while the
-// handler runs a [lambdaidem.Step] or makes a guarded call such as [lambdaidem.Do], because a retry
-// may skip the step or call, and with it the write. A Tx can't tell which goroutine calls its
-// methods. A handler that runs steps in goroutines must therefore wait for all of them before it
-// enlists writes.
-//
-// The function of a guarded call can enlist writes in its own transaction, by calling Enlist with
-// the ctx that it receives.
+// The function of a guarded call such as [lambdaidem.Do] has its own transaction: it calls Enlist
+// with the ctx that it receives. To test a handler without a guard, see [Capture].
 func Enlist(ctx context.Context) *Tx {
 	enlisted, err := lambdaidem.TxOf(ctx)
 	for enlisted != nil {

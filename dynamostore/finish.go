@@ -33,8 +33,8 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 // the table. DynamoDB returns the old item, and the function apply makes the same change to it.
 //
 // If the record is no longer in progress under the lease's token, end returns ErrLeaseLost with the
-// current record, or with a zero Record if the record is absent or has expired. If an earlier try
-// of the update was applied, end returns no error. Any other error is a StoreError.
+// current record. If an earlier try of the update was applied, end returns no error. Any other
+// error is a StoreError.
 func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, apply func(*item)) (lambdaidem.Record, error) {
 	ours := &item{ID: lease.ID, Token: lease.Token}
 	apply(ours)

@@ -17,10 +17,18 @@ type HealthStatus string
 // The statuses. The status of a [Health] is HealthPass if each of its checks has HealthPass
 // or HealthUnknown.
 const (
-	HealthPass    HealthStatus = "pass" // healthy
-	HealthWarn    HealthStatus = "warn" // guarded requests are served, but somebody should look at the problem
-	HealthFail    HealthStatus = "fail" // guarded requests are refused, or the store could not be checked
-	HealthUnknown HealthStatus = ""     // the check was not made; only a [Check] has this status
+	HealthPass HealthStatus = "pass" // healthy
+	// HealthWarn means that guarded requests are served, but the table throttles, or TTL is
+	// disabled or on another attribute, so that records are never deleted.
+	HealthWarn HealthStatus = "warn"
+	// HealthFail means that the store could not be checked, or that guarded requests are refused:
+	//
+	//   - DynamoDB does not reply or can't be reached.
+	//   - The table does not exist, or its primary key is not the one that the store needs.
+	//   - An IAM action is not allowed.
+	//   - Options.Encryption returns no usable key.
+	HealthFail    HealthStatus = "fail"
+	HealthUnknown HealthStatus = "" // the check was not made; only a [Check] has this status
 )
 
 // Health is the result of a [HealthCheck].
@@ -110,20 +118,8 @@ func (h Health) Err() error {
 // To check Options.Encryption, a HealthCheck calls Encryption.Current and Encryption.Find, unless
 // the store still has their results in its cache; see Encryption.KeyFor.
 //
-// A call that fails or is throttled is repeated in each check until it succeeds. There is one
-// exception: if dynamodb:DescribeTable or dynamodb:DescribeTimeToLive is not allowed, the settings
-// are read again only after an hour, or after SettingsEvery if that is longer.
-//
-// The status is fail if guarded requests would be refused:
-//
-//   - DynamoDB does not reply or can't be reached.
-//   - The table does not exist, or its primary key is not the one that the store needs.
-//   - An IAM action is not allowed.
-//   - Options.Encryption returns no usable key.
-//
-// The status is warn if requests are served but the table throttles. It is also warn if TTL is
-// disabled or on another attribute, so that records are never deleted. Settings that can't be read
-// do not change the status, because the store itself never reads them.
+// A call that fails or is throttled is repeated in each check until it succeeds. Settings that
+// can't be read do not change the status, because the store itself never reads them.
 //
 // [Store.CheckTable] checks more than a HealthCheck, for the smoke test of a deployment.
 type HealthCheck struct {

@@ -79,9 +79,7 @@ func S3Key(r events.S3EventRecord) string {
 func SortableSequencer(sequencer string) string {
 	// Sequencers of different lengths must be padded with zeros on the right (AWS Knowledge Center,
 	// "Why do I see duplicate messages in Amazon SQS for the same Amazon S3 event?"). Removing
-	// these zeros gives the same order.
-	//
-	// Some versions of the S3 User Guide ("Event message structure") say to pad on the left. The
-	// two rules differ only if the lengths do.
+	// these zeros gives the same order. Some versions of the S3 User Guide ("Event message
+	// structure") say to pad on the left.
 	return strings.TrimRight(strings.ToUpper(sequencer), "0")
 }

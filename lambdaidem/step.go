@@ -34,18 +34,15 @@ const MaxStepName = 128
 // has returned and before its result is stored, the next attempt calls fn again. Pass
 // [DownstreamKey] to the services that fn calls, so that they can recognize the second call.
 //
-// A call of [Do] inside a guarded handler has its own record, and needs no step. If fn calls Do
-// nevertheless and gets an error, fn should return that error. Otherwise later attempts would skip
-// fn, and with it the call of Do, which may not have been carried out.
-//
-// No write can be enlisted while fn runs, neither by fn nor by other goroutines of the handler: a
-// retry that skips fn would not enlist the write.
+// While fn runs, no goroutine of the handler can enlist a write: a retry that skips fn would not
+// enlist it. If fn calls [Do] and gets an error, fn should return that error. Otherwise later
+// attempts would skip fn, and with it the call of Do, which may not have been carried out.
 //
 // Besides the errors of fn, Step returns these errors:
 //
-//   - An error without a code, before it calls fn: the name is invalid, JSON can't represent T, the
-//     stored steps are too large, Step was called within a step, the store is not a [StepStore],
-//     Options.Optimistic is set, ctx has ended, or the handler has returned.
+//   - An error without a code if Step was not allowed to call fn. Its text gives the reason, such
+//     as an invalid name, a T that JSON can't represent, a store that is not a [StepStore],
+//     Options.Optimistic, or a ctx that has ended.
 //   - [ErrStreaming] if T is a stream (an io.Reader). Step has not called fn.
 //   - [ErrAnswerUnreadable] if a stored result does not fit T, because T has changed. Step has not
 //     called fn. If the handler then fails, its failure is not stored, so that a retry runs the

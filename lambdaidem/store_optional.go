@@ -68,8 +68,8 @@ type Holder interface {
 	// argument seen is the record as the caller has read it, and now is the time of the call.
 	//
 	// If the record has expired, or no longer has the state, token and lease end of seen, Hold
-	// changes nothing. It then returns the current record, or the zero Record if there is none. The
-	// error is a StoreError.
+	// changes nothing. It then returns the current record, or the zero Record if there is none, and
+	// no error. Any error is a StoreError.
 	//
 	// Hold also sets the lease end to the result of [HeldUntil], so that the store refuses a
 	// takeover by an attempt that read the record before it was held.

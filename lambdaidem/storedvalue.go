@@ -14,8 +14,8 @@ import (
 // back. A replay returns a value with the same JSON as the first caller's, or an error.
 
 // storable returns the JSON to store for v, and the value to return to the first caller. That value
-// is decoded from the stored JSON, like the value that later callers receive. It therefore lacks
-// whatever the JSON lacks, such as unexported fields.
+// is decoded from the stored JSON, like the value that later callers receive, so it lacks whatever
+// the JSON lacks, such as unexported fields.
 //
 // storable returns v and an error if v is a stream, if JSON can't represent v, or if decoding loses
 // more than the order of members.
@@ -39,8 +39,8 @@ func storable[T any](v T) ([]byte, T, error) {
 	if again, err := decodeExact[T](text); err == nil {
 		return text, again, nil
 	}
-	// Perhaps an interface in v holds a struct. The decoded value then has a map instead, whose
-	// members have another order in JSON. In that case, store the JSON of the decoded value.
+	// If an interface in v holds a struct, the decoded value has a map instead, whose members have
+	// another order in JSON. Then store the JSON of the decoded value.
 	for _, numbers := range numberForms {
 		again, err := fromJSON[T](text, numbers)
 		if err != nil {

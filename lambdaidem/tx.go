@@ -71,10 +71,10 @@ type Completion struct {
 	Lease  Lease  // the lease of the attempt
 	Result Result // the answer to store
 	// Claim, if not nil, makes the transaction acquire the record and complete it at once, for an
-	// attempt without a lease. The transaction succeeds in these cases:
+	// attempt without a lease. The record must be in one of these states:
 	//
-	//   - Claim.Over is nil and there is no record.
-	//   - Claim.Over is set, and the record equals Claim.Over and has no steps.
+	//   - There is no record, if Claim.Over is nil.
+	//   - The record equals Claim.Over and has no steps, if Claim.Over is set.
 	//   - The record is in progress under the claim's token. An earlier claim by this attempt was
 	//     then applied, although its reply was lost.
 	//

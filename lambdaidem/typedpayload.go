@@ -40,13 +40,9 @@ func typedPayload(v any) (payload, error) {
 // and a digest of the value's type.
 type typedJSON struct {
 	text []byte // the JSON without zero struct fields
-	// form is a digest of the value's static type. If two payloads differ in both text and form,
-	// the guard does not conclude that the values differ: a new version of the program may have
-	// changed the type, and with it the text.
-	//
-	// A client that could choose the form could hide a changed payload. The form therefore does not
-	// depend on the content of the value, such as the keys of maps or the dynamic types of values
-	// in interfaces.
+	// form is a digest of the value's static type; see formOf. If two payloads differ in both text
+	// and form, the guard does not conclude that the values differ: a new version of the program
+	// may have changed the type, and with it the text.
 	form   []byte
 	nested int // the current nesting depth, to stop at a cycle
 }
@@ -181,8 +177,8 @@ func (c *typedJSON) entries(v reflect.Value) error {
 		names.SetMapIndex(key, reflect.ValueOf(i))
 	}
 	// Find the name that each key has in JSON. Only encoding/json knows the name, because a key may
-	// have a MarshalText method. So encode a map from each key to its index in keys. The decoded
-	// map, order, has the index of each key under the key's name.
+	// have a MarshalText method. So encode a map from each key to its index in keys, and decode it
+	// into order.
 	text, err := json.Marshal(names.Interface())
 	if err != nil {
 		return err //nolint:wrapcheck // the caller adds what the value is
@@ -236,8 +232,11 @@ func fieldsOf(t reflect.Type) []jsonField {
 
 var forms sync.Map // results of formOf: reflect.Type to string
 
-// formOf returns a digest of the structure of a type's JSON. Two programs get the same
-// digest if their types have the same JSON fields with the same kinds of values.
+// formOf returns a digest of the structure of a type's JSON. Two programs get the same digest if
+// their types have the same JSON fields with the same kinds of values.
+//
+// A client that could choose the digest could hide a changed payload. The digest therefore does not
+// depend on the content of a value, such as the keys of maps or the dynamic types in interfaces.
 func formOf(t reflect.Type) string {
 	if known, ok := forms.Load(t); ok {
 		return known.(string) //nolint:forcetypeassert // nothing else is stored

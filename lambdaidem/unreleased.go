@@ -28,9 +28,9 @@ const (
 var errUnreleasedForgotten = errors.New("this process has left too many claims behind to withdraw this one; its record may be held although no handler started: see docs/operate.md, \"An outage under Hold\"")
 
 // unreleased is a list of claims whose records may be in progress although no handler is running.
-// To withdraw a claim is to release its record late. Before a call acquires its own record, it
-// withdraws a few claims that are due. If a claim in the list holds the lease on the call's own
-// record, the call withdraws that claim at once.
+// Later calls withdraw these claims, that is, they release the records. Each call first withdraws a
+// few claims that are due. If a claim holds the lease on the call's own record, the call withdraws
+// that claim at once.
 //
 // A guard shares its list only with the guards that With derives from it.
 type unreleased struct {
@@ -172,8 +172,8 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 	c.withdrawing = false
 	if !errors.Is(err, ErrLeaseLost) {
 		// The withdrawal failed. The store may be out of reach, so withdraw no claim for a while.
-		// But perhaps only this claim fails, for example because its record is damaged. So let
-		// claims with earlier due times go first.
+		// If only this claim fails, for example because its record is damaged, claims with earlier
+		// due times go first.
 		u.pausedUntil, c.due = now.Add(withdrawalPause), now
 		return
 	}
@@ -185,9 +185,9 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 }
 
 // rememberClaim adds the attempt's claim to the list of unreleased claims, unless the claim is
-// resolved; see resolvedBy. The attempt has already tried to release its record; rec and err are
-// the results of that release. The parameter cause, if not nil, becomes the record's last failure
-// when a later call releases the record.
+// resolved; see resolvedBy. rec and err are the results of the release that the attempt has tried.
+// The parameter cause, if not nil, becomes the record's last failure when a later call releases the
+// record.
 //
 // If the record may be in progress although the handler did not start, rememberClaim also sends an
 // EventNeverStarted.
