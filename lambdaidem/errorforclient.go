@@ -13,13 +13,10 @@ func withStatus(err error) *Error {
 	return nil
 }
 
-// clientError returns the *Error that the client receives for err, the error of a handler. It
-// returns nil if err contains no *Error with an HTTP status, or if the client must not receive that
-// *Error.
-//
-// An inner call is a guarded call that the handler made. The client could take the refusal of an
-// inner call for a refusal of the request. After a 422 about the inner call's payload, for example,
-// the client would repeat the request with a new key, and the request would be carried out twice.
+// clientError returns the *Error that the client receives for err, the error of a handler. The
+// result is nil if err contains no *Error with an HTTP status, or if that *Error would mislead the
+// client. After a 422 that refused a guarded call made by the handler, for example, the client
+// would repeat its request with a new key. The request would then be carried out twice.
 func (g *Guard) clientError(err error) *Error {
 	e := withStatus(err)
 	switch {
