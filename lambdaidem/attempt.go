@@ -57,13 +57,12 @@ type attempt struct {
 	firstCompletion Completion // the last completion that the method completion made, without a claim
 	storedByTx      bool       // a transaction has stored the answer
 
-	// innerEnding says how this call ended. If another guarded handler made this call, that
-	// handler's attempt uses innerEnding to decide what happens to its own record. The values are:
+	// innerEnding tells the attempt of the outer guarded handler how this call ended:
 	//
 	//   - OutcomeSucceeded or OutcomeFailed: this call ended with that outcome.
-	//   - OutcomeReleased: a retry of this call may still carry it out.
+	//   - OutcomeReleased: a retry may still carry out this call.
 	//   - OutcomeUncertain: nobody knows whether this call had an effect.
-	//   - "": this call does not affect what happens to the other record.
+	//   - "": this call does not affect the outer attempt's record.
 	innerEnding Outcome
 
 	fingerprint string // Record.Fingerprint of the acquired record, or as the last completion with a claim sets it; before both, the fingerprint of the call

@@ -57,21 +57,13 @@ func (a *attempt) tryToAcquire(request context.Context) (d decision, mayRun bool
 }
 
 // claimRepeatedly claims the record until a claim succeeds, the record is not free, or maxClaims
-// claims have failed. The first claim takes over oldRec, or creates a record if oldRec is the zero
-// Record. A claim fails if the record is not as the claim expects, for example because another
-// attempt has just changed the record. If the changed record is free too, the next claim takes over
-// the changed record.
-//
-// The results are:
+// claims have failed. The first claim takes over oldRec, or creates a record if oldRec is zero.
 //
 //   - rec is the record after the last claim.
-//   - seen is the record that the last claim was to take over. After maxClaims failed claims, seen
-//     is equal to rec.
-//   - means says what rec means to this call; see meaningOf. It is never isFree. If maxClaims
-//     claims have failed, or if a transaction of another attempt is writing the record, means is
-//     isBusy whatever rec is.
+//   - seen is the record that the last claim was to take over.
+//   - means is what rec means to this call, but never isFree.
 //
-// If err is not nil, the request of the last claim failed, and only seen and err have a meaning.
+// If err is not nil, only seen and err have a meaning.
 func (a *attempt) claimRepeatedly(ctx context.Context, oldRec Record) (seen, rec Record, means meaning, err error) {
 	for range maxClaims {
 		rec, err = a.claim(ctx, oldRec)
@@ -85,8 +77,10 @@ func (a *attempt) claimRepeatedly(ctx context.Context, oldRec Record) (seen, rec
 		if means = a.meaningOf(rec); means != isFree {
 			return oldRec, rec, means, nil
 		}
+		// The record has changed since it was read, but is free: claim it as it is now.
 		oldRec = rec
 	}
+	// After maxClaims failed claims, the record counts as busy even if it is free.
 	return oldRec, rec, isBusy, nil
 }
 

@@ -66,11 +66,9 @@ func (a *attempt) claimAt(now time.Time, oldRec Record) Claim {
 	return c
 }
 
-// boundOver returns Claim.Bound for a claim that takes over rec: the reason why the record refuses
-// another payload, or "" if there is none. If rec is in progress, its attempt has died, because a
-// live lease can't be taken over. The result is then BoundByDeadAttempt, unless rec.Bound is
-// BoundByInnerCall, which has priority over BoundByDeadAttempt. If rec is not in progress, the
-// result is rec.Bound.
+// boundOver returns Claim.Bound for a claim that takes over rec: why the record refuses another
+// payload, or "" if it accepts any. A record in progress can be taken over only if its attempt has
+// died, so its result is BoundByDeadAttempt. BoundByInnerCall has priority.
 func boundOver(rec Record) string {
 	if rec.State == InProgress && rec.Bound != BoundByInnerCall {
 		return BoundByDeadAttempt

@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// claimFailed decides how to continue after the store has refused a completion that also claims the
-// record. rec is the record as the store has it now. If mayRetry is true, the attempt may send
-// another completion, whose claim must take over oldRec, the newest version of rec. Otherwise the
-// attempt ends, and d is what the caller of the guarded call receives.
+// claimFailed decides how to continue after the store has refused a completion with a claim. rec is
+// the current record. If mayRetry is true, the attempt may send another completion, whose claim
+// takes over oldRec. Otherwise the attempt ends, and d is what the caller of the guarded call
+// receives.
 func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldRec Record, mayRetry bool) {
 	rec = a.withdrawClaimOn(ctx, rec)
 	means := a.meaningOf(rec)
@@ -35,11 +35,11 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldR
 	return decision{}, rec, true
 }
 
-// mayHaveReplacedAnswer reports whether rec may have taken the place of an answer that was alive
-// when this attempt began and has expired since. The effects of this attempt would then repeat the
-// effects behind that answer. An expired answer is replaced only by an attempt that began after the
-// expiry, which counts in whole seconds.
+// mayHaveReplacedAnswer reports whether rec may have replaced an answer that expired after this
+// attempt began. A completion of this attempt would then repeat the effects behind that answer.
 func (a *attempt) mayHaveReplacedAnswer(rec Record) bool {
+	// An expired answer is replaced only by an attempt that began after the expiry, which counts in
+	// whole seconds.
 	began := rec.StartedAt
 	if rec.Attempt > 1 { // an earlier attempt may have replaced the answer, by a clock that was ahead
 		began = began.Add(a.g.opts.MaxSkew)

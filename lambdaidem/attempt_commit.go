@@ -12,18 +12,15 @@ import (
 // without a lease because of Options.FailOpen and the database has rejected its earlier
 // transaction. If the attempt has no lease, the transaction also claims the record.
 
-// completion returns the completion that stores the result r. The completion is for the transaction
-// tx, or for Store.Complete if tx is nil. If tx is not nil and the attempt has no lease, the
-// completion also claims the record.
-//
-// With Options.FailOpen, an attempt may run without a lease although it sent a claim to take over
-// an existing record, because the store did not confirm the claim. The completion then takes over
-// the same record. If the completion created a new record instead, data of the old record would be
-// lost, such as the attempt number.
+// completion returns the completion that stores the result r: by the transaction tx, or by
+// Store.Complete if tx is nil. If the attempt has no lease, the completion for a transaction also
+// claims the record.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.firstCompletion = Completion{Lease: a.lease(), Result: r}
 	c := &a.firstCompletion
 	if tx != nil && a.withoutLease() {
+		// With FailOpen, an unconfirmed claim may have asked to take over a record. Take over the
+		// same record: a new one would lose data, such as the attempt number.
 		return a.completionOver(c, a.recordOfLastClaim())
 	}
 	return c
@@ -33,11 +30,9 @@ func (a *attempt) completion(r Result, tx Tx) *Completion {
 // Options.Optimistic or Options.FailOpen.
 func (a *attempt) withoutLease() bool { return a.g.opts.Optimistic || a.failedOpen }
 
-// expiryJudgedAt returns the time at which the attempt judges whether its record has expired. With
-// a lease, that is the current time. Without a lease, it is the time when the attempt began: a
-// retry may have completed the record since, and the retry's record may have expired while this
-// attempt's handler was running. The attempt must not repeat the retry's effects, although the
-// retry's answer has expired.
+// expiryJudgedAt returns the time at which the attempt judges whether its record has expired: the
+// current time, or the beginning of an attempt without a lease. A retry's record may have expired
+// while this handler ran. This attempt must then not repeat the retry's effects.
 func (a *attempt) expiryJudgedAt() time.Time {
 	if a.withoutLease() {
 		return a.began
@@ -67,30 +62,22 @@ func (c *Completion) with(r Result) *Completion {
 	return &next
 }
 
-// completingTx returns the transaction that completes the record, or nil if Store.Complete
-// is to complete it. tx is the transaction with the handler's writes, or nil. If tx is not
-// nil, completingTx returns tx.
-//
-// Store.Complete can't claim a record, but a transaction can. If tx is nil, completingTx
-// therefore begins a transaction without writes in two cases:
-//
-//   - The attempt is optimistic, so it never has a lease.
-//   - The attempt runs without a lease because of Options.FailOpen, and the database has
-//     rejected its first transaction.
+// completingTx returns the transaction that completes the record, or nil if Store.Complete is to
+// complete it. tx is the transaction with the handler's writes; if tx is not nil, completingTx
+// returns tx.
 func (a *attempt) completingTx(tx Tx) Tx {
 	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.txRejected) {
+		// Without a lease, the completion must also claim the record. A transaction without writes
+		// can do this; Store.Complete can't.
 		return a.g.transact.Begin(a.g.opts.Random)
 	}
 	return tx
 }
 
-// txTooLate ends an attempt without a lease whose handler returned too late: the transaction must
-// not be sent any more. last is the error of the transaction that the attempt sent last, or nil if
-// it has sent none.
-//
-// If the attempt is optimistic and no transaction was applied, nothing was written. The caller then
-// receives ErrOutOfTime, or what the record of another attempt implies. In all other cases, the
-// caller receives ErrOutcomeUnknown, because the handler may have had effects.
+// txTooLate ends an attempt without a lease whose handler returned too late to send a transaction.
+// last is the error of the last transaction, or nil if none was sent. The caller receives
+// ErrOutcomeUnknown if the handler may have had effects. After an optimistic attempt that wrote
+// nothing, the caller receives ErrOutOfTime, or what the record of another attempt implies.
 func (a *attempt) txTooLate(ctx context.Context, last error) decision {
 	if a.g.opts.Optimistic {
 		if d, decided, err := a.checkRecord(ctx); decided || err != nil {
@@ -118,13 +105,8 @@ func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error
 }
 
 // completed ends an attempt after the store has reported its record, rec, as completed. c is the
-// completion that the attempt sent last. unstorable is the reason why the handler's answer could
-// not be stored, or nil if the answer could be stored.
-//
-// The record may have the answer of an earlier completion instead of the answer of c. For example,
-// the attempt sent a transaction whose reply was lost. The database rejected a retry of the
-// transaction, so the attempt sent c, with another answer. But the first transaction was applied
-// after all. A completed record never changes, so the caller receives the answer in the record.
+// completion that was sent last. unstorable is the reason why the handler's answer could not be
+// stored, or nil.
 func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end ending, unstorable error) decision {
 	if rec.Attempt > 0 { // the reply to a transaction has no attempt number
 		a.number = rec.Attempt
@@ -132,6 +114,8 @@ func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end 
 	if c.Claim != nil && c.Claim.Over != nil && c.Claim.Over.State == InProgress {
 		a.report(ctx, EventTakenOver, nil)
 	}
+	// An earlier transaction, whose reply was lost, may have stored an answer other than that of c.
+	// A completed record never changes, so replay the stored answer.
 	if !isResult(rec.Result, c.Result) {
 		return a.replay(ctx, rec, EventNew)
 	}

@@ -67,14 +67,9 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	return d
 }
 
-// finish ends the attempt as end.outcome says. It completes the record with the handler's answer,
-// releases the record, or leaves it in progress.
-//
-// If end.changed is set, the caller must not receive the handler's answer, and the answer is not
-// stored. For example, the answer is a 402, but the outcome of a guarded call inside the handler is
-// unknown. A client that received the 402 would not repeat the request. The caller receives
-// ErrOutcomeUnknown instead, unless the call is refused for another reason, or the answer in the
-// record is replayed.
+// finish ends the attempt as end.outcome says: it completes the record, releases it, or leaves it
+// in progress. If end.changed is set, the answer is not stored. The caller then receives a replay
+// or a refusal, such as ErrOutcomeUnknown, instead of the answer.
 func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	if end.changed != nil {
 		end.err = errors.Join(end.changed, end.err)
@@ -115,6 +110,8 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	if end.changed == nil || d.refusal != nil || d.replays {
 		return d
 	}
+	// Replace the handler's answer. After a 402, for example, the client would not repeat the
+	// request, although the outcome of an inner call is unknown.
 	d = a.unknown(shownOnly{end.err})
 	d.replaced = true
 	if end.outcome == OutcomeReleased { // the record is released, so the caller need not wait for the end of the lease
@@ -130,23 +127,16 @@ func (a *attempt) unknown(why error) decision {
 }
 
 // shownOnly gives the text of a handler's error to logs, but hides the error from errors.Is and
-// errors.As. It is the cause of an ErrOutcomeUnknown that replaces the handler's error. If the
-// error weren't hidden, a caller could find one of the handler's codes in it, such as
-// "card_declined", and take the unknown outcome for a definite one.
+// errors.As. A shownOnly is the cause of an ErrOutcomeUnknown. A caller that found the handler's
+// code in that error, such as "card_declined", would take the outcome for a definite one.
 type shownOnly struct{ err error }
 
 func (e shownOnly) Error() string { return e.err.Error() }
 
-// complete stores the answer in the record and commits the handler's enlisted writes. tx is the
-// transaction with these writes, or nil if there are none. The result is what the caller of the
-// guarded call receives, normally the handler's answer. complete retries a failed request as long
-// as there is time, except for a transaction that would fail again for the same reason. If no
-// request succeeds, the caller receives ErrOutcomeUnknown, because later calls may not get the
-// handler's answer.
-//
-// There is one exception: the attempt runs without a lease because of Options.FailOpen, and needs
-// no transaction. complete then does not retry a failed request, and the caller receives the
-// handler's answer even if the answer was not stored.
+// complete stores the answer in the record and commits tx, the transaction with the handler's
+// writes, or nil. complete normally returns the handler's answer. A failed request is retried while
+// there is time, unless the request would fail again. If no request succeeds, the caller receives
+// ErrOutcomeUnknown, because later calls may not get the answer.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request := ctx
 	ctx, cancel := a.finishContext(ctx)
@@ -188,6 +178,8 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			c = c.with(a.withoutAnswer(end))
 			continue
 		}
+		// With FailOpen and without a transaction, try only once: the caller receives the answer
+		// even if the try fails.
 		if a.failedOpen && tx == nil || tx != nil && commitFailsAgain(err) || !a.backOff(ctx, try) {
 			break
 		}

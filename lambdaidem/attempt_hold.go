@@ -26,10 +26,10 @@ func (a *attempt) abandoned(ctx context.Context, rec Record) decision {
 	return decision{refusal: attemptAbandoned()}
 }
 
-// hold removes the expiry from the record of a dead attempt if the policy is Hold and the store is
-// a Holder, and returns the current record. A record that was acquired under Rerun has an expiry.
-// If the record expired, a retry would run the handler again, although the dead attempt may have
-// had an effect. A record that was acquired under Hold has no expiry, so hold changes nothing.
+// hold removes the expiry from the record of a dead attempt under policy Hold, and returns the
+// current record. If the store is no Holder, hold changes nothing. The record has an expiry only if
+// it was acquired under Rerun. After the expiry, a retry would repeat what the dead attempt may
+// have done.
 func (a *attempt) hold(ctx context.Context, rec Record) (Record, error) {
 	store, ok := a.g.store.(Holder)
 	if !ok || a.g.opts.Policy != Hold || rec.Held() {

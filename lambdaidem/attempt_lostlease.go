@@ -16,11 +16,11 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	}
 	means := a.meaningOf(rec)
 	if a.failedOpen {
-		// With FailOpen, the caller receives the handler's answer, except in two cases. First, if
-		// the record has an answer, the caller receives that answer. Second, the call is refused
-		// if the handler's answer is final, such as a 402, and another attempt may have carried
-		// out the call or may still do so. After a final answer, the client would not repeat the
-		// request, and would not learn the result of the other attempt.
+		// With FailOpen, the caller receives the handler's answer, with two exceptions:
+		//
+		//   - The record has an answer. The caller receives that answer.
+		//   - The handler's answer is final, such as a 402, and another attempt may carry out the
+		//     call. The client would not repeat the request, and would not learn the other result.
 		final := end.final || end.outcome == OutcomeFailed
 		if means != isFinished && (!final || !a.mayBeCarriedOut(rec)) {
 			return decision{}
@@ -45,15 +45,10 @@ func (a *attempt) read(ctx context.Context) Record {
 	return rec
 }
 
-// failedLate returns what the caller receives if the handler failed after another attempt had
-// taken over the record. If the other attempt has finished, the caller receives the other
-// attempt's answer. If the record has another payload, the caller receives ErrPayloadMismatch,
-// with a text that tells the client not to use a new key.
-//
-// Otherwise the call may still succeed in the other attempt. The caller receives this handler's
-// failure, unless the failure is final, such as a 402. A client that received a final failure
-// would not repeat the request, and would not learn that the other attempt succeeded. In place of
-// a final failure, the caller receives ErrInProgress.
+// failedLate returns what the caller receives if the handler failed after another attempt had taken
+// over the record. If rec, the current record, has an answer or another payload, rec decides.
+// Otherwise the caller receives the failure, or ErrInProgress in place of a final failure such as a
+// 402. After a final failure, the client would not learn that the other attempt succeeded.
 func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
 	means := a.meaningOf(rec)
 	switch {
@@ -65,23 +60,20 @@ func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decisi
 	return decision{}
 }
 
-// fromRecordAfterRun returns what the caller receives according to rec, the record of another
-// attempt. It is like fromRecord, but for an attempt whose handler has already run. If this attempt
-// is optimistic, its handler ran without a lease, and the handler's writes were not committed.
-// Package idemtest must not count such a run, so fromRecordAfterRun subtracts the run from the
-// counter of handler runs.
+// fromRecordAfterRun is like fromRecord, for an attempt whose handler has already run. rec is the
+// record of another attempt, and decides what the caller receives.
 func (a *attempt) fromRecordAfterRun(ctx context.Context, means meaning, rec Record) decision {
 	if a.g.opts.Optimistic {
+		// The handler's writes were not committed, so package idemtest must not count the run.
 		runcount.Undo(ctx)
 	}
 	a.leftEffects = a.mayHaveLeftEffects()
 	return a.fromRecord(ctx, means, rec)
 }
 
-// mayHaveLeftEffects reports whether the attempt's handler has run and may have had effects that
-// remain even if its answer is dropped. The handler's enlisted writes are dropped with the answer,
-// but not its calls to other services. The handler of an optimistic attempt has no effects besides
-// enlisted writes, unless it made a guarded call.
+// mayHaveLeftEffects reports whether the handler may have had effects that remain although its
+// answer is dropped, such as calls to other services. Enlisted writes are dropped with the answer.
+// An optimistic handler has no other effects, unless it made a guarded call.
 func (a *attempt) mayHaveLeftEffects() bool {
 	return a.started && (!a.g.opts.Optimistic || a.inner.anyEffect())
 }

@@ -5,11 +5,9 @@ import (
 	"time"
 )
 
-// prepare gets the store ready before the handler of an optimistic attempt runs. Such an
-// attempt runs without a lease, so it does not call Store.Acquire, which would get the
-// store ready too. prepare calls Preparer.Prepare, or does nothing if the store does not
-// have this method. If mayRun is true, the handler may run. Otherwise d is what the caller
-// receives.
+// prepare calls Preparer.Prepare, if the store has this method, before an optimistic handler runs.
+// An optimistic attempt does not call Store.Acquire, which would prepare the store too. If mayRun
+// is true, the handler may run. Otherwise d is what the caller receives.
 func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 	store, ok := a.g.store.(Preparer)
 	if !ok {
@@ -45,11 +43,9 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	return decision{refusal: outcomeUnknown(shownOnly{end.err}, a.g.opts.RetryAfter)}
 }
 
-// handlerDiedOptimistic ends an optimistic attempt whose handler panicked with the value v, or
-// called runtime.Goexit (v is then nil). If another attempt has meanwhile taken the lease or stored
-// an answer, handlerDiedOptimistic returns what the caller receives instead of the panic. Otherwise
-// it panics with v again. After runtime.Goexit, the result does not matter, because the goroutine
-// exits anyway.
+// handlerDiedOptimistic ends an optimistic attempt whose handler panicked with v, or called
+// runtime.Goexit; v is then nil. If another attempt's record decides the call,
+// handlerDiedOptimistic returns what the caller receives. Otherwise it panics with v again.
 func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 	a.inner.setHandler(handlerFailed)
 	a.innerEnding = a.innerOutcome()
@@ -64,18 +60,17 @@ func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 		a.innerEnding = a.releasedEnding()
 		a.report(ctx, EventReleased, errHandlerDied)
 	}
+	// After runtime.Goexit, v is nil and the result does not matter: the goroutine exits anyway.
 	if v != nil {
 		panic(v)
 	}
 	return decision{}
 }
 
-// checkRecord reads the record of an optimistic attempt after the handler has ended without an
-// answer to store. An optimistic attempt runs its handler without a lease. While the handler ran,
-// another attempt may therefore have stored an answer or taken the lease. A record that has expired
-// since this attempt began still counts; see expiryJudgedAt. If this call may not take over the
-// record now, decided is true, and d is what the caller receives instead of this attempt's
-// result. If the record can't be read, err is not nil, and d refuses the call.
+// checkRecord reads the record of an optimistic attempt that has no answer to store. Without a
+// lease, another attempt may have stored one or taken the lease. If this call may not take over the
+// record, decided is true, and d is what the caller receives. If the record can't be read, err is
+// not nil, and d refuses the call.
 func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, err error) {
 	ctx, cancel := a.finishContext(ctx)
 	defer cancel()

@@ -7,15 +7,11 @@ import (
 )
 
 // release releases the attempt's record, so that a retry runs the handler again. cause is the error
-// to report and to store as the record's last failure, or nil if there is none. If another attempt
-// has taken over the record, release changes nothing, and takenOver is the current record.
+// to report and to store as the record's last failure, or nil.
 //
-// If this attempt runs without a lease because of Options.FailOpen, takenOver is set only if the
-// other attempt may have carried out this call, or may still do so.
-//
-// d is the zero decision, except in two cases. If an earlier transaction of this attempt has
-// committed, d replays the answer that the transaction stored. If such a transaction may still
-// commit, d refuses the call with ErrOutcomeUnknown.
+//   - takenOver, if not nil, is the record of another attempt that may carry out this call.
+//   - d, if not zero, is what the caller receives because an earlier transaction of this attempt
+//     has committed or may still commit.
 func (a *attempt) release(ctx context.Context, cause error) (d decision, takenOver *Record) {
 	switch rec, err := a.sendRelease(ctx, cause); {
 	case err == nil:
@@ -63,13 +59,9 @@ func (a *attempt) withdraw(ctx context.Context) {
 	}
 }
 
-// sendRelease calls Store.Release, even if ctx has ended. It retries a failed call until the time
-// for cleanup is over. The record's last failure becomes the name that failureCode gives to cause,
-// or "" if cause is nil.
-//
-// If the attempt runs without a lease because of Options.FailOpen, sendRelease tries only once. It
-// still tries, because the attempt may hold the lease after all: the reply to its claim may have
-// been lost.
+// sendRelease calls Store.Release, even if ctx has ended, and retries until the time for cleanup is
+// over. The record's last failure becomes the name that failureCode gives to cause, or "" if cause
+// is nil.
 func (a *attempt) sendRelease(ctx context.Context, cause error) (Record, error) {
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()
@@ -80,6 +72,8 @@ func (a *attempt) sendRelease(ctx context.Context, cause error) (Record, error) 
 		lease.LastFailure = failure
 		rec, err := a.g.store.Release(ctx, lease, a.expiryJudgedAt())
 		a.spent(asked)
+		// With FailOpen, try only once: the attempt holds the lease only if the reply to its claim
+		// was lost.
 		if err == nil || errors.Is(err, ErrLeaseLost) || a.failedOpen || !a.backOff(ctx, try) {
 			return rec, err
 		}

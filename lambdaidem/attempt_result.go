@@ -2,12 +2,9 @@ package lambdaidem
 
 import "time"
 
-// result returns the Result to store. If end.encoded is true, the Result has the handler's encoded
-// answer. Otherwise it has the handler's error as a failure.
-//
-// If the answer can't be encoded, the method result also returns an error that says why. The Result
-// then has the failure ErrAnswerUnavailable in place of the answer, and every later call receives
-// that failure.
+// result returns the Result to store: with the handler's encoded answer if end.encoded is true,
+// otherwise with the handler's error as a failure. If the answer can't be encoded, the error says
+// why. The Result then has the failure ErrAnswerUnavailable, which every later call receives.
 func (a *attempt) result(w work, end ending) (Result, error) {
 	r := a.emptyResult(end)
 	if !end.encoded {

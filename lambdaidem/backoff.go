@@ -16,10 +16,9 @@ const (
 	conflictPatience = 200 * time.Millisecond
 )
 
-// backOff pauses after a failed try of a store call, and reports whether there is still time for
-// another try. tries is the number of tries so far, 1 or more. After the first try, the pause lasts
-// at most firstPause. After each further try, the maximum is twice as long as before, up to
-// longestPause.
+// backOff pauses after a failed try of a store call, and reports whether there is time for another
+// try. tries is the number of tries so far, 1 or more. The maximum pause doubles with each try,
+// from firstPause to longestPause.
 func (b *budget) backOff(ctx context.Context, tries int) bool {
 	doublings := min(tries-1, 6) // six reach longestPause, and more could overflow
 	return b.pause(ctx, min(firstPause<<doublings, longestPause))

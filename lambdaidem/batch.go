@@ -22,10 +22,9 @@ type messageGuard[E, M any] struct {
 	ownOnce, shortOnce sync.Once // log the warnings of warnOfOwnID and timeToBegin once
 }
 
-// longestWait is the default BatchOptions.Wait for an event source that retries a message only a
-// limited number of times. No invocation lasts longer, so a message of such a source waits for
-// another attempt until shortly before the invocation's deadline. The maximum timeout of a
-// function is 15 minutes, or 90 minutes on managed instances (AWS Lambda, "Lambda quotas").
+// longestWait is the default BatchOptions.Wait for an event source that limits the retries of a
+// message. Such a message waits until shortly before the invocation's deadline. No timeout exceeds
+// 90 minutes, the maximum on managed instances (AWS Lambda, "Lambda quotas").
 const longestWait = 90 * time.Minute
 
 func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M) error, optFns []func(*BatchOptions[M])) *messageGuard[E, M] {

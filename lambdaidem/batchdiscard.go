@@ -7,14 +7,12 @@ import (
 	"runtime/debug"
 )
 
-// discards reports whether to acknowledge a message that the guard has refused because of its key
-// or payload. An acknowledged message is not delivered again. BatchOptions.Discard decides. But in
-// three cases, discards returns false without calling Discard:
+// discards reports whether to acknowledge, and so drop, a message that the guard has refused
+// because of its key or payload. BatchOptions.Discard decides, except in these cases, in which the
+// message is kept:
 //
 //   - An earlier attempt may have begun the message and not finished it.
-//   - The handler has nevertheless run for the message, and may have had an effect. This happens if
-//     it ran without a lease (Options.FailOpen), if another attempt took over its lease, or if
-//     Options.Optimistic is set and the handler made a guarded call.
+//   - The handler has nevertheless run for the message, and may have had an effect.
 //   - The user's code panicked before the handler could run for the message.
 func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (discard bool) {
 	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished || t.end.ran || t.panicked {

@@ -10,17 +10,15 @@ import (
 // BatchOptions configure a guarded handler of messages or stream records, such as one that
 // [Guard.SQS] returns. The zero value of a field means its default.
 type BatchOptions[M any] struct {
-	// Key returns the idempotency key of a message. Returning "" means that the message has
-	// no key. Default: the key that the sender gave as [MessageKey], else the message's id.
-	// The event source gives each message an id, which is the same in each delivery.
+	// Key returns the idempotency key of a message, or "" if the message has no key. Default: the
+	// key that the sender gave as [MessageKey], else the message's id. The event source gives each
+	// message an id, which is the same in each delivery. The guard calls Key for every message of a
+	// batch before the first message begins, so Key should be fast. Options.ValidateKey checks the
+	// key.
 	//
-	// A message that is redriven from a dead-letter queue, or sent again by its sender, has
-	// a new id. If the first delivery may have had effects, the sender must give a key, or
-	// Key must derive one from the message. Under policy [Hold], the guard logs a warning,
-	// once, if it uses a message's id as the key.
-	//
-	// The guard calls Key for every message of a batch before the first message begins, so
-	// Key should be fast. Options.ValidateKey checks the key that Key returns.
+	// A message that is redriven from a dead-letter queue, or sent again, has a new id. If the
+	// first delivery may have had effects, the sender must give a key, or Key must derive one.
+	// Under policy [Hold], the guard logs a warning, once, if it uses an id as the key.
 	Key func(context.Context, M) (string, error)
 	// Repeated reports whether a message probably repeats an earlier one, like Options.Repeated for
 	// HTTP. If Repeated returns true, the guard first reads the message's record. If the message
@@ -37,35 +35,32 @@ type BatchOptions[M any] struct {
 	// handlers of one source must have different Operations, or the second handler skips
 	// the messages that the first has handled.
 	Operation string
-	// FingerprintAttributes names attributes of SQS and SNS messages, headers of Kafka and
-	// RabbitMQ messages, or properties of ActiveMQ messages, that belong to the payload, such
-	// as a tenant or a currency that is not in the body. Two messages with the same key must
-	// agree in these attributes: both must have the same ones, with the same types and
-	// values. Otherwise the later message fails with [ErrPayloadMismatch]. Case does not
-	// matter in the names. Default: none, because tracers add attributes that differ each
-	// time a sender sends a message again.
+	// FingerprintAttributes names parts of messages that belong to the payload besides the body,
+	// such as a tenant: attributes of SQS and SNS, headers of Kafka and RabbitMQ, or properties of
+	// ActiveMQ. Two messages with the same key must have the same such attributes, with the same
+	// types and values. Otherwise the later message fails with [ErrPayloadMismatch]. Case does not
+	// matter in the names. Default: none, because tracers add attributes that differ each time a
+	// sender sends a message again.
 	//
-	// After a change of the list, a message whose record was made before the change fails
-	// with [ErrPayloadMismatch].
+	// After a change of the list, a message whose record is older than the change fails with
+	// [ErrPayloadMismatch].
 	FingerprintAttributes []string
 	// Wait is how long a message waits while another attempt for its key is running. The
 	// wait always ends before the invocation's deadline. Default: for the messages of an SQS
 	// queue, the guard's Options.Wait; for all others, until shortly before the deadline,
 	// because their retries may be used up before a lease ends.
 	Wait time.Duration
-	// Timeout limits the time of one message's handler: the handler's context ends after this time,
-	// so that a slow message leaves time for the others. It does not include the time for requests
-	// to the store and for Wait.
+	// Timeout limits the time of one message's handler, so that a slow message leaves time for the
+	// others. The handler's context ends after this time. Requests to the store and Wait are not
+	// included. Default: 0, no limit; the context then ends shortly before the invocation does.
 	//
-	// If a handler returns an error because its context has ended, the message fails like
-	// any other: its record is released, or held under policy [Hold]. Nothing can stop a
-	// handler that ignores its context. The batch waits for the handler until the
-	// invocation times out, and Lambda retries the whole batch. No other attempt runs at
-	// the same time, because the lease lasts until the end of the invocation.
+	// If a handler returns an error because its context has ended, the message fails like any
+	// other. Nothing can stop a handler that ignores its context: the batch waits until the
+	// invocation times out, and Lambda retries the whole batch. The lease lasts until then, so no
+	// other attempt runs.
 	//
-	// Default: 0, which sets no limit for one message. The context then ends shortly before
-	// the invocation does. With Concurrency 1, every message of a batch can begin if Timeout
-	// is the function's timeout less a second, divided by the batch size.
+	// With Concurrency 1, every message can begin if Timeout is the function's timeout less a
+	// second, divided by the batch size.
 	Timeout time.Duration
 	// Concurrency is the number of messages that run at the same time. Messages of the
 	// same group (FIFO group, partition key, Kafka partition, item of a table, or document)
@@ -82,28 +77,30 @@ type BatchOptions[M any] struct {
 	WholeBatch bool
 	// Discard reports whether to give up on a message that the guard refuses with [ErrKeyMissing],
 	// [ErrKeyInvalid] or [ErrPayloadMismatch]. If Discard returns true, the message is acknowledged
-	// without running, and a warning is logged on slog.Default(). If it does so for a mismatch,
-	// identical messages later in the same batch are acknowledged without another call. Default:
-	// nil; a refused message is then reported as failed. Discard must be safe for concurrent use if
+	// without running, and a warning is logged on slog.Default(). After a mismatch, identical
+	// messages later in the same batch are acknowledged without another call. Default: nil; a
+	// refused message is then reported as failed. Discard must be safe for concurrent use if
 	// Concurrency is above 1.
 	//
-	// The guard usually refuses such a message again on every retry. A shard of a stream can't
-	// advance past a failed message until the retry limits of its event source mapping are reached.
-	// To let it advance, store the message elsewhere and then return true.
+	// A shard of a stream can't advance past a failed message until the retry limits of its event
+	// source mapping are reached. To let it advance, store the message elsewhere and then return
+	// true.
 	//
-	// Some of these refusals are temporary, however. An [ErrKeyInvalid] is temporary if its cause
-	// is a temporary error of BatchOptions.Key. The argument why wraps that error, so that Discard
-	// can examine it and return false. A payload mismatch ends when the record of the other payload
-	// expires.
+	// Some refusals are temporary:
+	//
+	//   - [ErrKeyInvalid], if the argument why wraps a temporary error of BatchOptions.Key. Return
+	//     false for such an error.
+	//   - [ErrPayloadMismatch], until the record of the other payload expires.
 	//
 	// The guard does not call Discard, and the message fails, in these cases:
 	//
-	//   - A deployment has changed the fingerprint options, so the message may mismatch a record of
-	//     the same message. The handler may have begun the message and not finished it (the record
-	//     is not completed), or an operator has completed the record as failed.
-	//   - The handler has just run for the message and may have had an effect. This happens if it
-	//     ran without a lease (Options.FailOpen), if another attempt took over its lease, or if
-	//     Options.Optimistic is set and the handler made a guarded call.
+	//   - The message mismatches a record that may be its own, because a deployment has changed the
+	//     fingerprint options. The record is not completed, or an operator has completed it as
+	//     failed.
+	//   - A function of the application, such as Key, panicked before the handler could run.
+	//   - The handler has just run for the message and may have had an effect. The handler ran
+	//     without a lease (Options.FailOpen), another attempt took over its lease, or it made a
+	//     guarded call under Options.Optimistic.
 	Discard func(ctx context.Context, m M, why error) bool
 	// OnFailure is called for each failed message, with its error. The error has the code
 	// [ErrNotBegun] if the handler was not called because too little time was left or an earlier

@@ -70,13 +70,9 @@ func wholeEvent[E, M any](b *messageGuard[E, M]) func(context.Context, E) error 
 }
 
 // errorsOf returns the errors of the messages that failed. If Lambda receives the errors,
-// lambdaError makes each of them, so that Lambda reports the right errorType and message.
-//
-// If an outer guarded handler has called the handler of this batch, the outer handler receives the
-// errors in place of Lambda. errorsOf then wraps each error in a passedOn, which hides marks such
-// as Retryable: a mark describes only the message, and must not decide about the record of the
-// outer handler. Only the error of an unguarded message keeps its marks, because such a message has
-// no record and runs as a part of the outer handler.
+// lambdaError gives each of them the right errorType and message. If an outer guarded handler
+// receives the errors, done.returned hides marks such as Retryable. The mark of a message must not
+// decide about the outer handler's record.
 func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 	inside := attemptOf(ctx) != nil
 	var errs []error

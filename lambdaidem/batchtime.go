@@ -8,13 +8,8 @@ import (
 )
 
 // timeToBegin returns a function that returns an error if too little time is left to begin another
-// message. If the invocation timed out, it could not report which messages failed, and Lambda
-// would retry the whole batch.
-//
-// A message may begin if at least Options.MinRunTime plus Options.Reserve is left. There is one
-// exception: if that sum exceeds nine tenths of the time that is left when timeToBegin is called,
-// messages may begin in the first half of that time. Otherwise hardly any message could begin, and
-// the messages would end in the dead-letter queue.
+// message. If the invocation timed out, it could not report which messages failed. A message may
+// begin if at least Options.MinRunTime plus Options.Reserve is left.
 func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
 	deadline, limited := ctx.Deadline()
 	if !limited {
@@ -23,6 +18,8 @@ func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
 	left := time.Until(deadline)
 	need := b.g.opts.MinRunTime + b.g.opts.reserveOf(left)
 	if need > left-left/10 {
+		// Hardly any message could begin, and the messages would end in the dead-letter queue. So
+		// let messages begin in the first half of the time.
 		need = left / 2
 		if b.g.opts.MinRunTime > defaultMinRunTime || b.g.opts.Reserve > 0 {
 			b.shortOnce.Do(func() {

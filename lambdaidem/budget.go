@@ -66,10 +66,9 @@ func (b *budget) beginLease(now time.Time) {
 	b.leaseEnd = ceil(now.Add(left).Add(b.opts.MaxSkew), leaseUnit)
 }
 
-// holdTo sets leaseEnd to the end of the lease in the record. If that lease ends earlier
-// than the attempt expected, holdTo also shortens the attempt, so that the attempt ends
-// before its lease. A lease ends earlier than expected if the attempt sent several claims
-// and the store applied an earlier one, whose reply was lost.
+// holdTo sets leaseEnd to the end of the lease in the record. If the attempt expected a later end,
+// holdTo also shortens the attempt, which must end before its lease. The lease ends earlier than
+// expected if the store applied an earlier claim, whose reply was lost.
 func (b *budget) holdTo(leaseEnd time.Time) {
 	b.leaseEnd = leaseEnd
 	b.over = earlier(b.over, time.Now().Add(leaseEnd.Sub(b.opts.Clock())-b.opts.MaxSkew))
@@ -93,11 +92,9 @@ func (b *budget) maySendTx() bool {
 }
 
 // longestWithoutLease is how long after its beginning an attempt without a lease may send its
-// transaction: 30 minutes. The record of another attempt makes that transaction fail, unless the
-// record expired before this attempt began. The transaction must arrive while the store still has
-// that record; see KeptAfterExpiry.
-//
-// On Lambda, only invocations on Managed Instances last longer than 30 minutes.
+// transaction. Another attempt's record makes that transaction fail, unless the record expired
+// before this attempt began. The transaction must therefore arrive while the store still has the
+// record; see KeptAfterExpiry.
 const longestWithoutLease = 30 * time.Minute
 
 // setReserved sets reserved, the time for storing and sending the answer. If Options.Reserve is
@@ -110,11 +107,10 @@ func (b *budget) setReserved() {
 	}
 }
 
-// reserveOf returns the time to reserve for storing and sending the answer. timeLeft is the time
-// until the attempt must end. The result is Options.Reserve, or half of timeLeft if Options.Reserve
-// exceeds nine tenths of timeLeft. Without this exception, a function whose timeout is not longer
-// than Reserve would never run its handler. If Options.Reserve is 0, reserveOf returns 0, and
-// setReserved sets the default.
+// reserveOf returns the time to reserve for storing and sending the answer: Options.Reserve, but
+// half of timeLeft if Reserve exceeds nine tenths of timeLeft. Without this exception, a function
+// whose timeout is not longer than Reserve would never run its handler. timeLeft is the time until
+// the attempt must end.
 func (o Options) reserveOf(timeLeft time.Duration) time.Duration {
 	if o.Reserve > timeLeft-timeLeft/10 {
 		return timeLeft / 2
@@ -122,19 +118,12 @@ func (o Options) reserveOf(timeLeft time.Duration) time.Duration {
 	return o.Reserve
 }
 
-// answerMargin returns the part of the reserved time that is left for sending the answer:
-// half of the reserved time, but at most 200 ms. The rest is for storing the answer.
+// answerMargin returns the part of the reserved time that is left for sending the answer: half of
+// it, but at most 200 ms. The rest is for storing the answer.
 //
-// The numbers come from measurements under a CPU quota of a fourteenth of a core, as for
-// 128 MB on Lambda. The kernel suspends such a process for most of each scheduling period.
-// Storing an answer took 0.4 ms, and 96 ms in the worst case. Sending a small answer took
-// up to 95 ms, or 146 ms with a garbage collection, and sending an answer of 1 MB took up
-// to 189 ms.
-//
-// With a margin of half of the reserved time, every small answer was sent before the
-// deadline. Of 100 answers of 1 MB, 3 were sent after the deadline, under a timeout of three
-// seconds. With a margin of a tenth of the reserved time, at most 50 ms, up to 44 of 100
-// answers were sent after the deadline.
+// Under the CPU quota of 128 MB on Lambda, sending an answer of 1 MB took up to 189 ms. With half
+// of the reserved time, 3 of 100 such answers missed the deadline. With a tenth, up to 44 missed
+// the deadline.
 func (b *budget) answerMargin() time.Duration { return min(b.reserved/2, 200*time.Millisecond) }
 
 // acquireEnd returns the deadline for everything that happens before the handler runs, or the zero
@@ -165,15 +154,12 @@ func (b *budget) handlerEnd() time.Time { return b.over.Add(-b.reserved) }
 func (b *budget) finishEnd() time.Time { return b.over.Add(-b.answerMargin()) }
 
 // cleanupEnd returns the deadline for a cleanup that begins now, such as releasing a record:
-// Options.CleanupTimeout from now.
-//
-// If the handler of an outer guarded call made this call, the cleanup may use at most half of the
-// time until the outer call's finishEnd. The other half is for the outer call, which must store its
-// own answer by then. If several outer calls are around this call, the innermost one whose
-// finishEnd has not passed counts.
+// Options.CleanupTimeout from now. In an inner call, the cleanup may use at most half of the time
+// until the outer call's finishEnd. The outer call must store its own answer by then.
 func (b *budget) cleanupEnd() time.Time {
 	now := time.Now()
 	end := now.Add(b.opts.CleanupTimeout)
+	// The innermost outer call whose finishEnd has not passed counts.
 	for outer := b.around; outer != nil; outer = outer.around {
 		if left := outer.finishEnd().Sub(now); left > 0 {
 			return earlier(end, now.Add(left/2))
@@ -182,16 +168,15 @@ func (b *budget) cleanupEnd() time.Time {
 	return end
 }
 
-// finishContext returns the context for storing the answer. The context ignores cancellation of the
-// request's context. It ends at finishEnd, so that time is left for sending the answer. If
-// finishEnd has passed, it ends at cleanupEnd instead. The context never lasts longer than
-// longestFinish. If the attempt has no lease, the context ends at lastTx at the latest, unless
-// lastTx has passed. The attempt then sends no transaction, but may still read the record.
+// finishContext returns the context for storing the answer, which ignores cancellation of the
+// request's context. The context ends at finishEnd or, if finishEnd has passed, at cleanupEnd. The
+// context never lasts longer than longestFinish.
 func (b *budget) finishContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := b.finishEnd()
 	if time.Until(end) <= 0 {
 		end = b.cleanupEnd()
 	}
+	// After lastTx, an attempt without a lease sends no transaction, but may still read the record.
 	if time.Until(b.lastTx) > 0 {
 		end = earlier(end, b.lastTx)
 	}
@@ -203,10 +188,10 @@ func (b *budget) finishContext(ctx context.Context) (context.Context, context.Ca
 // Instances might go on for 90 minutes, and store an answer that has expired already.
 const longestFinish = 15 * time.Minute
 
-// cleanupContext returns the context for releasing a record, or for the transaction of a
-// call that runs unguarded. The context ignores cancellation of the request's context. It
-// ends at cleanupEnd, or at finishEnd if that is earlier, so that time is left for sending
-// the answer. If finishEnd has passed, the context ends at cleanupEnd.
+// cleanupContext returns the context for releasing a record, or for the transaction of an unguarded
+// call. The context ignores cancellation of the request's context. The context ends at cleanupEnd,
+// or at finishEnd if that is earlier and has not passed. The time after finishEnd is for sending
+// the answer.
 func (b *budget) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := b.cleanupEnd()
 	if due := b.finishEnd(); time.Until(due) > 0 {

@@ -44,11 +44,9 @@ func (k *bufferedAnswer) WriteHeader(status int) {
 	}
 	k.status, k.sent, k.unchanged = status, k.header.Clone(), make(map[string]bool, len(k.outer))
 	for name, before := range k.outer {
-		// A header that the handler has set again counts as changed, even if its values are the
-		// same as before. Outer handlers may set other values before a replay, and the replay must
-		// have the handler's values. Setting a header replaces its slice. So a header is unchanged
-		// only if it still has its slice from k.given, the headers before the handler began, and
-		// the slice still has the same values.
+		// A header that the handler has set again counts as changed, even with the same values:
+		// outer handlers may set others before a replay. Setting a header replaces its slice, so an
+		// unchanged header has the slice that it has in k.given, with the same values.
 		values, left := k.header[name]
 		k.unchanged[name] = left && slices.Equal(before, values) && (len(values) == 0 || &k.given[name][0] == &values[0])
 	}
@@ -75,13 +73,12 @@ func (k *bufferedAnswer) FlushError() error {
 	return streamRefused("an answer that is flushed")
 }
 
-// response returns the buffered response without the headers that outer handlers have set, which are
-// around the guard. They set their headers again before a replay. If the guarded handler has changed
-// such a header, the result has the change, and the function send applies it, in a replay too:
+// response returns the buffered response without the headers of outer handlers, which set them
+// again before a replay. Changes that the guarded handler made to such headers are in these fields:
 //
-//   - The field Header has the values that the guarded handler set or appended.
-//   - The field "added" lists the headers whose values are appended to those of outer handlers.
-//   - The field "removed" lists the headers that the guarded handler deleted.
+//   - Header has the values that the guarded handler set or appended.
+//   - added lists the headers whose values are appended to those of outer handlers.
+//   - removed lists the headers that the guarded handler deleted.
 func (k *bufferedAnswer) response() Response {
 	k.WriteHeader(http.StatusOK)
 	r := Response{Status: k.status, Body: k.body.String(), Header: make(map[string][]string, len(k.sent))}
@@ -113,9 +110,8 @@ func (k *bufferedAnswer) response() Response {
 }
 
 // trailer returns the trailers: headers that the handler set or changed after it wrote the status.
-// The name of a trailer must begin with http.TrailerPrefix, or the header Trailer must list it. If
-// the handler set a listed trailer before the status and deleted it afterwards, the result has the
-// trailer's name with a nil value.
+// The name of a trailer must begin with http.TrailerPrefix, or the header Trailer must list it. A
+// listed trailer that the handler deleted after the status has the value nil.
 func (k *bufferedAnswer) trailer() map[string][]string {
 	var trailer map[string][]string
 	for name, values := range k.header {

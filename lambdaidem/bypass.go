@@ -19,10 +19,13 @@ func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
 	return bypassed
 }
 
-// passes reports whether a request runs unguarded for a reason that is known without its body: the
-// guard is switched off, the method is not guarded, or the key is optional and the request lacks
-// the header that would contain it. Middleware can then leave the body unread. Other reasons need
-// the whole request; see bypasses. method must be in upper case.
+// passes reports whether a request runs unguarded for a reason that is known without its body:
+//
+//   - The guard is switched off.
+//   - The method is not guarded. method must be in upper case.
+//   - The key is optional, and the header that would contain it is missing.
+//
+// Middleware can then leave the body unread.
 func (g *Guard) passes(method string, header interface{ Values(name string) []string }) bool {
 	return g.off || !slices.Contains(g.opts.Methods, method) ||
 		g.opts.KeyOptional && g.opts.Key == nil && len(header.Values(g.opts.KeyHeader)) == 0

@@ -14,15 +14,14 @@ import (
 	"github.com/lambdaidem/toolkit/internal/elapsed"
 )
 
-// CacheOptions configure a guard's cache of finished records, which answers replays
-// from the memory of the process without a request to the store. If all fields are
-// zero, nothing is cached. If any field is set, the others have their defaults.
+// CacheOptions configure a guard's cache of finished records, which answers replays from the memory
+// of the process without a request to the store. If all fields are zero, nothing is cached. If any
+// field is set, the others have their defaults.
 //
-// A process stops using a cached answer when the answer is older than MaxAge, or when less
-// than Options.MaxSkew is left until the record expires. Before that, the process may replay
-// a record that has been purged or deleted from the table. A purge therefore takes at most
-// MaxAge to reach every process. An answer that is too old stays in memory until it is
-// requested again or evicted by a newer answer.
+// A process uses a cached answer until the answer is older than MaxAge, or less than
+// Options.MaxSkew is left until the record expires. Until then, the process may replay a record
+// that has been purged or deleted from the table. An answer that is too old stays in memory until
+// it is requested again or evicted by a newer answer.
 type CacheOptions struct {
 	// Entries is the maximum number of cached answers. The cache evicts the least
 	// recently used answer to make room for a new one. Default: 1000.
@@ -98,10 +97,9 @@ func (c *cache) get(id string, now time.Time, skew time.Duration) *cacheEntry {
 	if !ok {
 		return nil
 	}
-	// Remove the entry in three cases. The entry is older than MaxAge. The age of the entry
-	// is unknown, which happens if the machine's clock was set back. Or less than skew is
-	// left until the record expires: on another machine, whose clock is ahead by skew, the
-	// record has expired already, and another attempt may be running for the same id.
+	// Remove the entry if it is older than MaxAge, or if its age is unknown because the machine's
+	// clock was set back. Also remove the entry if less than skew is left until the record expires.
+	// On a machine whose clock is ahead, another attempt may already be running for the same id.
 	age, known := elapsed.Between(m.asked, now)
 	if m.record.GoneAt(now.Add(skew)) || !known || age >= c.opts.MaxAge {
 		c.entries.Remove(id)
@@ -169,9 +167,8 @@ func (g *Guard) decoded(d decision) (*Response, error) {
 	return answer, err
 }
 
-// recall decides a call from the cache, without a request to the store. If the cache has the
-// call's record, recall returns what the caller receives, such as the stored answer, and
-// true. Otherwise it returns false. The handler does not run if the cache has the record, so
+// recall decides a call from the cache, without a request to the store. If the cache has the call's
+// record, recall returns what the caller receives, and true. The handler then does not run, so
 // recall needs neither a fencing token nor a lease.
 func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 	if g.cache == nil {

@@ -13,30 +13,25 @@ import (
 // every replay might fail with [ErrAnswerUnreadable], or the client might receive a broken
 // response.
 //
-// The scope says whether the record is of an HTTP request, a value or a message. This decides what
-// r must be:
+// r.Outcome must be [OutcomeSucceeded] or [OutcomeFailed]. The scope says which kind of record it
+// is, and so what else r must have:
 //
 //   - For a [RecordHTTP], r.Value must be a response that a server can send, as [EncodeAnswer]
-//     encodes it. Its status must be 200 to 599. Its headers and cookies must be valid in
-//     HTTP, without Transfer-Encoding. Its body must have at most 6 MB, and must be empty if
-//     the status does not allow a body (204, 205, 304). If the response has a Content-Length
-//     or a Content-Encoding, the body must match it. If the Content-Type is JSON and there is
-//     no Content-Encoding, the body must be valid JSON.
-//   - For a [RecordValue], r.Value must be JSON of at most 6 MB, without white space between
-//     its tokens and without repeated members. A failure is valid instead of a value: r.Outcome
-//     must then be [OutcomeFailed], and r.Failure must have a code, a message, and a status of
-//     400 to 599 or 0 for no status.
-//   - For a [RecordMessage], r.Value must be {}.
+//     encodes it. Its status must be 200 to 599. Its headers and cookies must be valid in HTTP,
+//     without Transfer-Encoding. Its body must have at most 6 MB, and must be empty for status 204,
+//     205 or 304. The body must match a Content-Length or Content-Encoding. If the Content-Type is
+//     JSON and there is no Content-Encoding, the body must be valid JSON.
+//   - For a [RecordValue], r.Value must be JSON of at most 6 MB, without white space between its
+//     tokens and without repeated members. With OutcomeFailed, r must instead have an r.Failure
+//     with a code, a message, and a status of 400 to 599 or 0 for no status.
+//   - For a [RecordMessage], r.Value must be {}, and r.Outcome OutcomeSucceeded.
 //
-// r.Outcome must be [OutcomeSucceeded] or [OutcomeFailed]. If r.Value is set, r.Outcome may be
-// OutcomeFailed only for a RecordHTTP, whose status tells the client of the failure. An r.Failure
-// made by [NoAnswer] is valid for every kind of record, and even with OutcomeSucceeded, because it
-// says only that no answer is stored.
+// An r.Failure made by [NoAnswer] is valid for every kind of record and both outcomes.
 //
 // CheckResult does not know which type the handler of a RecordValue returns. A replay decodes the
-// JSON into that type and encodes the value again. It fails if the new JSON differs in more than
-// the order of members. For example, a float64 turns 1.50 into 1.5, and a struct drops a member for
-// which it has no field.
+// JSON into that type, and fails if encoding the value again changes more than the order of
+// members. For example, a float64 turns 1.50 into 1.5, and a struct drops a member for which it has
+// no field.
 func CheckResult(scope string, r Result) error {
 	s, err := ParseScope(scope)
 	if err != nil {

@@ -18,18 +18,18 @@ type Call struct {
 	// Principal is the caller to whom the key belongs. Two principals with the same key
 	// have different records. Default: "", which means that all callers share their keys.
 	Principal string
-	// Payload is what a retry must repeat, such as the arguments of the operation. A call whose
-	// Payload differs from that of the first call with this key gets [ErrPayloadMismatch]. Default:
-	// nil, which is equal only to nil.
+	// Payload is what a retry must repeat, such as the arguments of the operation. A call with the
+	// same key and another Payload gets [ErrPayloadMismatch]. Default: nil, which is equal only to
+	// nil.
 	//
-	// Payloads are compared as JSON: the order of members does not matter, and struct fields with
-	// zero values are ignored. Fields that encoding/json leaves out, such as unexported ones and
-	// those with the tag json:"-", are not compared. If a struct type has only such fields, and no
-	// method such as MarshalJSON, all its values would be equal. Do therefore refuses a struct of
-	// such a type with [ErrRequestInvalid], unless the struct is zero.
+	// Payloads are compared as JSON. The order of members does not matter. Struct fields are
+	// ignored if they are zero, or if encoding/json leaves them out, such as unexported ones. If a
+	// struct type has only fields that are left out, and no method such as MarshalJSON, all its
+	// values would be equal. Do therefore refuses a struct of such a type with [ErrRequestInvalid],
+	// unless the struct is zero.
 	//
-	// Use the same Go type in all calls of an operation, and do not let the client choose it:
-	// payloads of two types can't be compared (see docs/effects.md, "Steps and downstream keys").
+	// Use the same Go type in all calls of an operation, and do not let the client choose it.
+	// Payloads of two types can't be compared (see docs/effects.md, "Steps and downstream keys").
 	Payload any
 	// Repeated says that this call probably repeats an earlier one. The guard then first reads the
 	// record, as with Options.Repeated over HTTP. If the record has the result, the read saves a
@@ -41,8 +41,8 @@ type Call struct {
 	Skip bool
 }
 
-// Do calls fn and stores its result under a key. Later calls with the same key return the
-// stored result and do not call fn.
+// Do calls fn and stores its result under a key. Later calls with the same key return the stored
+// result and do not call fn.
 //
 // The result is stored as JSON, and every caller, including the first one, gets a value that is
 // decoded from this JSON. Fields that encoding/json leaves out, such as unexported ones, are
@@ -53,39 +53,33 @@ type Call struct {
 // The first caller gets the result as fn returned it. Later callers get [ErrAnswerUnavailable].
 //
 // Do may be called inside a guarded handler. This inner call has a record of its own: a retry of
-// the handler gets the stored result and does not run fn again. While fn runs, fn can enlist writes
-// in the transaction of the inner call, and nothing can be enlisted in the handler's transaction.
-// An inner call with the same operation and key as the handler is refused with [ErrRequestInvalid].
-// For how the outcome of the inner call affects the handler's record, see docs/effects.md, "Guarded
-// calls inside a handler".
+// the handler gets the stored result and does not run fn again. While fn runs, writes can be
+// enlisted only in the transaction of the inner call. An inner call with the same operation and key
+// as the handler is refused with [ErrRequestInvalid]. For how the outcome of the inner call affects
+// the handler's record, see docs/effects.md, "Guarded calls inside a handler".
 //
-// Do returns the error that fn returned. The error has an outcome like the error of a
-// handler: see [Reject] and the functions that mark an error, [Permanent], [Uncertain] and
-// [Retryable].
-//
-// errors.Is and errors.As find in the error what fn returned, except:
+// Do returns the error that fn returned. The error has an outcome like the error of a handler: see
+// [Reject], [Permanent], [Uncertain] and [Retryable]. errors.Is and errors.As find in the error
+// what fn returned, except:
 //
 //   - a guard's error about a step or a guarded call inside fn, and the code of that error
-//   - [ErrRetryable] or [ErrPermanent], unless that mark has decided the outcome. It has not if,
-//     for example, errors.Join adds an uncertain error.
+//   - [ErrRetryable] or [ErrPermanent], unless that mark has decided the outcome
 //   - another Code or *Error than that of the record, if the error is stored
 //
-// Do wraps the error if a guarded handler has called Do, or if one of these exceptions applies.
+// Do wraps the error if one of these exceptions applies, or if a guarded handler has called Do. A
+// mark in the error does not count for such a handler, because the handler may have had effects of
+// its own. If it had none, it can mark the error with Retryable again. If Do runs fn unguarded
+// inside a guarded handler, Do returns the error as it is, and its marks count.
 //
-// A mark in the error does not count for the guarded handler that has called Do, because the
-// handler may have had effects of its own. If it had none, it can mark the error with Retryable
-// again. If Do runs fn unguarded inside a guarded handler, Do returns the error as it is: its marks count
-// for that handler, and the exceptions above do not apply.
-//
-// If the stored result is a failure, Do returns an *[Error] with its code, status and text. In such a
-// replay, errors.Is finds the code, and an error that [Reject] made with the same code and status, but
-// no other error that fn returned.
+// If the stored result is a failure, Do returns an *[Error] with its code, status and text. In such
+// a replay, errors.Is finds the code, and an error that [Reject] made with the same code and
+// status, but no other error that fn returned.
 //
 // If the guard refuses the call, Do returns an *Error with one of these codes: [ErrRequestInvalid],
 // [ErrKeyMissing], [ErrKeyInvalid], [ErrPayloadMismatch], [ErrInProgress], [ErrAttemptAbandoned],
 // [ErrStoreUnavailable], [ErrOutOfTime], [ErrOutcomeUnknown], [ErrAnswerUnavailable],
 // [ErrAnswerUnreadable], [ErrRecordForeign], [ErrStreaming], or, because of a write that fn
-// enlisted, [ErrConditionFailed] or [ErrWriteInvalid]. Use errors.Is and errors.As to examine them.
+// enlisted, [ErrConditionFailed] or [ErrWriteInvalid].
 func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (T, error)) (T, error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Principal: c.Principal, Operation: c.Operation, Key: c.Key}
 	got := do(ctx, g, who, c, fn)
@@ -109,17 +103,14 @@ type done[T any] struct {
 
 func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 
-// returned returns the error that the call returns to its caller. The call is a call of Do or of a
-// typed handler, or one message of a batch. There are three cases:
+// returned returns the error that the caller of Do, of a typed handler or of a batch receives for a
+// call or message:
 //
-//   - This call had no record and ran as a part of a guarded handler. The error is returned as it
-//     is, because its marks count for that handler.
-//   - Otherwise, if a guard runs the calling handler, the error is wrapped in a passedOn, which hides
-//     marks such as Retryable. A mark describes this call, and must not decide about the record of the
-//     calling handler. A refusal by the guard is wrapped too, because it may contain a marked error,
-//     such as one that BatchOptions.Key returned.
-//   - If no guard runs the caller, the error is wrapped in a passedOn only if the two differ in what
-//     errors.Is and errors.As find.
+//   - If the call ran without a record as a part of a guarded handler, its error is returned as it
+//     is. The error's marks count for that handler.
+//   - Otherwise, if a guarded handler is the caller, the error is wrapped in a passedOn. A mark
+//     inside, even in the cause of a refusal, must not decide about that handler's record.
+//   - Otherwise, the error is wrapped only if that changes what errors.Is or errors.As finds.
 func (d done[T]) returned(ctx context.Context) error {
 	if d.err == nil || d.merged {
 		return d.err

@@ -6,35 +6,28 @@ import (
 	"encoding/hex"
 )
 
-// DownstreamKey returns an idempotency key for a request to another service that accepts
-// such keys. ctx is the context of a guarded handler. name identifies the request within
-// the handler: "charge", for example, or the name of the [Step] around the request.
+// DownstreamKey returns an idempotency key for a request to another service that accepts such keys.
+// ctx is the context of a guarded handler. name identifies the request within the handler:
+// "charge", for example, or the name of the [Step] around the request. DownstreamKey returns "" if
+// the call runs unguarded, because there is no record that a retry would share.
 //
 // The key depends only on name and on the id of the record. It is therefore the same in every
-// attempt, even if a deployment between two attempts rotates secrets or changes the fingerprint
-// options or a type. With Options.FailOpen or Options.Optimistic, the handler may run although the
-// guard has not read the record. The key is the same then too.
+// attempt, even after a deployment that changes secrets, fingerprint options or types. It is also
+// the same if the guard has not read the record (Options.FailOpen, Options.Optimistic).
 //
 // Calling DownstreamKey binds the record to its payload: a request with another payload is refused
-// with [ErrPayloadMismatch] even after a release, and needs a new idempotency key. Without this
-// rule, a client could correct its request after a release, although the other service may have
-// carried out the first payload already.
+// with [ErrPayloadMismatch] even after a release, and needs a new idempotency key. The other
+// service may have carried out the first payload already.
 //
-// A deployment may change how payloads are compared (the fingerprint options, or the type of a
-// payload). The guard then can't tell whether the payload of a retry is another one. The handler
-// runs, and gets the same downstream key. A service that honors the key refuses the request if its
-// payload did change.
+// If a deployment changes how payloads are compared, the guard can't tell whether the payload of a
+// retry is another one. The handler then runs, and gets the same downstream key. A service that
+// honors the key refuses the request if its payload did change.
 //
-// The key has the form of a UUID of version 8 (RFC 9562), which is for custom formats such as a
-// hash. Every service that accepts keys accepts these 36 characters, except a service that accepts
-// only random UUIDs, of version 4.
+// The key is a UUID of version 8 (RFC 9562). Only a service that requires random UUIDs, of version
+// 4, does not accept it.
 //
-// DownstreamKey returns "" if the call runs unguarded, because there is no record that a retry
-// would share.
-//
-// DownstreamKey panics if the handler has returned without success: the guard may have released the
-// record by then, so that it is too late to bind the record to its payload. A handler must
-// therefore wait for its goroutines before it returns.
+// DownstreamKey panics if the handler has returned without success, because the guard may have
+// released the record by then. A handler must therefore wait for its goroutines before it returns.
 func DownstreamKey(ctx context.Context, name string) string {
 	a := attemptOf(ctx)
 	if a == nil {
@@ -50,16 +43,13 @@ func DownstreamKey(ctx context.Context, name string) string {
 	return downstreamKey(a.id, name)
 }
 
-// downstreamKey returns the downstream key for a record id and a name. The key is the SHA-256 of
-// four parts: the text "downstream key", the record id, the text "0", and the name. Each part is
-// preceded by its length. The hash is cut to the 122 free bits of a version 8 UUID.
-//
-// Every attempt must get the same key. So the fingerprint is not one of the parts, because it
-// changes when a secret is rotated. A random value would not work either: the record would have to
-// store the value, and some handlers run although the guard has not read the record. The part "0"
-// has no meaning, but must stay: without it, the keys of all existing records would change.
+// downstreamKey returns the downstream key for a record id and a name: a hash in the form of a
+// version 8 UUID. Every attempt must get the same key. The hash therefore does not cover the
+// fingerprint, which changes when a secret is rotated.
 func downstreamKey(id, name string) string {
 	var buf []byte
+	// The part "0" has no meaning, but must stay: without it, the keys of all existing records
+	// would change.
 	for _, part := range [...]string{"downstream key", id, "0", name} {
 		buf = appendPart(buf, part)
 	}

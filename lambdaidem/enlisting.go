@@ -57,16 +57,17 @@ var (
 		"and a write enlisted by it would be missing then. Enlist before it begins, or after it has returned")
 )
 
-// pause refuses enlisted writes until the matching call of resume. It is called before a step,
-// or an inner call with its own record, runs inside the handler. Once the result of that step
-// or inner call is stored, a retry skips it, and the retry's transaction would lack the writes
-// that were enlisted there. The Tx can't tell which goroutine enlists a write, so pause refuses
-// the writes of all goroutines of the handler.
+// pause refuses enlisted writes until the matching call of resume. The guard calls pause before a
+// step, or an inner call with its own record, runs inside the handler. A retry skips both once
+// their results are stored. Writes enlisted there would then be missing from the retry's
+// transaction.
 func (e *enlisting) pause() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.skippable++
 	if e.tx != nil && e.skippable == 1 {
+		// The Tx can't tell which goroutine enlists a write, so refuse the writes of all goroutines
+		// of the handler.
 		e.tx.Refuse(errSkippable)
 	}
 }
@@ -93,11 +94,9 @@ func (e *enlisting) end(err error) Tx {
 	return e.tx
 }
 
-// begun reports whether the handler has started a transaction, that is, has called TxOf. If it has
-// not, and err is not nil, no transaction can start any more: later calls of TxOf return err.
-//
-// The guard calls begun with a non-nil err just before it sends the first part of a response,
-// because a write enlisted later could not be committed before the response.
+// begun reports whether the handler has called TxOf. If there was no such call, and err is not nil,
+// later calls of TxOf return err. The guard passes an err just before it sends the first part of a
+// response. A write enlisted later could not be committed before the response.
 func (e *enlisting) begun(err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,15 +122,9 @@ func (e *enlisting) seal(o Outcome) (tx Tx, dropped int) {
 	return nil, tx.Writes()
 }
 
-// successWithoutWrites returns the error that the caller receives instead of a successful answer
-// if the handler's enlisted writes are not made. That happens if Options.Outcome returns an
-// outcome other than OutcomeSucceeded for the answer. The caller must not receive the answer,
-// because it says that the writes were made. o is the outcome. dropped is the number of writes,
-// for the error's text.
-//
-// The error has a mark that fits o: Retryable for OutcomeReleased, and Uncertain for
-// OutcomeUncertain or an invalid o. For OutcomeFailed, the error has no mark, so that it is not
-// stored. A stored error would complete the record although the writes are missing.
+// successWithoutWrites returns the error that replaces a successful answer if the outcome o drops
+// the handler's enlisted writes. Options.Outcome has returned o for the answer. The caller must not
+// receive the answer, which says that the writes were made. dropped is the number of writes.
 func successWithoutWrites(o Outcome, dropped int) error {
 	err := &Error{Code: ErrWriteInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request was not completed, because its answer contradicts what would be written.",
@@ -141,6 +134,8 @@ func successWithoutWrites(o Outcome, dropped int) error {
 	case OutcomeReleased:
 		return Retryable(err)
 	case OutcomeFailed, OutcomeSucceeded:
+		// Without a mark, the error is not stored. A stored error would complete the record
+		// although the writes are missing.
 		return err
 	case OutcomeUncertain:
 	}

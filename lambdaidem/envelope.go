@@ -6,24 +6,19 @@ import (
 	"slices"
 )
 
-// unwrap handles an SQS message that an SNS topic or an EventBridge bus has sent to the
-// queue. The body of such a message is an envelope around the sender's body. unwrap sets
-// the message's body to the sender's body, and takes the sender's idempotency key from the
-// envelope. The fingerprint must not cover the ids, times and signatures in the envelope,
-// because they differ for each publication (Amazon SNS, "Fanout to Amazon SQS queues";
-// Amazon EventBridge, "Event structure").
+// unwrap handles an SQS message whose body is an envelope of SNS or EventBridge around the sender's
+// body. unwrap sets the message's body to the sender's body, and takes the sender's idempotency key
+// from the envelope. If the message's own attributes have a key, or the body is no envelope, unwrap
+// changes nothing.
 //
-// The message keeps the id that the queue gave it, which is the default idempotency key.
-// The id in the envelope would not be safe: anyone who may send to the queue can write an
-// envelope with the id of another message.
-//
-// unwrap leaves a message unchanged if the message's own attributes have a key. It also leaves a
-// message unchanged if the body is not an envelope. For example, the body may have a member that no
-// envelope of SNS or EventBridge has.
+// The fingerprint must not cover the envelope's ids, times and signatures, which differ for each
+// publication (Amazon SNS, "Fanout to Amazon SQS queues"; Amazon EventBridge, "Event structure").
 func (m *message) unwrap() {
 	if m.sent.given || len(m.body) == 0 || m.body[0] != '{' {
 		return
 	}
+	// The message keeps the queue's id, the default key. The envelope's id is not safe: anyone who
+	// may send to the queue can write an envelope with another message's id.
 	switch {
 	case bytes.Contains(m.body, []byte(`"TopicArn"`)) && hasOnly(m.body, envelopeOfSNS):
 		m.unwrapSNS()

@@ -13,24 +13,17 @@ func withStatus(err error) *Error {
 	return nil
 }
 
-// clientError returns the *Error that the client receives for err, the error of a handler. It
-// returns nil if err contains no *Error with an HTTP status, or if the client must not receive
-// that *Error.
-//
-// The handler may have made an inner call, that is, a guarded call of its own, and err may be a
-// refusal of that call. Most of these refusals must not reach the client, because the client would
-// believe that its own request was refused; see forClient. After a 422 about the inner call's
-// payload, for example, the client would send its request with a new key. The request would then be
-// carried out twice.
-//
-// An inner call's own failure does not reach the client either, if it is not stored but its status
-// tells the client not to retry, as 402 does. Because it is not stored, a retry of the client's
-// request may succeed.
+// clientError returns the *Error that the client receives for err, the error of a handler. The
+// result is nil if err contains no *Error with an HTTP status, or if that *Error would mislead the
+// client. After a 422 that refused a guarded call made by the handler, for example, the client
+// would repeat its request with a new key. The request would then be carried out twice.
 func (g *Guard) clientError(err error) *Error {
 	e := withStatus(err)
 	switch {
 	case e == nil, e.Code == ErrPermanent: // the latter is the stored failure of an inner call, and this request may be repeated
 		return nil
+	// An inner call's own failure that is not stored, such as a 402, would keep the client from
+	// retrying. The retry may succeed.
 	case !e.byGuard() && DefaultOutcome(problem(e)) == OutcomeFailed && isUnstored(err, e):
 		return nil
 	}
@@ -62,26 +55,16 @@ func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 }
 
 // deciding returns the *Error whose code and status the guard stores for err, or nil if err
-// contains none. outcome is the outcome of err as a whole: OutcomeFailed or OutcomeSucceeded,
-// because an error with any other outcome is not stored.
-//
-// A stored error must not ask the client to repeat the request. If no mark is around err in the
-// handler's error, deciding therefore returns the first *Error in err's tree of wrapped errors that is
-// none of the following:
-//
-//   - a refusal of an inner call
-//   - the failure of an inner call, if that failure is not stored
-//   - an *Error that does not itself have the given outcome, such as a 503 made by Reject
-//
-// The parameter mark says whether a mark is around err. With markedPermanent, deciding skips only
-// refusals. With markedRetryable, it looks only at errors that are marked as Permanent inside err, and
-// at stored failures of inner calls.
+// contains none. outcome is the outcome of the handler's error: OutcomeFailed or OutcomeSucceeded.
+// mark says which mark is around err. A stored error must not ask the client to repeat the request,
+// so deciding skips each *Error that would.
 func (g *Guard) deciding(err error, outcome Outcome, mark markAround) *Error {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case *passedOn:
 		switch {
 		case e.stored:
 			return e.storedAs
+		// If an inner call's failure is not stored, it decides only inside a Permanent.
 		case mark == markedPermanent:
 			return applicationsError(e)
 		}
@@ -89,14 +72,19 @@ func (g *Guard) deciding(err error, outcome Outcome, mark markAround) *Error {
 	case *permanentError:
 		return g.deciding(e.err, outcome, markedPermanent)
 	case *retryableError:
+		// Inside a Retryable, only errors marked as Permanent and stored failures of inner calls
+		// can decide.
 		if mark == unmarked {
 			mark = markedRetryable
 		}
 		return g.deciding(e.err, outcome, mark)
 	case *Error:
 		switch {
+		// A refusal of an inner call does not decide.
 		case isRefusal(e) && !e.ofOwnWrites(), mark == markedRetryable:
 			return nil
+		// An *Error with another outcome, such as a 503 made by Reject, decides only inside a
+		// Permanent.
 		case mark == unmarked && g.outcomeOfMarks(e, OutcomeFailed) != outcome:
 			return nil
 		case e.replayed && e.Code == ErrPermanent: // the error of an inner call, which the handler took out of its wrapper
@@ -147,10 +135,9 @@ func forClient(e *Error, err error) *Error {
 	return nil
 }
 
-// innerRefused returns an error that replaces err. err is the guard's refusal of an inner
-// request, that is, of a guarded request that a guarded handler made. That handler may pass on
-// the response to its own client, and err would mislead the client; see clientError. The new error
-// has no code, because the client would relate a code to its own request.
+// innerRefused returns an error without a code that replaces err, the guard's refusal of a request
+// that a guarded handler made. The handler may pass on the response to its own client, who would
+// relate a code to its own request.
 func innerRefused(err error) *Error {
 	return &Error{Status: http.StatusInternalServerError, Err: err, Detail: partRefused}
 }
@@ -164,9 +151,8 @@ const partRefused = partFailed + " Repeat the request with the same key."
 const partFailed = "A part of the request was refused."
 
 // answerOf returns the problem document that an HTTP client receives for err, the error of a
-// handler. a is the handler's attempt, or nil if the handler runs unguarded. The text of the
-// document depends on outcome, the outcome of err. If answerOf returns nil, there is no document
-// for err, and the guard passes on err itself.
+// handler with the given outcome. If there is none, answerOf returns nil, and the guard passes on
+// err itself. a is the handler's attempt, or nil if the handler runs unguarded.
 func (g *Guard) answerOf(a *attempt, err error, outcome Outcome) *Response {
 	if e := g.answeredError(err, outcome); e != nil {
 		return problem(e)
@@ -185,13 +171,10 @@ func (g *Guard) answerOf(a *attempt, err error, outcome Outcome) *Response {
 	return nil
 }
 
-// ownRefusal returns the *Error in err that the guard may use as its refusal of the request, or nil
-// if there is none. err comes from a function of the application that finds the key or the caller
-// of the request, such as Options.Key.
-//
-// The function may have made a guarded call, and err may be the guard's refusal of that call.
-// The client must not receive such a refusal: after a 422 about the payload of that call, for
-// example, the client would send its own request with a new key.
+// ownRefusal returns the *Error in err that the guard may use as its refusal of the request, or
+// nil. err comes from a function of the application, such as Options.Key. If that function made a
+// guarded call, the client must not receive the refusal of that call. After a 422, for example, the
+// client would send its own request with a new key.
 func ownRefusal(err error) *Error {
 	e := withStatus(err)
 	if e == nil || !e.byGuard() {

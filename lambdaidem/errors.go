@@ -59,9 +59,9 @@ type Error struct {
 	// record's fingerprint was made under settings that this guard does not know.
 	unsure bool
 	// unfinished means that an earlier attempt may have begun the same message without finishing
-	// it, so that the guard must not call BatchOptions.Discard. Nothing else depends on unfinished.
-	// It is set if unsure is set and the record is not completed, or is completed with
-	// OutcomeFailed. Only an operator completes the record of a message with OutcomeFailed.
+	// it, so that the guard must not call BatchOptions.Discard. The guard sets unfinished if unsure
+	// is set and the record is not completed, or an operator has completed the record with
+	// OutcomeFailed.
 	unfinished bool
 	// forNow is set if the refusal is not final: a function of the application, such as
 	// Options.Key, has failed to find the key or the principal, and may succeed when it is called
@@ -119,10 +119,10 @@ func (e *Error) Is(target error) bool {
 // a function made by [Handler] receives a Lambda error whose errorType is code, or "Error" if
 // guards use code for their own refusals.
 //
-// The outcome of the error is that of a response with the same status; see [DefaultOutcome] and
-// Options.Outcome. By default, a 404 is stored and replayed, and a 503 releases the record, so that
-// a retry runs the handler again. errors.Is takes two results of Reject for the same error if they
-// have the same code and the same status. Reject panics if status is not between 400 and 599.
+// The error has the outcome of a response with the same status; see [DefaultOutcome] and
+// Options.Outcome. By default, a 404 is stored and replayed, and a 503 releases the record.
+// errors.Is takes two results of Reject with the same code and status for the same error. Reject
+// panics if status is not between 400 and 599.
 func Reject(status int, code Code, detail string) error {
 	if status < 400 || status > 599 {
 		panic(fmt.Sprintf("lambdaidem: Reject: status is %d; it must be 400 to 599", status))

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// wrapped returns the errors that err wraps, one level deep. It returns none for a passedOn, the
-// error of an inner call, because the errors inside a passedOn describe only that call.
+// wrapped returns the errors that err wraps, one level deep. wrapped returns none for a passedOn,
+// because the errors inside describe only that inner call.
 //
-// Some error types contain errors that only their method As finds. If As finds a mark or the error
-// of an inner call that no other method of err leads to, wrapped adds that error. It also adds
-// errUnseen, which stands for further errors that err may contain and As does not show.
+// Only the method As of err finds some errors. wrapped adds such an error if it is a mark or the
+// error of an inner call. wrapped then also adds errUnseen, for further errors that As does not
+// show.
 func wrapped(err error) []error {
 	if _, ok := err.(*passedOn); ok { //nolint:errorlint // err itself
 		return nil
@@ -53,10 +53,10 @@ func contained(err error) []error {
 	return append(all, list...)
 }
 
-// isView reports whether err, which the method Unwrap of a list has returned, is of a type that shows
-// the errors of the list one after another: by its methods Is and As the first one, and by its method
-// Unwrap a value of the same type with the others. github.com/hashicorp/go-multierror has such a type.
-// The list itself shows more of its errors.
+// isView reports whether err shows the errors of a list one after another. The methods Is and As of
+// such an err examine the first error. Unwrap returns a value of the same type with the others. A
+// list of github.com/hashicorp/go-multierror unwraps to such an err. The list itself shows more
+// errors.
 func isView(err error) bool {
 	e, ok := err.(interface {
 		Is(target error) bool
@@ -134,10 +134,10 @@ func hasOwn[M error](err error) bool {
 	return ok
 }
 
-// anyVisible reports whether match returns true for err or for an error that err wraps, those inside
-// the errors of inner calls included. It skips errors that guards made: codes such as ErrInProgress,
-// and refusals together with everything they wrap. If byGuard is true, it skips them only inside the
-// errors of inner calls. If byGuard is false, it skips them everywhere in err.
+// anyVisible reports whether match returns true for err or for an error that err wraps, those
+// inside the errors of inner calls included. anyVisible skips codes and refusals of guards, and
+// everything that a refusal wraps. If byGuard is true, anyVisible skips them only inside the errors
+// of inner calls.
 func anyVisible(err error, byGuard bool, match func(error) bool) bool {
 	if inner, ok := err.(*passedOn); ok { //nolint:errorlint // the tree is walked here
 		return anyVisible(inner.err, false, match)

@@ -22,13 +22,9 @@ func answerOfResponse(r *Response) answerTells {
 	return final
 }
 
-// answerOfError returns what an error of the handler tells its caller: that the caller may repeat
-// the call, or that the call failed for good. outcome is the outcome of err.
-//
-// err may contain the *Error of a guarded call that failed inside the handler. If that *Error is
-// final, such as a 402, the result is final too, because a caller of Do or the invoker of a typed
-// handler can find the *Error in err. This holds even if the client of an HTTP handler does not
-// receive the *Error; see clientError.
+// answerOfError returns what an error of the handler tells its caller: mayRepeat or final. outcome
+// is the outcome of err. A final *Error of an inner call, such as a 402, makes the result final
+// too. A caller of Do, or the invoker of a typed handler, can find that *Error in err.
 func (g *Guard) answerOfError(err error, outcome Outcome) answerTells {
 	if e := g.answeredError(err, outcome); e != nil && !e.byGuard() && e.isFinal() {
 		return final

@@ -80,12 +80,10 @@ func (o Options) signer(secret []byte, headers []string) signer {
 	return s
 }
 
-// settingsFor returns a digest of the settings of a fingerprint. The settings are the options that
-// change how fingerprints are made, and form, which describes what the payload consists of.
-//
-// Each fingerprint begins with a part of this digest, so that different fingerprints can be
-// compared. If they have the same settings, their payloads differ. If they have different
-// settings, their payloads may still be equal.
+// settingsFor returns a digest of what a fingerprint depends on besides the payload: the options,
+// and form, which describes what the payload consists of. Each fingerprint begins with a part of
+// the digest. Two different fingerprints prove that the payloads differ only if their digests are
+// equal.
 func (s *signer) settingsFor(form string) [sha256.Size]byte {
 	if form == "" {
 		return s.settings

@@ -161,12 +161,9 @@ func (g *Guard) handleCall(ctx context.Context, c call, w work) (d decision) {
 }
 
 // guardedInside reports whether the call c is made inside a handler that is guarded by the same
-// record. The guard must refuse such a call.
-//
-// With a lease, the call could never acquire the record: the outer handler holds the lease until
-// it returns, and it can't return before the call does. With Options.Optimistic, there is no
-// lease. The call would complete the record before the outer handler does, and the outer handler's
-// writes would be dropped.
+// record. The guard must refuse such a call. With a lease, the call and the outer handler would
+// wait for each other. With Options.Optimistic, the call would complete the record first, and the
+// outer handler's writes would be dropped.
 func guardedInside(ctx context.Context, c *call) bool {
 	outer := runOf(ctx)
 	if outer == nil {

@@ -29,39 +29,35 @@ type HandlerOptions[In any] struct {
 
 // Handler guards a typed Lambda handler.
 //
-// operation names what the handler does, such as "charge". It is part of the record's
-// identity, so two handlers of one guard need two names. Handler panics if operation is
-// empty.
+// operation names what the handler does, such as "charge". The name is part of the record's
+// identity, so two handlers of one guard need two names. Handler panics if operation is empty.
 //
-// key returns the idempotency key of an event: a field of the event, or a key made by
-// [HashKey] or package jmeskey. An empty key is refused with [ErrKeyMissing]. If key
-// returns an error, the event is refused with [ErrKeyInvalid], or with the error itself if
-// [Reject] made it.
+// key returns the idempotency key of an event: a field of the event, or a key made by [HashKey] or
+// package jmeskey. An empty key is refused with [ErrKeyMissing]. If key returns an error, the event
+// is refused with [ErrKeyInvalid], or with the error itself if [Reject] made it.
 //
-// The payload, which must be the same under the same key, is the JSON of the event after
-// decoding into an In; see [Call.Payload] for the fields that do not count. A replay has the
-// same bytes as the first answer; see [Do] for results that hold interfaces.
+// The payload, which must be the same under the same key, is the JSON of the decoded event; see
+// [Call.Payload] for the fields that do not count. A replay has the same bytes as the first answer;
+// see [Do] for results that hold interfaces.
 //
 // If the guard refuses an event, Lambda reports the code of the refusal as the errorType, such as
-// "idempotency_in_progress". A state machine can catch it. The cause appears only in the log. In a
-// Go program that calls the guarded handler, errors.Is finds this code, and errors.As finds the
-// *[Error] of the refusal.
+// "idempotency_in_progress", which a state machine can catch. The cause appears only in the log. In
+// a Go program that calls the guarded handler, errors.Is finds the code, and errors.As an *[Error].
 //
-// If h returns an error, the errorType is the name of the error's Go type, as without a
-// guard, with these exceptions:
+// If h returns an error, the errorType is the name of the error's Go type, as without a guard,
+// except:
 //
-//   - For an error that [Reject] made, the errorType is the code of the error. But if that is a
-//     code with which guards refuse calls, the errorType is "Error", so that an invoker does not
-//     take the error for a refusal.
-//   - For an error that [Permanent], [Retryable] or [Uncertain] marked, the errorType is the type
-//     of the marked error.
-//   - For a guard's refusal of a call that h made, the errorType is the code of the refusal. But if
-//     the code would mislead the invoker, the errorType is "Error".
+//   - For an error that [Reject] made, it is the code of the error, or "Error" if guards refuse
+//     calls with that code.
+//   - For an error that [Permanent], [Retryable] or [Uncertain] marked, it is the type of the
+//     marked error.
+//   - For a guard's refusal of a call that h made, it is the code of the refusal, or "Error" if the
+//     code would mislead the invoker.
 //
-// If h returns an error that [Reject] made, or an error that is stored, the guarded handler
-// returns a messages.InvokeResponse_Error of aws-lambda-go instead. That error wraps no other
-// error, so errors.As does not find an *[Error] in it. If an error is stored, every replay reports
-// the errorType and the message of the first answer.
+// If an error is stored, every replay reports the errorType and the message of the first answer.
+// For such an error, or one that [Reject] made, the guarded handler returns a
+// messages.InvokeResponse_Error of aws-lambda-go. That error wraps no other error, so errors.As
+// does not find an *[Error] in it.
 func Handler[In, Out any](
 	g *Guard, operation string, key func(context.Context, In) (string, error),
 	h func(context.Context, In) (Out, error), optFns ...func(*HandlerOptions[In]),
@@ -91,10 +87,10 @@ func handle[In, Out any](
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Operation: operation, Handler: true}
 	c := Call{Operation: operation, Payload: in, Skip: g.off || o.Skip != nil && o.Skip(ctx, in)}
 	if reflect.TypeFor[In]().Kind() == reflect.Interface {
-		// The type of &in is always *In. Without the pointer, the type of Payload would be that of
-		// the value in the interface. A client can choose that type, for example by sending a JSON
-		// string instead of an object. The type of Payload determines typedJSON.form, and a client
-		// must not be able to choose the form.
+		// The type of &in is always *In. Without the pointer, Payload would have the type of the
+		// value in the interface. A client can choose that type by sending a JSON string instead of
+		// an object. A client must not be able to choose typedJSON.form, which depends on that
+		// type.
 		c.Payload = &in
 	}
 	c.Repeated = !c.Skip && o.Repeated != nil && o.Repeated(ctx, in)

@@ -19,39 +19,34 @@ const HashKeyPrefix = "sha256_"
 //
 //	lambdaidem.HashKey(order.CustomerID, order.Number, order.Amount)
 //
-// Equal arguments yield the same key in every process and in every version of this package. A
-// key is [HashKeyPrefix] and 43 characters of A-Z, a-z, 0-9, "_" and "-". [PrintableKey]
-// and [TokenKey] accept it; [UUIDKey] and [UUIDv4or7Key] don't.
+// Equal arguments yield the same key in every process and in every version of this package. A key
+// is [HashKeyPrefix] and 43 characters of A-Z, a-z, 0-9, "_" and "-". [PrintableKey] and [TokenKey]
+// accept it; [UUIDKey] and [UUIDv4or7Key] don't.
 //
-// Two arguments are equal if encoding/json writes the same JSON for them: a []byte and its base64
-// text, for example, or an int and a float64 of the same value. In that JSON:
-//
-//   - The order of a map's entries does not matter.
-//   - Numbers are compared as text: json.Number 1.0 differs from 1, and 9007199254740993 from
-//     9007199254740992.
-//   - Strings are compared by code points.
+// Two arguments are equal if encoding/json writes the same JSON for them: an int and a float64 of
+// the same value, for example. The order of a map's entries does not matter. Numbers are compared
+// as text: json.Number 1.0 differs from 1. Strings are compared by code points.
 //
 // The number, order and lengths of the arguments matter, so ("ab", "c") differs from ("a", "bc").
-// The names of the arguments are not part of the key. To include names, pass a single struct or
-// map: its field names or keys are part of the key.
+// To include names in the key, pass a single struct or map.
 //
-// In a struct, HashKey ignores the fields that are zero, so that adding a field to a struct type
-// does not change existing keys. It also ignores the fields that encoding/json leaves out, such as
-// unexported ones and those with the tag json:"-". Entries of a map, elements of a list and
-// pointers to a zero value are never ignored.
+// HashKey ignores struct fields that are zero, so that adding a field to a struct type does not
+// change existing keys. It also ignores the fields that encoding/json leaves out, such as
+// unexported ones. Entries of a map, elements of a list and pointers to a zero value are never
+// ignored.
 //
-// If an argument of HashKey is missing, HashKey returns "" and no error. An argument counts as
-// missing if its JSON is null, "", [] or {}, or if it is an empty json.Number. The arguments 0 and
-// false are not missing. HashKey does not look for missing values inside an argument, so put an
-// optional value into a struct or map.
+// If an argument is missing, HashKey returns "" and no error. An argument counts as missing if its
+// JSON is null, "", [] or {}, or if it is an empty json.Number. The arguments 0 and false are not
+// missing. HashKey does not look for missing values inside an argument, so put an optional value
+// into a struct or map.
 //
 // HashKey returns an error in these cases:
 //
 //   - It has no arguments.
 //   - An argument's JSON does not represent it completely, apart from ignored fields. Examples are
-//     a channel, NaN, a string that is not UTF-8, a struct without exported fields, and a struct
-//     with two fields of the same name. Another is a struct whose MarshalJSON method comes from an
-//     embedded field, because that method writes the embedded field only.
+//     a channel, NaN, a string that is not UTF-8, and a struct without exported fields. Other
+//     examples are a struct with two fields of the same name, or with the MarshalJSON method of an
+//     embedded field.
 //   - Two JSON readers may understand an argument's JSON differently, for example because a
 //     json.RawMessage has an object with two members of the same name.
 func HashKey(fields ...any) (string, error) {

@@ -38,13 +38,10 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 	return w.handlerResponse(ctx, r, d)
 }
 
-// refuse returns the results of serve for a refused request. Normally these are the problem
-// document of the refusal and no error.
-//
-// If another guarded handler made the request, that outer handler might pass the problem document
-// on to its own client, who would then think that its own request was refused. If the document
-// could mislead the client in this way, refuse changes the document, or returns the refusal as an
-// error instead; see clientError.
+// refuse returns the results of serve for a refused request: normally the problem document of the
+// refusal and no error. If an outer guarded handler made the request, the document could mislead
+// that handler's own client. refuse then changes the document, or returns the refusal as an error;
+// see clientError.
 func (g *Guard) refuse(ctx context.Context, r *Request, refusal *Error) (*Response, error) {
 	if attemptOf(ctx) != nil {
 		inner := &passedOn{err: refusal, byGuard: true}
@@ -81,12 +78,8 @@ type httpWork struct {
 	refused  bool      // the database has rejected the writes that the handler enlisted
 	err      error     // the error that the handler returned, or that replaces it after a rejected transaction
 	// errorStands is true if the handler runs unguarded. The handler's error is then returned
-	// unchanged, as without a guard. There is one exception: an *Error that the client may receive
-	// becomes a problem document; see handlerResponse.
-	//
-	// The guard commits the database writes that an unguarded handler enlists. If the guard drops
-	// the writes, or the database rejects them, the method rejected replaces the handler's answer,
-	// and sets errorStands to false.
+	// unchanged, as without a guard, unless the client may receive an *Error in it. The method
+	// rejected sets errorStands to false, because it replaces the handler's answer.
 	errorStands bool
 }
 
@@ -161,12 +154,9 @@ func ownWritesRejected(err error) bool {
 
 func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.toStore(&w.response)), nil }
 
-// identify returns the Identity of a request's record. The *Error is a refusal of the request if
-// the request can't be decoded or exceeds a limit, or if its key or caller is missing or invalid.
-// Otherwise the *Error is nil, and the Kind has no meaning.
-//
-// After a refusal, the caller of identify must send an event of the returned Kind. The Identity
-// then has only the parts that are known.
+// identify returns the Identity of a request's record. The *Error is a refusal: the request can't
+// be decoded or exceeds a limit, or its key or caller is missing or invalid. The caller of identify
+// must then send an event of the returned Kind, and the Identity has only the known parts.
 func (g *Guard) identify(ctx context.Context, r *Request) (Identity, Kind, *Error) {
 	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route, Path: r.Path}
 	who.settle()

@@ -12,16 +12,13 @@ import (
 // ALBHandler is a handler of requests that come through an Application Load Balancer.
 type ALBHandler = func(context.Context, events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error)
 
-// ALB guards a handler of Application Load Balancer events. Multi-value headers may be
-// enabled for the target group or not.
-//
-// A load balancer has no route templates, so the path of the request is part of the record's
+// ALB guards a handler of Application Load Balancer events, with or without multi-value headers. A
+// load balancer has no route templates, so the path of the request is part of the record's
 // identity.
 //
-// The guard does not identify the caller. A load balancer can name the caller in a header, but
-// that name can't be trusted until its signature is verified, which the guard does not do. So if
-// two callers send the same key to one path, the guard takes their requests for the same request,
-// unless Options.Principal tells the guard who the caller is.
+// The guard does not identify the caller. A load balancer can name the caller in a header, but the
+// guard does not verify that header's signature. Unless Options.Principal says who the caller is,
+// requests of two callers with the same key and path count as the same request.
 func (g *Guard) ALB(h ALBHandler) ALBHandler {
 	return guardHTTP(g, loadBalancer{}, h)
 }

@@ -31,11 +31,10 @@ func (restAPI) request(e *events.APIGatewayProxyRequest, r *Request) {
 	r.Principal, r.anonymous = restCaller(&e.RequestContext).principal()
 }
 
-// response converts what the handler returned. The handler's response has two maps of headers,
-// Headers and MultiValueHeaders. If a header is in both maps, ignoring case, response puts its
-// value from Headers into Response.beside. A replay then has the header in both maps again, and
-// API Gateway merges the maps in the same way as for the first response ("Set up Lambda proxy
-// integrations in API Gateway").
+// response converts what the handler returned. If a header is in both Headers and
+// MultiValueHeaders, ignoring case, response puts its value from Headers into Response.beside. A
+// replay then has the header in both maps, and API Gateway merges them as before ("Set up Lambda
+// proxy integrations in API Gateway").
 func (restAPI) response(_ *events.APIGatewayProxyRequest, r events.APIGatewayProxyResponse) Response {
 	resp := Response{Status: r.StatusCode, Body: r.Body, Base64: r.IsBase64Encoded}
 	single := r.Headers

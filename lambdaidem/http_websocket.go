@@ -12,17 +12,14 @@ type APIGatewayWebSocketHandler = func(context.Context, events.APIGatewayWebsock
 
 // APIGatewayWebSocket guards a handler of the messages that clients send over an API Gateway
 // WebSocket API. The route key of a message is a part of its record's identity, like the route of
-// an HTTP request. Events of type CONNECT or DISCONNECT run unguarded, because they carry no
-// operation of the client. Options.Methods is ignored.
+// an HTTP request. Events of type CONNECT or DISCONNECT run unguarded. Options.Methods is ignored.
 //
-// A message has no headers, so its key is in its body. By default, the key is the member
-// [MessageKey] of the body, which must then be a JSON object. If Options.Key is set, it returns the
-// key instead. The gateway's own ids, such as the messageId, can't serve as keys, because they
-// change when a client sends a message again.
+// By default, the key is the member [MessageKey] of the body, which must then be a JSON object. If
+// Options.Key is set, it returns the key instead. The gateway's own ids, such as the messageId,
+// can't serve as keys, because they change when a client sends a message again.
 //
-// The caller is the one that the authorizer of $connect has named: the gateway repeats the
-// authorizer's result in the event of each message. The connection's id does not identify the
-// caller, because a client that connects again gets another id.
+// The caller is the one that the authorizer of $connect has named. The connection's id does not
+// identify the caller, because a client that connects again gets another id.
 //
 // API Gateway passes a response to the client only if the route has a route response (API Gateway,
 // "Set up route responses for WebSocket APIs"). Without one, the client receives neither replays

@@ -42,20 +42,16 @@ func (d *DeadLeases) Add(ago time.Duration, held bool) {
 func (d *DeadLeases) None() bool { return d.Count == 0 && d.Held == 0 }
 
 // DeadLeases writes the counts of a store's dead leases and held records. Call it in a program that
-// looks for them regularly, such as the function of package watch. The parameter total has the
-// counts of all routes together, and byRoute has the counts of each route.
+// looks for them regularly, such as the function of package watch. total has the counts of all
+// routes together. byRoute has the counts of each route, by its [lambdaidem.Event].Template; a
+// blank key is written as "(none)". There must be few routes, because CloudWatch charges for each.
 //
-// DeadLeases writes the counts in total to a document with the dimensions [service, function].
-// Unless Options.NoRoutes is set, it also writes one document for each route, with the dimensions
-// [service, function, route]. It writes zeros too, so that an alarm can distinguish a search that
-// found nothing from a search that did not run.
+// DeadLeases writes total with the dimensions [service, function]. Unless Options.NoRoutes is set,
+// it writes byRoute with the dimensions [service, function, route]. The service and function are
+// those of the program that calls DeadLeases. DeadLeases writes zeros too, so that an alarm can
+// distinguish a search that found nothing from a search that did not run.
 //
-// The service and function are those of the program that calls DeadLeases, not those of the
-// attempts that died. The keys of byRoute have the form of [lambdaidem.Event].Template. A blank key
-// is written as "(none)". There must be few keys, because CloudWatch charges for each.
-//
-// The values are the state at one moment, not counts of new events. An alarm should use their
-// maximum, not their sum.
+// The values are the state at one moment. An alarm should use their maximum, not their sum.
 func (o *Observer) DeadLeases(total DeadLeases, byRoute map[string]DeadLeases) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -15,10 +15,9 @@ func appendDimension(b []byte, text string) []byte {
 	return appendText(b, text, maxDimension)
 }
 
-// appendText appends a text to a JSON string. most is the maximum number of bytes to
-// append; appendText cuts a longer text. CloudWatch accepts only printable ASCII in the
-// value of a dimension, so every other byte is written as %XX. Quotation marks and
-// backslashes, which would need an escape in JSON, are written as %XX too.
+// appendText appends a text to a JSON string. The parameter most is the maximum number of bytes; a
+// longer text is cut. CloudWatch accepts only printable ASCII in the value of a dimension. Every
+// other byte, and what JSON would escape, is written as %XX.
 func appendText(b []byte, text string, most int) []byte {
 	const digits = "0123456789ABCDEF"
 	end := len(b) + most

@@ -19,12 +19,11 @@ type Observer struct {
 	bypassed bool
 	clock    func() time.Time
 
-	// Parts of the JSON that are the same in every document. New builds them once:
+	// Parts of the JSON that are the same in every document:
 	//
-	//   - namespace is the text between the timestamp and the first name of a dimension.
-	//   - head is the text between the timestamp and the list of an event's metrics. It
-	//     begins with the same text as namespace, and then names the dimensions of an
-	//     event.
+	//   - namespace reaches from the timestamp to the first name of a dimension.
+	//   - head reaches from the timestamp to the list of an event's metrics, and begins with
+	//     namespace.
 	//   - dimensions has the values of the dimensions service and function.
 	namespace, head, dimensions []byte
 

@@ -23,11 +23,10 @@ type measured struct {
 	value int64
 }
 
-// write writes a document with one set of dimensions: [service, function, route] if route is not
-// nil, and [service, function] otherwise. The document has metrics of dead leases or of the table.
-// Dead leases need a document for each set of dimensions, because the values of one route differ
-// from the values of all routes together. The document of an event, which another method writes,
-// has both sets, because an event has the same values for both. The caller holds mu.
+// write writes a document with metrics of dead leases or of the table. Its dimensions are [service,
+// function, route] if route is not nil, and [service, function] otherwise. Each set of dimensions
+// needs its own document, because the values of one route differ from those of all routes. The
+// caller holds mu.
 func (o *Observer) write(now time.Time, route *string, values []measured) {
 	b := append(o.line[:0], `{"_aws":{"Timestamp":`...)
 	b = strconv.AppendInt(b, now.UnixMilli(), 10)

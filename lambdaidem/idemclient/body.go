@@ -8,13 +8,10 @@ import (
 	"net/http"
 )
 
-// repeatable prepares a request for several attempts. out is the request to send, still without its
-// key. nextBody returns the body for a further attempt. If req has no GetBody, repeatable keeps the
-// body in memory for this, up to maxBuffer bytes. A longer body can be sent only once, and nextBody
-// is nil. The error is that of reading the body, or says that req has a wrong ContentLength.
-//
-// repeatable does not change req, the caller's request. The caller need not close the body of req:
-// repeatable closes that body, or the body of out closes it.
+// repeatable prepares req for several attempts. out is the request to send, still without its key.
+// nextBody returns the body for a further attempt. nextBody is nil if the body can be sent only
+// once: req has no GetBody, and the body is longer than maxBuffer bytes. repeatable does not change
+// req. The caller need not close the body of req.
 func repeatable(req *http.Request, maxBuffer int64) (out *http.Request, nextBody func() (io.ReadCloser, error), err error) {
 	out = req.WithContext(req.Context()) // a shallow copy keeps the trailers, which reading the body may set
 	switch {

@@ -69,10 +69,9 @@ func originOf(u *url.URL) origin {
 	return o
 }
 
-// canonicalName returns the form of a host name that is used in comparisons. An IP address gets its
-// shortest form. Any other name gets lower case, without the dot of the DNS root at its end. An
-// international name gets its ASCII form, which is the form that net/http dials; if it has none,
-// canonicalName returns an error.
+// canonicalName returns the form of a host name that comparisons use. An IP address gets its
+// shortest form. Any other name gets the ASCII form that net/http dials, in lower case and without
+// the dot of the DNS root. The error says that an international name has no ASCII form.
 func canonicalName(host string) (string, error) {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.String(), nil

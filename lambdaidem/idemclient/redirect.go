@@ -25,12 +25,9 @@ func nameRequest(resp *http.Response, req *http.Request) {
 	}
 }
 
-// withoutKey returns the request to send for req, which is an unguarded request: the transport
-// sends it without retries. If a host that was passed to New has redirected req to any other host,
-// withoutKey returns a copy of req without the key, because the other host must not see the key.
-// Otherwise it returns req. Without the copy, net/http would send the key to the other host: after
-// a redirect, net/http copies the header of the first request, including a key that the caller has
-// set.
+// withoutKey returns the request to send for req, which is an unguarded request. If a host passed
+// to New has redirected req to a host that was not, the result is a copy of req without the key.
+// The other host must not see the key, which net/http copies from the header of the first request.
 func (t *Transport) withoutKey(req *http.Request) *http.Request {
 	if len(t.keysIn(req.Header)) == 0 || t.hasListedHost(req) || lastRedirect(req, t.hasListedHost) == nil {
 		return req

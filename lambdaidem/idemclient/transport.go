@@ -17,17 +17,19 @@ type Transport struct {
 	opts  Options // with the defaults filled in
 }
 
-// New returns a Transport that sends requests through base, or [http.DefaultTransport] if base
-// is nil. It adds keys to requests for the given hosts only.
+// New returns a Transport that sends requests through base, or [http.DefaultTransport] if base is
+// nil. The Transport adds keys to requests for the given hosts only. New panics if hosts is empty,
+// or if a host or an option is not valid.
 //
-// A host is an exact name or address with an optional port: "api.example.com" means https on
-// port 443, "api.example.com:8443" https on that port. To send keys over plain HTTP, write
-// "http://api.internal:8080". A loopback host ("localhost:8080", "127.0.0.1", "[::1]:8080")
-// means both https and http. If it has no port, each of them uses its default port. There are
-// no wildcards. Upper case, a trailing dot, and the Unicode or xn-- form of an international
-// name make no difference.
+// A host is an exact name or address with an optional port, without wildcards:
 //
-// New panics if hosts is empty, or if a host or an option is not valid.
+//   - "api.example.com" means https on port 443, and "api.example.com:8443" https on that port.
+//   - "http://api.internal:8080" means plain HTTP.
+//   - A loopback host ("localhost:8080", "127.0.0.1", "[::1]:8080") means both https and http, on
+//     the given port or on their default ports.
+//
+// Upper case, a trailing dot, and the Unicode or xn-- form of an international name make no
+// difference.
 func New(base http.RoundTripper, hosts []string, optFns ...func(*Options)) *Transport {
 	if base == nil {
 		base = http.DefaultTransport
@@ -54,10 +56,9 @@ func New(base http.RoundTripper, hosts []string, optFns ...func(*Options)) *Tran
 	return t
 }
 
-// attemptHeader is the name of the header that the transport adds to each retry. Its value is the
-// number of the attempt, so the first retry has the value 2. The header lets
-// lambdaidem.Options.Repeated recognize a retry. The guard then reads the record before it tries to
-// claim the record, which makes a replay cheaper.
+// attemptHeader is the name of the header that the transport adds to each retry. The value is the
+// number of the attempt, 2 for the first retry. The header lets lambdaidem.Options.Repeated
+// recognize a retry, which makes a replay cheaper.
 const attemptHeader = "Idempotency-Attempt"
 
 // RoundTrip sends a request, with a key and retries if it is guarded; see the package's

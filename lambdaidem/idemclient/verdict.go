@@ -10,11 +10,11 @@ import (
 
 // This file decides whether the result of an attempt is final or calls for a retry.
 
-// codeInProgress is the code of a guard's 409 for a request that another attempt is still
-// handling. Such a 409 is retried; any other 409 is final.
+// codeInProgress is the code of a guard's 409 for a request that another attempt is still handling.
+// Such a 409 is retried; any other 409 is final.
 //
-// The package lambdaidem has constants for the codes in this file and for replayMark. This package
-// has its own copies: if it imported lambdaidem, every client would depend on Lambda's event types.
+// The codes in this file and replayMark are copies of constants in lambdaidem. Importing lambdaidem
+// would make every client depend on Lambda's event types.
 const codeInProgress = "idempotency_in_progress"
 
 // finalCodes are the codes of a guard's problem documents that make a response final, even if

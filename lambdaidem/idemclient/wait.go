@@ -51,9 +51,8 @@ func sleep(req *http.Request, d time.Duration) error {
 }
 
 // retryAfter returns the wait that the Retry-After header asks for: a number of seconds or an
-// HTTP-date (RFC 9110, section 10.2.3). It returns 0 if the header is missing or invalid, or
-// if its date has passed. A date is compared with the Date header of the same response, if
-// there is one. So a difference between the clocks of client and server doesn't matter.
+// HTTP-date (RFC 9110, section 10.2.3). The result is 0 if the header is missing or invalid, or if
+// its date has passed.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	value := strings.Trim(h.Get("Retry-After"), " \t")
 	if value != "" && strings.Trim(value, "0123456789") == "" {
@@ -67,6 +66,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	if err != nil {
 		return 0
 	}
+	// The clocks of client and server may differ, so compare two times of the server.
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = date
 	}

@@ -52,12 +52,12 @@ func received(t testing.TB, event, answer any, ignored []string) any {
 }
 
 // merged combines the two maps of headers in a response into one map, with a list of values for
-// each name. If both maps have the same value for a name, the list has that value only once, like
-// in a REST API ("Set up Lambda proxy integrations in API Gateway"). The names are visited in
-// sorted order. Otherwise the order of values would be random if a map has one name in two
-// capitalizations.
+// each name. A value that both maps have for a name is listed only once, as in a REST API ("Set up
+// Lambda proxy integrations in API Gateway").
 func merged(single map[string]string, multi map[string][]string) map[string][]string {
 	all := make(map[string][]string, len(single)+len(multi))
+	// One map may have a name in two capitalizations. Sort the names, so that the order of values
+	// is not random.
 	for _, name := range slices.Sorted(maps.Keys(multi)) {
 		lower := strings.ToLower(name)
 		all[lower] = append(all[lower], multi[name]...)
