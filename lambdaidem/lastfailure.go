@@ -9,7 +9,8 @@ import (
 
 // failureCode returns a short name for the error that ended an attempt. A release stores the name
 // as Record.LastFailure, which helps an operator to find the attempt in the log. The name has
-// nothing of the error's text, which may contain personal data and secrets. It is one of these:
+// nothing of the error's text, which may contain personal data and secrets. The name is one of
+// these:
 //
 //   - "" if err is nil
 //   - "panic"

@@ -42,9 +42,9 @@ import (
 // and Options.Key may look at the body, so the middleware reads the body before it calls them. The
 // handler still receives the whole body.
 //
-// If the store has transactions, the middleware wraps the ResponseWriter of an unguarded request,
-// so that the handler can enlist writes. http.MaxBytesReader does not recognize the wrapper, so it
-// can't ask the server to close the connection.
+// If the store has transactions, the handler of an unguarded request gets a wrapped ResponseWriter,
+// which buffers the response once the handler enlists a write. With the wrapper,
+// http.MaxBytesReader can't ask the server to close the connection.
 func (g *Guard) Middleware(next http.Handler) http.Handler {
 	if g.opts.Principal == nil && !g.opts.AnonymousCallers {
 		panic("lambdaidem: Middleware: set Options.Principal, or Options.AnonymousCallers if callers need not be told apart")

@@ -276,8 +276,8 @@ type Options struct {
 	//
 	// The guard does not call OnOwnAnswer for an error that the handler returned, such as one made
 	// by [Reject] or marked by [Retryable]. The response is then the handler's answer, and may be
-	// stored. To add headers to it, let the handler return a response instead, or add them at the
-	// gateway.
+	// stored. To add headers to that response, let the handler return a response instead of an
+	// error, or use the gateway.
 	OnOwnAnswer func(context.Context, *Request, *Response, *Error)
 	// UnstoredHeaders are the names of response headers that are sent to the first caller
 	// only: they are not stored and not replayed. Case does not matter. "Set-Cookie" also

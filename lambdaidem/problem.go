@@ -112,7 +112,7 @@ func keyInvalid(detail string, err error) *Error {
 // keyUnread returns the refusal of a call whose key could not be found. err is the error of the
 // application's function that finds the key. If err contains an *Error that the client may receive,
 // such as one made by Reject, the refusal is that *Error. Otherwise the refusal is an ErrKeyInvalid
-// whose text names input: "request" or "event".
+// whose text contains input: "request" or "event".
 func keyUnread(input string, err error) *Error {
 	if own := ownRefusal(err); own != nil {
 		return own

@@ -145,8 +145,8 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 }
 
 // call handles one call of the store method that v names. pass calls that method of the inner
-// store. The fault that Next or Always has set decides whether call uses pass, which error it
-// returns, and whether the simulated process dies.
+// store. The fault that Next or Always has set decides whether pass runs, which error the caller
+// gets, and whether the simulated process dies.
 func (s *Store) call(ctx context.Context, v Verb, id string, pass func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 	process.EndIfDead(ctx)
 	s.mu.Lock()

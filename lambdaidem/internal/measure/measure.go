@@ -25,8 +25,8 @@ type Sample struct {
 
 	// Call, Handler and Store are the fields Duration, Handler and Store of the lambdaidem.Event.
 	// They are 0 unless the event gives the result of a call, so that a call with several events is
-	// measured only once. They may be negative if the clock was set back: ignore values that are
-	// not positive.
+	// measured only once. These values may be negative if the clock was set back: ignore values
+	// that are not positive.
 	Call, Handler, Store time.Duration
 	// Attempt is Event.Attempt if the event gives the result of a call whose handler ran.
 	// Otherwise Attempt is 0, so that no attempt is counted twice.
