@@ -19,9 +19,9 @@ type Identity struct {
 	//   - Method is in upper case.
 	//   - Host is the host of a net/http request, in lower case. It is empty for events.
 	//   - Route is the route template. The names of its parameters don't matter.
-	//   - Path is the path that the client requested, escaped as the client sent it. In an event
-	//     of an HTTP API, the path is decoded. Path does not matter if Route names a single route,
-	//     and not a catch-all like {proxy+}.
+	//   - Path is the requested path, escaped as the client sent it. In an event of an HTTP API,
+	//     the path is decoded. Path matters only without a Route, or if Route is a catch-all like
+	//     {proxy+}.
 	Method, Host, Route, Path string
 
 	// Operation is the operation name that was given to [Do] or [Handler], or the source of

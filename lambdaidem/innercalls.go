@@ -56,19 +56,13 @@ func (a *attempt) innerOutcome() Outcome {
 // releasedEnding returns how the attempt's call ended, if the call's record is released. An outer
 // handler that made the call needs this ending to decide its own outcome:
 //
-//   - OutcomeUncertain: a guarded call inside this call is still running, or its outcome is unknown.
+//   - OutcomeUncertain: a guarded call inside this call is still running, or its outcome is
+//     unknown.
 //   - OutcomeReleased: the call may be half done, and a retry may complete it.
 //   - "": the call does not affect the outcome of the outer handler.
-//
-// The call may be half done in each of these cases:
-//
-//   - An earlier attempt for the record may have had an effect; see bindsEffect.
-//   - A step has a stored result.
-//   - A guarded call inside this call may have had an effect, or was refused and may succeed later.
-//   - The attempt is optimistic, and a transaction of an earlier attempt may still commit. Only a
-//     change of the record would make that transaction fail, but a released optimistic attempt
-//     leaves no record.
 func (a *attempt) releasedEnding() Outcome {
+	// The call may be half done in each of these cases. An optimistic attempt that was released
+	// left no record, so its transaction may still commit.
 	if a.g.opts.Optimistic || bindsEffect(a.bound) || a.steps.any() || a.inner.anyEffect() {
 		return outcomeOfBoth(a.innerOutcome(), OutcomeReleased)
 	}
@@ -79,15 +73,15 @@ func (a *attempt) releasedEnding() Outcome {
 // unguarded run has no id: a call that an unguarded handler makes is not an inner call.
 func (a *attempt) isInner() bool { return a != nil && a.outer != nil && a.outer.id != "" }
 
-// beginInner registers a running guarded call that the attempt's handler makes. It returns the
-// call's number: the guarded calls inside one outermost handler have the numbers 1, 2 and so on, in
-// the order in which they begin. The caller must call endInner when the guarded call has returned.
+// beginInner registers a running guarded call that the attempt's handler makes, and returns the
+// call's number. The calls inside one outermost handler have the numbers 1, 2 and so on. The caller
+// must call endInner when the guarded call has returned.
 //
-// beginInner registers the call for the attempt's handler and for every outer handler, because the
-// call may continue in a goroutine after the attempt's handler has returned. If one of these
-// handlers has already ended without success, beginInner registers nothing and returns 0. The
+// If the handler or an outer handler has already ended without success, beginInner returns 0. The
 // guarded call must then not run.
 func (a *attempt) beginInner() (number int64) {
+	// Register the call for every outer handler too, because the call may continue in a goroutine
+	// after the attempt's handler has returned.
 	for around := a; around != nil; around = around.outer {
 		if !around.inner.begin() {
 			for begun := a; begun != around; begun = begun.outer {
@@ -109,10 +103,13 @@ func (a *attempt) outermost() *attempt {
 }
 
 // endInner records how a guarded call that the attempt's handler made has ended, and that the call
-// no longer runs. number is the result of beginInner for the guarded call. rec identifies the
-// record of the guarded call. d is the decision about the guarded call; it is zero if the call
-// panicked. inner is the attempt of the guarded call, or nil if the call was decided without an
-// attempt, for example from the cache.
+// no longer runs.
+//
+//   - number is the result of beginInner for the call.
+//   - rec identifies the call's record.
+//   - inner is the call's attempt, or nil if there was none, for example because the answer was
+//     cached.
+//   - d is the decision about the call, or zero if the call panicked.
 func (a *attempt) endInner(number int64, rec innerRecord, inner *attempt, d decision) {
 	a.recordInner(number, rec, inner, d)
 	for around := a; around != nil; around = around.outer {
@@ -123,13 +120,8 @@ func (a *attempt) endInner(number int64, rec innerRecord, inner *attempt, d deci
 // recordInner records how a guarded call that the attempt's handler made has ended. The parameters
 // are those of endInner, but number is 0 for a call that failed before it was identified.
 //
-// Normally, the ending of the call may change the outcome of only one handler: the handler that
-// made the call. recordInner records the ending for that handler. For each outer handler, it
-// records only whether the call may have had an effect.
-//
-// A handler that has already succeeded can still make calls from goroutines, but its outcome can no
-// longer change. recordInner then also records the ending for the next outer handler. It continues
-// outward until it has recorded the ending for a handler that has not succeeded.
+// The ending may change the outcome of the handler that made the call. For each outer handler,
+// recordInner records only whether the call may have had an effect.
 func (a *attempt) recordInner(number int64, rec innerRecord, inner *attempt, d decision) {
 	left := inner.endingOf(d)
 	effect := left == OutcomeSucceeded || left == OutcomeUncertain || d.carriedOut() || d.panicked(inner) || inner != nil && inner.mayHaveHadEffect()
@@ -139,6 +131,8 @@ func (a *attempt) recordInner(number int64, rec innerRecord, inner *attempt, d d
 	for around := a; around != nil; around = around.outer {
 		switch {
 		case counts:
+			// If this handler has already succeeded, its outcome can't change, so the ending counts
+			// for the next outer handler.
 			counts = around.inner.record(number, calls, rec, left, ran, effect) == handlerSucceeded
 		case effect:
 			around.inner.setEffect()
@@ -146,29 +140,26 @@ func (a *attempt) recordInner(number int64, rec innerRecord, inner *attempt, d d
 	}
 }
 
-// recordUnidentified records an inner call that panicked while the guard identified it, for
-// example in the application's key function. It records, in the attempt of the handler that made
-// the call, that the call was refused and that a retry may succeed. For a call that no guarded
-// handler made, it does nothing. It does not recover the panic.
+// recordUnidentified records an inner call that panicked while the guard identified it, for example
+// in the application's key function. The call counts as refused, and a retry may succeed.
+// recordUnidentified does not recover the panic.
 //
 // The guard defers recordUnidentified before it calls the application's function, and sets
-// identified to true afterwards. So if identified is still false, the function panicked.
+// identified to true afterwards.
 func recordUnidentified(ctx context.Context, identified *bool) {
 	if outer := attemptOf(ctx); outer != nil && !*identified {
 		outer.recordInner(0, innerRecord{}, nil, decision{refusal: &Error{forNow: true}})
 	}
 }
 
-// endingOf returns how an inner call ended, which may change the outcome of the handler that made
-// the call:
+// endingOf returns how an inner call ended, for the handler that made the call:
 //
 //   - OutcomeSucceeded or OutcomeFailed: the call's record has an answer.
 //   - OutcomeReleased: a retry of the call may succeed.
 //   - OutcomeUncertain: the outcome of the call is unknown.
 //   - "": the call does not affect the outcome of the handler that made it.
 //
-// d is the decision about the call. The receiver is the call's attempt, or nil if the call was
-// decided without an attempt, for example from the cache.
+// d is the decision about the call. The receiver is the call's attempt, or nil if there was none.
 func (a *attempt) endingOf(d decision) Outcome {
 	switch {
 	case d.replays && d.failure != nil && d.failure.Code == ErrAnswerUnavailable: // the record has no answer, so it is unknown whether the call succeeded
@@ -197,12 +188,9 @@ func (a *attempt) endingOf(d decision) Outcome {
 	}
 }
 
-// panicked reports whether an inner call ended with a panic before its handler ran. For example, a
-// function of the application may panic while it decodes a stored answer. d is the decision about
-// the call. The parameter a is the call's attempt, or nil if the call has none.
-//
-// The result is true if d neither refuses the call nor replays an answer, although the call's
-// handler has not started.
+// panicked reports whether an inner call ended with a panic before its handler ran, for example
+// while a function of the application decoded a stored answer. The decision d then neither refuses
+// the call nor replays an answer. a is the call's attempt, or nil if there was none.
 func (d *decision) panicked(a *attempt) bool {
 	return d.refusal == nil && !d.replays && (a == nil || !a.started)
 }
@@ -214,10 +202,10 @@ func (d *decision) carriedOut() bool {
 }
 
 // mayHaveHadEffect reports whether the attempt's call may have had an effect, even if the call
-// failed. Each of these facts shows that an effect is possible:
+// failed:
 //
-//   - A transaction stored the answer together with the database writes of the call's handler.
-//   - The record has results of the handler's steps.
+//   - A transaction stored the answer together with the handler's writes.
+//   - The record has results of steps.
 //   - The record refuses other payloads, because an earlier attempt may have had an effect.
 //   - A guarded call inside this call may have had an effect.
 func (a *attempt) mayHaveHadEffect() bool {
@@ -252,28 +240,11 @@ var (
 	errUncertainCause = errors.New("the handler's error tells the client not to repeat the request, but its outcome is uncertain")
 )
 
-// settle decides the outcome of a handler that has returned. o is the outcome that follows from
-// the handler's answer alone. The parameter answer says what that answer tells the caller: success,
-// mayRepeat or final.
+// settle decides the outcome of a handler that has returned, by the table at the top of this file.
+// o is the outcome that follows from the handler's answer alone. A step counts as an unsettled call
+// if it is still running or its stored result can't be decoded.
 //
-// An unsettled step or inner call can change the outcome; see the table at the top of this file. A
-// step or an inner call is unsettled in these cases:
-//
-//   - The step or the call is still running.
-//   - The outcome of the call is unknown.
-//   - The call was refused and may succeed later.
-//   - The stored result of the step can't be decoded.
-//
-// The result reason is nil if the caller may receive the handler's answer. Otherwise reason is an
-// error about the unsettled step or call. The caller must not receive the answer in two cases:
-//
-//   - The unsettled step or call has changed the outcome.
-//   - The answer is not stored, and it tells the caller not to repeat the call, such as a 402.
-//
-// After settle, the guard refuses every further inner call of the handler, for example one from a
-// goroutine. A further call must not have an effect, because the client may learn that the request
-// failed, or a retry may run the handler again. The exception is a handler that has succeeded and
-// whose answer is to be stored.
+// If the caller must not receive the handler's answer, reason says why. Otherwise reason is nil.
 func (a *attempt) settle(o Outcome, answer answerTells) (settled Outcome, reason error) {
 	stored := o == OutcomeSucceeded || o == OutcomeFailed
 	switch {
@@ -283,6 +254,8 @@ func (a *attempt) settle(o Outcome, answer answerTells) (settled Outcome, reason
 		a.inner.setHandler(handlerSucceeded)
 		return o, nil
 	}
+	// Refuse further inner calls, for example from a goroutine. A further call must have no effect:
+	// the client may learn that the request failed, or a retry may run the handler again.
 	a.inner.setHandler(handlerFailed)
 	left, running := a.inner.outcome()
 	switch {
@@ -310,17 +283,14 @@ func (a *attempt) settle(o Outcome, answer answerTells) (settled Outcome, reason
 	return o, nil
 }
 
-// endingOfError returns the ending of a handler that returned the error err. The parameter a is the
-// handler's attempt. An unsettled step or inner call may change the outcome that follows from err;
-// see settle.
-//
-// A final error, such as a 402, tells the client not to repeat the request. That would be wrong
-// while the outcome is uncertain, so the client then does not receive a final error. The exception
-// is an error that the handler itself has marked as Uncertain. The client receives that error,
-// because the handler chose it knowing that the outcome is uncertain.
+// endingOfError returns the ending of a handler that returned the error err. a is the handler's
+// attempt. A final error, such as a 402, tells the client not to repeat the request. While the
+// outcome is uncertain, the client therefore receives another error.
 func (g *Guard) endingOfError(a *attempt, err error) ending {
 	o := g.outcomeOfError(err, OutcomeFailed)
 	tells := g.answerOfError(err, o)
+	// A handler that marks its own error as Uncertain knows that the outcome is uncertain, so the
+	// client receives that error.
 	if _, marked := err.(*uncertainError); marked { //nolint:errorlint // a mark inside err is not that of the whole error
 		tells = mayRepeat
 	}

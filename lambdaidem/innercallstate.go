@@ -60,26 +60,14 @@ func (i *innerCalls) end() {
 	i.running--
 }
 
-// record makes a note of how an inner call ended. attempt.settle later uses these notes to decide
-// the outcome of the handler that made the call. The result is the state of that handler.
+// record makes a note of how an inner call ended, and returns the state of the handler that made
+// the call. attempt.settle uses the notes to decide that handler's outcome. If the call settles an
+// earlier call for the same record, record removes the note of the earlier call.
 //
-// The parameters are:
-//
-//   - number and calls: the call's number, and the counter of the calls that have begun; see
-//     attempt.beginInner. record reads the counter while it holds the mutex, so that a later note
-//     never has a smaller count.
-//   - rec: identifies the call's record.
-//   - left: how the call ended; see attempt.endingOf.
-//   - ran: whether the call's own handler ran.
-//   - effect: whether the call may have had an effect.
-//
-// This call may settle an earlier call for the same record, and record then removes the note of the
-// earlier call. That is so if the record now has an answer, or if the earlier call was only refused
-// and this call's own handler ran and was released.
-//
-// There is one exception: record keeps the note of the earlier call if this call began before the
-// earlier call had ended. The handler that made both may report the refusal of one call although
-// the other call succeeded.
+//   - number is the call's number, and calls counts the calls that have begun.
+//   - left says how the call ended; see attempt.endingOf.
+//   - ran reports whether the call's own handler ran.
+//   - effect reports whether the call may have had an effect.
 func (i *innerCalls) record(number int64, calls *atomic.Int64, rec innerRecord, left Outcome, ran, effect bool) handlerState {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -90,7 +78,11 @@ func (i *innerCalls) record(number int64, calls *atomic.Int64, rec innerRecord, 
 		if i.unsettled == nil {
 			i.unsettled = make(map[innerRecord]unsettledCall)
 		}
+		// Load the counter while the mutex is locked, so that a later note never has a smaller
+		// count.
 		i.unsettled[rec] = unsettledCall{outcomeOfBoth(left, earlier.left), effect || earlier.effect, calls.Load()}
+	// Keep the note of an earlier call that was still running when this call began: the handler may
+	// report that call's refusal, although this call succeeded.
 	case number <= earlier.begun: // this call began before the earlier one had ended
 	case left == OutcomeSucceeded, left == OutcomeFailed: // the record has an answer
 		delete(i.unsettled, rec)
@@ -127,11 +119,11 @@ func (i *innerCalls) setHandler(s handlerState) {
 	i.handler = s
 }
 
-// outcome summarizes the inner calls in one Outcome. attempt.settle uses this Outcome to decide
-// whether to change the outcome of the handler. The result left is the first of these that applies:
+// outcome summarizes the inner calls for attempt.settle. The result left is the first of these that
+// applies:
 //
 //   - OutcomeUncertain: a call is still running, or the outcome of a call is unknown.
-//   - OutcomeReleased: a retry of a call may succeed, because the call was refused or is half done.
+//   - OutcomeReleased: a retry of a call may succeed.
 //   - "": the inner calls do not affect the handler's outcome.
 //
 // The result running reports whether a call is still running.

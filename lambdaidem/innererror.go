@@ -7,15 +7,12 @@ import (
 )
 
 // passedOn wraps the error that an inner call, a guarded call inside a guarded handler, returns to
-// the outer handler. Marks in err, such as Retryable, and the status of an error made by Reject
-// describe only the inner call. The guard of the outer handler ignores them, because the outer
-// handler may have had effects of its own.
+// the outer handler. The outer guard ignores the marks in err, such as Retryable, and the status of
+// an error made by Reject. Both describe only the inner call.
 //
-// The outer handler examines the error by errors.Is and errors.As. These find the errors that the
-// function of the inner call made, but not what a guard said of a step or a guarded call inside
-// that function. For example, the function may charge a card, make a guarded call that is refused
-// with ErrStoreUnavailable, and return that refusal. If the outer handler found
-// ErrStoreUnavailable, it would believe that the card was not charged.
+// errors.Is and errors.As find the errors that the inner call's function made. They don't find what
+// a guard said of a step or guarded call inside that function, because the function may have had
+// other effects.
 type passedOn struct {
 	err error
 	// byGuard is set if the guard of the inner call made err, and not the function of the inner

@@ -28,18 +28,16 @@ type jsonField struct {
 // hiddenField describes a struct field that is missing from the JSON of its type.
 type hiddenField struct {
 	why string // which field is missing and why, for an error text
-	// shadowed reports whether the field is missing from the JSON because encoding/json prefers
-	// another field of the same name. It prefers a field that is embedded less deeply or, at the
-	// same depth, a field whose name comes from a tag. In Go code too, x.Name selects the less
-	// deeply embedded field, so programmers often shadow a field on purpose.
+	// shadowed reports whether encoding/json prefers another field of the same name. That field is
+	// embedded less deeply or, at the same depth, has its name from a tag. Programmers often shadow
+	// a field on purpose.
 	shadowed bool
 }
 
-// jsonFields returns the fields that encoding/json writes for a struct that has neither
-// MarshalJSON nor MarshalText, in the order of the struct. If a field is missing from the
-// JSON although no tag omits it, hidden describes that field. If several fields are missing,
-// hidden describes only one of them, if possible a field that is not shadowed. A shadowed
-// field is often intended; see hiddenField.
+// jsonFields returns the fields that encoding/json writes for a struct that has neither MarshalJSON
+// nor MarshalText, in the order of the struct. hidden describes a field that is missing from the
+// JSON although no tag omits it. If several fields are missing, hidden describes one that is not
+// shadowed, if there is one.
 func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
 	var all []jsonField
 	var repeated *hiddenField
@@ -133,11 +131,9 @@ func validJSONName(s string) bool {
 	})
 }
 
-// promoted examines whether the struct type t gets its MarshalJSON or MarshalText method
-// from an embedded field. The JSON of t then shows only that embedded field, and t's other
-// fields are missing. In this case, promoted returns the embedded field and true. It returns
-// false if t has no such method, if t declares the method itself, or if t has no other field
-// that JSON would show.
+// promoted returns the embedded field from which the struct type t gets its MarshalJSON or
+// MarshalText method. The JSON of t then shows only that field. promoted returns false if t has no
+// such method, declares the method itself, or has no other field that JSON would show.
 func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 	method := "MarshalJSON"
 	of := t
@@ -238,9 +234,8 @@ func findHidden(t reflect.Type, met map[reflect.Type]bool) *hiddenField {
 	return nil
 }
 
-// worse returns whichever of a and b is more likely to be hidden by mistake. If only one of them
-// is shadowed, worse returns the other one, because programmers often shadow a field on purpose.
-// If both or neither are shadowed, worse returns a. If a or b is nil, worse returns the other one.
+// worse returns whichever of a and b is more likely to be hidden by mistake: the one that is not
+// shadowed, or a if both are alike. If a or b is nil, worse returns the other one.
 func worse(a, b *hiddenField) *hiddenField {
 	if a == nil || b != nil && a.shadowed && !b.shadowed {
 		return b

@@ -3,16 +3,8 @@ package lambdaidem
 import "github.com/aws/aws-lambda-go/lambda/messages"
 
 // lambdaError returns the error that a guarded Lambda handler returns to Lambda for d, the result
-// of a call. It returns nil if d has no error. Otherwise the result depends on the error in d:
-//
-//   - An error that a guard made is returned without its cause, because invokers must not see, for
-//     example, what the store said.
-//   - A stored failure, or an error made by Reject, is returned as a messages.InvokeResponse_Error,
-//     so that Lambda reports its errorType.
-//   - An error of the handler that wraps a guard's refusal of an inner call is replaced. Lambda
-//     reports the type of the error, but the text partRefused in place of the error's text.
-//   - Any other error is returned without the mark of Permanent, Retryable or Uncertain, so that
-//     Lambda reports the type of the marked error.
+// of a call. It returns nil if d has no error. Lambda reports the Go type of the error as the
+// errorType, unless the error is a messages.InvokeResponse_Error.
 func (d done[T]) lambdaError() error {
 	switch {
 	case d.err == nil:
@@ -26,6 +18,8 @@ func (d done[T]) lambdaError() error {
 	case d.outcome == OutcomeFailed, d.outcome == OutcomeSucceeded:
 		return invokeError(failureText(d.err))
 	}
+	// Remove the passedOn and the marks, because Lambda reports the type of the error as the
+	// errorType.
 	err := withoutPassedOn(d.err)
 	switch err.(type) { //nolint:errorlint // the error itself alone: what wraps one has an errorType of its own
 	case *retryableError, *uncertainError, *permanentError:
@@ -44,6 +38,8 @@ func (d done[T]) lambdaError() error {
 			return byCode(shown.withoutCause())
 		}
 	}
+	// The error's text may quote a guard's refusal of an inner call, which would mislead the
+	// invoker. Keep only the error's type.
 	if refusesPart(err) {
 		return invokeError(&Failure{Type: typeName(err), Message: partRefused})
 	}

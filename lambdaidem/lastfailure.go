@@ -7,20 +7,19 @@ import (
 	"strings"
 )
 
-// failureCode returns a short name for the error that ended an attempt: the error's code,
-// "http_503" for a response with status 503, "panic", or the name of the error's Go type. It
-// returns "" if err is nil.
+// failureCode returns a short name for the error that ended an attempt. A release stores the name
+// as Record.LastFailure, which helps an operator to find the attempt in the log. The name has
+// nothing of the error's text, which may contain personal data and secrets. The name is one of
+// these:
 //
-// Two names say that a guarded call inside the handler is the cause:
-//
-//   - "inner_" and a code: a guard made the error of that call, and the handler returned that
-//     error. The code is that of the error.
-//   - "inner_refused": the handler's answer was final, such as a 402. But that call was refused and
-//     may succeed later, so the answer is not stored.
-//
-// A release of the record stores the name as Record.LastFailure, which helps an operator to find
-// the attempt in the log. The name contains nothing of the error's text, which may contain
-// personal data and secrets.
+//   - "" if err is nil
+//   - "panic"
+//   - "http_503" for a response with status 503
+//   - "inner_refused": the handler's answer was final, such as a 402, but is not stored, because a
+//     guarded call inside the handler was refused and may succeed later
+//   - "inner_" and the error's code: the handler returned the error that a guard made for a guarded
+//     call inside it
+//   - the error's code or, if it has none, the name of its Go type
 func failureCode(err error) string {
 	switch {
 	case err == nil:

@@ -19,14 +19,12 @@ import (
 // has other fields too. Every Go programmer expects encoding/json to leave these out, and generated
 // types such as protobuf messages have them.
 
-// unseen returns an error if text, the JSON of v, does not show all of v. name describes v
-// in the error. These parts of v are an error:
+// unseen returns an error if text, the JSON of v, does not show all of v. name describes v in the
+// error. These parts of v are an error:
 //
 //   - a string that is not UTF-8: encoding/json replaces the invalid bytes with U+FFFD;
-//   - a struct that is not zero and has no exported fields: encoding/json writes nothing of
-//     it;
-//   - a field that is missing from the JSON although no tag omits it; see hiddenField. A
-//     field that is shadowed by another field of the same name is an error only if strict is
+//   - a struct that is not zero and has no exported fields: encoding/json writes nothing of it;
+//   - a field that is missing although no tag omits it, but a shadowed field only if strict is
 //     true.
 func unseen(text []byte, v any, name string, strict bool) error {
 	if why := hiddenFrom(reflect.TypeOf(v), strict); why != "" {
@@ -158,13 +156,11 @@ func (s *search) fields(v reflect.Value) *hidden {
 }
 
 // ownText checks the text that a value's own MarshalJSON or MarshalText method returns. It returns
-// a description of the fault in the text, or nil if it finds none.
-//
-// The text must be valid UTF-8. A text from MarshalJSON must also not contain the escape \ufffd,
-// because the method may have written the escape in place of invalid bytes. ownText accepts every
-// json.RawMessage: its text is JSON already, so its method replaces nothing.
+// nil if it finds no fault. The text must be valid UTF-8. The escape \ufffd from MarshalJSON is
+// also a fault, because the method may have written it in place of invalid bytes.
 func (s *search) ownText(v reflect.Value) *hidden {
 	t := v.Type()
+	// A json.RawMessage is JSON already, so its method replaces nothing.
 	if !s.texts || t == rawJSON || !v.CanInterface() {
 		return nil
 	}

@@ -1,15 +1,14 @@
 package lambdaidem
 
 // Permanent marks an error that would occur again in every retry. The error is stored, and a retry
-// receives the stored error without running the handler.
+// receives the stored error without running the handler. Permanent(nil) returns nil.
 //
-// Over HTTP, the first response and every replay are the same problem document. From a
-// typed handler, they have the same Lambda errorType and message. From [Do], a replay is an
-// *[Error] with the same code and message, which does not wrap err.
+// Over HTTP, the first response and every replay are the same problem document. From a typed
+// handler, they have the same Lambda errorType and message. From [Do], a replay is an *[Error] with
+// the same code and message, which does not wrap err.
 //
-// The error is not stored if the outcome of a guarded call that the handler made is
-// unknown, or if such a call was refused and may succeed later; see docs/effects.md,
-// "Guarded calls inside a handler". Permanent(nil) returns nil.
+// The error is not stored if a guarded call that the handler made has an unknown outcome, or was
+// refused and may succeed later; see docs/effects.md, "Guarded calls inside a handler".
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -28,23 +27,19 @@ func Uncertain(err error) error {
 	return &uncertainError{err}
 }
 
-// Retryable marks an error of a handler that certainly had no effect, so that it is safe to run the
-// handler again. The record is released, whether the policy is [Rerun] or [Hold], and a retry runs
-// the handler. Without a mark, an error is uncertain under Hold, because most errors of a call to
-// another service don't say whether the call took effect.
+// Retryable marks an error of a handler that certainly had no effect. The record is released,
+// whether the policy is [Rerun] or [Hold], and a retry runs the handler. Without a mark, an error
+// is uncertain under Hold. Retryable(nil) returns nil.
 //
-// Over HTTP, the response is the problem document of an *[Error] in err, such as one from
-// [Reject], or else a 503 with Retry-After.
+// Over HTTP, the response is the problem document of an *[Error] in err, such as one from [Reject],
+// or else a 503 with Retry-After.
 //
-// If the handler made a guarded call whose outcome is unknown, the mark does not count, and
-// the record is not released. The outcome of the handler is then uncertain, as after
-// [Uncertain].
+// The mark does not count if the handler made a guarded call whose outcome is unknown. The outcome
+// of the handler is then uncertain, as after [Uncertain].
 //
 // If the function of a [Do] inside a guarded handler returns a marked error, the mark counts only
-// for the record of that Do: the guarded handler may have had effects of its own. If it had none,
-// it can call Retryable on the error that Do returned.
-//
-// Retryable(nil) returns nil.
+// for the record of that Do. A guarded handler without effects of its own can call Retryable on the
+// error that Do returned.
 func Retryable(err error) error {
 	if err == nil {
 		return nil
@@ -85,14 +80,13 @@ func (e *retryableError) Unwrap() []error {
 	return []error{e.err, ErrRetryable}
 }
 
-// withoutMarks removes the marks from err, that is, the wrappers that Permanent, Uncertain and
-// Retryable add. Lambda reports the type of the result as the errorType.
+// withoutMarks removes the marks of Permanent, Uncertain and Retryable from err. Lambda reports the
+// type of the result as the errorType. An error that wraps a mark, such as one of fmt.Errorf, is
+// removed too.
 //
-// If another error wraps a mark, as an error of fmt.Errorf may do, withoutMarks removes that error
-// too. If err, or the error inside a mark, is a passedOn, the wrapper of an inner call's error,
-// withoutMarks also removes the passedOn. But if the handler has wrapped a passedOn in an error of
-// its own, withoutMarks returns the handler's error: the marks inside a passedOn describe only the
-// inner call.
+// withoutMarks also removes a passedOn, the wrapper of an inner call's error, unless the handler
+// has wrapped the passedOn in an error of its own: marks inside a passedOn describe only the inner
+// call.
 func withoutMarks(err error) error {
 	for {
 		if p, ok := firstOwn[*permanentError](err); ok {

@@ -6,16 +6,15 @@ import (
 	"log/slog"
 )
 
-// identify finds the key of a message and decides how the message may run. It sets one of
-// three fields of t:
+// identify finds the key of a message and decides how the message may run. It sets one of three
+// fields of t:
 //
-//   - call, if the message has a key and may run with a record
+//   - call, if the message may run with a record
 //   - unguarded, if the message runs without a record
-//   - refusal, if the message must not run, for example because its key is missing or
-//     invalid
+//   - refusal, if the message must not run
 //
-// mayBegin returns an error if too little time is left. In that case, identify does not look for the
-// key, and sets refusal.
+// If too little time is left, mayBegin returns an error. identify then sets refusal without looking
+// for the key.
 func (b *messageGuard[E, M]) identify(ctx context.Context, event E, t *batchMessage[M], mayBegin func() error) {
 	defer func() {
 		if v := recover(); v != nil {

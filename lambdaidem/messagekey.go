@@ -44,10 +44,10 @@ func (m *message) attribute(name, dataType, value string) {
 	}
 }
 
-// keyInJSON returns the idempotency key that the sender put into a JSON object: the value of the
-// member MessageKey, in any capitalization. The object is, for example, the detail of an event. If
-// the object lacks the member, or the member is null, there is no key. If the object has the member
-// twice, the key is invalid, because JSON readers disagree about which of the two members counts.
+// keyInJSON returns the idempotency key that the sender put into a JSON object, such as the detail
+// of an event: the member MessageKey, in any capitalization. If the member is missing or null,
+// there is no key. If there are two such members, the key is invalid, because JSON readers disagree
+// about which one counts.
 func keyInJSON(object json.RawMessage) key {
 	var k key
 	found := false

@@ -8,49 +8,43 @@ import (
 	"strings"
 )
 
-// Middleware guards a net/http handler. It can't know who the caller is, so it panics
-// unless Options.Principal or Options.AnonymousCallers is set.
+// Middleware guards a net/http handler. It can't know who the caller is, so it panics unless
+// Options.Principal or Options.AnonymousCallers is set.
 //
 // Register the middleware inside the mux:
 //
 //	mux.Handle("POST /payments", guard.Middleware(next))
 //
-// A record belongs to the host and the path that the client requested, before any prefix
-// was stripped. If an http.ServeMux pattern has matched the whole requested path, the record
-// belongs to the pattern instead of the path. A pattern that matches a whole subtree, such as
-// "/a/" or "/{rest...}", does not count.
+// A record belongs to the host and the path that the client requested, before any prefix was
+// stripped. If an http.ServeMux pattern has matched the whole requested path, the record belongs to
+// the pattern instead of the path. A pattern that matches a whole subtree, such as "/a/" or
+// "/{rest...}", does not count. Guarded handlers with the same method, host and path need guards
+// with different Namespaces; see [Guard.With].
 //
-// A retry must come to the same host. Behind proxies that change the host, let an outer handler set
-// r.Host. Two guarded handlers may serve the same method, host and path, if for example a header
-// decides between them. Then give each of them a guard with its own Namespace; see [Guard.With].
+// Rules for the handlers around the middleware, the outer handlers:
 //
-// The middleware must know the whole body, to compare it with that of an earlier request. It
-// refuses a request if an outer handler has read some of the body. If a request has no
-// Content-Length, the middleware can't tell whether that has happened, and refuses the request too,
-// with two exceptions:
+//   - A retry must come to the same host. Behind proxies that change the host, let an outer handler
+//     set r.Host.
+//   - An outer handler must restore a body that it reads. The middleware refuses a request if some
+//     of the body is missing.
+//   - If a request has no Content-Length, the middleware can't tell whether some of the body is
+//     missing. It refuses the request, unless the server or its mux calls the middleware directly,
+//     or [Outermost] is around the outer handlers.
+//   - Put http.TimeoutHandler around the middleware, not inside it. Inside, it would respond with
+//     503 while the handler still runs, and this 503 would count as the handler's response.
 //
-//   - The server or its mux calls the middleware directly.
-//   - [Outermost] is around the outer handlers, and these read nothing of the body or restore what
-//     they have read.
-//
-// The handler's response is sent after it has been stored. The client receives the same response as
-// without the guard, both the first time and in a replay. For a replay, outer handlers run again
-// and set their headers, and the middleware repeats the changes that the handler made to those
-// headers. Trailers are stored too. Informational responses (1xx) are not sent. A stream can't be
-// stored, so Flush and Hijack return an error.
-//
-// Put http.TimeoutHandler around the middleware, not inside it. A TimeoutHandler inside the
-// middleware responds with 503 while the handler still runs, and the middleware would take this 503
-// for the handler's response.
+// The handler's response is sent after it has been stored, with its trailers. Informational
+// responses (1xx) are not sent. A stream can't be stored, so Flush and Hijack return an error. For
+// a replay, outer handlers run again and set their headers, and the middleware repeats the changes
+// that the handler made to those headers.
 //
 // A request that runs unguarded passes through unchanged, and so does its response. Options.Skip
-// and, with Options.KeyOptional, Options.Key may decide that a request runs unguarded. Both may
-// look at the body, so the middleware reads the body before it calls them. The handler still
-// receives the whole body.
+// and Options.Key may look at the body, so the middleware reads the body before it calls them. The
+// handler still receives the whole body.
 //
-// If the store has transactions, the handler of an unguarded request can enlist writes. For this
-// purpose, the middleware wraps the server's ResponseWriter. http.MaxBytesReader does not recognize
-// the wrapper, so it can't ask the server to close the connection.
+// If the store has transactions, the handler of an unguarded request gets a wrapped ResponseWriter,
+// which buffers the response once the handler enlists a write. With the wrapper,
+// http.MaxBytesReader can't ask the server to close the connection.
 func (g *Guard) Middleware(next http.Handler) http.Handler {
 	if g.opts.Principal == nil && !g.opts.AnonymousCallers {
 		panic("lambdaidem: Middleware: set Options.Principal, or Options.AnonymousCallers if callers need not be told apart")
@@ -128,11 +122,10 @@ func (c *httpCall) handle(ctx context.Context) (Response, error) {
 
 // answer calls v, the http.Handler that the guarded handler passed to the function Answer, and
 // returns the response that v writes. If v is no http.Handler, answer returns an error.
-//
-// The context of the guarded handler may have ended by then. So answer passes v the context of the
-// client's request instead, with the attempt added to it.
 func (c *httpCall) answer(v any) (Response, error) {
 	if handler, ok := v.(http.Handler); ok {
+		// The context of the guarded handler may have ended, so v gets the context of the client's
+		// request, with the attempt added.
 		return c.serve(c.run.inContext(c.r.Context()), handler)
 	}
 	return Response{}, isNotTheAnswer[http.Handler](v)

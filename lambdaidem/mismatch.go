@@ -41,13 +41,9 @@ func (c *call) comparePayload(recorded string) payloadMatch {
 	return best
 }
 
-// compareFingerprints compares fingerprint, that of a call, with the fingerprint of a record, which
-// is the parameter recorded. Both have the form SETTINGS.DIGEST. The DIGEST is that of the payload.
-// The SETTINGS are a digest of what decides how the DIGEST is made: the options, the secret and
-// payload.form.
-//
-// Equal DIGESTs mean samePayload. Different DIGESTs mean anotherPayload if the SETTINGS are equal,
-// and maybeSamePayload if the SETTINGS differ too.
+// compareFingerprints compares the fingerprint of a call with recorded, the fingerprint of a
+// record. Both have the form SETTINGS.DIGEST. The SETTINGS are a digest of what decides how the
+// payload's DIGEST is made: the options, the secret and payload.form.
 func compareFingerprints(fingerprint, recorded string) payloadMatch {
 	ownSettings, ownDigest, _ := strings.Cut(fingerprint, ".")
 	settings, digest, _ := strings.Cut(recorded, ".")
@@ -63,24 +59,19 @@ func compareFingerprints(fingerprint, recorded string) payloadMatch {
 
 // mayReplace reports whether the call may claim rec, a released record without steps, although the
 // payload of the call may differ from that of the record. The result depends on rec.Bound, the
-// reason why the record may have to refuse another payload:
-//
-//   - If Bound is empty, there is no such reason. mayReplace returns true, so that a client can
-//     correct its request.
-//   - With BoundByDownstreamKey, mayReplace returns false only if the payload is known to differ.
-//     If the payloads can't be compared, the call may claim the record: the handler sends the same
-//     downstream key as before to another service, and that service refuses a changed payload.
-//   - With any other Bound, mayReplace returns false, because nothing else would detect a changed
-//     payload. For example, the handler may make a guarded call whose key is derived from the
-//     payload. With a changed payload, that call would get another key, and would repeat its
-//     effect.
+// reason why the record may have to refuse another payload.
 func (c *call) mayReplace(rec Record) bool {
 	switch rec.Bound {
 	case "":
+		// No payload has had an effect, so a client may correct its request.
 		return true
 	case BoundByDownstreamKey:
+		// If the payloads can't be compared, the handler sends the same downstream key as before,
+		// and the service that receives the key refuses a changed payload.
 		return c.comparePayload(rec.Fingerprint) != anotherPayload
 	default:
+		// Nothing else would detect a changed payload: for example, a guarded call of the handler
+		// could get another key and repeat its effect.
 		return false
 	}
 }
@@ -91,15 +82,12 @@ var errOtherSettings = errors.New("the record's fingerprint was made under other
 // errMismatchAfterRun says in events that a call was refused after its handler had run.
 var errMismatchAfterRun = errors.New("the handler has run without a lease, or has lost it, and may have called other services; its answer is not stored, and its enlisted writes were not made: see docs/operate.md, \"A client gets 422\"")
 
-// settingsUnknown replaces the SETTINGS in a record's fingerprint, which has the form
-// SETTINGS.DIGEST; see compareFingerprints. The guard stores settingsUnknown when a call claims a
-// record whose payload can't be compared with the call's payload. The stored DIGEST is then that of
-// the call's payload, but the record may have been created for another payload.
+// settingsUnknown replaces the SETTINGS in a fingerprint SETTINGS.DIGEST if a call claims a record
+// whose payload can't be compared with the call's. The DIGEST is then that of the call's payload,
+// but the record may have been created for another payload.
 //
-// A client may repeat the request that created the record. The DIGEST of this retry may differ from
-// the stored DIGEST, although the client did not change the payload. The guard must not tell this
-// client that the payload has changed. The guard says so only if the SETTINGS are equal, and no
-// real SETTINGS equal settingsUnknown.
+// A later call with another DIGEST may be a retry with the unchanged payload. The guard says that a
+// payload has changed only if the SETTINGS are equal, and no real SETTINGS equal settingsUnknown.
 const settingsUnknown = "?"
 
 // withUnknownSettings returns the fingerprint with settingsUnknown in place of its settings.
@@ -109,17 +97,11 @@ func withUnknownSettings(fingerprint string) string {
 }
 
 // fingerprintOver returns the fingerprint to store in rec when this call claims rec. It is the
-// fingerprint of the call's payload, made with the first secret. The record can't keep its old
-// fingerprint, because that may have been made with an older secret. Once the older secret is
-// removed from the options, no call would match the record.
+// fingerprint of the call's payload, made with the first secret, because an older secret may soon
+// be removed from the options.
 //
-// Sometimes nobody knows whether the record was created for the call's payload. That is so if the
-// payloads can't be compared (see maybeSamePayload), or if the record's fingerprint already has
-// settingsUnknown. The new fingerprint then has settingsUnknown too, so that no later call is told
-// that its client has changed the payload.
-//
-// A released record with an empty Bound accepts any payload, so its new fingerprint never has
-// settingsUnknown.
+// The fingerprint has settingsUnknown if nobody knows whether the record was created for this
+// payload. No later call is then told that its client has changed the payload.
 func (c *call) fingerprintOver(rec Record) string {
 	forgotten := rec.State == Released && rec.Bound == "" // the record accepts any payload
 	inDoubt := c.comparePayload(rec.Fingerprint) == maybeSamePayload || strings.HasPrefix(rec.Fingerprint, settingsUnknown)

@@ -11,11 +11,9 @@ import (
 //
 // Route is for people. It may contain a path, which a client can choose freely.
 //
-// Template is for metrics, because it has a limited number of values. For an HTTP request,
-// it is the method and the route template, without the host. For any other call, it is the
-// operation. Template is empty if an HTTP request has no route template. It is also empty
-// for an EventBridge event without BatchOptions.Operation: the default operation contains
-// the source and the detail type, which the sender chooses.
+// Template is for metrics, because it has a limited number of values. It is empty for an HTTP
+// request without a route template. It is also empty for an EventBridge event without
+// BatchOptions.Operation, because the sender chooses the source and the detail type.
 type Event struct {
 	Kind       Kind
 	RecordID   string        // id of the record, as Guard.RecordID returns it; empty if the call ran unguarded, or was refused before its record was looked up

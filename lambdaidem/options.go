@@ -14,34 +14,32 @@ type Options struct {
 	// the same table. Default: the name of the Lambda function. Outside Lambda: the
 	// program's package path or, if that is unknown, its file name.
 	Namespace string
-	// IDPrefix follows "lambdaidem#" in the id of every record. With the prefix "acme", the id of
-	// a record is "lambdaidem#acme#" and a hash. If a large answer is stored in several items,
-	// their ids begin in the same way.
+	// IDPrefix follows "lambdaidem#" in the id of every record. With the prefix "acme", the id of a
+	// record is "lambdaidem#acme#" and a hash. The ids of all items of a large answer begin in the
+	// same way. Default: "", which means no prefix.
 	//
 	// With a prefix for each tenant, an IAM policy can limit a role to the records of one tenant.
 	// Its condition key is dynamodb:LeadingKeys (Amazon DynamoDB, "Using IAM policy conditions for
 	// fine-grained access control"). Make one guard for each tenant, with a store whose client has
 	// the tenant's role.
 	//
-	// A prefix has 1 to 40 characters: ASCII letters, digits and any of "-_.:/=+@". A guard with a
-	// prefix finds only records with the same prefix. A guard without a prefix finds only records
-	// without a prefix. Default: "", which means no prefix.
+	// A prefix has 1 to 40 characters: ASCII letters, digits and any of "-_.:/=+@". A guard finds
+	// only records with its own prefix or, without a prefix, only records without one.
 	IDPrefix string
 
 	// KeyHeader is the name of the request header with the idempotency key. Case does not
 	// matter. The header is ignored if Key is set. Default: "Idempotency-Key".
 	KeyHeader string
 	// Key returns the idempotency key of a guarded request. Set it if the key is in the body or the
-	// path instead of a header, or if it is made from several values by [HashKey]. Package jmeskey
-	// makes such a function from a JMESPath expression. Default: nil; the guard then takes the key
-	// from KeyHeader.
+	// path, or is made from several values by [HashKey]. Package jmeskey makes such a function from
+	// a JMESPath expression. Default: nil; the key is then in KeyHeader.
 	//
-	// Returning "" means that the request has no key. An error made by [Reject] is sent
-	// to the client; any other error becomes 400 [ErrKeyInvalid]. ValidateKey checks the
-	// key, as it does for a header.
+	// Returning "" means that the request has no key. An error made by [Reject] is sent to the
+	// client; any other error becomes 400 [ErrKeyInvalid]. ValidateKey checks the key, as it does
+	// for a header.
 	//
-	// The guard calls Key once for each request, after Skip, and only if the request is
-	// within MaxURI, MaxBody and MaxHeaders. Key must not change the request.
+	// The guard calls Key once for each request, after Skip, and only if the request is within
+	// MaxURI, MaxBody and MaxHeaders. Key must not change the request.
 	Key func(context.Context, *Request) (string, error)
 	// KeyOptional lets a request without a key run unguarded. The guard then reports
 	// [EventBypassed]. Default: false; a request without a key then gets 400.
@@ -57,19 +55,15 @@ type Options struct {
 	Methods []string
 	// Skip reports whether to run a request unguarded. Default: nil, which skips no request.
 	Skip func(*Request) bool
-	// Repeated reports whether a request probably repeats an earlier one. It can reduce the
-	// cost of repetitions. [SentAgain] is such a function. Default: nil, which counts no
-	// request as a repetition.
+	// Repeated reports whether a request probably repeats an earlier one. It can reduce the cost of
+	// repetitions. [SentAgain] is such a function. Default: nil, which counts no request as a
+	// repetition.
 	//
-	// If Repeated returns true, the guard first reads the record. If the record has the
-	// answer, the guard replays it at the cost of that read: one read unit for each 4 KB of
-	// the record. Without the read, the guard would try to take the lease, and the database
-	// would refuse that write. A refused write costs one write unit for each KB, and a write
-	// unit costs five times as much as a read unit.
-	//
-	// If the record does not have the answer, the guard handles the request as usual, and
-	// the read is an additional cost. So a client gains nothing if it marks its first
-	// request as a repetition.
+	// If Repeated returns true, the guard first reads the record, at one read unit for each 4 KB.
+	// If the record has the answer, the guard replays it. Without the read, the guard would try to
+	// take the lease. The refused write would cost one write unit for each KB, and a write unit
+	// costs five times as much as a read unit. If the record does not have the answer, the read is
+	// an additional cost.
 	Repeated func(*Request) bool
 	// Principal returns a name for the caller of a request. The same key sent by two callers
 	// belongs to two records. An error made by [Reject] is sent to the client; any other error
@@ -87,17 +81,16 @@ type Options struct {
 
 	// TTL is how long the answer of a completed record is replayed. A request that arrives later is
 	// a new request, and the handler runs again. TTL must therefore be longer than any client keeps
-	// retrying. It must be at least [MinTTL], 15 minutes. The guard rounds the time at which a
-	// record expires up to a whole second. Default: 24 hours. The database keeps the expired record
-	// for another [KeptAfterExpiry], one hour.
+	// retrying, and at least [MinTTL], 15 minutes. The database keeps an expired record for another
+	// [KeptAfterExpiry], one hour. Default: 24 hours.
 	//
-	// TTL should also be longer than the timeout of the function. Only on Lambda Managed Instances is
-	// a timeout longer than MinTTL: up to 90 minutes. With a shorter TTL, the guarantees still hold,
-	// but two things are different:
+	// TTL should also be longer than the timeout of the function. Only on Lambda Managed Instances
+	// is a timeout longer than MinTTL: up to 90 minutes. With a shorter TTL, the guarantees still
+	// hold, but two things are different:
 	//
 	//   - The record of a running attempt expires MaxSkew and a second after its lease. If the
-	//     handler ignores its context and returns later than that, its answer and its enlisted
-	//     writes are refused, even if no retry has come.
+	//     handler returns later than that, its answer and its enlisted writes are refused, even if
+	//     no retry has come.
 	//   - An answer expires TTL after its handler returned. If it could be stored only after an
 	//     outage of the database, it is replayed for less than TTL.
 	TTL time.Duration
@@ -119,34 +112,29 @@ type Options struct {
 	// tenths of the time that an invocation starts with, half of that time is reserved
 	// instead. Default: 500 ms or a tenth of the time left, whichever is less.
 	Reserve time.Duration
-	// CleanupTimeout is the maximum time for each of these tasks:
+	// CleanupTimeout is the maximum time to release a record, to store an answer after the handler
+	// has used up Reserve, or to commit the enlisted writes of an unguarded request. Default: 2 s.
 	//
-	//   - releasing a record;
-	//   - storing an answer after the handler has used up the time of Reserve;
-	//   - committing the enlisted writes of a request that runs unguarded.
-	//
-	// Another limit applies to a guarded call that another guarded handler makes: each task may use
-	// at most half of the time that the outer call has left. The outer handler's answer must still
-	// be stored after the task. Default: 2 s.
+	// Inside another guarded handler, each of these tasks may use at most half of the time that the
+	// outer call has left, so that the outer handler's answer can still be stored.
 	CleanupTimeout time.Duration
 
 	// Wait is how long a duplicate request waits for the attempt in progress before it gets 409.
-	// The wait always ends early enough to answer before the deadline of the invocation. Meanwhile
-	// the duplicate reads the record after random pauses. The first pause is 20 to 40 ms. For each
-	// further pause, both bounds grow by half, until the upper bound is 1 s. So a wait of 200 ms
-	// needs at most 5 reads. Default: 0; a duplicate then gets 409 at once.
-	Wait time.Duration
-	// MinRunTime prevents a handler from starting so late that it can't finish. It applies to
-	// a request that has waited for another attempt (see Wait), and to each message of a
-	// batch. The handler starts only if at least MinRunTime plus Reserve is left of the
-	// invocation. Otherwise the request gets 409, or the message fails and is delivered
-	// again. Default: 1 s.
+	// The wait always ends early enough to answer before the deadline of the invocation. Default:
+	// 0; a duplicate then gets 409 at once.
 	//
-	// The timeout of a function may be shorter than MinRunTime plus Reserve, and then no
-	// message would ever begin. So there is an exception if this sum exceeds nine tenths of the
-	// time that the invocation has when the batch starts. A message then begins if at least half
-	// of this time is left. If you have raised MinRunTime above its default or set Reserve, the
-	// guard logs one warning that the sum does not fit the timeout.
+	// The duplicate reads the record after random pauses, which grow from 20 to 40 ms to at most
+	// 1 s. A wait of 200 ms needs at most 5 reads.
+	Wait time.Duration
+	// MinRunTime prevents a handler from starting so late that it can't finish. It applies to a
+	// request that has waited for another attempt (see Wait), and to each message of a batch. The
+	// handler starts only if at least MinRunTime plus Reserve is left of the invocation. Otherwise
+	// the request gets 409, or the message fails and is delivered again. Default: 1 s.
+	//
+	// A function with a short timeout may never have that much time left. If the sum exceeds nine
+	// tenths of the time that the invocation has when a batch starts, a message begins if at least
+	// half of this time is left. The guard logs one warning about that if you have raised
+	// MinRunTime or set Reserve.
 	MinRunTime time.Duration
 	// RetryAfter is the value of the Retry-After header in a 409 [ErrInProgress] and in a
 	// 503, in whole seconds, rounded up. In a 503 [ErrOutcomeUnknown], the value is the time
@@ -154,24 +142,23 @@ type Options struct {
 	RetryAfter time.Duration
 
 	// Outcome decides whether a response is stored, and whether a retry runs the handler again. It
-	// receives a copy of the response, so changing the copy has no effect. It may call
-	// [DefaultOutcome] with the copy, to get the default under this guard's Policy. A return value
-	// that is not one of the Outcome constants means [OutcomeUncertain]. Default: nil; the outcome
-	// is then that of DefaultOutcome.
+	// receives a copy of the response, and may pass the copy to [DefaultOutcome] to get the default
+	// under this guard's Policy. A return value that is not one of the Outcome constants means
+	// [OutcomeUncertain]. Default: nil; the outcome is then that of DefaultOutcome.
 	//
-	// If the handler has enlisted writes, and its response has a status of 200 to 399, the
-	// outcome must be [OutcomeSucceeded]. Any other outcome drops the writes, so the client
-	// gets 500 [ErrWriteInvalid] instead of a success.
+	// If the handler has enlisted writes, and its response has a status of 200 to 399, the outcome
+	// must be [OutcomeSucceeded]. Any other outcome drops the writes, and the client gets 500
+	// [ErrWriteInvalid].
 	//
 	// A guarded call that the handler makes, an inner call, may change the outcome that this
-	// function returns. It never changes the outcome of a success. A success is a response with a
-	// status of 200 to 399 for which this function returns [OutcomeSucceeded] or [OutcomeFailed].
-	// For other responses, there are two rules:
+	// function returns. It never does so for a response with a status of 200 to 399 for which this
+	// function returns [OutcomeSucceeded] or [OutcomeFailed]. For other responses, there are two
+	// rules:
 	//
 	//   - If an inner call was refused and may succeed later, the response is not stored. Under
 	//     policy [Rerun], a retry can then run the handler and the inner call again.
-	//   - If it is unknown whether an inner call had its effect, the response is not stored, and
-	//     the record is not released. No retry runs the handler before the lease has ended.
+	//   - If it is unknown whether an inner call had its effect, the response is not stored, and no
+	//     retry runs the handler before the lease has ended.
 	//
 	// If a rule changes the outcome, the client gets 503 [ErrOutcomeUnknown] instead of the
 	// response. If a rule applies without changing the outcome, the client gets this 503 only
@@ -179,90 +166,75 @@ type Options struct {
 	// handler".
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler without a lease if a request to the store fails. A retry may then
-	// run the handler again. Default: false; the handler then does not run, and the client gets
-	// 503.
+	// run the handler again. The event [EventFailedOpen] reports each such run. Default: false; the
+	// handler then does not run, and the client gets 503.
 	//
 	// Even with FailOpen, the handler does not run in these cases, and the client gets 503:
 	//
-	//   - The guard knows that the record has stored steps of an earlier attempt, which the
-	//     handler might repeat. If no request reaches the record, the guard does not know of
-	//     its steps. The handler then runs, and [Step] calls its function again, with the same
-	//     [DownstreamKey].
-	//   - The failed request may have taken over the record of an attempt that died. That
-	//     attempt may have stored steps, too.
-	//   - The guard has read the record, and the record does not permit this call to run: for
-	//     example, another attempt is running, or the record is damaged. The guard reads the record
-	//     first only if Options.Repeated says that the request probably repeats an earlier one.
+	//   - The guard knows that the record has stored steps of an earlier attempt, which the handler
+	//     might repeat. If no request reaches the record, the handler runs, and [Step] calls its
+	//     function again, with the same [DownstreamKey].
+	//   - The failed request may have taken over the record of an attempt that died. That attempt
+	//     may have stored steps, too.
+	//   - The guard has read the record first (see Repeated), and the record does not permit this
+	//     call to run, for example because another attempt is running.
+	//
+	// FailOpen does not apply to a guarded call inside a guarded handler. Such a call gets
+	// [ErrStoreUnavailable]: without a record, a retry of the handler could not find out what the
+	// call has done.
 	//
 	// A handler without a lease has at most 30 minutes from the beginning of its attempt, less
-	// Reserve. Its context ends then, even if the invocation may last longer, as on Lambda Managed
-	// Instances. If the handler ignores its context and returns later, its enlisted writes are not
-	// made.
-	//
-	// FailOpen does not apply to a guarded call inside a guarded handler. If the store fails, such
-	// a call gets [ErrStoreUnavailable]: without a record, a retry of the handler could not find
-	// out what the call has done.
-	//
-	// The event [EventFailedOpen] reports each run without a lease. After the run, the guard
-	// tries to store the handler's answer. The client gets this answer even if it could not be
-	// stored, except in these cases:
+	// Reserve. Its context ends then. After the run, the guard tries to store the answer. The
+	// client gets this answer even if it could not be stored, except in these cases:
 	//
 	//   - Another attempt has stored an answer. The client gets that answer. It may be a failure,
 	//     although this run had an effect.
 	//   - The answer is a final failure, such as a 402, and the guard finds another attempt that
 	//     may carry out the request, or has done so. The client gets 409 [ErrInProgress]. If the
-	//     store does not reply, the guard can't find the other attempt, and the client gets the
-	//     402.
+	//     store does not reply, the client gets the 402.
 	//   - The handler enlisted writes, but the guard can't commit them. If the store does not
 	//     reply, the client gets 503 [ErrOutcomeUnknown]. If another attempt is running, the client
 	//     gets 409 [ErrInProgress].
 	//   - The handler enlisted writes, and returned more than 30 minutes after its attempt began.
-	//     The client gets 503 [ErrOutcomeUnknown].
+	//     The writes are not made, and the client gets 503 [ErrOutcomeUnknown].
 	//   - The handler enlisted writes, and the record has another payload. The writes are not made,
 	//     and the client gets [ErrPayloadMismatch]. The error's detail tells the client not to use
-	//     a new key: the handler may have called other services, and a request with a new key would
-	//     repeat these calls.
+	//     a new key: the handler may have called other services.
 	//
-	// Under policy [Hold], FailOpen has one more effect. A record may wait for an operator although
-	// the handler has run and the client has its answer. This happens if the database grants the
-	// lease, but its reply is lost, and the guard can't store the answer later.
+	// Under policy [Hold], a record may wait for an operator although the handler has run and the
+	// client has its answer. This happens if the database grants the lease, but its reply is lost,
+	// and the guard can't store the answer later.
 	FailOpen bool
 	// Optimistic runs the handler without taking a lease first. After the run, one transaction
 	// stores the enlisted writes, the answer and the record. A new request therefore takes one
 	// round trip to the database instead of two. Default: false.
 	//
-	// Set Optimistic only if enlisted writes are the handler's only effects. A duplicate runs
-	// the handler too, even after the first request has finished. The database then refuses the
-	// duplicate's transaction, with the enlisted writes. Any other effect of the run would
-	// happen twice. (If the answer is in Options.Cache, a duplicate does not run the handler.)
+	// Set Optimistic only if enlisted writes are the handler's only effects. A duplicate runs the
+	// handler too, unless the answer is in Options.Cache. The database then refuses the duplicate's
+	// transaction, but any other effect of the run would happen twice.
 	//
 	// The handler has at most 30 minutes from the beginning of its attempt, less Reserve. Its
-	// context ends then, even if the invocation may last longer, as on Lambda Managed Instances. If
-	// the handler ignores its context and returns later, nothing is written. The client gets the
-	// answer of another attempt, or 503 [ErrOutOfTime] if there is none.
+	// context ends then. If the handler returns after more than 30 minutes, nothing is written. The
+	// client gets the answer of another attempt, or 503 [ErrOutOfTime] if there is none.
 	//
 	// The handler has attempt number 0 and can't use steps. Optimistic requires a store with
 	// transactions, policy [Rerun], and FailOpen unset.
 	Optimistic bool
 	// FingerprintIgnore are JSON Pointers (RFC 6901) to parts of a payload that may differ in a
-	// retry, such as a timestamp or a trace id. The fingerprint does not cover these parts, so a
-	// retry is not refused if they differ. The pointers apply to the JSON bodies of HTTP requests
-	// and messages, and to the payloads of [Do] and [Handler]. Default: none.
+	// retry, such as a timestamp or a trace id. The pointers apply to the JSON bodies of HTTP
+	// requests and messages, and to the payloads of [Do] and [Handler]. Default: none.
 	//
-	// The handler may use an ignored part only for things that may differ between retries.
-	// If a wrong part is ignored, such as an amount, a request with another amount counts as
-	// a retry.
+	// The handler may use an ignored part only for things that may differ between retries. If an
+	// amount is ignored, a request with another amount counts as a retry.
 	//
-	// An ignored part may be absent: a pointer to a part that does not exist has no effect. An
-	// array index in a pointer counts all elements of the array, including ignored elements. Case
-	// matters in the names of members.
-	//
-	// The pointers don't apply to a body that is not JSON. Nor do they apply to a body that JSON
-	// readers may understand differently, such as an object with a repeated member. The fingerprint
-	// covers every byte of such bodies.
-	//
-	// If you add a pointer, retries of earlier requests that contain the named part get 422, until
-	// the records of these requests expire.
+	//   - A pointer to a part that does not exist has no effect.
+	//   - An array index counts all elements of the array, including ignored elements.
+	//   - Case matters in the names of members.
+	//   - The pointers don't apply to a body that is not JSON, or that JSON readers may understand
+	//     differently, such as an object with a repeated member. The fingerprint covers every byte
+	//     of such a body.
+	//   - If you add a pointer, retries of earlier requests that contain the named part get 422,
+	//     until the records of these requests expire.
 	FingerprintIgnore []string
 	// FingerprintHeaders are the names of HTTP request headers that the fingerprint
 	// covers, besides method, path, query and body: the header with a tenant or a
@@ -271,21 +243,19 @@ type Options struct {
 	// retries of earlier requests get 422, until the records of the earlier requests expire.
 	// Default: none.
 	FingerprintHeaders []string
-	// FingerprintSecrets are secret keys for fingerprints. With a secret, a fingerprint is an
-	// HMAC-SHA256 (RFC 2104) instead of a SHA-256. Someone who can read the table then can't
-	// confirm a guess of a payload, such as an amount. Each secret must have at least 16 random
-	// bytes. Default: none; fingerprints are then plain SHA-256.
+	// FingerprintSecrets are secret keys for fingerprints, each of at least 16 random bytes. With a
+	// secret, a fingerprint is an HMAC-SHA256 (RFC 2104) instead of a SHA-256. Someone who can read
+	// the table then can't confirm a guess of a payload, such as an amount. Default: none.
 	//
-	// The guard makes new fingerprints with the first entry. It can compare a payload with an
-	// existing record if the record's fingerprint was made with any of the entries. The entry
-	// [Unsigned] stands for fingerprints without a secret.
+	// The guard makes new fingerprints with the first entry, and can compare a payload with
+	// fingerprints made with any of the entries. The entry [Unsigned] stands for fingerprints
+	// without a secret.
 	//
 	// To replace a secret, deploy these lists one after the other, each of them everywhere:
 	// {old, new}, {new, old} and {new}. Before the deployment of {new}, wait until the TTL, the
 	// function's timeout and 15 minutes have passed since {new, old} was deployed everywhere, and
-	// no record from before is held. To introduce the first secret, the lists are
-	// {Unsigned(), secret}, {secret, Unsigned()} and {secret}, with the same wait. See
-	// docs/operate.md, "Something changes in a deployment".
+	// no record from before is held. To introduce the first secret, use Unsigned() as the old one.
+	// See docs/operate.md, "Something changes in a deployment".
 	FingerprintSecrets [][]byte
 	// MismatchStatus is the HTTP status of [ErrPayloadMismatch]: 422 or 409.
 	// Default: 422.
@@ -301,14 +271,13 @@ type Options struct {
 	ReplayMarks []Mark
 	// OnReplay may change a replayed response before it is sent. Default: nil.
 	OnReplay func(context.Context, *Request, *Response)
-	// OnOwnAnswer may change the guard's response to a request that it refuses, before the response
-	// is sent. For example, it may add CORS or tracing headers to a 400, 409, 422 or 503. Default:
-	// nil.
+	// OnOwnAnswer may change the guard's response to a request that it refuses, for example to add
+	// CORS or tracing headers to a 400, 409, 422 or 503. Default: nil.
 	//
-	// The guard does not call OnOwnAnswer if the handler returned an error, such as one made by
-	// [Reject] or marked by [Retryable]. The response for that error is the handler's answer,
-	// and may be stored. To add headers to that response, let the handler return a response
-	// instead of an error, or add the headers at the gateway.
+	// The guard does not call OnOwnAnswer for an error that the handler returned, such as one made
+	// by [Reject] or marked by [Retryable]. The response is then the handler's answer, and may be
+	// stored. To add headers to that response, let the handler return a response instead of an
+	// error, or use the gateway.
 	OnOwnAnswer func(context.Context, *Request, *Response, *Error)
 	// UnstoredHeaders are the names of response headers that are sent to the first caller
 	// only: they are not stored and not replayed. Case does not matter. "Set-Cookie" also

@@ -46,11 +46,9 @@ func (o Options) check() {
 
 // validIDPrefix reports whether s can be an Options.IDPrefix. It refuses "#", because a "#" follows
 // the prefix in an id, and "*" and "?", because they are wildcards in an IAM policy.
-//
-// A prefix must also be shorter than the hash in an id. Otherwise an id that begins with
-// "lambdaidem#X#" would be ambiguous: X could be the prefix of a record's id. Or X could be the
-// hash of a record without a prefix, and the id could be that of a part of this record's answer.
 func validIDPrefix(s string) bool {
+	// A prefix must be shorter than the hash in an id. Otherwise X in "lambdaidem#X#" could be a
+	// prefix, or the hash of a record whose answer has parts.
 	const maxLength = 40 // bytes
 	return len(s) <= maxLength && !strings.ContainsFunc(s, func(r rune) bool {
 		return !isASCIILetterOrDigit(r) && !strings.ContainsRune("-_.:/=+@", r)

@@ -47,19 +47,14 @@ func (g *Guard) outcomeOf(r *Response) Outcome {
 //   - 408 Request Timeout, 425 Too Early and 429 Too Many Requests: released
 //   - other 4xx: failed
 //   - 5xx: released, or uncertain under policy [Hold]
+//   - below 200 or above 599: like a 5xx, because the gateway sends a 5xx to the client instead
+//   - 409 with the problem document of [ErrInProgress] or [ErrAttemptAbandoned]: like a 5xx,
+//     because a retry may succeed in the service whose guard refused the request
 //
-// A status below 200 or above 599 counts as a 5xx, because the gateway sends a 5xx to the
-// client instead.
+// DefaultOutcome knows the guard's policy only if r is the response that a guard has passed to
+// Options.Outcome. For any other response it assumes [Rerun].
 //
-// A 409 with the problem document of [ErrInProgress] or [ErrAttemptAbandoned] counts as a
-// 5xx. The handler may have passed on the refusal of a guard in another service, and a
-// retry may succeed there.
-//
-// DefaultOutcome knows the guard's policy only if r is the response that a guard has passed
-// to Options.Outcome. For any other response it assumes [Rerun].
-//
-// A guarded call that the handler made may change the outcome that DefaultOutcome or
-// Options.Outcome returns; see Options.Outcome.
+// A guarded call that the handler made may change the outcome; see Options.Outcome.
 func DefaultOutcome(r *Response) Outcome { return defaultOutcome(r, r.policy) }
 
 func defaultOutcome(r *Response, policy Policy) Outcome {

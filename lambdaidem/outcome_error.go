@@ -4,14 +4,12 @@ import (
 	"errors"
 )
 
-// outcomeOfError returns the outcome of an error that a handler returned. The error itself may
-// ask for an outcome, for example because Permanent has marked it; see outcomeOfMarks.
-// Otherwise the policy decides: uncertain under Hold, released under Rerun.
+// outcomeOfError returns the outcome of an error that a handler returned. If the error asks for no
+// outcome, the policy decides: uncertain under Hold, released under Rerun.
 //
-// innerFailure is the outcome that an error asks for if it is the stored failure of an inner
-// call. It is normally OutcomeFailed, because every retry gets the same stored failure again.
-// For the handler of a message it is "", and the policy decides: the failure of a message is not
-// stored, because the message must run again.
+// innerFailure is the outcome for the stored failure of a guarded call that the handler made. It is
+// normally OutcomeFailed, because every retry gets the same stored failure. For the handler of a
+// message it is "", because the message must run again.
 func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 	if o := g.outcomeOfMarks(err, innerFailure); o != "" {
 		return o
@@ -22,18 +20,13 @@ func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 	return OutcomeReleased
 }
 
-// outcomeOfMarks returns the outcome that err asks for, or "" if it asks for none. These errors
-// ask for an outcome:
+// outcomeOfMarks returns the outcome that err or the errors inside err ask for, or "" if they ask
+// for none. outcomeOfBoth chooses between different outcomes. These errors ask for an outcome:
 //
 //   - An error that Permanent, Uncertain or Retryable has marked.
-//   - An error made by Reject. It has the outcome of a response with its status.
-//   - An ErrOutcomeUnknown. Its outcome is uncertain.
-//   - The stored failure of an inner call, that is, of a guarded call that the handler made. It
-//     has the outcome innerFailure; see outcomeOfError.
-//
-// outcomeOfMarks also examines the errors that err wraps. If they ask for different outcomes,
-// outcomeOfBoth chooses one. There is one more rule under policy Hold: if one of them asks for no
-// outcome, the result is uncertain. That error may come from a call that had an effect.
+//   - An error made by Reject, which has the outcome of a response with its status.
+//   - An ErrOutcomeUnknown, whose outcome is uncertain.
+//   - The stored failure of a guarded call that the handler made. Its outcome is innerFailure.
 func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case nil, *panicError: // the value of a panic is no mark
@@ -69,6 +62,7 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	var all Outcome
 	for _, one := range wrapped(err) {
 		o := g.outcomeOfMarks(one, innerFailure)
+		// Under Hold, an error that asks for no outcome may come from a call that had an effect.
 		if o == "" && g.opts.Policy == Hold {
 			return OutcomeUncertain
 		}
@@ -77,15 +71,15 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	return all
 }
 
-// outcomeWithinMark returns the outcome that err asks for, or "" if err asks for none. err is
-// the error inside a mark, that is, the argument of Permanent or Retryable. The mark has an
-// outcome of its own; outcomeOfMarks combines the two outcomes.
+// outcomeWithinMark returns the outcome that err, the error inside a mark of Permanent or
+// Retryable, asks for:
 //
-//   - If err wraps an Uncertain error or ErrOutcomeUnknown, the result is OutcomeUncertain.
-//   - Otherwise, if err wraps a Permanent error, the result is OutcomeFailed.
-//   - In all other cases the result is "". The marks of an inner call's error do not count, because
-//     they describe only that call. The status of an error made by Reject does not count either:
-//     the application can change the outcome of such an error by a mark.
+//   - OutcomeUncertain, if err wraps an Uncertain error or ErrOutcomeUnknown;
+//   - otherwise OutcomeFailed, if err wraps a Permanent error;
+//   - otherwise "".
+//
+// The status of an error made by Reject does not count: the application can change the outcome of
+// such an error by a mark.
 func outcomeWithinMark(err error) Outcome {
 	if hasOwn[*uncertainError](err) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain

@@ -6,20 +6,19 @@ import (
 	"net/http"
 )
 
-// Outermost records the URL, the host and the body length of each request as the client
-// sent them, for a [Guard.Middleware] inside next. Handlers between the two may strip a
-// prefix, rewrite the URL or read the body. Put Outermost around all other handlers:
+// Outermost records the URL, the host and the body length of each request as the client sent them,
+// for a [Guard.Middleware] inside next. Put Outermost around all other handlers:
 //
 //	http.ListenAndServe(addr, lambdaidem.Outermost(handler))
 //
-// The middleware needs Outermost in two cases:
+// Without Outermost, the middleware refuses a request with an error that asks for Outermost in two
+// cases:
 //
-//   - The request does not come from a net/http server and so has no RequestURI, as with
-//     lambdaurl of aws-lambda-go.
-//   - The body has no Content-Length and comes through other handlers, which may have read
-//     some of it.
+//   - The request does not come from a net/http server and so has no RequestURI, as with lambdaurl
+//     of aws-lambda-go.
+//   - The body has no Content-Length and comes through other handlers, which may have read some of
+//     the body.
 //
-// Without Outermost, the middleware refuses such a request with an error that asks for it.
 // Outermost does not change the response.
 func Outermost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,13 +7,10 @@ import (
 	"net/http"
 )
 
-// writer returns the ResponseWriter for the handler. It implements http.Flusher if the
-// server's ResponseWriter does, and http.Hijacker if the server's ResponseWriter does. It
-// implements http.Pusher if the server's ResponseWriter is a Flusher and a Pusher but not a
-// Hijacker, as under HTTP/2.
-//
-// http.ResponseController calls Unwrap to find the other methods of the server's
-// ResponseWriter; see passThroughController.
+// writer returns the ResponseWriter for the handler. It implements http.Flusher and http.Hijacker
+// if the server's ResponseWriter does. It implements http.Pusher if the server's ResponseWriter is
+// a Flusher and a Pusher but not a Hijacker, as under HTTP/2. http.ResponseController finds other
+// methods by Unwrap.
 func (p *passThrough) writer() http.ResponseWriter {
 	w := passThroughWriter{p}
 	_, flushes := p.w.(http.Flusher)
@@ -108,11 +105,9 @@ func (w passThroughHijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 func (w passThroughWriter) Unwrap() http.ResponseWriter { return passThroughController{w} }
 
-// passThroughController is for http.ResponseController, which calls Unwrap to look for methods
-// that the handler's ResponseWriter does not have. passThroughController adds a Hijack method
-// that fails while the guard buffers the response. Without this method, the ResponseController
-// would unwrap further, for example through a ResponseWriter that logs, and find the Hijack of
-// the server's ResponseWriter. The handler would then take over the connection, and the
+// passThroughController is for http.ResponseController, which calls Unwrap to look for methods that
+// the handler's ResponseWriter lacks. Its method Hijack fails while the guard buffers the response.
+// Otherwise the ResponseController could unwrap further and find the server's Hijack, and the
 // buffered response would be lost.
 type passThroughController struct{ passThroughWriter }
 

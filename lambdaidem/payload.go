@@ -14,22 +14,16 @@ import (
 type payload struct {
 	body []byte
 	json bool // compare the body by value if it is JSON that all readers understand in the same way
-	// form describes what the payload consists of. It is "" for a request. For a typed payload,
-	// form is a digest of the Go type; see typedPayload. For a message, form has the names of the
-	// values that the fingerprint covers; see message.payload.
-	//
-	// A new version of a program may change the form, and with it the fingerprint of the same
-	// payload. The form is therefore part of the fingerprint's settings: if two fingerprints with
-	// different forms differ, the guard does not conclude that their payloads differ.
+	// form describes what the payload consists of: "" for a request, a digest of the Go type for a
+	// typed payload, and the names of the covered values for a message. A new version of a program
+	// may change the form. So if fingerprints with different forms differ, their payloads may still
+	// be the same.
 	form string
 }
 
-// requestCall returns the guarded call for a request. Its payload is the method, the
-// concrete path, the sorted query, the headers in Options.FingerprintHeaders, and the body.
-//
-// The body is compared as a JSON value if the Content-Type is JSON or missing. A body of any
-// other type, such as plain text, is compared byte by byte: its spaces, for example, may have a
-// meaning that they don't have in JSON.
+// requestCall returns the guarded call for a request. The body is compared as a JSON value if the
+// Content-Type is JSON or missing. Any other body, such as plain text, is compared byte by byte,
+// because its spaces may have a meaning.
 func (g *Guard) requestCall(who Identity, r *Request) call {
 	media := r.contentType()
 	p := payload{body: r.Body, json: media == "" || isJSON(media)}
@@ -39,9 +33,8 @@ func (g *Guard) requestCall(who Identity, r *Request) call {
 	return g.newCall(who, p, r.Method, r.Path, sortedQuery(r.Query))
 }
 
-// withHeaders returns what the fingerprint of a request covers besides the body: the method, the
-// path, the sorted query, and the headers in Options.FingerprintHeaders. For each header, it
-// returns the name, the number of values and the values. The number distinguishes an absent header
+// withHeaders returns what the fingerprint of a request covers besides the body, with the headers
+// in Options.FingerprintHeaders. The number of a header's values distinguishes an absent header
 // from an empty one. White space around a value is removed (RFC 9110, section 5.5).
 func (g *Guard) withHeaders(r *Request) []string {
 	parts := []string{r.Method, r.Path, sortedQuery(r.Query)}
@@ -56,15 +49,8 @@ func (g *Guard) withHeaders(r *Request) []string {
 }
 
 // payload returns what the fingerprint of m covers: in p the body, and in parts the values in
-// m.parts and the name, type and value of some attributes of m. These are the attributes whose
-// names are in attributeNames, ignoring case. Body and parts stay the same when the source delivers
-// the message again.
-//
-// p.form has the names of the covered values. The same message can have another form, and so
-// another fingerprint. This happens if a new version of the program covers other attributes, or if
-// the message comes by another path, such as through SNS with raw message delivery. So if two
-// fingerprints have different forms, a difference between them does not prove that the messages are
-// different.
+// m.parts and the attributes whose names are in attributeNames, ignoring case. All of these stay
+// the same when the source delivers the message again.
 func (m *message) payload(attributeNames []string) (p payload, parts []string) {
 	isNamed := func(a attribute) bool {
 		return slices.ContainsFunc(attributeNames, func(name string) bool { return strings.EqualFold(name, a.name) })
@@ -83,6 +69,8 @@ func (m *message) payload(attributeNames []string) (p payload, parts []string) {
 	for _, a := range counted {
 		parts = append(parts, a.name, a.dataType, a.value)
 	}
+	// The same message has another form if another version of the program covers other attributes,
+	// or if the message comes by another path, such as SNS with raw message delivery.
 	var form []byte
 	for _, part := range m.form {
 		form = appendPart(form, part)

@@ -11,15 +11,12 @@ const (
 	// unknown. The new run has a higher attempt number. Effects happen at least once,
 	// except enlisted writes (see [Tx]), which happen exactly once. Rerun is the default.
 	Rerun Policy = "rerun"
-	// Hold lets no later request run the handler after a run whose effects are unknown.
-	// Every such request gets 409 [ErrAttemptAbandoned] until an operator decides about
-	// the record. Effects happen at most once.
+	// Hold lets no later request run the handler after a run whose effects are unknown. Every such
+	// request gets 409 [ErrAttemptAbandoned] until an operator decides about the record, even if
+	// the request reaches a guard with policy Rerun. Effects happen at most once.
 	//
 	// Under Hold, a 5xx and a panic have the outcome [OutcomeUncertain] by default. So does an
-	// error of the handler, unless [Reject] made the error or a function such as [Retryable]
-	// marked it. Mark an error as Retryable if the handler had no effect.
-	//
-	// A record that was acquired under Hold also waits for an operator if the next request
-	// reaches a guard with policy Rerun.
+	// error of the handler, unless [Reject] made the error or a function such as [Retryable] marked
+	// it. Mark an error as Retryable if the handler had no effect.
 	Hold Policy = "hold"
 )

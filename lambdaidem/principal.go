@@ -64,12 +64,12 @@ type caller struct {
 // sharedSession therefore does not say which user made the request.
 const sharedSession = "/CognitoIdentityCredentials"
 
-// principal returns the caller's name. If the gateway has verified several credentials, the
-// name comes from the first of these: a JSON Web Token, an IAM ARN, a Lambda authorizer, a
-// Cognito identity, a client certificate, an API key.
+// principal returns the caller's name. It comes from the first of these credentials that the
+// gateway has verified: a JSON Web Token, an IAM ARN, a Lambda authorizer, a Cognito identity, a
+// client certificate, an API key.
 //
-// If the gateway has authenticated the caller but does not say who it is, principal is "", and
-// anonymous says what is missing. Both are "" if the gateway has authenticated nobody.
+// If a credential does not say who the caller is, principal is "", and anonymous says what is
+// missing. Both are "" if the gateway has authenticated nobody.
 func (c caller) principal() (principal, anonymous string) {
 	switch {
 	case c.iss != "" && c.sub != "":

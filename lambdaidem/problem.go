@@ -110,10 +110,9 @@ func keyInvalid(detail string, err error) *Error {
 }
 
 // keyUnread returns the refusal of a call whose key could not be found. err is the error of the
-// application's function that finds the key, such as Options.Key. If err contains an *Error that
-// the client may receive, such as one made by Reject, the refusal is that *Error; see ownRefusal.
-// Otherwise the refusal is an ErrKeyInvalid with a text such as "No idempotency key could be found
-// in the request." The parameter input is the last word of this text: "request" or "event".
+// application's function that finds the key. If err contains an *Error that the client may receive,
+// such as one made by Reject, the refusal is that *Error. Otherwise the refusal is an ErrKeyInvalid
+// whose text contains input: "request" or "event".
 func keyUnread(input string, err error) *Error {
 	if own := ownRefusal(err); own != nil {
 		return own
@@ -174,10 +173,10 @@ func payloadMismatch(status int) *Error {
 		Detail: "This idempotency key was used with another request. Send a new key with a new request, and the same request with the same key."}
 }
 
-// payloadMismatchAfterRun returns the refusal of a call whose handler has run before the guard found
-// another payload in the record. The handler ran without a lease, because of Options.FailOpen, or
-// lost its lease. The text must not tell the client to use a new key: a request with a new key would
-// repeat whatever the handler did besides the enlisted writes, which were dropped.
+// payloadMismatchAfterRun returns the refusal of a call whose handler ran, without a lease or after
+// losing it, before the guard found another payload. The text must not tell the client to use a new
+// key: a new request would repeat what the handler did besides the enlisted writes, which were
+// dropped.
 func payloadMismatchAfterRun(status int) *Error {
 	return &Error{Code: ErrPayloadMismatch, Status: status, Err: errMismatchAfterRun,
 		Detail: "This idempotency key was used with another request, and this request may have been carried out in part. Do not send it with a new key until you know what it did."}
@@ -204,10 +203,9 @@ func attemptAbandoned() *Error {
 		Detail: "An earlier attempt of this request ended without a known outcome. An operator must examine it before the key can be used again."}
 }
 
-// stepsRemain returns the error of a call with Options.Optimistic if its record has stored steps of
-// an earlier attempt. The handler has run, but could not use the stored steps, because of
-// Options.Optimistic. Its answer and its enlisted writes are not stored, because they would repeat
-// the effects of the steps. err is the cause, for logs.
+// stepsRemain returns the error of a call with Options.Optimistic whose record has steps of an
+// earlier attempt. The handler has run without these steps. Its answer and its enlisted writes are
+// not stored, because they would repeat the effects of the steps. err is the cause, for logs.
 func stepsRemain(err error) *Error {
 	return &Error{Code: ErrAttemptAbandoned, Status: http.StatusConflict, Err: err,
 		Detail: "An earlier attempt of this request has completed some of its steps, and this version of the service can't continue after them. An operator must examine it before the key can be used again."}
@@ -250,12 +248,9 @@ func answerNotKept() *Failure {
 		Message: string(ErrAnswerUnavailable) + ": the operation was carried out, but its answer could not be stored"}
 }
 
-// answerUnavailable returns the refusal of a call whose record is completed, but has the failure f
-// instead of an answer. With OutcomeSucceeded, the text says that the request was carried out.
-//
-// With OutcomeFailed, the text says that it is not known whether the request was carried out. The
-// handler may have failed with an answer that could not be stored. Or an operator may have
-// completed the record without an answer, or erased its steps.
+// answerUnavailable returns the refusal of a call whose completed record has the failure f instead
+// of an answer. With OutcomeFailed, nobody knows whether the request was carried out. For example,
+// the handler's failure could not be stored, or an operator completed the record without an answer.
 func answerUnavailable(f *Failure, outcome Outcome) *Error {
 	detail := "The request was carried out, but there is no answer to repeat. Do not send it again."
 	if outcome == OutcomeFailed {
@@ -294,9 +289,8 @@ func answerUnreadable(err error, outcome Outcome) *Error {
 }
 
 // hasEnded returns the first words of a text for a client that can't receive the stored answer.
-// With OutcomeSucceeded, the words say that the request was carried out. With OutcomeFailed,
-// they say only that the request has ended. The handler may have refused the request, or an
-// operator may have ended the record without knowing whether the request was carried out.
+// With OutcomeFailed, the words leave open whether the request was carried out: the handler may
+// have refused the request, or an operator may have ended the record.
 func hasEnded(outcome Outcome) string {
 	if outcome == OutcomeSucceeded {
 		return "The request was carried out"

@@ -42,10 +42,9 @@ func (r Record) LeaseLiveAt(now time.Time) bool {
 // Held reports whether the record is in progress and does not expire. Once the lease of such a
 // record has ended, no retry runs the handler until an operator decides.
 //
-// A record that is acquired under policy [Hold] is held from the beginning. A record that is
-// acquired under policy [Rerun] is not held at first. But if its attempt dies, and the next retry
-// reaches a guard with policy Hold, that guard removes the expiry, so that the record is held from
-// then on. This requires a store that is a [Holder].
+// A record that is acquired under policy [Hold] is held from the beginning. If an attempt under
+// policy [Rerun] dies, and the next retry reaches a guard with policy Hold, that guard holds the
+// record from then on. This requires a store that is a [Holder].
 func (r Record) Held() bool { return r.State == InProgress && r.Expires.IsZero() }
 
 // GoneAt reports whether every method of a [Store] treats the record as absent at now.
@@ -59,18 +58,15 @@ func (r Record) GoneAt(now time.Time) bool {
 	return expired && !r.LeaseLiveAt(now)
 }
 
-// The values of Record.Bound, Claim.Bound and Lease.Bound. Bound says why a released record
-// refuses a request with another payload. If Bound is empty, the record accepts another
-// payload, so that a client can correct its request. Otherwise the record refuses another
-// payload with [ErrPayloadMismatch], because the first payload may have had an effect. If there
-// are several reasons, Bound is the first of BoundByInnerCall, BoundByDeadAttempt and
+// The values of Record.Bound, Claim.Bound and Lease.Bound. Bound says why a released record refuses
+// another payload with [ErrPayloadMismatch]: the first payload may have had an effect. If Bound is
+// empty, the record accepts another payload, so that a client can correct its request. If there are
+// several reasons, Bound is the first of BoundByInnerCall, BoundByDeadAttempt and
 // BoundByDownstreamKey.
 //
-// After a deployment that changed how fingerprints are made, the guard may be unable to tell
-// whether a payload is the same. With BoundByInnerCall or BoundByDeadAttempt, the guard then
-// refuses the request. With BoundByDownstreamKey, the guard accepts the request: the handler
-// sends the same downstream key as before, so the service that receives the key can refuse a
-// payload that has changed.
+// After a deployment that changed how fingerprints are made, the guard may be unable to compare
+// payloads. It then refuses the request, except with BoundByDownstreamKey: the service that
+// receives the downstream key can refuse a changed payload.
 const (
 	BoundByDownstreamKey = "downstream_key" // a handler called DownstreamKey, and may have sent the key to another service
 	BoundByDeadAttempt   = "dead_attempt"   // an attempt died, or failed open and ran a step: the record does not show its effects

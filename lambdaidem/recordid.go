@@ -16,18 +16,17 @@ func (g *Guard) RecordID(i Identity) string {
 	return g.idOf(&i)
 }
 
-// idOf returns the id of the record that i identifies. The id is idPrefix, then Options.IDPrefix and
-// "#" if that option is set, then a SHA-256 hash of the parts of the identity, in base64. The length
-// of each part is hashed before the part, so that different identities have different hashes.
-//
-// The host and the tenant are hashed last, each after a label. An empty host or tenant is left out:
-// both were added in a later version, and an identity without them must keep its earlier id.
+// idOf returns the id of the record that i identifies. The id is idPrefix, then Options.IDPrefix
+// and "#" if that option is set, then a SHA-256 hash of the identity in base64. The length of each
+// part is hashed before the part, so that different identities have different hashes.
 func (g *Guard) idOf(i *Identity) string {
 	var fixed [512]byte
 	buf := fixed[:0]
 	for _, part := range [...]string{i.kind(), i.Namespace, i.Principal, i.Method, i.resourceInID(), i.Key} {
 		buf = appendPart(buf, part)
 	}
+	// The host and the tenant were added in a later version. An identity without them must keep its
+	// earlier id.
 	if i.Host != "" {
 		buf = appendPart(appendPart(buf, "host"), i.Host)
 	}

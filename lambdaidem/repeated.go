@@ -31,14 +31,11 @@ func aboveOne(number string) bool {
 	return err == nil && n > 1
 }
 
-// lookUp reads the record of a call that probably repeats an earlier one; see Options.Repeated.
-// If the record has an answer, finished is true, and d replays the answer. Otherwise, even if
-// the read failed, the caller must go on and acquire the record.
+// lookUp reads the record of a call that probably repeats an earlier one; see Options.Repeated. If
+// the record has an answer, finished is true, and d replays the answer. Otherwise, even if the read
+// failed, the caller must go on and acquire the record.
 //
-// lookUp sets needsLease if the record has steps or is damaged, or if this call may not take
-// over the record, for example because another attempt is running. The handler must then not run
-// without a lease: if the store fails later, when the call tries to acquire the record, the guard
-// refuses the call even with Options.FailOpen.
+// lookUp sets needsLease if the handler must not run without a lease, even with Options.FailOpen.
 func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	if !a.call.repeated {
 		return decision{}, false
@@ -51,6 +48,7 @@ func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	}
 	rec, err := a.readInHalfTheTime(ctx)
 	if err != nil {
+		// A run without a lease needs a record that is not damaged.
 		a.needsLease = reasonOf(err) == ReasonForeign
 		a.report(request, EventStoreError, err)
 		return decision{}, false
@@ -59,6 +57,7 @@ func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	if means == isFinished {
 		return a.fromRecord(ctx, means, rec), true
 	}
+	// A run without a lease could repeat the steps of the record, or run beside another attempt.
 	a.needsLease = means != isFree || len(rec.Steps) > 0
 	return decision{}, false
 }

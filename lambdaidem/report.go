@@ -63,13 +63,12 @@ func (g *Guard) event(kind Kind, who *Identity, err error) Event {
 	return e
 }
 
-// template returns the value of Event.Template, which metrics use as a label. For an HTTP request,
-// this is the method and the route template, without the host. For any other call, it is the
-// operation. The argument route is the value of Event.Route.
+// template returns the value of Event.Template, which metrics use as a label. route is the value of
+// Event.Route.
 //
 // A label must not have an unlimited number of values. template therefore returns "" for a request
-// without a route template, because clients choose the path. It also returns "" for an EventBridge
-// event, because senders choose the operation.
+// without a route template, because clients choose the path, and for an EventBridge event, because
+// senders choose the operation.
 func (i *Identity) template(route string) string {
 	switch {
 	case i.kind() == "path", i.Message && strings.HasPrefix(i.Operation, busOperation+":"):

@@ -39,21 +39,13 @@ func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
 	}
 }
 
-// bodyLength returns the number of bytes in the body that the client sent. readBody compares this
-// number with the number of bytes that it has read. If they differ, an outer handler, which is a
-// handler around the guarded one, has read a part of the body.
+// bodyLength returns the number of bytes in the body that the client sent: r.ContentLength or,
+// without a Content-Length, the count of Outermost. This count is complete only after the body was
+// read to its end. If readBody has read fewer bytes, an outer handler has read the others. An outer
+// handler that replaces the body must set r.ContentLength.
 //
-// The number is r.ContentLength. An outer handler that replaces the body must set r.ContentLength
-// to the length of the new body. If the request has no Content-Length, the number is the number of
-// bytes that Outermost has counted. This count is complete only after the body was read to its end,
-// so call bodyLength after that.
-//
-// Without a Content-Length and without a count, the result is one of these constants:
-//
-//   - someRead, if an outer handler has read from the body
-//   - unread, if no outer handler has. This is so if the parameter first, the result of isFirst, is
-//     true.
-//   - -1, if bodyLength can't tell
+// Without either number, the result is someRead, unread, or -1 if bodyLength can't tell. first is
+// the result of isFirst.
 func bodyLength(r *http.Request, first bool) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI
@@ -72,10 +64,8 @@ func bodyLength(r *http.Request, first bool) int64 {
 }
 
 // Results of bodyLength for a body of unknown length. unread means that no outer handler, which is
-// a handler around the guarded one, has read any of the body. readBody then accepts the body
-// without comparing its length. someRead means that an outer handler has read a part of the body.
-// The number someRead is larger than any body, so readBody finds that bytes are missing and refuses
-// the request.
+// a handler around the guarded one, has read any of the body. someRead means that an outer handler
+// has read some. No body is as long as someRead, so readBody refuses the request.
 const (
 	unread   = -2
 	someRead = math.MaxInt64

@@ -11,16 +11,12 @@ import (
 //	guard := lambdaidem.New(store, func(o *lambdaidem.Options) { o.Clock = clock.Now })
 //
 // The guard uses the clock to decide whether a lease has ended or a record has expired. To end the
-// lease of an attempt that died, call [Clock.Advance]. Advance the clock by more than the time that
-// the invocation had left plus Options.MaxSkew (2 s by default). A Clock moves only when Advance is
-// called, so a slow machine never ends a lease by chance.
+// lease of an attempt that died, call [Clock.Advance] with more than the time that the invocation
+// had left plus Options.MaxSkew (2 s by default). The deadlines of contexts and the pauses of
+// Options.Wait don't follow a Clock.
 //
-// A Clock affects neither the deadlines of contexts nor the pauses of a guard that waits
-// (Options.Wait): both follow real time.
-//
-// In a bubble of testing/synctest, a test needs no Clock. Don't set Options.Clock there: time.Now
-// is virtual, and time.Sleep advances leases, records, deadlines and pauses without any real
-// waiting. A Clock also works in a bubble, but time.Sleep doesn't move it.
+// In a bubble of testing/synctest, leave Options.Clock unset: time.Sleep then moves leases and
+// records too.
 //
 // A Clock is safe for concurrent use. Create one with [NewClock].
 type Clock struct {

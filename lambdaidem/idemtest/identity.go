@@ -6,17 +6,14 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Identity returns the identity of the record that a guard keeps for the request, if the
-// request arrives as an event of [Request.APIGateway] or [Request.APIGatewayV2]. Pass it to
-// Guard.RecordID to get the record's id:
+// Identity returns the identity of the record that a guard keeps for an event of
+// [Request.APIGateway] or [Request.APIGatewayV2]. Pass it to Guard.RecordID to get the record's id:
 //
 //	id := guard.RecordID(r.Identity())
 //
-// If the guard has Options.Principal, first set the field Principal of the identity to the
-// value that Options.Principal returns. For requests of other sources, use
-// [Request.IdentityFunctionURL], [Request.IdentityALB] or [Request.IdentityHTTP]. Their
-// identities differ: those of function URLs and load balancers have no route template, and
-// those of net/http requests contain the host.
+// If the guard has Options.Principal, first set the field Principal of the identity to the value
+// that Options.Principal returns. For requests of other sources, use [Request.IdentityFunctionURL],
+// [Request.IdentityALB] or [Request.IdentityHTTP].
 func (r Request) Identity() lambdaidem.Identity {
 	r = r.withDefaults()
 	who := r.identity()
@@ -47,14 +44,12 @@ func (r Request) IdentityALB() lambdaidem.Identity {
 	return who
 }
 
-// IdentityHTTP returns the identity of the record, like [Request.Identity], for a request of
-// [Request.HTTP]. An http.ServeMux must route the request by a pattern that ends in Route, such as
-// "POST /payments/{id}".
+// IdentityHTTP returns the identity of the record for a request of [Request.HTTP]. An http.ServeMux
+// must route the request by a pattern that ends in Route, such as "POST /payments/{id}".
 //
-// A guard that does not know the route identifies the record by the path. This happens if the
-// guard's middleware wraps the mux, or if the router is not an http.ServeMux and does not set
-// http.Request.Pattern. In these cases, set Route of the result to "" and Path to the request's
-// path.
+// In two cases, a guard identifies the record by the path instead: its middleware wraps the mux, or
+// another router does not set http.Request.Pattern. Then set Route of the result to "" and Path to
+// the request's path.
 func (r Request) IdentityHTTP() lambdaidem.Identity {
 	who := r.Identity()
 	who.Principal, who.Host = "", host

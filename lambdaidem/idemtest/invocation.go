@@ -11,13 +11,11 @@ import (
 )
 
 // Invocation returns a context like the one that Lambda passes to a handler. The context ends after
-// timeout, which stands for the timeout of the function, or when the test ends. Its lambdacontext
-// has a new request id and the ARN of a function named idemtest.
+// timeout, which stands for the function's timeout, or when the test ends. Its lambdacontext has a
+// new request id and the ARN of a function named idemtest.
 //
-// The deadline follows real time or, in a bubble of testing/synctest, virtual time. A [Clock] does
-// not move it. Invocation does not change the global variable lambdacontext.FunctionName, from
-// which a guard derives its default namespace. Set Options.Namespace if a test depends on the
-// namespace.
+// A [Clock] does not move the deadline. Invocation does not set lambdacontext.FunctionName, a
+// guard's default namespace: set Options.Namespace if a test depends on the namespace.
 func Invocation(t testing.TB, timeout time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)

@@ -8,21 +8,21 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/internal/process"
 )
 
-// Crash simulates a process that dies. It runs f in a new goroutine, with a context like
-// that of [Invocation], and returns when f has ended. Inside f, [Store.Kill] and the faults
-// [KillBefore] and [KillAfter] kill the simulated process. Crash fails t if f ends without
-// any of them.
+// Crash simulates a process that dies. It runs f in a new goroutine, with a context like that of
+// [Invocation], and returns when f has ended. Inside f, [Store.Kill] and the faults [KillBefore]
+// and [KillAfter] kill the simulated process. If f ends without any of them, Crash fails t.
 //
 //	idemtest.Crash(t, 10*time.Second, func(ctx context.Context) { _, _ = handler(ctx, event) })
 //
-// After the death, no call of the process reaches a [Store], neither a completion nor a
-// release. The goroutine that was killed ends with runtime.Goexit, which runs deferred
-// functions. Other goroutines of the process end when they next call the store. A batch
-// starts no further message and calls no hook of BatchOptions.
+// After the death:
 //
-// The simulation has limits. A handler that runs in another goroutine continues until its
-// next call of the store, because a goroutine can't be stopped from outside. The observer
-// may still receive an event. The memory of a guard, such as its cache, survives.
+//   - No call of the process reaches a [Store], neither a completion nor a release.
+//   - The goroutine that was killed ends with runtime.Goexit, which runs deferred functions.
+//   - Any other goroutine, such as one that runs a handler, continues until its next call of the
+//     store.
+//   - A batch starts no further message and calls no hook of BatchOptions.
+//   - The observer may still receive an event.
+//   - The memory of a guard, such as its cache, survives.
 func Crash(t testing.TB, timeout time.Duration, f func(ctx context.Context)) {
 	t.Helper()
 	ctx, died := process.With(Invocation(t, timeout))

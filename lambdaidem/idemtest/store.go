@@ -12,16 +12,15 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem/memstore"
 )
 
-// Store is a lambdaidem.Store that passes calls on to an inner store, and can make
-// them fail. Create one with [NewStore]. A Store is safe for concurrent use.
+// Store is a lambdaidem.Store that passes calls on to an inner store, and can make them fail.
+// Create one with [NewStore]. A Store is safe for concurrent use.
 //
 //	store := idemtest.NewStore(nil)
 //	store.Next(idemtest.Complete, idemtest.LoseReply)
 //
-// Besides the methods of lambdaidem.Store, it passes on those of lambdaidem.StepStore,
-// lambdaidem.Transactor, lambdaidem.Loader, lambdaidem.Preparer and lambdaidem.Holder. Load,
-// Prepare and Hold can't be made to fail. Call any other method on the inner store itself. If
-// the inner store is not a StepStore, SaveSteps fails.
+// A Store also passes on the methods of lambdaidem.StepStore, lambdaidem.Transactor,
+// lambdaidem.Loader, lambdaidem.Preparer and lambdaidem.Holder. Load, Prepare and Hold can't be
+// made to fail. SaveSteps fails if the inner store is not a StepStore.
 type Store struct {
 	inner lambdaidem.Store
 
@@ -145,10 +144,9 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 	})
 }
 
-// call handles one call of the store method that v names. It adds the call to the list that Calls
-// returns, and finds the fault that Next or Always has set for the method. The fault decides
-// whether the inner store's method, pass, is called, whether an error is returned, and whether the
-// simulated process is killed.
+// call handles one call of the store method that v names. pass calls that method of the inner
+// store. The fault that Next or Always has set decides whether pass runs, which error the caller
+// gets, and whether the simulated process dies.
 func (s *Store) call(ctx context.Context, v Verb, id string, pass func() (lambdaidem.Record, error)) (lambdaidem.Record, error) {
 	process.EndIfDead(ctx)
 	s.mu.Lock()

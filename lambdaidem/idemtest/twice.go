@@ -16,22 +16,18 @@ import (
 // ignore it when they compare responses.
 const Mark = "X-Idempotency-Replayed"
 
-// Twice calls a guarded Lambda handler twice with the same event and returns the first
-// response. It fails t unless both of these hold:
+// Twice calls a guarded Lambda handler twice with the same event and returns the first response.
+// Use an event whose key no other test uses, or a new store. Twice fails t unless both of these
+// hold:
 //
-//   - The first call ran at least one handler inside a guard, and the second call ran none. A batch
-//     may run a handler once for each message, and a handler may itself call lambdaidem.Do, which
-//     runs another. An optimistic handler (Options.Optimistic) runs in both calls. Its second run
-//     doesn't count if the transaction with its writes was rejected and the first response was
-//     returned instead.
+//   - The first call ran at least one handler inside a guard, and the second call ran none. An
+//     optimistic handler (Options.Optimistic) also runs in the second call. This run doesn't count
+//     if its transaction was rejected and the first response was returned instead.
 //   - Both calls returned equal responses, and errors with the same text. HTTP responses are
-//     compared by the parts that the gateway of the event uses. For example, payload format
-//     version 2.0 has no multiValueHeaders. Other responses are compared by their JSON.
+//     compared by the parts that the event's gateway uses, other responses by their JSON.
 //
 // The comparison ignores the header [Mark] and the headers named in ignored, such as further
 // Options.ReplayMarks or Options.UnstoredHeaders.
-//
-// Use an event whose key no other test uses, or a new store.
 func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, error), event In, ignored ...string) Out {
 	t.Helper()
 	send := func() (answer Out, ran int64, err error) {
@@ -55,10 +51,9 @@ func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, er
 // TwiceHTTP sends the same request twice to a guarded net/http handler and returns the first
 // response. It fails t unless the first request ran at least one guarded handler, the second
 // request ran none, and both responses have the same status, headers, trailers and body. The
-// comparison ignores [Mark] and the headers named in ignored, like [Twice].
+// comparison ignores [Mark] and the headers named in ignored.
 //
-// Like a server, TwiceHTTP sets ContentLength to the length of the body. It also sets RequestURI if
-// that is empty, as it is in a request that http.NewRequest has made.
+// Like a server, TwiceHTTP sets ContentLength, and sets RequestURI if that is empty.
 func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, ignored ...string) *http.Response {
 	t.Helper()
 	var body []byte

@@ -194,10 +194,9 @@ func (n node) checkComparison() error {
 	return checkAll(sides, comparedTo, comparedTo)
 }
 
-// checkParts checks a list [a, b] or an object {x: a} that the expression builds. It accepts
-// the list or object only as the expression's result or as a part of the result, because keyOf
-// looks for missing parts only in the result. For example, if the expression took one element
-// of the list, nobody would notice that another element is missing.
+// checkParts checks a list [a, b] or an object {x: a} that the expression builds. It accepts the
+// list or object only as the expression's result or as a part of the result, because keyOf looks
+// for missing parts only there.
 func (n node) checkParts(at position) error {
 	if at != asResult {
 		return errors.New("what [a, b] or {x: a} put together must be the result: what is made of it would not miss a part")

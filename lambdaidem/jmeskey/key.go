@@ -79,16 +79,15 @@ func (k *Key) Request(_ context.Context, r *lambdaidem.Request) (string, error) 
 	return k.JSON(r.Body)
 }
 
-// Event returns a function that derives the key of a typed event. Pass it to
-// [lambdaidem.Handler]. The function evaluates the expression on the JSON of the event, as
-// encoding/json writes it. So the names in the expression are those of the JSON tags.
+// Event returns a function that derives the key of a typed event, for [lambdaidem.Handler]. The
+// function evaluates the expression on the event's JSON, as encoding/json writes it. The names in
+// the expression are therefore those of the JSON tags.
 //
 // If a field of In with type any contains a number, encoding/json has decoded it as a float64, so
-// two large numbers may have become equal. For such a number, give In a field with an integer type
-// or json.Number.
+// two large numbers may have become equal. Give such a field an integer type or json.Number.
 //
-// The function returns the errors of [Key.JSON]. It also returns an error if the JSON does
-// not represent the event completely; see [lambdaidem.HashKey].
+// The function returns the errors of [Key.JSON]. It also returns an error if the JSON does not
+// represent the event completely; see [lambdaidem.HashKey].
 func Event[In any](k *Key) func(context.Context, In) (string, error) {
 	return func(_ context.Context, in In) (string, error) {
 		if _, err := lambdaidem.HashKey(in); err != nil {
@@ -102,16 +101,14 @@ func Event[In any](k *Key) func(context.Context, In) (string, error) {
 	}
 }
 
-// JSON returns the key from a JSON text, such as the body of a message. It returns "" if the
-// key is missing.
-//
-// JSON returns an error in these cases:
+// JSON returns the key from a JSON text, such as the body of a message. It returns "" if the key is
+// missing, and an error in these cases:
 //
 //   - The text exceeds a limit of [Options], is not JSON, or is JSON that parsers may read
 //     differently.
 //   - The expression's result is true or false.
-//   - A function in the expression gets an argument that it does not support. For example,
-//     starts_with does not support a number or a missing value.
+//   - A function in the expression gets an argument that it does not support, such as a missing
+//     value in starts_with.
 func (k *Key) JSON(text []byte) (string, error) {
 	if len(text) > k.maxBytes {
 		return "", fmt.Errorf("jmeskey: the JSON has %d bytes; at most %d are allowed", len(text), k.maxBytes)

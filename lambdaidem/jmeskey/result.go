@@ -44,10 +44,9 @@ func orHash(text string, of any) (string, error) {
 	return lambdaidem.HashKey(of)
 }
 
-// isMissing reports whether v is missing: null, or an empty string, list or object. A list or
-// object that the expression built is also missing if any of its parts is missing. The parts
-// of a list or object that comes from the document don't matter. inDocument has the identities
-// of the document's lists and objects.
+// isMissing reports whether v is null or an empty string, list or object. A list or object that the
+// expression built is also missing if any of its parts is. inDocument has the identities of the
+// document's own lists and objects, whose parts don't matter.
 func isMissing(v any, inDocument map[uintptr]bool) bool {
 	switch v := v.(type) {
 	case nil:

@@ -18,16 +18,13 @@ import (
 )
 
 // Store is a [lambdaidem.Store], [lambdaidem.StepStore] and [lambdaidem.Holder] in memory. Create
-// one with [New]. It is safe for concurrent use. It shares no memory with its callers: it copies
-// what they pass in and what it returns.
+// one with [New]. It is safe for concurrent use. It copies what its callers pass in and what it
+// returns. Its methods return only these errors:
 //
-// A call whose context has ended changes nothing. It returns a *[lambdaidem.StoreError] with
-// ReasonTimeout and with NotApplied set. The only other errors are these:
-//
-//   - A call whose lease is lost returns [lambdaidem.ErrLeaseLost].
-//   - SaveSteps returns a StoreError with ReasonInvalid and with NotApplied set if the call is
-//     outdated: the record has at least as many steps as the call passes, but not exactly the same
-//     ones.
+//   - a *[lambdaidem.StoreError] with ReasonTimeout and NotApplied, if the context has ended;
+//   - [lambdaidem.ErrLeaseLost], if the lease is lost;
+//   - a StoreError with ReasonInvalid and NotApplied from an outdated SaveSteps: the record has at
+//     least as many steps as the call passes, but not exactly the same ones.
 type Store struct {
 	mu      sync.Mutex
 	records map[string]lambdaidem.Record
@@ -212,11 +209,9 @@ func (s *Store) put(r lambdaidem.Record) lambdaidem.Record {
 	return copied(r)
 }
 
-// sweep deletes records that expired at least lambdaidem.KeptAfterExpiry ago. It checks only
-// two records in each call, so that no call takes long. Each Acquire calls sweep once and
-// adds at most one record, so sweep checks records faster than they are added. Memory
-// therefore stays proportional to the number of records that have not expired or have
-// expired only recently.
+// sweep deletes records that expired at least lambdaidem.KeptAfterExpiry ago. It checks only two
+// records in each call, so that no call takes long. Each Acquire calls sweep once and adds at most
+// one record, so sweep checks records faster than they are added.
 func (s *Store) sweep(now time.Time) {
 	for range min(2, len(s.ids)) {
 		if s.hand >= len(s.ids) {

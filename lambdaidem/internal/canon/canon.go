@@ -69,28 +69,23 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Append appends the canonical form of the JSON text src to dst and returns the result and
-// true. The canonical form is valid JSON, is never longer than src, and is its own
-// canonical form.
+// Append appends the canonical form of the JSON text src to dst and returns the result and true.
+// The canonical form is valid JSON, is never longer than src, and is its own canonical form.
 //
-// Append returns dst unchanged and false if src exceeds a limit, or if JSON readers may
-// disagree about its value:
+// Append returns dst unchanged and false if src exceeds a limit, or if JSON readers may disagree
+// about its value:
 //
-//   - src is not exactly one JSON value of RFC 8259: it is empty, is invalid, has further
-//     text after the value, begins with a byte order mark, or is not UTF-8;
-//   - an escape is half of a surrogate pair (RFC 8259, section 8.2);
-//   - two members of an object have the same name after their escapes are decoded, or names
-//     that some reader treats as the same. Such names differ only by case as in
-//     [strings.EqualFold], by underscores and dashes, or by the Turkish forms of i:
-//     İ, ı, and i with a combining dot. So user_id, userId and user-id are one name. The name
-//     _ is the empty name, because underscores don't count.
+//   - src is not exactly one JSON value of RFC 8259 in UTF-8, or begins with a byte order mark.
+//   - An escape is half of a surrogate pair (RFC 8259, section 8.2).
+//   - An object has two members with the same name, or with names that some reader treats as the
+//     same. Such names differ only by case, by underscores and dashes, or by the Turkish forms of
+//     i.
 //
-// A text without a canonical form can be compared only byte by byte. Under the same limits,
-// such a text never equals the canonical form of another text, so the two kinds can't be
-// confused.
+// A text without a canonical form can be compared only byte by byte. Under the same limits, it
+// never equals the canonical form of another text.
 //
-// Time and memory are linear in len(src); the buffers have at most about ten times its
-// length. Append is safe for concurrent use. dst must not share memory with src.
+// Time and memory are linear in len(src); the buffers have at most about ten times its length.
+// Append is safe for concurrent use. dst must not share memory with src.
 func Append(dst, src []byte, lim Limits) ([]byte, bool) {
 	lim = lim.withDefaults()
 	if len(src) > lim.Bytes || !utf8.Valid(src) {

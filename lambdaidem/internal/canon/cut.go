@@ -1,13 +1,12 @@
 package canon
 
-// Cut removes the members and elements of text that the JSON Pointers in p name. The text must be
-// in canonical form. Cut changes the text in place and returns the rest, which is in canonical form
-// too. A pointer to a part that does not exist has no effect. Time is linear in the length of the
-// text.
+// Cut removes the members and elements of text that the JSON Pointers in p name, and returns the
+// rest. The text must be in canonical form, and so is the rest. Cut changes the text in place, in
+// linear time. A pointer to a part that does not exist has no effect.
 //
-// Two texts are equal after Cut if and only if they differed only in named parts. A named part may
-// also be missing from one of the texts. An index in a pointer counts the elements of the original
-// array, so Cut removes the same positions from both texts.
+// Two texts are equal after Cut if and only if they differed only in named parts, which may also be
+// missing from a text. An array index counts the elements of the original array, so Cut removes the
+// same positions from both texts.
 func (p *Pointers) Cut(text []byte) []byte {
 	if p == nil || len(p.root.members) == 0 {
 		return text
@@ -42,11 +41,10 @@ func (c *cutter) value(at *node) {
 }
 
 // all copies the object or array at c.pos to the result, without the members or elements that the
-// JSON Pointers name. closing is the closing brace or bracket of the object or array.
+// JSON Pointers name. closing is its closing brace or bracket.
 //
-// For each member or element, all calls find(i). The index of the member or element in its object
-// or array is i, and its position in the text is then c.pos. find must return the node for this
-// member or element in the tree of JSON Pointers, or nil if no pointer names it or a part of it.
+// For the member or element with index i, which begins at c.pos, find(i) returns the node in the
+// tree of JSON Pointers. The node is nil if no pointer names the member or element or a part of it.
 func (c *cutter) all(closing byte, find func(i int) *node) {
 	c.keep(c.pos + 1)
 	first := c.kept

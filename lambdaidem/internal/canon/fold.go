@@ -7,24 +7,17 @@ import (
 )
 
 // appendFolded appends to dst the folded form of the name of an object's member. The name must be
-// UTF-8 and spelled as in the canonical form: all avoidable escapes are decoded. Two names have the
-// same folded form if any of the following JSON readers treats them as the same:
+// spelled as in the canonical form. Two names have the same folded form if and only if one of these
+// JSON readers, or a combination of their rules, treats them as the same:
 //
 //   - encoding/json ignores case as strings.EqualFold does.
-//   - encoding/json/v2 with MatchCaseInsensitiveNames also ignores underscores and dashes. A name
-//     of only underscores and dashes is the empty name.
+//   - encoding/json/v2 with MatchCaseInsensitiveNames also ignores underscores and dashes.
 //   - Protobuf reads user_id and userId as one field.
 //   - json-iterator, like strings.ToLower, reads İ as i.
 //   - Jackson in the Turkish locale reads ı as I.
-//   - Jackson in other locales reads İ as two characters, an i and a combining dot above (U+0307).
-//     appendFolded therefore ignores this dot after any i.
+//   - Jackson in other locales reads İ as an i and a combining dot above (U+0307).
 //
-// Two names also have the same folded form if only a combination of these rules makes them
-// equal. All other names have different folded forms.
-//
-// appendFolded does not apply full case folding, which replaces ß by ss. Readers convert
-// names to lower case, which turns no letter except İ into several characters. We know of no
-// reader that does otherwise.
+// appendFolded does not replace ß by ss, as full case folding does: no reader that we know does so.
 func appendFolded(dst, name []byte) []byte {
 	start, i, n := len(dst), 0, 0
 	dst = slices.Grow(dst, len(name)+prefixSize)
@@ -51,6 +44,7 @@ func appendFolded(dst, name []byte) []byte {
 		}
 		r, size := utf8.DecodeRune(name[i:])
 		i += size
+		// Ignore a combining dot after any i, because Jackson reads İ as an i and this dot.
 		if r == dotAbove && len(dst) > start && dst[len(dst)-1] == 'I' {
 			continue
 		}

@@ -67,10 +67,9 @@ func (s *scanner) name() (member, bool) {
 		s.flush()
 		spelt = s.out[start:]
 	}
-	// The name may have escapes such as \n, which appendFolded folds like any other text. Folding
-	// an escape never makes two different names equal: different escapes stay different, and no
-	// escape becomes equal to text. appendFolded drops a combining dot (U+0307) after an i, but
-	// never after an escape, because no escape ends in an i.
+	// Fold an escape such as \n like any other text. Different escapes stay different, and no
+	// escape becomes equal to text. appendFolded drops a combining dot (U+0307) after an i, but no
+	// escape ends in an i.
 	s.names = appendFolded(s.names, spelt[1:len(spelt)-1])
 	return member{
 		prefix:   prefix(s.names, name),
@@ -80,10 +79,8 @@ func (s *scanner) name() (member, bool) {
 	}, true
 }
 
-// add adds the member m to the object o after the value of m has been read. It reports false
-// if the object has too many members, or if m has the same name as the member before it. As
-// long as the members come in the order of their names, comparing neighbors finds every
-// duplicate. If they come in another order, the method end sorts them and finds the duplicates.
+// add adds the member m to the object o after the value of m has been read. It reports false if the
+// object has too many members, or if m has the same name as the member before it.
 func (s *scanner) add(o *opened, m member) bool {
 	count := len(s.open) - o.members
 	if count == s.lim.Members {
@@ -91,6 +88,8 @@ func (s *scanner) add(o *opened, m member) bool {
 	}
 	m.end = uint32(s.at())
 	m.moved = uint32(len(s.moved))
+	// As long as the members come in the order of their names, comparing neighbors finds every
+	// duplicate. Otherwise the method end sorts them and finds the duplicates.
 	if count > 0 && !o.unordered {
 		c := s.compare(&s.open[len(s.open)-1], &m)
 		if c == 0 {

@@ -3,16 +3,13 @@ package canon
 import "slices"
 
 // scanner reads a JSON text in one pass. Its output is the text in canonical form, except that the
-// members of objects still have the order of src. The field moved lists the objects whose members
-// must be reordered later.
+// members of objects still have the order of src.
 //
-// The output has two parts. The first part is out. The second part is src[from:pos], which has been
-// read but not yet copied to out. The scanner copies the second part to out only at white space or
-// at an escape, because the output differs from src there. A text without white space and escapes
-// is never copied.
+// The output is out followed by src[from:pos]. The scanner copies to out only at white space or an
+// escape, because the output differs from src there.
 //
-// The methods return false as soon as the text turns out to have no canonical form. After that,
-// only reset may be called. src must be valid UTF-8.
+// src must be valid UTF-8. The methods return false as soon as the text turns out to have no
+// canonical form. After that, only reset may be called.
 type scanner struct {
 	src  []byte
 	from int // the first byte of src that is not yet copied to out

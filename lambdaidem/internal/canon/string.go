@@ -49,12 +49,11 @@ func plain(src []byte, i int) int {
 	)
 	for ; i+8 <= len(src); i += 8 {
 		// Check eight bytes at once. A byte of quote is 0 where w has a quotation mark, and a byte
-		// of backslash is 0 where w has a backslash. Subtracting 1 from a byte that is 0 sets its
-		// high bit, and so does subtracting a space from a control character. The high bits in
-		// found therefore mark the bytes to stop at.
+		// of backslash is 0 where w has a backslash. Subtracting 1 from a 0 byte sets its high bit,
+		// and so does subtracting a space from a control character.
 		//
-		// Such a subtraction borrows from the next byte, so that later bytes may be marked
-		// wrongly. This does no harm, because only the first marked byte counts.
+		// Such a subtraction may borrow from the next byte and mark later bytes wrongly. Only the
+		// first marked byte counts.
 		w := binary.LittleEndian.Uint64(src[i:])
 		quote, backslash := w^('"'*ones), w^('\\'*ones)
 		found := (quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w
