@@ -46,7 +46,7 @@ func (p *probe) skip(now time.Time, down *probe) {
 }
 
 // failsAll reports whether the latest result of p means that all further checks would fail too.
-// They would if DynamoDB did not reply or can't be reached. A missing table or a wrong primary key
+// That is so if DynamoDB did not reply or can't be reached. A missing table or a wrong primary key
 // counts only for the first probe, which tests the store's own table. Later probes may test other
 // tables.
 func (p *probe) failsAll(first bool) bool {

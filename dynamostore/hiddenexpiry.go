@@ -3,7 +3,7 @@ package dynamostore
 import "fmt"
 
 // hidesExpiry returns an error if the item seems to come from a store with another
-// Options.ExpirationAttribute: only an attribute with another name looks like an expiration.
+// Options.ExpirationAttribute: the item has no expiration, but another attribute looks like one.
 //
 // Without the error, an operator would take the item for a record that waits for a decision under
 // policy Hold, and would set an expiration that the Lambda functions don't read.

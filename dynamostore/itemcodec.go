@@ -50,8 +50,8 @@ func (l *layout) parse(attrs attributes) (*item, error) {
 type taker = func(r *lowlevel.Reader, name string) bool
 
 // read decodes the item in a response. The function scan reads the response, and passes each
-// attribute of the item to a taker. Its results say whether the response has an item, and whether
-// the response can be read.
+// attribute of the item to a taker. The results of scan say whether the response has an item, and
+// whether the response can be read.
 //
 // The results of read are:
 //   - the item and true, if it is a valid record

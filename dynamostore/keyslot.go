@@ -41,8 +41,8 @@ func (s *keySlot) last() Key {
 // get returns the key. If no key is cached, or the cached key is older than keyFor, get calls ask
 // to fetch it. If ask fails, get returns the cached key until that key is twice as old as keyFor.
 //
-// Only one of several concurrent callers calls ask. The others return the cached key or, if it
-// can't be used, wait for the result of ask.
+// Only one of several concurrent callers calls ask. The others return the cached key. If the cached
+// key can't be used, they wait for the result of ask.
 func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(context.Context) (Key, error)) (Key, error) {
 	for {
 		s.mu.Lock()

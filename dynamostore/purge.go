@@ -100,20 +100,20 @@ const opPurge = "purge"
 // an erased answer until the cache entry expires. Backups, streams and logs keep their copies. A
 // record keeps its scope, which names the caller, until TTL deletes the record.
 //
-// Purge yields its progress after each page of the scan. PurgeProgress.After resumes the purge
-// there, and is empty in the last progress. An error ends the purge: a *[lambdaidem.StoreError], or
-// an error of ScanOptions.Pace or OperatorOptions.Random. The current page may then be partly
-// purged, and PurgeProgress.After resumes at its beginning.
+// Purge yields its progress after each page of the scan. PurgeProgress.After says where the next
+// page begins, and is empty in the last progress. An error ends the purge: a
+// *[lambdaidem.StoreError], or an error of ScanOptions.Pace or OperatorOptions.Random. The current
+// page may then be partly purged, and PurgeProgress.After resumes the purge at the beginning of
+// that page.
 //
 // # Parts of answers
 //
 // A record keeps a list of the parts of its erased answer until all of them are deleted. So a later
 // purge can finish a purge that was interrupted.
 //
-// Parts that no record refers to come from attempts that have not completed their record. For each
-// part in the table, Purge calls Match with a Record that has only the record's ID, Scope and
-// Token, and in StartedAt the time at which the part was written. A part without a record that
-// refers to it stays in these cases:
+// For each part in the table, Purge calls Match with a Record that has only the record's ID, Scope
+// and Token, and in StartedAt the time at which the part was written. Parts that no record refers
+// to come from attempts that have not completed their record. Such a part stays in these cases:
 //
 //   - The record is in progress under the token of the attempt that wrote the part.
 //   - The item with the record's id is not a record of this package.

@@ -58,9 +58,10 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 // hour allows for clocks that differ.
 const orphanAge = time.Hour
 
-// isOrphan reports whether a purge may delete a part that no record refers to: no attempt and no
-// operator can still complete the record with an answer that has this part. The parameter current
-// is the record as it is now, or nil if there is none. The parameter now is the database's time.
+// isOrphan reports whether a purge may delete a part that no record refers to, because no attempt
+// and no operator can still complete the record with an answer that has this part. The parameter
+// current is the record as it is now, or nil if there is none. The parameter now is the database's
+// time.
 func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
 	// Treat a record as expired early. An attempt whose clock is ahead may already see the record
 	// as expired, and write the parts of a new answer. The second is added because now is rounded

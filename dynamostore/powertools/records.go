@@ -79,9 +79,9 @@ type Options struct {
 // New returns the records that Powertools has stored for one function in the given table, a name or
 // an ARN. New panics if an argument is empty, the language is unknown, or an option is invalid.
 //
-// The prefix is the part of every id before "#". The surest way is to look at the ids in the table.
-// If Powertools was configured with a key_prefix, the prefix is that value. Otherwise Powertools
-// makes the prefix from the name of the Lambda function, here payments:
+// The prefix is the part of every id before "#". The surest way to find it is to look at the ids in
+// the table. If Powertools was configured with a key_prefix, the prefix is that value. Otherwise
+// Powertools makes the prefix from the name of the Lambda function, here payments:
 //
 //   - Python: "payments.app.handler", with the module and the qualified name of the decorated
 //     function.

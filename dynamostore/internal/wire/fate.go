@@ -66,8 +66,8 @@ func (witness) HandleDeserialize(ctx context.Context, in middleware.DeserializeI
 }
 
 // connection counts the connections over which an attempt may have been sent. The attempt's error
-// does not show whether it was sent: the SDK replaces the error when a context ends, and an HTTP
-// client that retries by itself returns only the last of several errors.
+// does not show whether the attempt was sent: the SDK replaces the error when a context ends, and
+// an HTTP client that retries by itself returns only the last of several errors.
 type connection struct {
 	wanted atomic.Bool  // the HTTP client has asked for a connection
 	had    atomic.Int32 // the number of connections that it got

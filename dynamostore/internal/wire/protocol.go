@@ -36,9 +36,10 @@ func (p protocol) SerializeRequest(ctx context.Context, schema *smithy.Operation
 	return nil
 }
 
-// body returns the bytes to send in every attempt: usually r.Body, but if the user's middleware has
-// changed the SDK's input, the bytes that the SDK encoded first. The SDK encodes maps in random
-// order, and DynamoDB might take attempts with different bytes for different transactions.
+// body returns the bytes to send in every attempt: usually r.Body. If the user's middleware has
+// changed the SDK's input, body returns the bytes that the SDK encoded first. The SDK encodes maps
+// in random order, and DynamoDB might take attempts with different bytes for different
+// transactions.
 func (r *Request) body(in any, req *smithyhttp.Request) ([]byte, error) {
 	if r.altered != nil {
 		return r.altered, nil
