@@ -14,7 +14,7 @@ const idleConnTimeout = 50 * time.Second
 
 // maxConns is the maximum number of connections that the client of HTTPClient opens to a host. If
 // DynamoDB replies in 10 ms, 100 connections are enough for 10,000 requests a second. The SDK's own
-// client opens up to 2,048 and keeps 10 of them when they are idle.
+// client keeps only 10 connections when they are idle.
 const maxConns = 100
 
 // HTTPClient returns an HTTP client of the SDK. Use it for functions that Lambda freezes between
@@ -23,13 +23,13 @@ const maxConns = 100
 //	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(dynamostore.HTTPClient()))
 //
 // The client does not reuse a connection that has been idle for more than 50 seconds by the wall
-// clock. A frozen process does not notice that DynamoDB has closed a connection. The first request
-// after the freeze could then fail, or wait for Options.AttemptTimeout, before the SDK sends it
-// again.
+// clock. DynamoDB or a network device may have dropped such a connection while the process was
+// frozen. The first request after the freeze would then fail, or wait for Options.AttemptTimeout,
+// before the SDK sends it again.
 //
-// The client opens at most 100 connections to a host. Further requests wait for a connection, and
-// Options.AttemptTimeout includes that wait. The SDK's default client may open more connections
-// than the 1,024 files that a Lambda function can have open (AWS Lambda Developer Guide, "Lambda
+// The client opens at most 100 connections to a host. Further requests wait, and
+// Options.AttemptTimeout includes the wait. The SDK's default client opens up to 2,048 connections,
+// but a Lambda function may have only 1,024 open files (AWS Lambda Developer Guide, "Lambda
 // quotas").
 //
 // All other settings are those of the SDK's default client. To change a setting, use the method

@@ -88,8 +88,8 @@ const (
 )
 
 // Release releases a record that an attempt left in progress, so that the next retry runs the
-// handler again. The record keeps its attempt number, its steps and its fingerprint. It gets a new
-// token, so an attempt that is still running can no longer complete the record.
+// handler again. The record keeps its attempt number, its steps and its fingerprint. An attempt
+// that is still running can no longer complete the record.
 //
 // The parameter seen is the record as the operator has read it, for example by [Store.Inspect]. The
 // write is conditional: the token, the state and the lease end of the record must still be those of

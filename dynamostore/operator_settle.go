@@ -11,8 +11,7 @@ import (
 // Settle completes a record with an answer from the operator. Every retry then gets this answer,
 // and none runs the handler. The record may be in progress or released or, if OperatorOptions.Again
 // is set, settled before. The record keeps its fingerprint and lasts for at least
-// OperatorOptions.TTL. It gets a new token, so an attempt that is still running can no longer
-// complete the record.
+// OperatorOptions.TTL. An attempt that is still running can no longer complete the record.
 //
 // Settle uses the Outcome and the Value or Failure of result. They must fit the kind of the record;
 // see [lambdaidem.CheckResult].

@@ -88,20 +88,20 @@ type Options struct {
 	// LeaseShards is the number of shards of the index LeaseIndex: 1 to 1000. A shard is one value
 	// of the index's partition key, and the id of a record determines its shard. Default 64.
 	//
-	// More shards allow more requests a second:
+	// More shards allow more requests a second. One shard is enough for 333 new requests a second:
 	//
-	//   - Each new request takes two write units of its shard. With enlisted writes, it takes three
-	//     (in DynamoDB Local; AWS does not document it).
+	//   - A request takes two write units of its shard. With enlisted writes, it takes three (in
+	//     DynamoDB Local; AWS does not document it).
 	//   - All new entries of a shard go to the same partition, which can take 1,000 write units a
 	//     second (Amazon DynamoDB, "Best practices for designing and using partition keys
-	//     effectively"). So a shard is enough for 333 requests a second, and 64 shards for 21,000.
-	//   - With 64 shards, the default quota of a table or index is reached first: 40,000 write
-	//     units a second ("Quotas in Amazon DynamoDB").
+	//     effectively").
+	//   - With 64 shards, the default quota of an index is reached first: 40,000 write units a
+	//     second ("Quotas in Amazon DynamoDB").
 	//   - If the index can't keep up, DynamoDB throttles all writes that take a lease
 	//     ("Understanding Global Secondary Index write throttling and back pressure").
 	//
-	// More shards also make searches more expensive: a search queries each shard, and costs half a
-	// read unit for an empty one.
+	// Fewer shards make searches cheaper. A search queries each shard, and costs half a read unit
+	// for an empty one.
 	//
 	// A search must always cover every shard that has entries. To increase the number, change it
 	// first in the programs that search the index, then in the functions. To decrease it, change it

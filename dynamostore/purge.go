@@ -93,7 +93,6 @@ const opPurge = "purge"
 //     erases those of released records.
 //   - A record in progress is changed only by PurgeOptions.Steps, and never while its lease is
 //     live.
-//   - PurgeOptions.Forget makes completed and released records expire.
 //   - A part of an answer is deleted if no record refers to the part; see below for exceptions.
 //
 // A purge changes nothing outside the table. A guard's cache (lambdaidem.Options.Cache) may replay

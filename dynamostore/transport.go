@@ -28,10 +28,10 @@ const (
 	TransportSDK Transport = "sdk"
 )
 
-// directTransport returns the direct transport for a store, or an error that says why the transport
-// can't make the requests that the user's client would make. The parameters are the store's client,
-// the user's SDK client, and whether the user has chosen TransportDirect. If not, directTransport
-// also returns an error for a setting that the transport would ignore.
+// directTransport returns the direct transport for the store's client, or an error that says why
+// the transport can't make the requests that the user's SDK client would make. If the last
+// parameter is false, the user has not chosen TransportDirect. A setting that the transport would
+// ignore is then an error too.
 //
 // The function below is a placeholder, which the function init in the file direct.go replaces.
 // Without that file, the SDK's client sends every request.

@@ -50,9 +50,9 @@ func (w Warmed) LogValue() slog.Value {
 // variable [lambdaidem.SwitchOff] is true, Warm does nothing.
 //
 // Warm never prevents a start: it returns after about 2 seconds at the latest, it returns an error
-// only in Warmed.Err, and it recovers from panics. The store works the same without Warm. Warm does
-// not help a process whose first invocation comes minutes later, as with provisioned concurrency:
-// the connection may be closed by then.
+// only in Warmed.Err, and it recovers from panics. Warm does not help a process whose first
+// invocation comes minutes later, as with provisioned concurrency: the connection may be closed by
+// then.
 func (s *Store) Warm(ctx context.Context) Warmed {
 	if off, _ := strconv.ParseBool(os.Getenv(lambdaidem.SwitchOff)); off {
 		return Warmed{}
