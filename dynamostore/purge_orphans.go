@@ -64,8 +64,8 @@ const orphanAge = time.Hour
 // time.
 func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
 	// Treat a record as expired early. An attempt whose clock is ahead may already see the record
-	// as expired, and write the parts of a new answer. The second is added because now is rounded
-	// down.
+	// as expired, and write the parts of a new answer, which must stay. One second is added because
+	// now is rounded down.
 	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
 		// The answer of an attempt never changes. But an operator may settle a record again.
 		if current.Status == lambdaidem.Completed && !isSettled(current.Status, current.Token, current.Operations) {
