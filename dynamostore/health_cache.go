@@ -60,19 +60,15 @@ func contextEnded(ctx context.Context) Health {
 	}}}
 }
 
-// keep stores the result of a check of p. The kind of result decides how long p caches it:
-//
-//   - If the status is pass, or is warn for a reason other than throttling, the result is
-//     cached for p.cacheFor.
-//   - If the credentials don't allow reading the table's settings, the result is cached for
-//     p.cacheFor or deniedCacheFor, whichever is longer.
-//   - Any other result is not cached, so that the next check of the store repeats this check.
+// keep stores the result of a check of p, and decides how long p caches it. A failure is not
+// cached, so that the next health check repeats the check.
 func (p *probe) keep(check Check, began time.Time) {
 	now := wall()
 	check.Name, check.Table, check.Time, check.Latency = p.name, p.table, now, now.Sub(began)
 	p.last, p.expires = check, now
 	switch {
 	case check.Status == HealthUnknown && check.Code == NoPermission:
+		// The credentials don't allow reading the table's settings.
 		p.expires = now.Add(max(p.cacheFor, deniedCacheFor))
 	case check.Status == HealthPass, check.Status == HealthWarn && check.Code != Throttled:
 		p.expires = now.Add(p.cacheFor)

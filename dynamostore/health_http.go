@@ -31,18 +31,14 @@ type healthComponent struct {
 }
 
 // ServeHTTP responds to GET and HEAD with the health of the store, in the format of
-// draft-inadarei-api-health-check-05, and to any other method with status 405. The status code is
-// 200 for pass and warn, and 503 for fail. The header Cache-Control is max-age with the number of
-// seconds until the result expires, or no-store if the result is not cached.
+// draft-inadarei-api-health-check-05. The status code is 200 for pass and warn, 503 for fail, and
+// 405 for other methods. Cache-Control is max-age with the number of seconds until the result
+// expires, or no-store if the result is not cached.
 //
-// By default, the response contains only the status, because section 6 of the draft warns
-// that details of a problem help attackers. The details are in the log instead; see
-// HealthOptions.Log.
-//
-// With HealthOptions.Details, the response also has the member "checks", an object that lists
-// each [Check] under its name, such as "GetItem:responseTime". The entry of a check contains
-// its status, the latency in milliseconds, the table, the code of the problem, and what to do.
-// The status is absent if the check was not made.
+// By default, the response contains only the status, because details of a problem help attackers
+// (section 6 of the draft). With HealthOptions.Details, the response also has the member "checks",
+// which lists each [Check] under a name such as "GetItem:responseTime". A check that was not made
+// has no status.
 func (c *HealthCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")

@@ -45,15 +45,10 @@ func (p *probe) skip(now time.Time, down *probe) {
 	p.expires = now
 }
 
-// failsAll reports whether the latest result of p makes all further checks pointless, because
-// they would fail in the same way. There are two such results:
-//
-//   - DynamoDB did not reply or can't be reached.
-//   - The store's own table does not exist, or its primary key is not the one that the store needs.
-//     This result counts only for the first probe, because a later probe may have tested another
-//     table.
-//
-// The parameter first is true if p is the first probe.
+// failsAll reports whether the latest result of p means that all further checks would fail too.
+// That is so if DynamoDB did not reply or can't be reached. A missing table or a wrong primary key
+// counts only for the first probe, which tests the store's own table. Later probes may test other
+// tables.
 func (p *probe) failsAll(first bool) bool {
 	code := p.last.Code
 	return code == TimedOut || code == Unreachable || first && (code == NoTable || code == WrongKey)

@@ -20,13 +20,10 @@ func worse(a, b HealthStatus) HealthStatus {
 	return a
 }
 
-// resultOf returns the result of a probe whose request ended with err. The status is pass if the
-// request succeeded. It is also pass if the request's condition failed, or if the request was in
-// conflict with another transaction: DynamoDB has then allowed the action. The status is warn if
-// DynamoDB throttled the request, and fail after any other error.
-//
-// If DynamoDB refused the request as invalid, the key in the request is probably wrong.
-// Check.Detail then includes keyHint, a text that says which key is needed.
+// resultOf returns the result of a probe whose request ended with err. The status is pass if
+// DynamoDB allowed the action, even if the condition failed or another transaction was in conflict.
+// Throttling is a warning, and any other error is a failure. The parameter keyHint says which key
+// is needed.
 func (c *HealthCheck) resultOf(name, table, keyHint string, err error) Check {
 	if err == nil {
 		return Check{Status: HealthPass}
@@ -49,6 +46,7 @@ func (c *HealthCheck) resultOf(name, table, keyHint string, err error) Check {
 	case lambdaidem.ReasonUnreachable:
 		return found(HealthFail, Unreachable, "found no connection; look at the endpoint, and in a VPC at its routes, endpoints and security groups")
 	case lambdaidem.ReasonInvalid:
+		// DynamoDB refuses a request with the wrong key as invalid.
 		return found(HealthFail, WrongKey, "is refused as invalid; %s", keyHint)
 	case lambdaidem.ReasonNoTable:
 		return found(HealthFail, NoTable, "found no such table in Region %s of this account, or one that is not ACTIVE; "+

@@ -3,12 +3,10 @@ package dynamostore
 import "fmt"
 
 // hidesExpiry returns an error if the item seems to come from a store with another
-// Options.ExpirationAttribute. The item then has no attribute with this store's name for the
-// expiration, but another attribute whose value looks like an expiration.
+// Options.ExpirationAttribute: the item has no expiration, but another attribute looks like one.
 //
-// The error protects operators from a mistake. Under policy Hold, a record without an expiration
-// waits for an operator's decision. An operator would take this item for such a record, and would
-// set an expiration that the Lambda functions don't read.
+// Without the error, an operator would take the item for a record that waits for a decision under
+// policy Hold, and would set an expiration that the Lambda functions don't read.
 func hidesExpiry(it *item, attrs attributes) error {
 	if it.Expiration.there {
 		return nil

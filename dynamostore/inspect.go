@@ -37,13 +37,13 @@ type Inspected struct {
 	read time.Time // the time of the read, by this machine's monotonic clock
 }
 
-// Inspect reads a complete record by one consistent GetItem. If the answer is compressed,
-// encrypted or stored in parts, use [Store.Load] to read it.
+// Inspect reads a complete record by one consistent GetItem. If the answer is compressed, encrypted
+// or stored in parts, use [Store.Load] to read it.
 //
-// The error is a *lambdaidem.StoreError. Its Reason is [lambdaidem.ReasonForeign] if the
-// item is not a record of this package. One cause is that id names an item that holds a part
-// of a large answer. Another is that the Lambda function that wrote the record renames an
-// attribute (for example by Options.DataAttribute), but the Options of this store don't.
+// The error is a *lambdaidem.StoreError. Its Reason is [lambdaidem.ReasonForeign] if the item is
+// not a record of this package, but for example a part of a large answer. The Reason is the same if
+// this store's Options lack an attribute name that the writing function has set, such as
+// Options.DataAttribute.
 func (s *Store) Inspect(ctx context.Context, id string) (Inspected, error) {
 	var out *dynamodb.GetItemOutput
 	_, err := wire.Watch(ctx, func(ctx context.Context) (err error) {

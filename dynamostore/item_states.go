@@ -52,10 +52,10 @@ func (it *item) finish(r lambdaidem.Result) {
 	}
 }
 
-// release changes the item to a released record, which the next attempt can take over at
-// once. The parameter failure is the error code of the attempt, or "" if the code is unknown.
-// The parameter bound is the reason why the record refuses a retry with a different payload,
-// or "" if the record accepts such a retry.
+// release changes the item to a released record, which the next attempt can take over at once. The
+// parameter failure is the error code of the attempt, or "" if the code is unknown. The parameter
+// bound says why the record refuses a retry with a different payload, or is "" if the record
+// accepts one.
 func (it *item) release(expires time.Time, failure, bound string) {
 	it.Status, it.LeaseShard = lambdaidem.Released, ""
 	it.Expiration = deletionOf(expires)

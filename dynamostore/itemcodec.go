@@ -49,17 +49,14 @@ func (l *layout) parse(attrs attributes) (*item, error) {
 // from r, and reports whether the value was valid.
 type taker = func(r *lowlevel.Reader, name string) bool
 
-// read decodes the item in a response. The parameter scan is a function that reads the response and
-// passes each attribute of the item to a taker. The first result of scan is true if the response
-// has an item. Its second result is false if the response can't be read or the taker has returned
-// false.
+// read decodes the item in a response. The function scan reads the response, and passes each
+// attribute of the item to a taker. The results of scan say whether the response has an item, and
+// whether the response can be read.
 //
 // The results of read are:
-//
 //   - the item and true, if it is a valid record
 //   - nil and true, if the response has no item
-//   - nil, true and an error, if the item is not a valid record. To get that error, read calls scan
-//     again, for the attributes as a map, and calls parse with the map.
+//   - nil, true and an error, if the item is not a valid record
 //   - nil and false, if the response can't be read
 func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, foreign error) {
 	it := &item{}
@@ -80,6 +77,8 @@ func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, forei
 	case ok && it.strange() == "":
 		return it, true, nil
 	}
+	// The item may be invalid. Scan the response again, into a map, so that parse can say what is
+	// wrong.
 	attrs := attributes{}
 	if _, ok = scan(lowlevel.Into(attrs)); !ok || len(attrs) == 0 {
 		return nil, ok, nil

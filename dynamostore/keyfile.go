@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// ParseKeys parses the text of a key file, which has one key per line. A line has the
-// key's id and the base64 of its 32 secret bytes, separated by spaces or tabs. The first key
-// is the one that encrypts. Empty lines and lines that begin with # are skipped. The command
-// idem reads the same file format.
+// ParseKeys parses the text of a key file, which the command idem reads too. Each line has a key's
+// id and the base64 of its 32 secret bytes, separated by spaces or tabs. The first key is the one
+// that encrypts. Empty lines and lines that begin with # are skipped. The keys are valid arguments
+// for [StaticKeys].
 //
-// The keys are valid arguments for [StaticKeys]. ParseKeys returns an error for a text
-// without a key and for an id that occurs twice. It also returns an error for an id that
-// could itself be a secret, because the two columns were probably swapped. The error for a
-// line has its number and never quotes its text, so it can be logged.
+// ParseKeys returns an error for a text without a key, and for an id that occurs twice. It also
+// returns an error for an id that could be a secret, because the two columns were probably swapped.
+// The error for a line has its number but never its text, so it can be logged.
 func ParseKeys(text []byte) ([]Key, error) {
 	var keys []Key
 	lineOf := make(map[string]int) // the line number of each id

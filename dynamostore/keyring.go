@@ -65,10 +65,9 @@ func (r *keyring) fresh(ctx context.Context) (Key, error) {
 	return k, nil
 }
 
-// forSealing returns the key to encrypt an answer with, after the handler has run. It returns
-// the cached key, however old it is: the store fetched that key before the handler ran, and
-// without a key the handler's answer could not be stored. It calls Current only if no key is
-// cached. The error is a keyError.
+// forSealing returns the key to encrypt an answer with, after the handler has run. It returns the
+// cached key, however old, because the answer could not be stored without a key. It calls Current
+// only if no key is cached. The error is a keyError.
 func (r *keyring) forSealing(ctx context.Context) (Key, error) {
 	if k := r.current.last(); k.ID != "" {
 		return k, nil
@@ -134,9 +133,8 @@ func (r *keyring) slot(id string) *keySlot {
 }
 
 // prove returns an error unless Find returns the same key as Current. This process encrypts with
-// the key of Current, and other processes decrypt with the key of Find, so the two must be the
-// same. After a success, prove does not call Find again for the duration Encryption.KeyFor. The
-// health check and CheckKeys call prove.
+// the key of Current, and other processes decrypt with the key of Find. After a success, prove does
+// not call Find again for the duration Encryption.KeyFor.
 func (r *keyring) prove(ctx context.Context) error {
 	k, err := r.fresh(ctx)
 	if err != nil {

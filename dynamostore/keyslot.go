@@ -39,10 +39,10 @@ func (s *keySlot) last() Key {
 }
 
 // get returns the key. If no key is cached, or the cached key is older than keyFor, get calls ask
-// to fetch it. If ask fails, the cached key is used until it is twice as old as keyFor.
+// to fetch it. If ask fails, get returns the cached key until that key is twice as old as keyFor.
 //
-// If several callers call get at the same time, only one of them calls ask. The others return the
-// cached key. If the cached key can't be used, they wait for the result of ask.
+// Only one of several concurrent callers calls ask. The others return the cached key. If the cached
+// key can't be used, they wait for the result of ask.
 func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(context.Context) (Key, error)) (Key, error) {
 	for {
 		s.mu.Lock()
@@ -77,11 +77,8 @@ func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(contex
 
 // fetch calls ask, caches the key that ask returns, and passes its own result to the callers that
 // wait for f. If ask fails, fetch returns the cached key if the method usable still allows that,
-// and otherwise the error of ask. But if ask returns ErrKeyGone for a decryption key, fetch removes
-// the cached key and returns the error.
-//
-// The parameter usable says whether the cached key could be used before this call. If so, fetch
-// gives ask less time.
+// and otherwise the error. If the parameter usable is true, the cached key could be used before
+// this call, and ask gets less time.
 func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usable bool, ask func(context.Context) (Key, error)) (Key, error) {
 	timeout := firstTimeout
 	if usable {
@@ -103,6 +100,7 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 	case err == nil:
 		s.key, s.fetchedAt, s.gone = k, fetchedAt, nil
 	case s.mayBeGone && errors.Is(err, ErrKeyGone):
+		// A decryption key that no longer exists must not be used.
 		s.key, s.fetchedAt, s.gone = Key{}, fetchedAt, err
 	case s.usable(keyFor):
 		if ctx.Err() == nil { // if the caller's context has ended, the key service may be fine: don't pause
@@ -114,13 +112,10 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 	return k, err
 }
 
-// due reports whether the key should be fetched now. The pause in these rules is keyFor divided by
-// the number refreshPause:
-//   - If the last call reported that the key is gone (ErrKeyGone), the key should be fetched again
-//     after the pause.
-//   - Otherwise, if no key is cached, the key should be fetched at once.
-//   - A cached key should be fetched again once it is older than keyFor. If that fails and the
-//     cached key is still usable, the key should be fetched again after the pause.
+// due reports whether the key should be fetched now. That is so if no key is cached, or if the
+// cached key is older than keyFor. After ErrKeyGone, and after a failed refresh of a key that is
+// still usable, due returns false until a pause has passed. The pause is keyFor divided by
+// refreshPause.
 func (s *keySlot) due(keyFor time.Duration) bool {
 	age, known := elapsed.Since(s.fetchedAt)
 	switch {

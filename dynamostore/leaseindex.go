@@ -8,10 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// leaseShard returns the shard for the record with the given id. The shard is the partition key
-// of the record's entry in the index Options.LeaseIndex, which lists the records in progress.
-// The shard depends only on the id, so every attempt and every process writes the record to the
-// same shard. leaseShard returns "" if there is no index.
+// leaseShard returns the shard of the record with the given id: its partition key in the index
+// Options.LeaseIndex, or "" if there is no index. The shard depends only on the id, so that every
+// attempt and every process writes the record to the same shard.
 func (o *Options) leaseShard(id string) string {
 	if o.LeaseIndex == "" {
 		return ""

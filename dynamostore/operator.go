@@ -87,20 +87,20 @@ const (
 	opOperatorSettle  = "operator_settle"
 )
 
-// Release releases a record that an attempt left in progress, so that the next retry runs
-// the handler again. The record keeps its attempt number, its steps and its fingerprint.
+// Release releases a record that an attempt left in progress, so that the next retry runs the
+// handler again. The record keeps its attempt number, its steps and its fingerprint. An attempt
+// that is still running can no longer complete the record.
 //
 // The parameter seen is the record as the operator has read it, for example by [Store.Inspect]. The
 // write is conditional: the token, the state and the lease end of the record must still be those of
-// seen. The write also replaces the token. If two operators change the same record, only one of
-// them succeeds. If the attempt is still running, it can no longer complete the record.
+// seen.
 //
 // If Release succeeds, it returns the record as it is now. The error is one of these:
 //   - [ErrRecordChanged], with the record as it is now
 //   - [ErrRecordCompleted], [ErrRecordSettled], [ErrRecordReleased] or [ErrRecordGone]
 //   - [*LeaseLiveError], unless OperatorOptions.Force is set
-//   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been
-//     released; inspect it again.
+//   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been released;
+//     inspect it again.
 //   - another error, if seen was not read from the store, or if OperatorOptions.Random failed; the
 //     record is then unchanged
 func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, error) {
@@ -126,10 +126,10 @@ func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, erro
 	return o.write(ctx, seen, &operatorWrite{op: opOperatorRelease, sets: release, condition: isStillWhatWasSeen}, it)
 }
 
-// expires returns the expiry to write to a record: OperatorOptions.TTL from now, by the
-// database's clock, rounded up to a whole second. If the record already expires later than that,
-// expires returns the record's own expiry. A retry after the expiry runs the handler again, so an
-// operator who does not know the TTL that the functions use must never shorten a record's life.
+// expires returns the expiry to write to a record: OperatorOptions.TTL from now, by the database's
+// clock, rounded up to a whole second. expires never shortens a record's life, because a retry
+// after the expiry runs the handler again, and the operator may not know the TTL that the functions
+// use.
 func (o *Operator) expires(seen Inspected) time.Time {
 	at := seen.latest().Add(o.opts.TTL).Add(time.Second - 1).Truncate(time.Second)
 	if was := seen.Record.Expires; was.After(at) {

@@ -8,18 +8,16 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Settle completes a record with an answer from the operator. Every retry then gets this
-// answer, and none runs the handler. The record may be in progress or released. If
-// OperatorOptions.Again is set, it may also have been settled before. The record keeps its
-// fingerprint and lasts for at least OperatorOptions.TTL.
+// Settle completes a record with an answer from the operator. Every retry then gets this answer,
+// and none runs the handler. The record may be in progress or released or, if OperatorOptions.Again
+// is set, settled before. The record keeps its fingerprint and lasts for at least
+// OperatorOptions.TTL. An attempt that is still running can no longer complete the record.
 //
-// Settle uses the Outcome and the Value or Failure of result. They must fit the kind of the
-// record; see [lambdaidem.CheckResult].
+// Settle uses the Outcome and the Value or Failure of result. They must fit the kind of the record;
+// see [lambdaidem.CheckResult].
 //
 // The parameter seen is the record as the operator has read it, for example by [Store.Inspect]. The
-// write is conditional: the token and the state of the record must still be those of seen. The
-// write also replaces the token, so an attempt that is still running can no longer complete the
-// record.
+// write is conditional: the token and the state of the record must still be those of seen.
 //
 // If Settle succeeds, it returns the record as it is now. The error is one of these:
 //   - [ErrRecordChanged], with the record as it is now
@@ -27,10 +25,10 @@ import (
 //   - [ErrRecordSettled], unless OperatorOptions.Again is set
 //   - [ErrNotEncrypted], if the answer must be encrypted and the store has no encryption key
 //   - [*LeaseLiveError], unless OperatorOptions.Force is set
-//   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been
-//     settled; inspect it again.
-//   - another error, if the given result does not fit the record, if seen was not read from the
-//     store, or if OperatorOptions.Random failed; the record is then unchanged
+//   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been settled;
+//     inspect it again.
+//   - another error, if result does not fit the record, if seen was not read from the store, or if
+//     OperatorOptions.Random failed; the record is then unchanged
 func (o *Operator) Settle(ctx context.Context, seen Inspected, result lambdaidem.Result) (Inspected, error) {
 	write := &operatorWrite{op: opOperatorSettle, sets: completion, condition: isStillWhatWasSeen}
 	var forced bool
@@ -65,13 +63,10 @@ func (i Inspected) settled() bool {
 	return isSettled(i.Record.State, i.Record.Token, i.Operations)
 }
 
-// isSettled reports whether a record has an answer that an operator gave. The parameters are the
-// record's state, token and operations.
-//
-// Settle completes the record, gives it a new token, and adds an OperationSettled with that
-// token. A later change, such as a purge, adds another operation or replaces the token. So a
-// completed record still has the operator's answer if its latest operation is an
-// OperationSettled with the record's token.
+// isSettled reports whether a record with this state, token and list of operations has an answer
+// that an operator gave. If so, the record is completed, and its latest operation is an
+// OperationSettled with the record's token. A later change, such as a purge, adds another operation
+// or replaces the token.
 func isSettled(state lambdaidem.State, token string, did []Operation) bool {
 	n := len(did)
 	return state == lambdaidem.Completed && n > 0 && did[n-1].What == OperationSettled && did[n-1].Token == token

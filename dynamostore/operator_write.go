@@ -22,13 +22,11 @@ type operatorWrite struct {
 	condition string  // its ConditionExpression
 }
 
-// write changes a record by the conditional UpdateItem of Release or Settle. The parameter request
-// describes the UpdateItem, and the parameter it is an item with the new values. The parameter seen
-// is the record as the operator read it. If the record has changed since then, the condition fails.
+// write makes the conditional UpdateItem that the parameter request describes, with the new values
+// in the item it. The parameter seen is the record as the operator read it.
 //
-// If the update succeeds, the method returns the record as it is now. If the condition fails, the
-// method returns ErrRecordChanged, also with the record as it is now. Any other error is a
-// StoreError.
+// write returns the record as it is now. If the record has changed since it was read, the error is
+// ErrRecordChanged. Any other error is a StoreError.
 func (o *Operator) write(ctx context.Context, seen Inspected, request *operatorWrite, it *item) (Inspected, error) {
 	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
 	if request.condition == isStillWhatWasSettled {
@@ -67,13 +65,10 @@ func (o *Operator) write(ctx context.Context, seen Inspected, request *operatorW
 	return now, ErrRecordChanged
 }
 
-// isSameAttempt compares two reads of a record: current, and the earlier read seen. It reports
-// whether the record still belongs to the same attempt. If so, the list of operations in current
-// contains every operation that was applied since seen was read. So an operation that is not in the
-// list was not applied.
-//
-// If the record belongs to another attempt, the list proves nothing: if the record expired, the
-// next attempt created it anew, with an empty list.
+// isSameAttempt reports whether the record still belongs to the same attempt as when seen was read.
+// If so, the list of operations in current contains every operation that was applied since then. If
+// not, the list proves nothing: after an expiry, the next attempt creates the record anew, with no
+// operations.
 func isSameAttempt(current, seen lambdaidem.Record) bool {
 	return current.State != lambdaidem.Absent && current.Attempt == seen.Attempt && current.StartedAt.Equal(seen.StartedAt)
 }

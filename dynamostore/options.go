@@ -46,19 +46,15 @@ type Options struct {
 	// Answers that are not compressed can be read in the console.
 	CompressFrom int
 
-	// MaxInline is the maximum size in bytes of an answer that is stored in the record
-	// itself, after compression and encryption: 1 byte to 384 KB. A larger answer is
-	// stored in separate items. Default 20 KB.
+	// MaxInline is the maximum size in bytes of an answer that is stored in the record itself,
+	// after compression and encryption: 1 byte to 384 KB. A larger answer is stored in separate
+	// items. Default 20 KB.
 	//
-	// The best value depends on how often answers are replayed. A replay begins with a write that
-	// DynamoDB refuses, which costs write units for the size of the record, including an answer in
-	// it. An answer in separate items costs about one write unit more to store. But a replay only
-	// reads these items, and reading a KB costs a twentieth of writing it.
-	//
-	// The rarer replays are, the larger MaxInline should be. Suppose that there is one replay for
-	// every 20 first requests. With on-demand prices, an answer of 22 KB then costs the same in the
-	// record and in separate items. With one replay for every 50 first requests, this holds for an
-	// answer of 54 KB.
+	// Separate items cost about one write unit more to store, and make replays cheaper. A replay
+	// begins with a write that DynamoDB refuses, which costs write units for the whole record. So
+	// the rarer replays are, the larger MaxInline should be. With on-demand prices, both ways cost
+	// the same for 22 KB and one replay for every 20 first requests, or for 54 KB and one replay
+	// for every 50.
 	MaxInline int
 
 	// MaxAnswer is the maximum size in bytes of an answer before compression: 1 byte to
@@ -73,57 +69,54 @@ type Options struct {
 	// LeaseIndex is the name of a global secondary index of the table. With the index,
 	// [Store.DeadLeases] finds the leases of dead attempts by queries, instead of a scan of the
 	// table. The name has 3 to 255 characters: letters A-Z and a-z, digits, underscores, hyphens
-	// and periods. Default: no index, and records don't have the attribute lease_shard.
+	// and periods. Default: no index.
 	//
 	// The index must have the string attribute lease_shard as its partition key, the number
 	// attribute in_progress_expiration (Options.InProgressExpirationAttribute) as its sort key, and
-	// the projection KEYS_ONLY. [CreateTable] creates it and [Store.CheckTable] checks it. Only
-	// records in progress have an entry in the index. For the cost of the entries, see
-	// docs/cost.md.
+	// the projection KEYS_ONLY. [CreateTable] creates the index and [Store.CheckTable] checks it.
+	// For its cost, see docs/cost.md.
 	//
-	// The index can be added while functions are running, before or after the option is set in
-	// them. Set the option in all functions that write to the table, and in the tool that operators
-	// use to settle records. A function without the option can share records with the others, but
-	// does not maintain the index:
+	// The index can be added while functions are running, before or after the option is set. Set
+	// the option in all functions that write to the table, and in the tool that operators use to
+	// settle records. A function without the option does not maintain the index:
 	//
 	//   - A record whose lease it takes has no entry, so DeadLeases does not find the record.
-	//   - If it takes over a record that has an entry, and completes or releases the record, the
-	//     entry remains until TTL deletes the record. Until then, every search pays a read unit for
-	//     the entry.
+	//   - If it completes or releases a record that has an entry, the entry remains until TTL
+	//     deletes the record. Until then, every search pays a read unit for the entry.
 	LeaseIndex string
 
-	// LeaseShards is the number of shards of the index LeaseIndex: 1 to 1000. A shard is one
-	// value of the index's partition key, and the id of a record determines its shard.
-	// More shards allow more requests a second. Default 64.
+	// LeaseShards is the number of shards of the index LeaseIndex: 1 to 1000. A shard is one value
+	// of the index's partition key, and the id of a record determines its shard. Default 64.
 	//
-	// Each new request takes two write units of its shard: one to add its entry and one to remove
-	// it. With enlisted writes, it takes three units, because the removal is part of a transaction
-	// and costs double (in DynamoDB Local; AWS does not document it).
+	// More shards allow more requests a second. One shard is enough for 333 new requests a second:
 	//
-	// All new entries of a shard go to the same partition, because the entries are sorted by time.
-	// A partition can take 1,000 write units a second (Amazon DynamoDB, "Best practices for
-	// designing and using partition keys effectively"). At three units a request, a shard is enough
-	// for 333 requests a second, and 64 shards for 21,000. Those take at least 42,000 write units a
-	// second, and the default quota of a table or index is 40,000 ("Quotas in Amazon DynamoDB").
+	//   - A request takes two write units of its shard. With enlisted writes, it takes three (in
+	//     DynamoDB Local; AWS does not document it).
+	//   - All new entries of a shard go to the same partition, which can take 1,000 write units a
+	//     second (Amazon DynamoDB, "Best practices for designing and using partition keys
+	//     effectively").
+	//   - With 64 shards, the default quota of an index is reached first: 40,000 write units a
+	//     second ("Quotas in Amazon DynamoDB").
+	//   - If the index can't keep up, DynamoDB throttles all writes that take a lease
+	//     ("Understanding Global Secondary Index write throttling and back pressure").
 	//
-	// If the index can't keep up, DynamoDB throttles all writes that take a lease ("Understanding Global Secondary Index write throttling and back pressure"). But more shards make
-	// searches more expensive: a search queries each shard, and costs half a read unit for an
-	// empty one.
+	// Fewer shards make searches cheaper. A search queries each shard, and costs half a read unit
+	// for an empty one.
 	//
 	// A search must always cover every shard that has entries. To increase the number, change it
 	// first in the programs that search the index, then in the functions. To decrease it, change it
-	// first in the functions. Then wait until no record whose lease was taken before this change is
-	// still in progress, and change the programs that search.
+	// first in the functions. Then wait until no record whose lease was taken before is still in
+	// progress, and change the programs that search.
 	LeaseShards int
 
 	// SortKeyAttribute is the name of the table's sort key, a string attribute. Set it for a table
-	// of several kinds of items ("single-table design") that has a sort key. Default: none; the
-	// table then has only a partition key. All stores and tools that use one table need the same
-	// value, because a table's key can't be changed.
+	// of several kinds of items ("single-table design") that has a sort key. All stores and tools
+	// that use one table need the same value. Default: none; the table then has only a partition
+	// key.
 	//
-	// Every item of this package has the same value in both key attributes: the id of a record, or
-	// the id of a part of an answer. Both begin with "lambdaidem#". So neither the table nor an
-	// index whose partition key is the table's sort key has a hot partition.
+	// Every item of this package has the same value in both key attributes: the id of a record or
+	// of a part of an answer, which begins with "lambdaidem#". So no partition of the table is hot,
+	// nor of an index whose partition key is the table's sort key.
 	SortKeyAttribute string
 
 	// Each of the six fields below names one attribute of a record. The names of all attributes of

@@ -14,17 +14,15 @@ type packed struct {
 	stored []byte            // the bytes to write in parts before the record is completed; nil if the record contains the answer
 }
 
-// pack compresses and encrypts an answer as the options demand, and decides whether the
-// answer is stored in the record or in parts. It writes nothing to DynamoDB. It returns a
-// StoreError if the answer exceeds Options.MaxAnswer, or if no encryption key is
-// available.
-//
-// A failure that says that there is no answer (lambdaidem.NoAnswer) always stays in the record, in
-// plain text. A purge has no encryption key, and must see that there is nothing to erase.
+// pack compresses and encrypts an answer as the options demand, and decides whether the answer is
+// stored in the record or in parts. It writes nothing to DynamoDB. It returns a StoreError if the
+// answer exceeds Options.MaxAnswer, or if no encryption key is available.
 func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (packed, error) {
 	o := &s.opts
 	result.Apart = nil
 	answer := result.Value
+	// Keep the failure lambdaidem.NoAnswer in the record, in plain text: a purge has no encryption
+	// key, and must see that there is nothing to erase.
 	if saysNoAnswer(result.Failure) {
 		return packed{result: result}, nil
 	}
@@ -64,10 +62,10 @@ func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdai
 	return packed{result: result, stored: stored}, nil
 }
 
-// prepare makes a result ready for the write that completes the record. It compresses
-// and encrypts the answer, and writes the parts of a large answer. It returns the result
-// to store in the record, or a StoreError. After an error some parts may remain in the
-// table. No record refers to them, and they expire.
+// prepare makes a result ready for the write that completes the record: it compresses and encrypts
+// the answer, and writes the parts of a large one. It returns the result to store, or a StoreError.
+// After an error, some parts may remain in the table. No record refers to these parts, and they
+// expire.
 func (s *Store) prepare(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Result, error) {
 	p, err := s.pack(ctx, lease, result)
 	if err == nil {

@@ -97,10 +97,8 @@ func checksum(id, token, encoding string, answer []byte) []byte {
 	return h.Sum(nil)
 }
 
-// partID returns the partition key of the item for one part of a large answer. Numbers
-// begin at 1. The key contains the answer's checksum, so a write that arrives late or
-// twice can't overwrite a part with different bytes. The key begins with the record's id,
-// so an IAM policy that allows the keys of records also allows the keys of parts.
+// checksum returns the SHA-256 of a record's id, an attempt's token, an encoding and an answer. The
+// id and the token are included so that a reader detects an answer of another record or attempt.
 func partID(record string, sum []byte, number int) string {
 	return record + "#" + strconv.Itoa(number) + "#" + base64.RawURLEncoding.EncodeToString(sum)
 }

@@ -20,28 +20,21 @@ type PurgeOptions struct {
 	// Default: nil, which selects all records.
 	Match func(lambdaidem.Record) bool
 
-	// Forget erases the answers and steps of completed and released records, and makes the
-	// records expire soon: 15 minutes ([lambdaidem.MinTTL]) plus OperatorOptions.MaxSkew
-	// after the purge. A record that would have expired sooner keeps its expiry. Default:
-	// false.
+	// Forget erases the answers and steps of completed and released records, and makes the records
+	// expire soon: 15 minutes ([lambdaidem.MinTTL]) plus OperatorOptions.MaxSkew after the purge. A
+	// record that would have expired sooner keeps its expiry. Default: false.
 	//
-	// After the expiry, a retry runs the handler again and repeats its effects. Before the
-	// expiry, the result of a retry depends on the record:
-	//   - A completed record has no answer any more, so a retry gets
-	//     [lambdaidem.ErrAnswerUnavailable].
-	//   - A released record without steps stays released, so a retry runs the handler.
-	//   - A released record with steps becomes completed, and a retry gets
-	//     ErrAnswerUnavailable. Without the results of the steps, the handler would repeat
-	//     the steps.
+	// After the expiry, a retry runs the handler again and repeats its effects. Before the expiry,
+	// the result of a retry depends on the record:
+	//   - completed: [lambdaidem.ErrAnswerUnavailable], because the answer was erased.
+	//   - released with steps: ErrAnswerUnavailable too. The purge completes the record, because
+	//     the handler would repeat the steps.
+	//   - released without steps: the handler's answer, because the retry runs the handler.
 	//
 	// Forget does not apply to a record whose attempt died after a step. If Steps is set, the purge
 	// erases the steps of such a record, completes the record, and counts it in
 	// PurgeProgress.OnlyErased. A second purge with Forget then makes the record expire. If Steps
 	// is not set, the purge leaves the record alone.
-	//
-	// A purge can't set an earlier expiry, because AWS accepts the purge's own request for 15
-	// minutes after it was signed. If that request arrived after the new expiry, a delayed request
-	// of an attempt that has ended could take the record's lease.
 	//
 	// DynamoDB's TTL deletes the item at least an hour after the expiry; see
 	// [lambdaidem.KeptAfterExpiry].
@@ -89,8 +82,8 @@ type PurgeProgress struct {
 // opPurge is the value of StoreError.Op in errors from Purge.
 const opPurge = "purge"
 
-// Purge erases the answers of the records that PurgeOptions.Match selects. It scans the
-// whole table.
+// Purge erases the answers of the records that PurgeOptions.Match selects. It scans the whole
+// table.
 //
 //   - A completed record loses its answer, or the text of its failure, and all parts of the answer.
 //     The record itself stays until its TTL, so no retry runs the handler a second time. A retry
@@ -100,43 +93,34 @@ const opPurge = "purge"
 //     erases those of released records.
 //   - A record in progress is changed only by PurgeOptions.Steps, and never while its lease is
 //     live.
-//   - PurgeOptions.Forget makes completed and released records expire.
 //   - A part of an answer is deleted if no record refers to the part; see below for exceptions.
 //
-// A purge changes nothing outside the table. A guard's cache (lambdaidem.Options.Cache) may
-// replay an erased answer until the cache entry expires. Backups, streams and logs keep
-// their copies. A purge also leaves the record's scope, which names the caller, until TTL
-// deletes the record.
+// A purge changes nothing outside the table. A guard's cache (lambdaidem.Options.Cache) may replay
+// an erased answer until the cache entry expires. Backups, streams and logs keep their copies. A
+// record keeps its scope, which names the caller, until TTL deletes the record.
 //
-// Purge yields its progress after each page of the scan. PurgeProgress.After says where the
-// next page begins. It is empty in the last progress. An error ends the purge: a
-// *[lambdaidem.StoreError], or an error of ScanOptions.Pace or OperatorOptions.Random. The
-// current page may then be partly purged. The progress that is yielded with the error resumes
-// the purge at the beginning of that page.
+// Purge yields its progress after each page of the scan. PurgeProgress.After says where the next
+// page begins, and is empty in the last progress. An error ends the purge: a
+// *[lambdaidem.StoreError], or an error of ScanOptions.Pace or OperatorOptions.Random. The current
+// page may then be partly purged, and PurgeProgress.After resumes the purge at the beginning of
+// that page.
 //
 // # Parts of answers
 //
-// Every write to a record is conditional on the token and the state that were read. Purge first
-// removes the answer from the record, then deletes the parts. Until all parts are deleted, the
-// record keeps a list of them. So no reader gets an incomplete answer, and a later purge can finish
-// a purge that was interrupted.
+// A record keeps a list of the parts of its erased answer until all of them are deleted. So a later
+// purge can finish a purge that was interrupted.
 //
-// Parts that no record refers to come from attempts that have not completed their record: the
-// attempt died, another attempt completed first under lambdaidem.Options.Optimistic, or the
-// transaction was rejected. For each part in the table, Purge calls Match with a Record that has
-// only the record's ID, Scope and Token, and in StartedAt the time at which the part was written. A
-// part that no record refers to stays in these cases:
+// For each part in the table, Purge calls Match with a Record that has only the record's ID, Scope
+// and Token, and in StartedAt the time at which the part was written. Parts that no record refers
+// to come from attempts that have not completed their record. Such a part stays in these cases:
 //
 //   - The record is in progress under the token of the attempt that wrote the part.
 //   - The item with the record's id is not a record of this package.
-//   - The part was written less than an hour ago. But it does not stay if an attempt has completed
-//     the record and the record has not expired. An answer that an operator gave does not count
-//     here: [Operator.Settle] can replace it, and writes the parts of the new answer before the
-//     record refers to them.
+//   - The part was written less than an hour ago, unless an attempt has completed the record and
+//     the record has not expired. A completion by an operator does not count.
 //
-// The request that writes a part has no condition. If it arrives after the part was deleted, it
-// writes the part again, and only another purge or TTL deletes the part. If a purge has deleted
-// parts, repeat the purge an hour later.
+// If a purge has deleted parts, repeat the purge an hour later. A delayed request may have written
+// a part again, which only another purge or TTL deletes.
 func (o *Operator) Purge(ctx context.Context, optFns ...func(*PurgeOptions)) iter.Seq2[PurgeProgress, error] {
 	var opts PurgeOptions
 	for _, fn := range optFns {

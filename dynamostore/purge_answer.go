@@ -7,18 +7,17 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// removeAnswer removes the answer from a record by one conditional update. The parameter old is the
-// record as it was read, and the parameter next has the new values. The update writes the
-// attributes that concern the answer, and the attributes listed in extra. If next has no value for
-// an attribute, the update removes the attribute. removeAnswer reports false if the record has
-// changed since it was read.
+// removeAnswer removes the answer from a record by one conditional update. It reports false if the
+// record has changed since it was read. The parameter old is the record as it was read. The update
+// sets the attributes of the answer, and those in extra, to their values in next. An attribute
+// without a value in next is removed.
 //
-// removeAnswer also changes the item old, for the writes of the purge that follow. It stores the
-// new token in old, because these writes compare the record's token. It also stores the new value
-// of the attribute "erasing", because these writes delete the parts that the attribute lists.
+// removeAnswer also stores the new token and the new value of the attribute "erasing" in old.
 func (p *purge) removeAnswer(ctx context.Context, old, next *item, condition string, extra ...string) (bool, error) {
 	attrs := append(extra, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
 	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, next, old.asSeen())
+	// The purge's next writes compare the record's token, and delete the parts that the attribute
+	// "erasing" lists.
 	if old.Erasing = next.Erasing; next.Token != "" {
 		old.Token = next.Token
 	}

@@ -19,12 +19,10 @@ func (it *item) isErased() bool {
 	return it.Status == lambdaidem.Completed && saysNoAnswer(it.Failure)
 }
 
-// saysNoAnswer reports whether a failure means that the record has no answer. lambdaidem.NoAnswer
-// makes such a failure, and so does a guard that could not store an answer.
-//
-// A failure of this kind has the code ErrAnswerUnavailable and no Type. If a failure has the same
-// code and a Type, a handler returned the error, and its message may contain personal data. For
-// example, a handler may wrap the error of a guarded call whose stored answer is unavailable.
+// saysNoAnswer reports whether a failure means that the record has no answer. Such a failure has
+// the code ErrAnswerUnavailable and no Type. A failure with this code and a Type is a handler's
+// error, and its message may contain personal data. For example, a handler may return the error of
+// a guarded call.
 func saysNoAnswer(f *lambdaidem.Failure) bool {
 	return f != nil && f.Code == lambdaidem.ErrAnswerUnavailable && f.Type == ""
 }

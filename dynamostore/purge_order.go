@@ -42,6 +42,8 @@ func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (
 	case !p.opts.Forget && !it.isErased():
 		add(func(ctx context.Context) (bool, error) { return p.erase(ctx, it, clock.At()) })
 	}
+	// Delete the parts only after the record has lost its answer, so that no reader gets an
+	// incomplete answer.
 	if hasParts {
 		add(func(ctx context.Context) (bool, error) { return true, p.deleteParts(ctx, it) })
 		add(func(ctx context.Context) (bool, error) { return p.removePartList(ctx, it) })

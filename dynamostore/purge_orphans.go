@@ -52,35 +52,26 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 	return storedPart{id: string(id), record: string(record), token: string(token), scope: string(scope), written: fromMillis(written)}, true
 }
 
-// orphanAge is the age at which a part that no record refers to is certainly an orphan: no attempt
-// can still complete the record with an answer that has this part. An attempt completes the record
-// right after it has written the parts. It tries for at most 15 minutes, and AWS accepts the last
-// request for at most 15 minutes more. The rest of the hour allows for clocks that differ. See
-// isOrphan.
+// orphanAge is the age at which a part that no record refers to is certainly an orphan; see
+// isOrphan. An attempt completes the record right after it has written the parts. It tries for at
+// most 15 minutes, and AWS accepts the last request for at most 15 minutes more. The rest of the
+// hour allows for clocks that differ.
 const orphanAge = time.Hour
 
-// isOrphan reports whether a purge may delete a part that no record refers to. That is so if no
-// attempt and no operator can still complete the record with an answer that has this part. The
-// parameter current is the record as it is now, or nil if there is none. The rules, in order:
-//
-//   - If the record is absent, or has expired and has no live lease, the part is an orphan once it
-//     is older than orphanAge.
-//   - If an attempt has completed the record, the part is an orphan, because the answer never
-//     changes. (An answer that an operator gave may change: an operator may settle the record
-//     again.)
-//   - If the record is in progress under the token of the attempt that wrote the part, the part is
-//     not an orphan.
-//   - In all other cases, the part is an orphan once it is older than orphanAge.
-//
-// These rules treat a record as expired early: maxSkew plus one second before its expiry. An attempt
-// without a lease whose clock is ahead may see the record as expired already. It writes the parts of
-// its new answer before it replaces the record, so the rule for completed records would delete these
-// parts. One second is added because the parameter now, the database's time, is rounded down.
+// isOrphan reports whether a purge may delete a part that no record refers to, because no attempt
+// and no operator can still complete the record with an answer that has this part. The parameter
+// current is the record as it is now, or nil if there is none. The parameter now is the database's
+// time.
 func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
+	// Treat a record as expired early. An attempt whose clock is ahead may already see the record
+	// as expired, and write the parts of a new answer, which must stay. One second is added because
+	// now is rounded down.
 	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
+		// The answer of an attempt never changes. But an operator may settle a record again.
 		if current.Status == lambdaidem.Completed && !isSettled(current.Status, current.Token, current.Operations) {
 			return true
 		}
+		// The attempt that wrote the part may still complete the record.
 		if current.heldBy(part.token) {
 			return false
 		}
@@ -107,13 +98,10 @@ func (part *storedPart) isReferredToBy(it *item) bool {
 	return false
 }
 
-// deleteOrphans deletes the orphans among the parts that were found. An orphan is a part that no
-// record refers to, and that no attempt and no operator can still make a record refer to; see
-// isOrphan. In a dry run, deleteOrphans only counts the orphans.
-//
-// If no record refers to a part, but the part is not an orphan, the part stays and counts in
-// PurgeProgress.KeptParts. deleteOrphans ignores a part that PurgeOptions.Match does not select,
-// and a part that a record refers to.
+// deleteOrphans deletes the orphans among the parts that were found; see isOrphan. In a dry run,
+// deleteOrphans only counts them. A part that no record refers to, but that is not an orphan, stays
+// and counts in PurgeProgress.KeptParts. deleteOrphans ignores a part that PurgeOptions.Match does
+// not select.
 func (p *purge) deleteOrphans(ctx context.Context, found []storedPart, now time.Time) error {
 	type lookup struct {
 		current *item // the record as it is now; nil if there is none

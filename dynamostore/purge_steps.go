@@ -10,11 +10,8 @@ import (
 )
 
 // erasesSteps reports whether the purge erases the steps of the record because of
-// PurgeOptions.Steps. It does so for a record with steps that is released, or that is in progress
-// although its attempt has died.
-//
-// If PurgeOptions.Forget is set too, erasesSteps returns false for a released record, because
-// the purge then calls forgetSteps for it.
+// PurgeOptions.Steps. The record must be released, or in progress although its attempt has died. If
+// PurgeOptions.Forget is set too, the purge calls forgetSteps for a released record instead.
 func (p *purge) erasesSteps(it *item, clock Inspected) bool {
 	if !p.opts.Steps || len(it.Steps) == 0 {
 		return false
@@ -56,9 +53,8 @@ func (p *purge) eraseSteps(ctx context.Context, it *item, clock Inspected) (bool
 }
 
 // forgetSteps erases the steps of a released record and makes the record expire, as
-// PurgeOptions.Forget demands. Until the expiry, a retry must not run the handler: the handler
-// would not find the results of the steps and would repeat their effects. So forgetSteps
-// completes the record, with the failure lambdaidem.NoAnswer. forgetSteps reports false if the
+// PurgeOptions.Forget demands. It also completes the record, with the failure lambdaidem.NoAnswer:
+// until the expiry, a retry would repeat the effects of the steps. forgetSteps reports false if the
 // record has changed since it was read.
 func (p *purge) forgetSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
 	seen := p.inspected(it, clock)
@@ -73,14 +69,9 @@ func (p *purge) inspected(it *item, clock Inspected) Inspected {
 	return Inspected{Record: it.record(), Operations: it.Operations, Now: clock.Now, read: clock.read}
 }
 
-// completeWithoutSteps completes a record with the failure lambdaidem.NoAnswer. Completing a
-// record also removes its steps. The record gets a new fencing token, so an attempt that is
-// still running can't store anything. completeWithoutSteps reports false if the record has
-// changed since it was read.
-//
-// An expired record is completed too, not only stripped of its steps. A guard whose clock is behind
-// may not see yet that the record has expired. If the record were not completed, that guard could
-// take it over and run the handler, which would repeat the steps.
+// completeWithoutSteps completes a record with the failure lambdaidem.NoAnswer, which also removes
+// its steps. The record gets a new fencing token, so an attempt that is still running can't store
+// anything. completeWithoutSteps reports false if the record has changed since it was read.
 func (p *purge) completeWithoutSteps(ctx context.Context, seen Inspected, opKind OperationKind, expires time.Time) (bool, error) {
 	next, err := p.o.nextItem(seen, opKind, false)
 	if err != nil {
@@ -93,6 +84,8 @@ func (p *purge) completeWithoutSteps(ctx context.Context, seen Inspected, opKind
 		Expires: expires,
 	})
 	condition := isStillWhatWasSeen
+	// Complete an expired record too. Otherwise a guard whose clock is behind could take the record
+	// over, and repeat the steps.
 	if seen.Record.GoneAt(seen.At()) {
 		condition = isStillExpired
 	}

@@ -9,9 +9,8 @@ import (
 )
 
 // update sends a conditional update. It reports true if the update was applied, by the last try or
-// by an earlier one whose reply was lost. If the record no longer exists, update also reports true,
-// because nothing is left to purge. It reports false if the condition failed because the record has
-// changed since it was read.
+// by an earlier one whose reply was lost, or if the record no longer exists. It reports false if
+// the condition failed because the record has changed since it was read.
 func (p *purge) update(ctx context.Context, c *attributeUpdate, next *item, values attributes) (bool, error) {
 	out, fate, err := p.o.s.updateAttributes(ctx, c, next, values)
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
@@ -43,12 +42,9 @@ func (it *item) asSeen() attributes {
 }
 
 // wasApplied reports whether an earlier try of a refused write was applied, although its reply was
-// lost. The parameter next has the values that the write stores, and the parameter current is the
-// item in the table.
-//
-// A write of a purge can append an Operation to the record's list of operations. In next, this
-// Operation is the last one of the list. The earlier try was applied if the list in current
-// contains this Operation. If the write appends no Operation, wasApplied returns false.
+// lost. The parameter next has the values that the write stores, and current is the item in the
+// table. The write was applied if current contains the Operation that the write appends: the last
+// one in next. If the write appends none, wasApplied returns false.
 func (s *Store) wasApplied(current attributes, next *item) bool {
 	it, err := s.layout.parse(current)
 	n := len(next.Operations)

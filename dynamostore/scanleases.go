@@ -11,21 +11,17 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// ScanLeases scans the whole table and yields each record that is in progress, with the
-// database's time. The lease of the record may be live or dead; see
-// [lambdaidem.Record.LeaseLiveAt]. A record that was written shortly before may be missing,
-// because the reads are eventually consistent.
+// ScanLeases scans the whole table and yields each record that is in progress, with the database's
+// time. The lease of the record may be live or dead; see [lambdaidem.Record.LeaseLiveAt]. A record
+// that was written shortly before may be missing, because the reads are eventually consistent.
 //
-// ScanLeases reads every item, at half a read unit for each 4 KB. On a large table that is
-// slow and expensive. Use [Store.DeadLeases] if the table has the index Options.LeaseIndex.
+// ScanLeases reads every item, at half a read unit for each 4 KB. If the table has the index
+// Options.LeaseIndex, use [Store.DeadLeases] instead.
 //
 // If an item can't be read as a record, ScanLeases yields its id with a *[lambdaidem.StoreError]
-// whose Reason is [lambdaidem.ReasonForeign], and continues. The item may belong to another tool.
-// It may also be a record, even one with a dead lease, of functions whose Options rename an
-// attribute, while the Options of this store don't.
-//
-// Any other error ends the scan, and ScanLeases yields it without an id. The error is a
-// *[lambdaidem.StoreError] or an error of ScanOptions.Pace.
+// whose Reason is [lambdaidem.ReasonForeign], and continues. The item may belong to another tool,
+// or be a record of functions whose Options rename an attribute. Any other error ends the scan, and
+// is yielded without an id: a *[lambdaidem.StoreError] or an error of ScanOptions.Pace.
 func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) iter.Seq2[Inspected, error] {
 	var o ScanOptions
 	for _, fn := range optFns {
@@ -61,11 +57,9 @@ func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) it
 	}
 }
 
-// scanLeases reads a page of the table without the parts of answers and without the records that
-// are completed or released. The page includes items without a known state. Such an item may be a
-// record in progress whose state is in another attribute, because the function that wrote the
-// record renames the attribute "status". The read is eventually consistent, which costs half as
-// much as a consistent one.
+// scanLeases reads a page of the table, by an eventually consistent read, without the parts of
+// answers and without completed and released records. The page includes items without a known
+// state: a function that renames the attribute "status" may have written a record in progress.
 func (s *Store) scanLeases(ctx context.Context, after string, limit int32) (page, error) {
 	return s.scan(ctx, after, &dynamodb.ScanInput{
 		Limit:                     aws.Int32(limit),

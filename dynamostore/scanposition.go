@@ -5,10 +5,9 @@ import (
 	"fmt"
 )
 
-// scanPosition returns the key of a page's last item as a string for page.next. The string is
-// the partition key or, if the table has a sort key, a JSON array of both keys. This package's
-// items have the same value in both keys, but the last item of a page may belong to another
-// tool. If last is empty, scanPosition returns "".
+// scanPosition returns the key of a page's last item as a string for page.next, or "" if last is
+// empty. The string is the partition key or, if the table has a sort key, a JSON array of both
+// keys. Both are needed, because the last item may belong to another tool.
 func (l *layout) scanPosition(last attributes) string {
 	if len(last) == 0 {
 		return ""

@@ -104,12 +104,10 @@ func (s *Store) findCached(id string) (Key, error) {
 
 // decryptText decrypts stored, an encrypted text of the record with the given id. It returns the
 // plaintext and the fencing token of the attempt that encrypted it. The parameter purpose is the
-// role of the text in the record, such as the result of a certain step. The function find returns
-// the key.
+// role of the text in the record, such as the result of a certain step.
 //
-// The error is a damagedAnswerError if this store can never decrypt the text, for example because
-// the text was encrypted for another purpose. The error is a keyError if the key can't be fetched
-// now.
+// The error is a damagedAnswerError if this store can never decrypt the text, and a keyError if the
+// key can't be fetched now.
 func (s *Store) decryptText(id, purpose string, stored []byte, find finder) (text []byte, token string, err error) {
 	of, err := parseSealed(stored)
 	if err != nil {
@@ -135,12 +133,9 @@ var (
 	errNotSealed    = errors.New("it is not encrypted, and Options.Encryption.Only is set")
 )
 
-// shown returns the record in an item for a caller that does not hold the lease. It returns the
-// zero Record if the item is nil.
-//
-// It decrypts the results of steps only if all their keys are cached. Otherwise the record has
-// the names of its steps, with nil results. Only the holder of the lease needs the results, so
-// shown does not fetch keys for them.
+// shown returns the record in an item for a caller that does not hold the lease, or the zero Record
+// if the item is nil. If not all keys of the steps are cached, the results of the steps are nil.
+// Only the holder of the lease needs the results, so shown does not fetch keys for them.
 func (s *Store) shown(it *item) lambdaidem.Record {
 	if it == nil {
 		return lambdaidem.Record{}

@@ -54,18 +54,18 @@ func (s *Store) needsResealing(it *item) bool {
 	return false
 }
 
-// resealSteps encrypts the steps of an item under the current key and stores them in DynamoDB. The
-// parameter steps has the decrypted results. Without resealSteps, a record could need an old key
-// long after the guard's TTL, because each attempt extends the life of its record.
+// resealSteps encrypts the steps of an item under the current key and stores them in DynamoDB.
+// Otherwise a record could need an old key long after the guard's TTL, because each attempt extends
+// the life of its record.
 //
-// resealSteps ignores errors, because the attempt already has the decrypted steps and can run. For
-// example, the steps may be too large once they are encrypted. The next attempt tries again. If the
-// attempt has lost its lease, its next write fails too, and reports the loss.
+// resealSteps ignores errors, because the attempt already has the decrypted steps and can run. The
+// next attempt tries again.
 func (s *Store) resealSteps(ctx context.Context, it *item, steps lambdaidem.Steps, now time.Time) {
 	ours, err := s.itemWithSteps(ctx, it.ID, it.Token, steps)
 	if err != nil {
 		return
 	}
+	// If the attempt has lost its lease, its next write fails too, and reports the loss.
 	_, _ = s.update(ctx, &s.writes.resealing, ours, given{now: now, token: it.Token, steps: integer{int64(len(steps)), true}})
 }
 

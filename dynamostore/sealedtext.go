@@ -19,10 +19,9 @@ import (
 //	24 bytes  salt
 //	          ciphertext and tag of AES-256-GCM
 //
-// The AES key and the nonce are derived from the store's key and the salt by HKDF-SHA256.
-// The associated data are everything before the ciphertext, then the record's id, then the
-// purpose of the text. The purpose of a step is "step " and the step's name. The purpose of an
-// answer is the answer's encoding, then " value" or " failure".
+// The AES key and the nonce are derived from the store's key and the salt by HKDF-SHA256. The
+// associated data are everything before the ciphertext, then the record's id, then the purpose of
+// the text. For the purposes, see apart.purpose and purposeOfStep.
 const (
 	cipherName  = "AES-256-GCM"
 	sealVersion = 1
@@ -33,10 +32,9 @@ const (
 	saltInfo    = "lambdaidem salt of a text 1"
 )
 
-// seal encrypts a text of the record with the given id. The parameter token is the fencing token of
-// the attempt. The parameter purpose is the role of the text in the record, such as the result of a
-// certain step. seal returns the sealed form of the text: the ciphertext after a header with the
-// key's id, the token and the salt. The result is the same for the same arguments.
+// seal returns the sealed form of a text of the record with the given id. The parameter token is
+// the fencing token of the attempt. The parameter purpose is the role of the text in the record,
+// such as the result of a certain step. The result is the same for the same arguments.
 func (k Key) seal(id, token, purpose string, text []byte) []byte {
 	out := make([]byte, 0, 1+sizedBytes(k.ID)+sizedBytes(token)+saltBytes+len(text)+tagBytes)
 	out = appendSized(append(out, sealVersion), k.ID)
@@ -47,16 +45,13 @@ func (k Key) seal(id, token, purpose string, text []byte) []byte {
 	return aead.Seal(out, nonce, text, associated(out, id, purpose))
 }
 
-// salt returns the salt for encrypting a text. The salt is an HMAC-SHA256 of associatedData and
-// the text. This has two effects. If a write is retried, the same text is encrypted to the same
-// bytes again. And different texts have different salts, so they are encrypted under different
+// salt returns the salt for encrypting a text: an HMAC-SHA256 of associatedData and the text. seal
+// adds the salt to the associated data afterwards. A retried write encrypts the same text to the
+// same bytes again. Different texts have different salts, so they are encrypted under different
 // keys and nonces.
 //
-// associatedData is the associated data of the text, without the salt. seal adds the salt to
-// the associated data afterwards.
-//
-// Nobody without the key can tell the salt from a random one, because HMAC-SHA256 (RFC 2104) is
-// a pseudorandom function. RFC 8452 and RFC 6979 derive nonces in a similar way.
+// Nobody without the key can tell the salt from a random one, because HMAC-SHA256 (RFC 2104) is a
+// pseudorandom function. RFC 8452 and RFC 6979 derive nonces in a similar way.
 func (k Key) salt(associatedData, text []byte) []byte {
 	own, err := hkdf.Expand(sha256.New, k.Secret, saltInfo, sha256.Size)
 	if err != nil { // can't happen: HKDF-SHA256 can derive far more than 32 bytes

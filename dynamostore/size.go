@@ -10,10 +10,9 @@ import (
 // its attributes: 400 KB (AWS, "Quotas in Amazon DynamoDB").
 const maxItemSize = 400 * 1024
 
-// reservedSize is the number of bytes of an item that its steps must leave free. The record's other
-// attributes need this room, including those that later writes add. Without the room, no attempt
-// could finish the record and no operator could settle it. The table has the maximum size of these
-// attributes in bytes, including their names:
+// reservedSize is the number of bytes of an item that its steps must leave free for the record's
+// other attributes. Without the room, no attempt could finish the record and no operator could
+// settle it. The table has the maximum size of these attributes in bytes, including their names:
 //
 //	scope         3,939  five parts of 256 characters; an escaped character takes three
 //	operations    3,285  MaxOperations operations, with the longest name and reason each
@@ -22,8 +21,7 @@ const maxItemSize = 400 * 1024
 //	validation       87
 //	the others      131  timestamps, state, attempt number, bound, cipher and lease shard
 //
-// The sum is 7,720. The remainder of the 8 KiB is there because Options can give attributes longer
-// names.
+// The sum is 7,720. The rest of the 8 KiB is for attributes to which Options give longer names.
 const reservedSize = 8 << 10
 
 // maxStepsSize is the maximum size in bytes of a record's steps, together with the record's key and
@@ -35,15 +33,8 @@ const maxStepsSize = maxItemSize - reservedSize
 // of an item up to a multiple of it (AWS, "DynamoDB read and write operations").
 const bytesPerWrite = 1024
 
-// sizeOf returns the size of an item in bytes, by the rules that AWS publishes ("DynamoDB
-// item sizes and formats"). The size is the sum of the following:
-//
-//   - for each attribute, the length of its name in UTF-8
-//   - for a string or binary value, its length in bytes
-//   - for a number, about one byte for two significant digits, and one byte more
-//   - for a list or map, 3 bytes, 1 byte for each member, and the size of each member
-//   - for a set, the size of each member
-//   - for a Boolean or null value, 1 byte
+// sizeOf returns the size of an item in bytes, by the rules that AWS publishes ("DynamoDB item
+// sizes and formats"). The size includes the attributes' names in UTF-8.
 func sizeOf(attrs map[string]types.AttributeValue) int {
 	n := 0
 	for name, v := range attrs {
@@ -52,7 +43,8 @@ func sizeOf(attrs map[string]types.AttributeValue) int {
 	return n
 }
 
-// sizeOfValue returns the size of an attribute's value in bytes; see sizeOf.
+// sizeOfValue returns the size of an attribute's value in bytes; see sizeOf. A list or map takes 3
+// bytes, 1 byte for each member, and the size of each member.
 func sizeOfValue(v types.AttributeValue) int {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:

@@ -81,18 +81,17 @@ func (s *Store) read(ctx context.Context, op, id string) (*item, error) {
 
 func (s *Store) key(id string) attributes { return s.layout.key(id) }
 
-// update sends the conditional UpdateItem w with the values of the given item. It returns the
-// item that was in the table before the write. If the condition fails, update returns the
-// existing item and wire.ErrRefused. Any other error is a StoreError.
-//
-// The write of resealSteps asks DynamoDB to return no item. For such a write, update
-// returns an error even if the write was applied. resealSteps ignores the error.
+// update sends the conditional UpdateItem w with the values of the given item. It returns the item
+// that was in the table before the write. If the condition fails, update returns the existing item
+// and wire.ErrRefused. Any other error is a StoreError.
 func (s *Store) update(ctx context.Context, w *write, it *item, g given) (*item, error) {
 	r := s.updating(w, it, g)
 	fate, err := s.wire.Do(ctx, &r.Request)
 	if err != nil {
 		return r.refused(w.op, fate, err)
 	}
+	// The write of resealSteps asks DynamoDB to return no item, and so gets an error. resealSteps
+	// ignores that error.
 	if r.item == nil && r.foreign == nil {
 		_, r.foreign = s.layout.parse(nil)
 	}

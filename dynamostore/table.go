@@ -14,18 +14,16 @@ import (
 // createTimeout is the maximum duration of CreateTable.
 const createTimeout = 5 * time.Minute
 
-// CreateTable creates a table for a store with the same options, and waits until the table
-// is active. The table has on-demand capacity and TTL, and the index Options.LeaseIndex if
-// the option is set. CreateTable is for tests and local use. For a deployment, define the
-// table in a template.
+// CreateTable creates a table for a store with the same options, and waits until the table is
+// active. It is for tests and local use. For a deployment, define the table in a template. The
+// table has on-demand capacity and TTL, and the index Options.LeaseIndex if the option is set.
 //
 // If the table exists already, CreateTable only enables TTL. In both cases, CreateTable then checks
-// the table's settings. If they have problems, the error is [TableProblems], which may consist of
-// warnings only.
+// the table's settings. If they have problems, even only warnings, the error is [TableProblems].
 //
-// CreateTable needs the permissions dynamodb:CreateTable, DescribeTable, DescribeTimeToLive
-// and UpdateTimeToLive. It gives up after 5 minutes, or earlier if ctx ends. Like [New], it
-// panics if client is nil, or if the table's name or an option is invalid.
+// CreateTable needs the permissions dynamodb:CreateTable, DescribeTable, DescribeTimeToLive and
+// UpdateTimeToLive. It gives up after 5 minutes. Like [New], it panics if client is nil, or if the
+// table's name or an option is invalid.
 func CreateTable(ctx context.Context, client *dynamodb.Client, table string, optFns ...func(*Options)) error {
 	if client == nil {
 		panic("dynamostore: CreateTable: client is nil; pass dynamodb.NewFromConfig(cfg)")

@@ -44,11 +44,10 @@ func throttling(err error) (lambdaidem.Throttle, error) {
 	return lambdaidem.ThrottleUnknown, err
 }
 
-// throttleBySuffix maps the end of DynamoDB's throttling reasons to the limit that was exceeded. A
-// reason such as TableWriteKeyRangeThroughputExceeded names the resource (Table or Index), the
-// operation (Read or Write) and the limit (AWS, "DynamoDB throttling resolution guide"). If an
-// error has several reasons, the function throttling reports the one that comes first in this list.
-// Raising a limit that comes later would not help while an earlier limit is exceeded.
+// throttleBySuffix maps the end of DynamoDB's throttling reasons, such as
+// TableWriteKeyRangeThroughputExceeded, to the limit that was exceeded (AWS, "DynamoDB throttling
+// resolution guide"). If an error has several reasons, the first in this list counts: raising a
+// later limit would not help while an earlier limit is exceeded.
 var throttleBySuffix = [...]struct {
 	suffix   string
 	throttle lambdaidem.Throttle

@@ -19,12 +19,12 @@ type transactRequest struct {
 	cancelled *types.TransactionCanceledException // DynamoDB's error if the record's condition failed, set by Refusal; otherwise nil
 }
 
-// transacting returns a TransactWriteItems with the given ClientRequestToken. The parameter
-// record is the JSON of the action that writes the record, or nil if the transaction does not
-// write a record. The error is a WriteError.
+// transacting returns a TransactWriteItems with the given ClientRequestToken. The parameter record
+// is the JSON of the action that writes the record, or nil if there is none. The error is a
+// WriteError.
 //
-// The request is encoded only once, so that every try sends the same bytes. DynamoDB may refuse a
-// request with the same token as an earlier request but other bytes.
+// The request is encoded only once, because DynamoDB may refuse a request with the same token but
+// other bytes.
 func (s *Store) transacting(token string, record []byte, writes []*Write) (*transactRequest, error) {
 	r := &transactRequest{record: record != nil, actions: len(writes)}
 	r.Operation, r.Answer = wire.TransactWriteItems, r

@@ -15,29 +15,26 @@ const (
 	// TransportAuto uses the direct transport, unless the client has settings that only
 	// the SDK's middleware carries out, such as APIOptions or tracing.
 	TransportAuto Transport = ""
-	// TransportDirect sends requests without the SDK's middleware. It takes less than half
-	// of the SDK's processor time. It uses the HTTP client, credentials, Region and
-	// endpoint of the SDK's client, and signs requests as the SDK does.
+	// TransportDirect sends requests without the SDK's middleware. It takes less than half of the
+	// SDK's processor time. It uses the HTTP client, credentials, Region and endpoint of the SDK's
+	// client, and signs requests as the SDK does.
 	//
-	// The direct transport makes only the first try of each request. If DynamoDB carries
-	// out the request, or refuses it because its condition failed, there is no other try.
-	// After any other failure, the SDK's client takes over and counts that try as its own
-	// first one. So errors, retries, the retry quota and the correction for a wrong local
-	// clock are those of the SDK.
+	// The direct transport makes only the first try of each request. After any failure other than a
+	// failed condition, the SDK's client takes over and counts that try as its own first one. So
+	// errors, retries, the retry quota and the correction for a wrong local clock are those of the
+	// SDK.
 	TransportDirect Transport = "direct"
 	// TransportSDK sends all requests through the SDK's client.
 	TransportSDK Transport = "sdk"
 )
 
-// directTransport returns the direct transport for a store; see [TransportDirect]. Its parameters
-// are the store's client, the user's SDK client, and whether the user has chosen TransportDirect.
-// If the direct transport can't make the requests that the user's client would make,
-// directTransport returns an error that says why. If the user has not chosen TransportDirect, a
-// setting of the user's client that the direct transport would ignore is an error too.
+// directTransport returns the direct transport for the store's client, or an error that says why
+// the transport can't make the requests that the user's SDK client would make. If the last
+// parameter is false, the user has not chosen TransportDirect. A setting that the transport would
+// ignore is then an error too.
 //
-// The function below is a placeholder. The function init in the file direct.go replaces it with the
-// real function. If direct.go is deleted from the package, the placeholder remains, and the SDK's
-// client sends every request.
+// The function below is a placeholder, which the function init in the file direct.go replaces.
+// Without that file, the SDK's client sends every request.
 var directTransport = func(*wire.Client, *dynamodb.Client, bool) (wire.First, error) {
 	return nil, errors.New("this program is built without the direct transport")
 }

@@ -39,10 +39,9 @@ func (s *Store) TTLEnabled(ctx context.Context) (bool, error) {
 }
 
 // deletionOf returns the value of the TTL attribute, in epoch seconds, for a record that expires at
-// the given time. The value is lambdaidem.KeptAfterExpiry (one hour) later than the expiry.
-// DynamoDB may delete an item as soon as its TTL has passed, but a delayed request that was made
-// before the record expired must still find the item. If expires is the zero time, the record never
-// expires. The result then stands for an absent attribute.
+// the given time. The value is lambdaidem.KeptAfterExpiry (one hour) later, because a delayed
+// request from before the expiry must still find the item. The zero time means that the record
+// never expires. The result then stands for an absent attribute.
 func deletionOf(expires time.Time) integer {
 	if expires.IsZero() {
 		return integer{}

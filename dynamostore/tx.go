@@ -134,12 +134,9 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 	return p, lambdaidem.Record{}, nil
 }
 
-// writeAnswerParts writes the parts of a large answer, before the transaction that refers to
-// them. It returns the result to store in the record.
-//
-// If c creates its record, another attempt may have created that record first. Before it
-// writes any parts, writeAnswerParts therefore reads the record. If the record belongs to
-// another attempt, writeAnswerParts writes nothing and returns the record with
+// writeAnswerParts writes the parts of a large answer, before the transaction that refers to them.
+// It returns the result to store in the record. If c creates its record, but the record already
+// belongs to another attempt, writeAnswerParts writes nothing. It then returns that record with
 // [lambdaidem.ErrLeaseLost].
 func (s *Store) writeAnswerParts(ctx context.Context, c *lambdaidem.Completion) (answer lambdaidem.Result, seen lambdaidem.Record, err error) {
 	p, err := s.pack(ctx, c.Lease, c.Result)
@@ -159,11 +156,8 @@ func (s *Store) writeAnswerParts(ctx context.Context, c *lambdaidem.Completion) 
 }
 
 // completionAction returns the action that completes the record, as a JSON element of
-// TransactItems. It also sets p.record to the completed record.
-//
-// If the attempt has not taken a lease yet, the same action also claims the record. The action is a
-// Put if it creates the record, and otherwise an Update. An Update preserves the attribute
-// "operations", the list of what operators did to the record.
+// TransactItems. It also sets p.record to the completed record. If the attempt has not taken a
+// lease yet, the same action also claims the record.
 func (s *Store) completionAction(c *lambdaidem.Completion, answer lambdaidem.Result, p *prepared) ([]byte, error) {
 	ours := &item{ID: c.Lease.ID, Token: c.Lease.Token}
 	if c.Claim != nil {
@@ -181,6 +175,8 @@ func (s *Store) completionAction(c *lambdaidem.Completion, answer lambdaidem.Res
 	case c.Claim.Over == nil:
 		return s.putAction(&s.writes.claim, ours, given), nil
 	}
+	// Take the record over by an Update. A Put would remove the attribute "operations", the list of
+	// what operators did to the record.
 	given.seen, given.token = c.Claim.Over, "" // the update already defines :token, because it sets the token
 	return s.updateAction(&s.writes.claimOver, ours, given), nil
 }

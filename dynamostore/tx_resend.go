@@ -7,10 +7,9 @@ import (
 	"github.com/lambdaidem/toolkit/internal/elapsed"
 )
 
-// mayBeSent returns an error if the transaction must no longer be sent, because it was first sent
-// maxResend ago or earlier and DynamoDB might then apply it a second time. The first call of
-// mayBeSent sets p.first to the current time. Call mayBeSent before every try, because Lambda can
-// freeze the process between two tries.
+// mayBeSent returns an error if the transaction was first sent maxResend ago or earlier, because
+// DynamoDB might then apply it a second time. The first call sets p.first. Call mayBeSent before
+// every try, because Lambda can freeze the process between two tries.
 func (p *prepared) mayBeSent() error {
 	if p.first.IsZero() {
 		p.first = time.Now()
@@ -24,12 +23,10 @@ func (p *prepared) mayBeSent() error {
 
 // maxResend is how long the transaction of an attempt without a lease may be sent again: 9 minutes.
 //
-// If the handler runs unguarded, the transaction writes no record. DynamoDB then recognizes it only
-// by its ClientRequestToken, and only for 10 minutes (AWS, "Amazon DynamoDB Transactions: How it
-// works").
-//
-// If the transaction claims the record, the record refuses it after it was applied, until TTL
-// deletes the record; see [lambdaidem.KeptAfterExpiry].
+//   - If the transaction writes no record, DynamoDB recognizes it only by its ClientRequestToken,
+//     and only for 10 minutes (AWS, "Amazon DynamoDB Transactions: How it works").
+//   - If the transaction claims the record, the record refuses a repetition only until TTL deletes
+//     the record; see [lambdaidem.KeptAfterExpiry].
 //
 // With a lease there is no limit: the record must be in progress, and a deleted record is not.
 const maxResend = 9 * time.Minute

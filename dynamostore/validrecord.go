@@ -42,13 +42,9 @@ func (it *item) strange() string {
 }
 
 // strangeCompletion returns the reason why an item with the status completed is not a valid record,
-// or "" if it is valid. A valid completed record has an answer, a failure or parts of an answer. It
-// also has an expiration, unless a purge completed the record while it was waiting for an operator.
-//
-// If one of these attributes is missing, the store that wrote the item probably uses other
-// attribute names (see Options.DataAttribute and Options.ExpirationAttribute). This store must
-// refuse such an item. Otherwise a purge would report that the answer was erased but leave it in
-// the table, and an operator would set an expiration that no function reads.
+// or "" if it is valid. If an attribute is missing, a store with other attribute names probably
+// wrote the item. In such an item, a purge would leave the answer but report it as erased, and an
+// operator would set an expiration that no function reads.
 func (it *item) strangeCompletion() string {
 	switch o := lambdaidem.Outcome(it.Outcome); {
 	case o != lambdaidem.OutcomeSucceeded && o != lambdaidem.OutcomeFailed:
@@ -57,6 +53,8 @@ func (it *item) strangeCompletion() string {
 		return "it has both " + attrData + " and " + attrFailure
 	case it.Data == nil && it.Failure == nil && it.Parts == nil:
 		return "it is completed and has none of " + attrData + ", " + attrFailure + " and " + attrParts
+	// A purge may complete a record that waits for an operator, and such a record has no
+	// expiration.
 	case !it.Expiration.there && !it.isErased():
 		return "it is completed and has no " + attrExpiration
 	}

@@ -38,23 +38,21 @@ func (w Warmed) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// Warm does in advance what the first request of a process would otherwise have to do: it gets
-// the credentials, opens a connection to DynamoDB and completes the TLS handshake. With
-// Options.Encryption it also gets the current key. Call it before lambda.Start, because Lambda
-// gives the init phase more processor time than an invocation of a small function:
+// Warm does in advance what the first request of a process would otherwise have to do: it gets the
+// credentials and opens a connection to DynamoDB. With Options.Encryption it also gets the current
+// key. Call it before lambda.Start, because Lambda gives the init phase more processor time than an
+// invocation of a small function:
 //
 //	slog.Info("ready", "store", store.Warm(ctx))
 //
 // Warm reads one item that does not exist. That costs a read unit and needs the permission
 // dynamodb:GetItem. Without the permission, Warm still opens the connection. If the environment
-// variable [lambdaidem.SwitchOff] is true, there may be no table, and Warm does nothing.
+// variable [lambdaidem.SwitchOff] is true, Warm does nothing.
 //
 // Warm never prevents a start: it returns after about 2 seconds at the latest, it returns an error
-// only in Warmed.Err, and it recovers from panics. If Options.Encryption.Current ignores its
-// context, Warm leaves it running in the background. The store works the same without Warm.
-//
-// Warm does not help a process whose first invocation comes minutes later, as with provisioned
-// concurrency, because the connection may be closed by then.
+// only in Warmed.Err, and it recovers from panics. Warm does not help a process whose first
+// invocation comes minutes later, as with provisioned concurrency: the connection may be closed by
+// then.
 func (s *Store) Warm(ctx context.Context) Warmed {
 	if off, _ := strconv.ParseBool(os.Getenv(lambdaidem.SwitchOff)); off {
 		return Warmed{}

@@ -42,8 +42,8 @@ type Options struct {
 	// Older lists the ids or ARNs of other KMS keys that may decrypt data keys, besides the key
 	// that encrypts. List a new key here one deployment before it begins to encrypt. After it has
 	// begun and is deployed everywhere, list the former key here, and keep it enabled in KMS, until
-	// the TTL, the function's timeout and 15 minutes have passed and no record from before is held;
-	// see docs/operate.md, "Something changes in a deployment". Default: none.
+	// the TTL, the function's timeout and 15 minutes have passed and no record from before is held.
+	// Default: none.
 	//
 	// All other KMS keys are refused. Otherwise anyone who can write to the table could store a
 	// forged answer, encrypted under a KMS key of their own.
@@ -61,19 +61,16 @@ type Options struct {
 // New returns an Encryption that encrypts with the KMS key of the given id, ARN or alias. It sends
 // no request. It panics if client is nil, or if key or a key in Options.Older is empty.
 //
-// A replay whose answer can't be decrypted fails with 503 until Decrypt succeeds. The cause is
-// often a mistake that can be corrected: a KMS key that is missing in Options.Older, an
-// Options.Context other than the one at encryption, or an ARN that is misspelled or of another
-// Region.
-//
-// Two causes can't be corrected. If the KMS key was deleted, replays fail with 503 too, because KMS
-// returns the same error as for a misspelled ARN; purge the answers of a deleted key. If the stored
-// id of a data key is damaged (not base64), replays fail with 500.
+// A replay fails if its answer can't be decrypted:
+//   - The response is 503 if a KMS key is missing in Options.Older, if Options.Context has changed,
+//     or if an ARN is misspelled or of another Region. Correct the setting.
+//   - The response is also 503 if the KMS key was deleted, because KMS returns the same error as
+//     for a misspelled ARN. Purge the answers of a deleted key.
+//   - The response is 500 if the stored id of a data key is damaged.
 //
 // To change to another KMS key, deploy twice, so that every process can decrypt with the new key
 // before any process encrypts with it. First add the new key to Options.Older and deploy
 // everywhere. Then pass the new key to New, move the former key to Options.Older, and deploy again.
-// Options.Older says how long the former key must remain there.
 func New(client API, key string, optFns ...func(*Options)) dynamostore.Encryption {
 	o := Options{Context: map[string]string{"lambdaidem": "answers"}}
 	for _, fn := range optFns {
@@ -105,14 +102,12 @@ func (s *service) generate(ctx context.Context) (dynamostore.Key, error) {
 	return dynamostore.Key{ID: base64.RawURLEncoding.EncodeToString(out.CiphertextBlob), Secret: out.Plaintext}, nil
 }
 
-// decrypt returns the data key with the given id. The id is the data key itself in encrypted
-// form, so KMS can decrypt it. decrypt tries the KMS keys one after another.
+// decrypt returns the data key with the given id. The id is the data key itself in encrypted form,
+// so KMS can decrypt it. decrypt implements dynamostore.Encryption.Find.
 //
-// The error wraps dynamostore.ErrKeyGone, which says that the key is lost for good, only if the
-// id is damaged. An error of KMS does not prove that the key is lost: its cause may be a mistake
-// in the configuration, and decryption may succeed later.
-//
-// decrypt implements dynamostore.Encryption.Find.
+// The error wraps dynamostore.ErrKeyGone only if the id is damaged. An error of KMS does not prove
+// that the key is lost: the cause may be a mistake in the configuration, and decryption may succeed
+// later.
 func (s *service) decrypt(ctx context.Context, id string) (dynamostore.Key, error) {
 	blob, err := base64.RawURLEncoding.DecodeString(id)
 	if err != nil {

@@ -116,12 +116,10 @@ func tree(text []byte) (any, error) {
 	return v, d.Decode(&v) //nolint:wrapcheck // can't happen: the text is valid
 }
 
-// lost compares two JSON values: the stored answer, and held, which is the same answer after
-// decoding and encoding. It returns the path of the first value in stored that is missing or
-// different in held, such as "answer.body", or "" if there is none. path is the path of stored.
-//
-// Objects in held may have more members. A value that is null or missing equals any empty value
-// (see isEmpty), because tags of encoding/json can omit empty members.
+// lost returns the path of the first value in stored that is missing or different in held, or "" if
+// there is none. The parameter held is the stored answer after decoding and encoding, and path is
+// the path of stored, such as "answer.body". Objects in held may have more members. A null or
+// missing value equals any empty value, because tags of encoding/json can omit empty members.
 func lost(path string, stored, held any) string {
 	if isEmpty(stored) && isEmpty(held) && (stored == nil || held == nil) {
 		return ""

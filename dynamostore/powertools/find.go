@@ -61,8 +61,8 @@ const (
 //		return answer, err
 //	}
 //
-// [Handler] does the same around a handler. Find itself does not depend on a guard, but without
-// one, two calls at the same time may both find nothing. Find returns:
+// [Handler] does the same around a handler. Without a guard, two calls at the same time may both
+// find nothing. Find returns:
 //
 //   - the answer and true, if the record is completed;
 //   - false, if there is no record, or if Options.Until has passed;
@@ -70,9 +70,9 @@ const (
 //   - false, if the attempt died and Options.Policy is Rerun;
 //   - an error otherwise.
 //
-// The handler must return the error as it is. An error is one of the following. All except
-// [lambdaidem.ErrAttemptAbandoned] are marked with [lambdaidem.Retryable]: the guard releases its
-// record, even under policy Hold, and a retry looks again.
+// The handler must return the error as it is. All errors except [lambdaidem.ErrAttemptAbandoned]
+// are marked with [lambdaidem.Retryable]: the guard releases its record, even under policy Hold,
+// and a retry looks again.
 //
 //   - [lambdaidem.ErrAttemptAbandoned], 409: see Options.Policy.
 //   - [lambdaidem.ErrInProgress], 409: an attempt of the function that used Powertools may still be
@@ -88,20 +88,17 @@ const (
 //
 // # Answers
 //
-// Find decodes the answer with encoding/json into an Out. Then it encodes the Out and compares the
-// JSON with the stored answer. If a member or a value has been lost or changed, Find returns
-// [ErrRecordUnreadable]. There are two exceptions: a member that is null or empty may be lost, and
-// a null inside the answer may become an empty value. If the whole answer is null, Out must be a
-// type that can be null, such as a pointer, a slice or a map.
+// Find decodes the answer with encoding/json into an Out. If a member or a value of the answer is
+// lost or changed, Find returns [ErrRecordUnreadable]. There are two exceptions: a member that is
+// null or empty may be lost, and a null inside the answer may become an empty value. If the whole
+// answer is null, Out must be a type that can be null, such as a pointer, a slice or a map.
 //
-// An answer with an unpaired surrogate, or with an object that has two members of the same name,
-// can only be returned as a json.RawMessage.
+// If your handler's type can't hold the stored answer, call Find with json.RawMessage, and convert
+// the result. Only a json.RawMessage can hold an answer with an unpaired surrogate, or with an
+// object that has two members of the same name.
 //
-// If your handler returns a type that can't hold the stored answer, call Find with a type that can,
-// such as json.RawMessage. Then convert the result to your type.
-//
-// If a Java function returns a String, Powertools stores it without quotation marks. So if the
-// language is Java and Out is a string type, Find returns the stored text as it is.
+// If the language is Java and Out is a string type, Find returns the stored text as it is, because
+// Powertools for Java stores a String without quotation marks.
 func Find[Out any](ctx context.Context, r *Records, s Selection) (answer Out, found bool, err error) {
 	if r.ended() {
 		return answer, false, nil

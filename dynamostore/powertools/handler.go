@@ -8,20 +8,19 @@ import (
 )
 
 // Handler returns a handler that first looks for the answer that Powertools has stored for the
-// event; see [Find]. If there is such an answer, the handler returns it. Otherwise h runs.
-//
-// Pass the returned handler to a guard. The guard acquires its own record of the call before the
-// look-up, and stores the answer. If the guard lets a call through unguarded, such as a GET, or if
-// Options.Until has passed, h runs without a look-up.
+// event; see [Find]. If there is no such answer, h runs. Pass the returned handler to a guard,
+// which stores the answer:
 //
 //	guard.APIGatewayV2(powertools.Handler(records, selectOrder, createPayment))
 //	lambdaidem.Handler(guard, "charge", key, powertools.Handler(records, selectCharge, charge))
 //
-// The function sel returns what the function with Powertools selected from an event: the data for
-// the idempotency key, and the data for the validation of payloads. If sel returns [ErrNoRecord], h
-// runs without a look-up. If sel returns another error, h does not run, and the guard releases its
-// record. An HTTP client then receives the response of the error, if [lambdaidem.Reject] made it,
-// and otherwise a 503.
+// The function sel returns what the function with Powertools selected from an event. If sel returns
+// [ErrNoRecord], h runs without a look-up. If sel returns another error, h does not run, and the
+// guard releases its record. An HTTP client then receives the response of the error, if
+// [lambdaidem.Reject] made it, and otherwise a 503.
+//
+// If the guard lets a call through unguarded, such as a GET, or if Options.Until has passed, h runs
+// without a look-up.
 func Handler[In, Out any](
 	r *Records, sel func(context.Context, In) (Selection, error), h func(context.Context, In) (Out, error),
 ) func(context.Context, In) (Out, error) {

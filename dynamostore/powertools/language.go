@@ -22,22 +22,20 @@ const (
 	DotNet     Language = ".NET"
 )
 
-// ErrNothingSelected is the error of [Language.ID] for data that Powertools treats as missing. The
-// data is missing if it is
+// ErrNothingSelected is the error of [Language.ID] for data that Powertools treats as missing.
+// Often the selection is wrong. Data is missing if it is
 //
 //   - null, in every language;
 //   - an empty string, in Python and .NET;
-//   - in Python and Java, an object or array without elements, or one whose elements are all
-//     null.
-//
-// Often the reason is a mistake in the selection. ID refuses the data because a wrong id finds no
-// record, and the handler would run again.
+//   - in Python and Java, an object or array without elements, or one whose elements are all null.
 //
 // If the selection is right, the versions in docs/powertools.md have stored no record, except that
 // in .NET all events with such data share one. Older versions have stored one: Powertools for
-// Python before 3.35.0 for an object with members that are all null, and before 2.17.0 for all
-// data that is missing. Versions for other languages may have done so too. If the table has a
-// record for the data, set Selection.ID to its id. Only if there can't be one, return ErrNoRecord.
+// Python before 3.35.0 for an object with members that are all null, and before 2.17.0 for all data
+// that is missing. Versions for other languages may have done so too.
+//
+// If the table has a record for the data, set Selection.ID to its id. Return ErrNoRecord only if
+// there can't be one, because the handler then runs again.
 var ErrNothingSelected = errors.New("powertools: the selected data is missing: check the selection. " +
 	"If it is right, look for a record of such data in the table, because some versions of Powertools store one, and set Selection.ID to its id; " +
 	"return ErrNoRecord only if the old function stored none")
@@ -56,12 +54,9 @@ var ErrNothingSelected = errors.New("powertools: the selected data is missing: c
 //   - The data is not valid JSON, has invalid UTF-8 or an unpaired surrogate, or has an object with
 //     two members of the same name.
 //   - The data is missing: [ErrNothingSelected].
-//   - TypeScript: the name of a member has a capital letter outside ASCII. Powertools sorts the
-//     members by their lower-case names, and the lower case of such a letter depends on the
-//     version of Unicode.
+//   - TypeScript: the name of a member has a capital letter outside ASCII.
 //   - Java: a number with a fraction or an exponent has an absolute value below 0.001 or of at
-//     least 10,000,000, or needs more than 15 digits. Versions of Java write some of these
-//     numbers differently. A number that is zero is accepted.
+//     least 10,000,000, or needs more than 15 digits. A number that is zero is accepted.
 //
 // ID can't check whether the data is written as the function with Powertools wrote it. In Java and
 // .NET, the members of an object must be in the same order. In .NET, white space and escapes in an

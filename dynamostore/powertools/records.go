@@ -34,17 +34,17 @@ type Options struct {
 	//
 	// Set it to the sum of the time at which the function with Powertools was stopped, the timeout
 	// of that function, and the expiry of its records (expires_after_seconds, 1 hour by default).
-	// The last attempt may end as late as the timeout, and the expiry of its record counts from
-	// that end.
+	// The expiry counts from the end of an attempt.
 	Until time.Time
 
 	// Policy decides what happens if an attempt of the function with Powertools died and left its
-	// record in progress. Nobody knows what effects that attempt had. With [lambdaidem.Rerun], the
-	// default, the handler runs, as it would with Powertools. With [lambdaidem.Hold], [Find]
-	// returns an Uncertain error with the code ErrAttemptAbandoned. A guard with policy Hold then
-	// does not run the handler again until an operator decides; see docs/powertools.md. Set Hold
-	// only if the guard has policy Hold too. Under a guard with policy Rerun, retries would get the
-	// error again and again, until the Powertools record expires.
+	// record in progress. With [lambdaidem.Rerun], the default, the handler runs, as it would with
+	// Powertools. With [lambdaidem.Hold], [Find] returns an Uncertain error with the code
+	// ErrAttemptAbandoned. A guard with policy Hold then waits for an operator; see
+	// docs/powertools.md.
+	//
+	// Set Hold only if the guard has policy Hold too. Under a guard with policy Rerun, retries
+	// would get the error again and again, until the Powertools record expires.
 	Policy lambdaidem.Policy
 
 	// Hash is the hash function that Powertools was configured with (hash_function). Default:
@@ -76,23 +76,19 @@ type Options struct {
 	Clock func() time.Time
 }
 
-// New returns the records that Powertools has stored for one function in the given table. The
-// table is a name or an ARN.
+// New returns the records that Powertools has stored for one function in the given table, a name or
+// an ARN. New panics if an argument is empty, the language is unknown, or an option is invalid.
 //
-// The prefix is the part of every id before "#". If Powertools was configured with a key_prefix,
-// the prefix is that value. Otherwise Powertools makes the prefix from the name of the Lambda
-// function. For a Lambda function named payments, it is:
+// The prefix is the part of every id before "#". The surest way to find it is to look at the ids in
+// the table. If Powertools was configured with a key_prefix, the prefix is that value. Otherwise
+// Powertools makes the prefix from the name of the Lambda function, here payments:
 //
-//   - Python: the function's name, the module and the qualified name of the decorated function,
-//     such as "payments.app.handler".
-//   - TypeScript: the function's name, "payments".
-//   - Java: the function's name and the method, such as "payments.handleRequest". With
-//     Idempotency.makeIdempotent, the name that was passed to it takes the place of the method,
-//     by default "function": "payments.function".
-//   - .NET: the function's name and the method, such as "payments.Handler".
-//
-// The surest way is to look at the ids in the table. New panics if an argument is empty, the
-// language is unknown, or an option is invalid.
+//   - Python: "payments.app.handler", with the module and the qualified name of the decorated
+//     function.
+//   - TypeScript: "payments".
+//   - Java: "payments.handleRequest", with the method. With Idempotency.makeIdempotent, the name
+//     that was passed to it takes the place of the method: by default, "payments.function".
+//   - .NET: "payments.Handler", with the method.
 func New(client Client, table string, language Language, prefix string, optFns ...func(*Options)) *Records {
 	o := Options{
 		Policy:                        lambdaidem.Rerun,

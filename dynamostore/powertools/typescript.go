@@ -62,13 +62,9 @@ func appendTypeScript(b []byte, v *value) ([]byte, error) {
 }
 
 // typeScriptMembers returns the members of an object in the order that results from deepSort and
-// JSON.stringify: first the names that are array indexes, by number, then the others by lower-case
-// name. JavaScript always puts array indexes first, in whatever order members are added (ECMA-262,
-// OrdinaryOwnPropertyKeys). A member named __proto__ is dropped: deepSort assigns to
-// obj["__proto__"], which sets the object's prototype and adds no member.
-//
-// typeScriptMembers returns an error for a name with a capital letter outside ASCII, because the
-// lower case of such a letter depends on the version of Unicode.
+// JSON.stringify: first the array indexes, by number, then the other names, by their lower case. It
+// returns an error for a name with a capital letter outside ASCII, because the lower case of such a
+// letter depends on the version of Unicode.
 func typeScriptMembers(v *value) ([]member, error) {
 	for _, name := range v.names {
 		for _, r := range name {
@@ -77,6 +73,8 @@ func typeScriptMembers(v *value) ([]member, error) {
 			}
 		}
 	}
+	// JavaScript puts array indexes first, in whatever order members are added (ECMA-262,
+	// OrdinaryOwnPropertyKeys).
 	members := sortedMembers(v, func(a, b string) int {
 		i, aIsIndex := arrayIndex(a)
 		j, bIsIndex := arrayIndex(b)
@@ -90,6 +88,8 @@ func typeScriptMembers(v *value) ([]member, error) {
 		}
 		return slices.Compare(utf16.Encode([]rune(strings.ToLower(a))), utf16.Encode([]rune(strings.ToLower(b))))
 	})
+	// deepSort drops a member named __proto__: it assigns to obj["__proto__"], which sets the
+	// object's prototype and adds no member.
 	return slices.DeleteFunc(members, func(m member) bool { return m.name == "__proto__" }), nil
 }
 

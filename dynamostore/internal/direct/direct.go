@@ -41,24 +41,19 @@ var _ wire.First = (*Transport)(nil)
 // learned has the results of [Transport.rehearse]: what it has found out about the SDK's client.
 type learned struct {
 	head head // the header fields of every request
-	// signsItself reports whether package sigv4, which is faster than the SDK's signer, may
-	// sign requests. It is true if, in the method rehearse, both signers make the same
-	// signatures, and if the SDK's signer does not log. The SDK's signer still signs a request
-	// whose endpoint or session token has an unusual form; see the method signing.
+	// signsItself reports whether package sigv4, which is faster than the SDK's signer, may sign
+	// requests. The SDK's signer still signs a request whose endpoint or session token has an
+	// unusual form; see the method signing.
 	signsItself bool
 }
 
 // New returns a transport that makes the first attempts of a client's calls. The caller must pass
-// the transport to client.Use. The parameter sdk is the user's SDK client, and the parameter client
-// was made from it.
+// the transport to client.Use. The client must have been made from sdk, the user's SDK client.
 //
-// New lets the SDK build a test request, and builds the same request without the SDK. It returns an
-// error if the two requests differ, or if a function of the client's options panics. New sends
-// nothing.
-//
-// In a new process, New takes about 0.6 ms of processor time. A Lambda function that makes its
-// store before lambda.Start spends this time in the init phase. Further transports for the same SDK
-// client and number of attempts need no test request.
+// New lets the SDK build a test request, which is not sent, and builds the same request without the
+// SDK. It returns an error if the two requests differ, or if a function of the client's options
+// panics. In a new process, New takes about 0.6 ms of processor time. Further transports for the
+// same SDK client and number of attempts need no test request.
 func New(client *wire.Client, sdk *dynamodb.Client) (_ *Transport, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -39,18 +39,16 @@ type accountsEndpoint struct {
 	to      *endpoint
 }
 
-// endpoint returns the endpoint for a request. It caches the result of the SDK's endpoint
-// rules, but not that of the user's own resolver.
-//
-// endpoint returns an error for a transaction that names a table by its ARN. The endpoint can
-// depend on the ARN, but the cache has only one endpoint for all transactions of an account.
-// endpoint also returns an error if a write of a transaction names no table, because such a
-// transaction is invalid. After any error, the SDK's client sends the request.
+// endpoint returns the endpoint for a request. It caches the result of the SDK's endpoint rules,
+// but not that of the user's own resolver. After an error of endpoint, the SDK's client sends the
+// request.
 func (t *Transport) endpoint(ctx context.Context, creds *aws.Credentials, r *wire.Request) (*endpoint, error) {
 	known := &t.single
 	several := r.Operation == wire.TransactWriteItems
 	if several {
 		known = &t.several
+		// The endpoint can depend on a table's ARN, but the cache has only one endpoint for all
+		// transactions of an account. A transaction with a write that names no table is invalid.
 		if slices.ContainsFunc(r.Tables, func(table string) bool { return table == "" || strings.HasPrefix(table, "arn:") }) {
 			return nil, errors.New("a table of the transaction is given by its ARN, or by none")
 		}

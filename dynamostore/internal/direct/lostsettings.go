@@ -11,13 +11,10 @@ import (
 	"github.com/aws/smithy-go/tracing"
 )
 
-// Lost looks for a setting of the client that has no effect, or the wrong effect, on a request
-// built without the SDK's middleware. It returns a description of the first such setting, or "" if
-// there is none. One example is logging, which only the middleware does. Another is the user's own
-// AuthSchemeResolver, whose result may depend on the operation.
-//
-// Lost does not look for settings that change all requests in the same way. [New] finds those: it
-// builds a test request with and without the SDK's middleware, and compares the two.
+// Lost returns a description of the first setting of the client that a request built without the
+// SDK's middleware would ignore or apply wrongly. It returns "" if there is none. Lost covers only
+// settings that the test request of [New] can't reveal, such as logging, which only the middleware
+// does.
 func Lost(client *dynamodb.Client) string {
 	o := client.Options()
 	if len(o.APIOptions) > 0 {

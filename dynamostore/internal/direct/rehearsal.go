@@ -20,14 +20,10 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// rehearse checks whether the transport builds the same requests as the SDK's client. It lets the
-// SDK's client build a test request that is not sent, and copies the header fields of that request
-// into t.head. Then it builds the same request without the SDK. It returns an error if the two
-// requests differ: then the client has a setting that this package can't imitate, or the program
-// has a version of the SDK that builds requests differently.
-//
-// rehearse also sets t.signsItself. It is true if package sigv4 makes the same signatures as the
-// SDK's signer, and the SDK's signer does not log.
+// rehearse builds a test request twice: through the SDK's client, which does not send it, and
+// without the SDK. It returns an error if the two requests differ. The client then has a setting
+// that this package can't imitate, or the SDK's version builds requests differently. rehearse also
+// sets t.head, from the header of the SDK's request, and t.signsItself.
 func (t *Transport) rehearse() error {
 	// The transport supports neither a client without credentials nor endpoint discovery. The
 	// function Lost reports such clients too. But the store ignores the result of Lost if
@@ -79,6 +75,7 @@ func (t *Transport) rehearse() error {
 	if err == nil {
 		err = differ(bySigner, sdks)
 	}
+	// Package sigv4 replaces only a signer of the SDK that logs nothing.
 	if err != nil || !silent(t.options.HTTPSignerV4) {
 		return err
 	}
@@ -121,10 +118,10 @@ func differ(ours, sdks *http.Request) error {
 	return nil
 }
 
-// headOf returns a description of the header fields that all requests of a client have. It
-// derives the description from h, the header of one request that the SDK has built and signed.
-// operation is the operation of that request. The credentials of the request must have had a
-// session token, so that h contains the header field for the token too.
+// headOf returns a description of the header fields that all requests of a client have. It derives
+// the description from h, the header of a request that the SDK has signed for the given operation.
+// The credentials of that request must have had a session token, so that h contains the token's
+// field.
 func headOf(h http.Header, operation wire.Operation) head {
 	of := head{targets: map[wire.Operation]string{}}
 	service, _ := strings.CutSuffix(h.Get(fieldTarget), string(operation))

@@ -56,10 +56,9 @@ func (a *action) appendTo(b []byte) (_ []byte, ok bool) {
 }
 
 // appendCondition appends the members that all kinds of conditional writes can have, each preceded
-// by a comma. These are the condition, the names and values of its placeholders, and
-// ReturnValuesOnConditionCheckFailure. The value of ReturnValuesOnConditionCheckFailure is the
-// parameter old. The caller can use it to ask DynamoDB for the existing item if the condition
-// fails. The result ok is false if a value can't be encoded.
+// by a comma. The parameter old is the value of ReturnValuesOnConditionCheckFailure: whether
+// DynamoDB returns the existing item if the condition fails. The result ok is false if a value
+// can't be encoded.
 func appendCondition(b []byte, condition *string, names map[string]string, values Attributes, old types.ReturnValuesOnConditionCheckFailure) (_ []byte, ok bool) {
 	b = appendOptional(b, `,"ConditionExpression":`, condition)
 	if names != nil {

@@ -21,10 +21,9 @@ func Empty(body string) bool {
 // parameter member is the name of the item in the JSON object, such as "Item". Any other member of
 // the object makes the response invalid.
 //
-// For each attribute of the item, Item calls the function readAttribute, which must read the
-// attribute's value from r. It must return false if the value is not valid. The result found
-// reports whether the response has an item. ok is false if the response is not valid, or if
-// readAttribute returned false.
+// For each attribute, Item calls readAttribute, which must read the attribute's value from r, or
+// return false if the value is not valid. The result found reports whether the response has an
+// item. ok is false if the response or a value is not valid.
 func Item(body, member string, readAttribute func(r *Reader, name string) bool) (found, ok bool) {
 	r := Reader{jsonread.New(body)}
 	ok = r.Object(func(name string) bool {
@@ -84,10 +83,9 @@ func (r *Reader) reason() (reason types.CancellationReason, ok bool) {
 	return reason, ok
 }
 
-// failure decodes an error response that has the given error code, and returns its message. Besides
-// the error code and the message, the response may contain one more member, such as "Item". The
-// parameter member is the name of that member, and the function readMember reads its value. ok is
-// false for any other response, or if readMember returns false.
+// failure decodes an error response that has the given error code, and returns its message. The
+// response may contain one more member, whose name is the parameter member; readMember reads its
+// value. The result ok is false for any other response, or if readMember returns false.
 func failure(body, code, member string, readMember func(*Reader) bool) (message *string, ok bool) {
 	r := Reader{jsonread.New(body)}
 	var is string

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// Plain rewrites the body of a response so that the other functions of this package, which are
-// strict, can decode it. It is slow, so call it only after another function has refused the body,
-// for example because DynamoDB has added a member, or because a text is not UTF-8. Plain keeps the
-// named members of the top level unless they are null, and drops all others. It returns false if
-// the body is not one JSON object.
+// Plain rewrites the body of a response for the other functions of this package, which are strict.
+// It keeps the named members of the top level unless they are null, and drops all others. It
+// returns false if the body is not one JSON object. Plain is slow, so call it only after another
+// function has refused the body, for example because DynamoDB has added a member.
 func Plain(body string, members ...string) (string, bool) {
 	var all map[string]any
 	d := json.NewDecoder(strings.NewReader(body))

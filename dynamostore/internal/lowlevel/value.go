@@ -13,11 +13,8 @@ type Attributes = map[string]types.AttributeValue
 
 // AppendAttributes appends an object of attribute values, in DynamoDB's JSON. It returns false if a
 // value is nil, is a binary value whose bytes are nil, or has a type that this package does not
-// know.
-//
-// The SDK sends a binary value with nil bytes as null, and DynamoDB refuses the request.
-// AppendAttributes must not encode such a value as an empty binary value: DynamoDB would store an
-// empty value that the caller did not ask for.
+// know. Nil bytes must not be encoded as an empty value, which DynamoDB would store: the SDK sends
+// them as null, and DynamoDB refuses the request.
 func AppendAttributes(b []byte, attrs Attributes) (_ []byte, ok bool) {
 	b = append(b, '{')
 	first := true

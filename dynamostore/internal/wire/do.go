@@ -57,13 +57,12 @@ type Answer interface {
 // may wrap the SDK's error too.
 var ErrRefused = errors.New("the condition does not hold")
 
-// Do sends a request. After an error that is worth a retry, Do sends the request again, up to
+// Do sends a request, and sends it again after an error that is worth a retry: at most
 // Options.Attempts times in total. It returns nil if the request succeeded, [ErrRefused] if its
 // condition failed, and otherwise the SDK's error of the last attempt.
 //
-// The Fate says whether any attempt of the call was applied. With ErrRefused, the Fate can be
-// [Unknown]: perhaps an earlier attempt was applied, its reply was lost, and its own write made the
-// condition of the last attempt fail.
+// The Fate says whether any attempt was applied. With ErrRefused, the Fate can be [Unknown]: an
+// earlier attempt, whose reply was lost, may have made the condition of the last attempt fail.
 func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	var made *Attempt
 	if c.first != nil {
@@ -91,12 +90,12 @@ func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	return call.fate(err), call.refusal(err)
 }
 
-// Watch runs the function send, which makes one call of the SDK's typed client. Watch returns
-// the error of that call, and a Fate that says whether DynamoDB has applied the request.
+// Watch runs the function send, which makes one call of the SDK's typed client. Watch returns the
+// error of that call, and a Fate that says whether DynamoDB has applied the request.
 //
-// To observe the attempts, Watch needs middleware of this package. So send must use the client that
-// [Client.SDK] returns, or a client with the same options. send must also pass its context on to
-// the client, because the middleware finds the state of the call there.
+// send must use the client that [Client.SDK] returns, or a client with the same options, and must
+// pass its context on to the client. The middleware of this package finds the state of the call
+// there.
 func Watch(ctx context.Context, send func(context.Context) error) (Fate, error) {
 	call := &call{Context: ctx}
 	err := send(call)

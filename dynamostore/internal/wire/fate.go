@@ -65,10 +65,9 @@ func (witness) HandleDeserialize(ctx context.Context, in middleware.DeserializeI
 	return out, meta, err
 }
 
-// connection counts the connections over which an attempt may have been sent. If the attempt
-// fails, surelyNotApplied uses the count to decide whether the request may have been applied.
-// The attempt's error is not enough for that: the SDK replaces the error when a context ends,
-// and an HTTP client that retries by itself returns only the last of several errors.
+// connection counts the connections over which an attempt may have been sent. The attempt's error
+// does not show whether the attempt was sent: the SDK replaces the error when a context ends, and
+// an HTTP client that retries by itself returns only the last of several errors.
 type connection struct {
 	wanted atomic.Bool  // the HTTP client has asked for a connection
 	had    atomic.Int32 // the number of connections that it got
@@ -88,19 +87,18 @@ func (c *connection) traced(ctx context.Context) context.Context {
 // of net/http/httptrace, neverSent returns false.
 func (c *connection) neverSent() bool { return c.wanted.Load() && c.had.Load() == 0 }
 
-// surelyNotApplied reports whether an attempt that failed with err certainly wrote nothing,
-// because it was never sent or because DynamoDB refused it. A refusal is no proof if the
-// attempt used more than one connection: an HTTP client that retries by itself may have sent
-// the request several times, and the refusal is the response to only one of them.
+// surelyNotApplied reports whether an attempt that failed with err certainly wrote nothing, because
+// it was never sent or because DynamoDB refused it. If the attempt used several connections, a
+// refusal is no proof: the HTTP client may have sent the request several times, and DynamoDB
+// refused only one.
 func (c *connection) surelyNotApplied(err error) bool {
 	return c.neverSent() || c.had.Load() <= 1 && surelyRefused(err)
 }
 
-// surelyRefused reports whether err is DynamoDB's refusal of a request: a 4xx response with
-// an error code. After any other error, such as a closed connection, a timeout, a 5xx or a
-// response that can't be decoded, the request may have been applied. Even a failed dial
-// proves nothing: an HTTP client that retries by itself may already have sent the request
-// over another connection; see connection.neverSent.
+// surelyRefused reports whether err is DynamoDB's refusal of a request: a 4xx response with an
+// error code. After any other error, the request may have been applied. Even a failed dial proves
+// nothing: an HTTP client that retries by itself may already have sent the request over another
+// connection.
 func surelyRefused(err error) bool {
 	var answer interface{ HTTPStatusCode() int }
 	switch code := Code(err); {

@@ -47,14 +47,10 @@ func (h *HTTP) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// bodyInMemory replaces the body of a request of the SDK by a *bytes.Reader in an
-// io.NopCloser. net/http recognizes this type as an in-memory reader, and the SDK can't close
-// it.
-//
-// Without the replacement, requests could fail. The SDK closes its own body as soon as it has
-// the header of the response. If net/http has not yet reached the end of the request's body, it
-// treats this as a failed request and closes the connection before the response is read. The
-// error is "use of closed network connection" (aws-sdk-go-v2, issue 2737).
+// bodyInMemory replaces the body of a request of the SDK by one that the SDK can't close. The SDK
+// closes its own body as soon as it has the header of the response. If net/http is still reading
+// that body, the response is lost with the error "use of closed network connection" (aws-sdk-go-v2,
+// issue 2737).
 func bodyInMemory(r *http.Request) error {
 	if r.Body == nil {
 		return nil
@@ -64,6 +60,7 @@ func bodyInMemory(r *http.Request) error {
 	if err = errors.Join(err, r.Body.Close()); err != nil {
 		return fmt.Errorf("read the request's body: %w", err)
 	}
+	// net/http recognizes a *bytes.Reader in an io.NopCloser as an in-memory reader.
 	r.Body = io.NopCloser(bytes.NewReader(body.Bytes()))
 	return nil
 }

@@ -14,11 +14,8 @@ import (
 )
 
 // protocol is the SDK's protocol with two changes, both for calls of [Client.Do]:
-//   - It sends Request.Body instead of the bytes that the SDK encodes. The SDK encodes maps in
-//     random order, so the attempts of one transaction would have the same ClientRequestToken
-//     but different bytes. DynamoDB might take them for different transactions.
-//   - It passes a successful response to Request.Answer, which decodes the response for the
-//     caller of Do. The SDK decodes the response after that.
+//   - It sends the bytes that the method body of the Request returns, the same in every attempt.
+//   - It passes a successful response to Request.Answer before the SDK decodes the response.
 type protocol struct{ smithyhttp.ClientProtocol }
 
 func (p protocol) SerializeRequest(ctx context.Context, schema *smithy.OperationSchema, in smithy.Serializable, req *smithyhttp.Request) error {
@@ -39,12 +36,10 @@ func (p protocol) SerializeRequest(ctx context.Context, schema *smithy.Operation
 	return nil
 }
 
-// body returns the bytes to send: usually r.Body. If the user's middleware has changed the SDK's
-// input, body returns the bytes that the SDK has encoded as the body of req.
-//
-// body stores these bytes in r and returns them for every later attempt too. The SDK would
-// encode maps in another order, and DynamoDB might take the attempts of one transaction for
-// different transactions.
+// body returns the bytes to send in every attempt: usually r.Body. If the user's middleware has
+// changed the SDK's input, body returns the bytes that the SDK encoded first. The SDK encodes maps
+// in random order, and DynamoDB might take attempts with different bytes for different
+// transactions.
 func (r *Request) body(in any, req *smithyhttp.Request) ([]byte, error) {
 	if r.altered != nil {
 		return r.altered, nil

@@ -53,11 +53,9 @@ func (o *Options) backoff(attempt int) time.Duration {
 }
 
 // mayRetry counts the attempts of the call, and returns an error if the next attempt must not be
-// made. The middleware attemptLimit calls mayRetry before each attempt. For every attempt except
-// the first, mayRetry calls Request.MayRetry and returns its error.
-//
-// A [First] may have made the first attempt without the SDK. The SDK's client then receives the
-// outcome as that of its own first attempt, so mayRetry counts that attempt too.
+// made. For every attempt but the first, that is the error of Request.MayRetry. The attempt of a
+// [First] counts too, because the SDK's client receives its outcome as that of its own first
+// attempt.
 func mayRetry(c *call) error {
 	if c == nil {
 		return nil
