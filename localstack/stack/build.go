@@ -24,6 +24,7 @@ type building struct {
 	logicalID string
 	folder    string   // folder of the function's code
 	command   []string // command that builds the bootstrap; nil if the folder has a bootstrap already
+	into      string   // folder for the bootstrap; the command needs it to exist
 }
 
 // plan returns how to build each function, and stores the path of each bootstrap in
@@ -36,12 +37,11 @@ func (s *Stack) plan() ([]building, error) {
 		if err != nil {
 			return nil, fmt.Errorf("building %s: %w", f.LogicalID, err)
 		}
-		b := building{f.LogicalID, folder, s.compile(f, folder)}
-		into := folder
+		b := building{f.LogicalID, folder, s.compile(f, folder), folder}
 		if b.command != nil {
-			into = s.artifacts(f)
+			b.into = s.artifacts(f)
 		}
-		s.binaries[f.LogicalID] = filepath.Join(into, "bootstrap")
+		s.binaries[f.LogicalID] = filepath.Join(b.into, "bootstrap")
 		all = append(all, b)
 	}
 	return all, nil
@@ -54,7 +54,11 @@ func build(ctx context.Context, all []building, progress io.Writer) error {
 			continue
 		}
 		say(progress, "building "+b.logicalID)
-		if err := run(ctx, b.command, b.folder); err != nil {
+		err := os.MkdirAll(b.into, 0o755)
+		if err == nil {
+			err = run(ctx, b.command, b.folder)
+		}
+		if err != nil {
 			return fmt.Errorf("building %s: %w", b.logicalID, err)
 		}
 	}
@@ -109,8 +113,11 @@ func (s *Stack) compile(f *template.Function, folder string) []string {
 	if f.BuildMethod == "" && !hasGo(folder) {
 		return nil
 	}
+	// The command go run keeps the linked binary in the build cache, unlike go build. So if nothing
+	// has changed, it takes about a sixth of the time. It "runs" the binary by copying it.
+	//
 	// The build tag lambda.norpc leaves out the protocol of the retired go1.x runtime.
-	return []string{"go", "build", "-tags", "lambda.norpc", "-o", filepath.Join(s.artifacts(f), "bootstrap"), "."}
+	return []string{"go", "run", "-tags", "lambda.norpc", "-exec", "cp", ".", filepath.Join(s.artifacts(f), "bootstrap")}
 }
 
 // artifacts returns the folder for the function's bootstrap.

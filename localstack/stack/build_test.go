@@ -177,7 +177,7 @@ func TestBuildersHaveTheirSay(t *testing.T) {
 				"go.mod":         "module example.com/shop\n\ngo 1.26\n",
 				"orders/main.go": "package main\n\nfunc main() { order() }\n",
 			},
-			[]string{"building Orders", "go build", "main.go:3:15: undefined: order"},
+			[]string{"building Orders", "go run", "main.go:3:15: undefined: order"},
 		},
 		"go, though an older bootstrap is there": {
 			map[string]string{
