@@ -38,8 +38,8 @@ func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apar
 // names reports whether the item refers to the answer a. It compares the checksum of the answer in
 // the item with the checksum in a. The checksum covers the attempt's token, so the two are equal
 // only if the item and the answer come from the same attempt.
-func (it *item) names(a *apart) bool {
-	return it.Parts != nil && bytes.Equal(it.Parts.Checksum, a.Parts.Checksum)
+func (itm *item) names(a *apart) bool {
+	return itm.Parts != nil && bytes.Equal(itm.Parts.Checksum, a.Parts.Checksum)
 }
 
 // damagedAnswerError is the error for an answer, or a result of a step, that this store can never

@@ -634,7 +634,7 @@ func TestS1_ATakeoverThatCantReadTheSteps(t *testing.T) {
 	keys := &keyService{current: "k2"}
 	s := New(client, table, patient, keys.encryption)
 	first := New(client, table, patient, encrypted("k1"))
-	seen, err := first.Acquire(t.Context(), claim)
+	current, err := first.Acquire(t.Context(), claim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -646,7 +646,7 @@ func TestS1_ATakeoverThatCantReadTheSteps(t *testing.T) {
 	}
 	keys.down = true
 	next := claimBy("token-2")
-	next.Over = &seen
+	next.Over = &current
 	_, err = s.Acquire(t.Context(), next)
 	wantStoreError(t, err, opAcquire, lambdaidem.ReasonKey, false)
 	keys.down = false
@@ -739,14 +739,14 @@ func TestS1_ATakeoverThatFindsItselfHasTheSteps(t *testing.T) {
 	if _, err := first.Acquire(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	seen, err := first.SaveSteps(t.Context(), lease, lambdaidem.Steps{"a": []byte("1")}, now)
+	current, err := first.SaveSteps(t.Context(), lease, lambdaidem.Steps{"a": []byte("1")}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	k := &keyService{current: "k2"}
 	faulty, w := over(client, loseReply)
 	next := claimBy("token-2")
-	next.Over = &seen
+	next.Over = &current
 	rec, err := New(faulty, table, quick, patient, k.encryption).Acquire(t.Context(), next)
 	if err != nil || rec.Token != "token-2" || string(rec.Steps["a"]) != "1" || w.trips() != 3 {
 		t.Errorf("%+v, %v after %d trips; want two for the takeover, and one that encrypts the steps under k2", rec, err, w.trips())

@@ -163,10 +163,10 @@ func (p *purge) page(ctx context.Context) error {
 	}
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(purgesAtOnce)
-	for _, it := range found.items {
-		if rec := it.record(); p.opts.Match == nil || p.opts.Match(rec) {
-			if p.shouldPurge(it, found.clock) {
-				group.Go(func() error { return p.record(gctx, it, found.clock) })
+	for _, itm := range found.items {
+		if rec := itm.record(); p.opts.Match == nil || p.opts.Match(rec) {
+			if p.shouldPurge(itm, found.clock) {
+				group.Go(func() error { return p.record(gctx, itm, found.clock) })
 			}
 		}
 	}

@@ -81,16 +81,16 @@ func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Dura
 
 // isReferredToBy reports whether the record refers to the part: as a part of its answer,
 // or in its list of parts that a purge has yet to delete.
-func (part *storedPart) isReferredToBy(it *item) bool {
-	if it == nil {
+func (part *storedPart) isReferredToBy(itm *item) bool {
+	if itm == nil {
 		return false
 	}
-	for _, of := range []*parts{it.Parts, it.Erasing} {
+	for _, of := range []*parts{itm.Parts, itm.Erasing} {
 		if of == nil {
 			continue
 		}
 		for n := range of.Count {
-			if partID(it.ID, of.Checksum, n+1) == part.id {
+			if partID(itm.ID, of.Checksum, n+1) == part.id {
 				return true
 			}
 		}

@@ -45,8 +45,8 @@ func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) it
 					return
 				}
 			}
-			for _, it := range p.items {
-				if !yield(Inspected{Record: it.record(), Operations: it.Operations, Now: p.clock.Now, read: p.clock.read}, nil) {
+			for _, itm := range p.items {
+				if !yield(Inspected{Record: itm.record(), Operations: itm.Operations, Now: p.clock.Now, read: p.clock.read}, nil) {
 					return
 				}
 			}

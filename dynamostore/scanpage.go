@@ -67,9 +67,9 @@ func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) 
 			p.parts = append(p.parts, part)
 			continue
 		}
-		it, err := s.layout.parse(attrs)
+		itm, err := s.layout.parse(attrs)
 		if err == nil {
-			err = hidesExpiry(it, attrs)
+			err = hidesExpiry(itm, attrs)
 		}
 		if err != nil {
 			unread := foreignItem{id: "?", why: err}
@@ -79,7 +79,7 @@ func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) 
 			p.foreign = append(p.foreign, unread)
 			continue
 		}
-		p.items = append(p.items, it)
+		p.items = append(p.items, itm)
 	}
 	return p, nil
 }

@@ -136,13 +136,13 @@ var (
 // shown returns the record in an item for a caller that does not hold the lease, or the zero Record
 // if the item is nil. If not all keys of the steps are cached, the results of the steps are nil.
 // Only the holder of the lease needs the results, so shown does not fetch keys for them.
-func (s *Store) shown(it *item) lambdaidem.Record {
-	if it == nil {
+func (s *Store) shown(itm *item) lambdaidem.Record {
+	if itm == nil {
 		return lambdaidem.Record{}
 	}
-	r := s.trusted(it)
-	if it.sealsSteps() && s.keys != nil {
-		if steps, err := s.openSteps(it, s.findCached); err == nil {
+	r := s.trusted(itm)
+	if itm.sealsSteps() && s.keys != nil {
+		if steps, err := s.openSteps(itm, s.findCached); err == nil {
 			r.Steps = steps
 		}
 	}
@@ -154,12 +154,12 @@ func (s *Store) shown(it *item) lambdaidem.Record {
 //
 // The error is a StoreError whose NotApplied is false, because the attempt has already sent a write
 // to the record, which may have been applied.
-func (s *Store) decrypted(ctx context.Context, op string, it *item) (lambdaidem.Record, error) {
-	r := s.trusted(it)
-	if len(it.Steps) == 0 || !it.sealsSteps() && !s.opts.Encryption.Only {
+func (s *Store) decrypted(ctx context.Context, op string, itm *item) (lambdaidem.Record, error) {
+	r := s.trusted(itm)
+	if len(itm.Steps) == 0 || !itm.sealsSteps() && !s.opts.Encryption.Only {
 		return r, nil
 	}
-	steps, err := s.openSteps(it, s.findWith(ctx))
+	steps, err := s.openSteps(itm, s.findWith(ctx))
 	if err == nil {
 		r.Steps = steps
 		return r, nil

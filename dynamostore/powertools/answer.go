@@ -16,8 +16,8 @@ import (
 
 // decodeAnswer decodes the answer of a completed record into out, which is a pointer. It returns
 // an error if out can't hold all of the answer.
-func (it *record) decodeAnswer(language Language, out any) error {
-	text, err := it.answer(language, reflect.TypeOf(out).Elem().Kind() == reflect.String)
+func (rec *record) decodeAnswer(language Language, out any) error {
+	text, err := rec.answer(language, reflect.TypeOf(out).Elem().Kind() == reflect.String)
 	if err != nil {
 		return err
 	}
@@ -52,15 +52,15 @@ func (it *record) decodeAnswer(language Language, out any) error {
 // answer returns the JSON of the answer. TypeScript stores the answer as DynamoDB's own types, the
 // other languages store it as a JSON text. If asString is true, the caller expects a string, which
 // Java stores without quotation marks.
-func (it *record) answer(language Language, asString bool) ([]byte, error) {
+func (rec *record) answer(language Language, asString bool) ([]byte, error) {
 	if language == TypeScript {
-		v, err := native(it.data)
+		v, err := native(rec.data)
 		if err != nil {
 			return nil, err
 		}
 		return json.Marshal(v) //nolint:wrapcheck // can't happen: native returns only values that JSON has
 	}
-	text, ok := it.data.(*types.AttributeValueMemberS)
+	text, ok := rec.data.(*types.AttributeValueMemberS)
 	switch {
 	case !ok:
 		return nil, errors.New("its answer is not a string, which Powertools stores in every language but TypeScript: check the language")
