@@ -92,15 +92,14 @@ func (s *Store) lock(ctx context.Context, itm *item, now time.Time) (*item, erro
 	return r.refused(opAcquire, fate, err)
 }
 
-// takeOver takes over a record by a conditional UpdateItem, which keeps the record's steps. The
-// parameter seen is the record as the attempt read it, and the parameter it is the item with the
-// new values. takeOver returns the item as it was before, and copies its steps into the parameter
-// it. If the condition fails, takeOver returns wire.ErrRefused and the existing item, or nil if
-// there is none.
+// takeOver takes over a record by a conditional UpdateItem, which keeps the record's steps. oldRec
+// is the record as the attempt read it, and itm is the item with the new values. takeOver returns
+// the item as it was before, and copies its steps into itm. If the condition fails, takeOver returns
+// wire.ErrRefused and the existing item, or nil if there is none.
 func (s *Store) takeOver(ctx context.Context, itm *item, now time.Time, oldRec *lambdaidem.Record) (*item, error) {
 	oldItm, err := s.update(ctx, &s.writes.takeover, itm, given{now: now, oldRec: oldRec})
 	if err == nil {
-		// The earlier attempt may have stored more steps after seen was read.
+		// The earlier attempt may have stored more steps after this one read oldRec.
 		itm.Steps, itm.Encoding = oldItm.Steps, oldItm.Encoding
 	}
 	return oldItm, err

@@ -21,10 +21,9 @@ type attributeUpdate struct {
 	returns   types.ReturnValue // the ReturnValues of the request
 }
 
-// updateAttributes sends a conditional UpdateItem for a record. The parameter it is an item with
-// the record's id and the new values, and the parameter c selects attributes. The UpdateItem sets
-// each selected attribute to its value in the item, or removes the attribute if the item has no
-// value for it.
+// updateAttributes sends a conditional UpdateItem for a record. itm has the record's id and the new
+// values, and c selects attributes. The UpdateItem sets each selected attribute to its value in itm,
+// or removes the attribute if itm has no value for it.
 //
 // The map values must contain the values of the placeholders in the condition. updateAttributes
 // adds those of the UpdateExpression. The error is the SDK's.

@@ -40,13 +40,13 @@ func (s *Store) CheckKeys(ctx context.Context) error {
 	var tried []string // key ids
 	for _, itm := range p.items {
 		text, open := s.sealedText(ctx, itm)
-		of, err := parseSealed(text)
-		if err != nil || slices.Contains(tried, of.keyID) {
+		parsed, err := parseSealed(text)
+		if err != nil || slices.Contains(tried, parsed.keyID) {
 			continue
 		}
-		tried = append(tried, of.keyID)
+		tried = append(tried, parsed.keyID)
 		if err := open(); err != nil {
-			problems = append(problems, s.unreadable(itm, of.keyID, err))
+			problems = append(problems, s.unreadable(itm, parsed.keyID, err))
 		}
 	}
 	return problems.err()
@@ -57,9 +57,9 @@ func (s *Store) CheckKeys(ctx context.Context) error {
 // answer is stored in parts, only the result text is nil.
 func (s *Store) sealedText(ctx context.Context, itm *item) (text []byte, open func() error) {
 	if itm.sealsSteps() {
-		for name, stored := range itm.Steps {
-			return stored, func() error {
-				_, _, err := s.decryptText(itm.ID, purposeOfStep(name), stored, s.findWith(ctx))
+		for name, ciphertext := range itm.Steps {
+			return ciphertext, func() error {
+				_, _, err := s.decryptText(itm.ID, purposeOfStep(name), ciphertext, s.findWith(ctx))
 				return err
 			}
 		}

@@ -33,7 +33,7 @@ func (g *given) attributes() attributes {
 		values[":seen_end"] = number(oldRec.LeaseEnd.UnixMilli())
 		values[":completed"] = str(lambdaidem.Completed)
 	}
-	if g.steps.there {
+	if g.steps.isSet {
 		values[":step_count"] = number(g.steps.n)
 	}
 	return values
@@ -54,7 +54,7 @@ func (g *given) appendTo(b []byte) []byte {
 		b = strconv.AppendInt(append(b, `},":seen_end":{"N":"`...), oldRec.LeaseEnd.UnixMilli(), 10)
 		b = append(b, `"},":completed":{"S":"`+string(lambdaidem.Completed)+`"}`...)
 	}
-	if g.steps.there {
+	if g.steps.isSet {
 		b = strconv.AppendInt(append(b, `,":step_count":{"N":"`...), g.steps.n, 10)
 		b = append(b, `"}`...)
 	}

@@ -48,12 +48,12 @@ func (itm *item) names(a *apart) bool {
 //   - The stored bytes are missing or were changed.
 //   - The key that encrypted the bytes no longer exists.
 //   - Options.Encryption does not allow the bytes, or is not set although the bytes are encrypted.
-type damagedAnswerError struct{ why error }
+type damagedAnswerError struct{ err error }
 
 func (e *damagedAnswerError) Error() string {
-	return "this store can't read what is stored: " + e.why.Error()
+	return "this store can't read what is stored: " + e.err.Error()
 }
-func (e *damagedAnswerError) Unwrap() error { return e.why }
+func (e *damagedAnswerError) Unwrap() error { return e.err }
 
 // damaged returns err as a damagedAnswerError, or nil if err is nil.
 func damaged(err error) error {

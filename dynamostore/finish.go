@@ -38,7 +38,7 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, apply func(*item)) (lambdaidem.Record, error) {
 	newItm := &item{ID: lease.ID, Token: lease.Token}
 	apply(newItm)
-	// The variable ours has only the attributes that this update sets. If they fit, the whole item
+	// newItm has only the attributes that this update sets. If they fit, the whole item
 	// may still be too large, because it also has attributes such as the fingerprint. DynamoDB then
 	// refuses the update.
 	if size := s.layout.size(newItm); size > maxItemSize {

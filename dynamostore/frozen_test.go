@@ -68,7 +68,7 @@ func TestE1_AProcessFrozenBetweenTwoTriesSendsNoForgottenTransactionAgain(t *tes
 func TestO2_ASleepCountsForExpiriesAndNotForLeases(t *testing.T) {
 	const slept = 2 * time.Hour
 	now := time.Now().Truncate(time.Second)
-	inspected := Inspected{Now: now, read: frozenSince(slept)}
+	inspected := Inspected{Now: now, readAt: frozenSince(slept)}
 	if at := inspected.At().Sub(now); at > time.Minute {
 		t.Errorf("At counts %v", at)
 	}

@@ -222,8 +222,8 @@ func writtenToday(t *testing.T, file *goldenFile) items {
 			t.Fatal(err)
 		}
 		itm.finish(p.result)
-		if a, ok := p.result.Apart.(*apart); ok && p.stored != nil {
-			part := s.layout.part(lease, a.Parts.Checksum, 1, p.stored, *file.result)
+		if a, ok := p.result.Apart.(*apart); ok && p.partData != nil {
+			part := s.layout.part(lease, a.Parts.Checksum, 1, p.partData, *file.result)
 			all[part[attrID].(*types.AttributeValueMemberS).Value] = onTheWire(t, part)
 		}
 	}

@@ -8,7 +8,7 @@ import "fmt"
 // Without the error, an operator would take the item for a record that waits for a decision under
 // policy Hold, and would set an expiration that the Lambda functions don't read.
 func hidesExpiry(itm *item, attrs attributes) error {
-	if itm.Expiration.there {
+	if itm.Expiration.isSet {
 		return nil
 	}
 	leaseEnd := fromMillis(itm.LeaseEnd)

@@ -11,7 +11,7 @@ import (
 
 // Hold removes the expiry of a record that is in progress, and sets its lease end to
 // [lambdaidem.HeldUntil], by one conditional UpdateItem. It implements [lambdaidem.Holder]. If the
-// record has changed since seen was read, Hold changes nothing and returns the current record, or
+// record has changed since oldRec was read, Hold changes nothing and returns the current record, or
 // the zero Record if the record is absent or has expired.
 func (s *Store) Hold(ctx context.Context, oldRec lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
 	held := oldRec

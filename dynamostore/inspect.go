@@ -34,7 +34,7 @@ type Inspected struct {
 	// is in whole seconds, rounded down.
 	Now time.Time
 
-	read time.Time // the time of the read, by this machine's monotonic clock
+	readAt time.Time // the time of the read, by this machine's monotonic clock
 }
 
 // Inspect reads a complete record by one consistent GetItem. If the answer is compressed, encrypted
@@ -87,7 +87,7 @@ func (s *Store) inspected(ctx context.Context, attrs attributes, meta middleware
 	return inspected, nil
 }
 
-// inspect sets the fields of seen from the item.
+// inspect sets the fields of inspected from the item.
 func (s *Store) inspect(ctx context.Context, inspected *Inspected, itm *item) {
 	inspected.Record, inspected.Operations, inspected.Encrypted = itm.record(), itm.Operations, itm.Encrypts != ""
 	if itm.sealsSteps() {

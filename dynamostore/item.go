@@ -89,7 +89,7 @@ func epochMillis(t time.Time) integer {
 
 // fromMillis is the inverse of epochMillis.
 func fromMillis(ms integer) time.Time {
-	if !ms.there {
+	if !ms.isSet {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms.n).UTC()

@@ -35,12 +35,12 @@ func (l *layout) parse(attrs attributes) (*item, error) {
 			return nil, foreign("its "+l[i].name+" is not "+want, attrs)
 		}
 	}
-	why := itm.strange()
-	if why != "" && attrs[attrPart] != nil {
-		why = "it is a part of an answer"
+	reason := itm.strange()
+	if reason != "" && attrs[attrPart] != nil {
+		reason = "it is a part of an answer"
 	}
-	if why != "" {
-		return nil, foreign(why, attrs)
+	if reason != "" {
+		return nil, foreign(reason, attrs)
 	}
 	return itm, nil
 }

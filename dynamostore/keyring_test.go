@@ -255,7 +255,7 @@ func TestS1_WhatCurrentLosesIsKeptForWhoHasIt(t *testing.T) {
 		k := &keyService{current: "k1"}
 		r := k.ring()
 		wantFresh(t, r, k, "k1", 1)
-		r.of.Current = func(context.Context) (Key, error) { return Key{}, ErrKeyGone }
+		r.encryption.Current = func(context.Context) (Key, error) { return Key{}, ErrKeyGone }
 		time.Sleep(time.Hour)
 		if _, err := r.fresh(t.Context()); !errors.Is(err, ErrKeyGone) {
 			t.Errorf("%v", err)
@@ -351,7 +351,7 @@ func TestS1_FunctionsThatReturnNoKey(t *testing.T) {
 		`Find returned key "k2"`:                            {Find: func(context.Context, string) (Key, error) { return keyOf("k2"), nil }},
 	} {
 		of.KeyFor = time.Minute
-		r := &keyring{of: of, byIDs: newKeyring(StaticKeys(keyOf("k9"))).byIDs}
+		r := &keyring{encryption: of, byIDs: newKeyring(StaticKeys(keyOf("k9"))).byIDs}
 		var err error
 		if of.Current != nil {
 			_, err = r.fresh(t.Context())
@@ -840,7 +840,7 @@ func TestS1_TheChecksumOfAnEncryptedAnswerSaysNothingOfIt(t *testing.T) {
 
 // If the clock was set back, ErrKeyGone is not cached any longer.
 func TestS1_GoneIsForgottenWhereTheClockIsSetBack(t *testing.T) {
-	s := keySlot{mayBeGone: true, gone: ErrKeyGone, fetchedAt: time.Now().Add(time.Hour).Round(0)}
+	s := keySlot{mayBeGone: true, goneErr: ErrKeyGone, fetchedAt: time.Now().Add(time.Hour).Round(0)}
 	key, err := s.get(t.Context(), time.Minute, func(context.Context) (Key, error) { return keyOf("k1"), nil })
 	if err != nil || key.ID != "k1" {
 		t.Errorf("%v, %v", key, err)

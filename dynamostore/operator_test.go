@@ -537,7 +537,7 @@ func TestL7_ASettledRecordLastsItsWholeTTL(t *testing.T) {
 	d := openDesk(t)
 	d.die(t, "k")
 	inspected := d.inspect(t, d.id("k"))
-	inspected.read = inspected.read.Add(-500 * time.Millisecond) // between two seconds
+	inspected.readAt = inspected.readAt.Add(-500 * time.Millisecond) // between two seconds
 	done, err := d.operator(t, "alice", func(o *OperatorOptions) { o.TTL = 48 * time.Hour }).Settle(t.Context(), inspected, settled)
 	if err != nil {
 		t.Fatal(err)

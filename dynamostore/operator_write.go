@@ -23,7 +23,7 @@ type operatorWrite struct {
 }
 
 // write makes the conditional UpdateItem that the parameter request describes, with the new values
-// in the item it. The parameter seen is the record as the operator read it.
+// in itm. inspected is the record as the operator read it.
 //
 // write returns the record as it is now. If the record has changed since it was read, the error is
 // ErrRecordChanged. Any other error is a StoreError.
@@ -48,7 +48,7 @@ func (o *Operator) write(ctx context.Context, inspected Inspected, request *oper
 	if !ok {
 		return inspected, failed(request.op, fate, err)
 	}
-	now := Inspected{Now: inspected.Now, read: inspected.read}
+	now := Inspected{Now: inspected.Now, readAt: inspected.readAt}
 	if len(refused.Item) > 0 {
 		current, err := o.s.layout.parse(refused.Item)
 		if err != nil {
@@ -65,15 +65,15 @@ func (o *Operator) write(ctx context.Context, inspected Inspected, request *oper
 	return now, ErrRecordChanged
 }
 
-// isSameAttempt reports whether the record still belongs to the same attempt as when seen was read.
-// If so, the list of operations in current contains every operation that was applied since then. If
-// not, the list proves nothing: after an expiry, the next attempt creates the record anew, with no
-// operations.
+// isSameAttempt reports whether the record still belongs to the attempt that it belonged to when
+// oldRec was read. If so, the list of operations in current contains every operation that was applied
+// since then. If not, the list proves nothing: after an expiry, the next attempt creates the record
+// anew, with no operations.
 func isSameAttempt(current, oldRec lambdaidem.Record) bool {
 	return current.State != lambdaidem.Absent && current.Attempt == oldRec.Attempt && current.StartedAt.Equal(oldRec.StartedAt)
 }
 
-// nextItem returns an item for the update of the record seen. The item has a new token, and the
+// nextItem returns an item for the update of an inspected record. The item has a new token, and the
 // record's list of operations with an operation of the kind opKind appended. The caller sets the
 // other attributes that are to be written. nextItem returns an error if OperatorOptions.Random
 // fails.

@@ -693,11 +693,11 @@ func TestR3_CompressionSavesUnitsOrIsNotUsed(t *testing.T) {
 			itm := claimed(c)
 			itm.finish(r)
 			attrs := s.layout.attributes(itm)
-			return writeUnits(sizeOf(attrs)) + writeUnits(len(p.stored)+500)
+			return writeUnits(sizeOf(attrs)) + writeUnits(len(p.partData)+500)
 		}
 		a, apart := p.result.Apart.(*apart)
 		switch {
-		case apart && a.Encoding == encodingGzip && p.stored == nil:
+		case apart && a.Encoding == encodingGzip && p.partData == nil:
 			if stored, plain := units(p.result), units(withValue(value)); stored >= plain {
 				t.Errorf("compressed it costs %d units, and %d else", stored, plain)
 			}

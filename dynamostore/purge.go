@@ -128,7 +128,7 @@ func (o *Operator) Purge(ctx context.Context, optFns ...func(*PurgeOptions)) ite
 	}
 	opts.resolve()
 	return func(yield func(PurgeProgress, error) bool) {
-		p := purge{o: o, opts: opts, began: time.Now(), progress: PurgeProgress{After: opts.After}}
+		p := purge{o: o, opts: opts, startedAt: time.Now(), progress: PurgeProgress{After: opts.After}}
 		for {
 			err := p.page(ctx)
 			if !yield(p.progress, err) || err != nil || p.progress.After == "" {
@@ -140,9 +140,9 @@ func (o *Operator) Purge(ctx context.Context, optFns ...func(*PurgeOptions)) ite
 
 // purge is the state of one call of Operator.Purge.
 type purge struct {
-	o     *Operator
-	opts  PurgeOptions
-	began time.Time
+	o         *Operator
+	opts      PurgeOptions
+	startedAt time.Time
 
 	mu       sync.Mutex // guards progress while goroutines purge the records of a page
 	progress PurgeProgress
@@ -174,13 +174,13 @@ func (p *purge) page(ctx context.Context) error {
 	if err == nil { // p.record may have deleted some of these parts; deleteOrphan does not count those
 		err = p.deleteOrphans(ctx, found.parts, found.clock.At())
 	}
-	p.progress.Elapsed = time.Since(p.began)
+	p.progress.Elapsed = time.Since(p.startedAt)
 	if err != nil {
 		return err
 	}
 	p.progress.Looked += found.looked
 	p.progress.Foreign += len(found.foreign)
-	p.progress.After = found.next
+	p.progress.After = found.nextPosition
 	return nil
 }
 

@@ -8,11 +8,11 @@ import (
 )
 
 // removeAnswer removes the answer from a record by one conditional update. It reports false if the
-// record has changed since it was read. The parameter old is the record as it was read. The update
-// sets the attributes of the answer, and those in extra, to their values in next. An attribute
-// without a value in next is removed.
+// record has changed since it was read. oldItm is the record as it was read. The update sets the
+// attributes of the answer, and those in extra, to their values in newItm. An attribute without a
+// value in newItm is removed.
 //
-// removeAnswer also stores the new token and the new value of the attribute "erasing" in old.
+// removeAnswer also stores the new token and the new value of the attribute "erasing" in oldItm.
 func (p *purge) removeAnswer(ctx context.Context, oldItm, newItm *item, condition string, extra ...string) (bool, error) {
 	attrs := append(extra, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
 	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, newItm, oldItm.asSeen())

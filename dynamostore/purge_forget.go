@@ -21,7 +21,7 @@ func (p *purge) forget(ctx context.Context, itm *item, now time.Time) (bool, err
 		newItm.Token, newItm.Failure = own, nil // takeovers that were sent earlier are refused, because the token has changed
 	}
 	// Never extend the record's life.
-	if newItm.Expiration = deletionOf(p.forgottenAt(now)); itm.Expiration.there {
+	if newItm.Expiration = deletionOf(p.forgottenAt(now)); itm.Expiration.isSet {
 		newItm.Expiration.n = min(newItm.Expiration.n, itm.Expiration.n)
 	}
 	return p.removeAnswer(ctx, itm, newItm, isAsSeen+" AND "+expiresNoSooner, attrSteps, attrToken, attrExpiration)

@@ -326,14 +326,14 @@ func TestO2_PurgeKeepsPartsThatARecordNames(t *testing.T) {
 func TestO2_PartsOfAnExpiredRecordAreNoOrphansWhileTheyAreYoung(t *testing.T) {
 	itm := claimed(claim)
 	itm.finish(result)
-	part := storedPart{id: itm.ID + "#1#x", record: itm.ID, token: "another", written: now}
+	part := storedPart{id: itm.ID + "#1#x", record: itm.ID, token: "another", writtenAt: now}
 	const skew = 2 * time.Second
 	if !part.isOrphan(itm, result.Expires.Add(-skew-2*time.Second), skew) {
 		t.Error("the record is completed with another answer, and the part is no orphan")
 	}
 	for _, left := range []time.Duration{0, time.Second, skew + time.Second} {
-		part.written = result.Expires.Add(-left)
-		if part.isOrphan(itm, part.written, skew) {
+		part.writtenAt = result.Expires.Add(-left)
+		if part.isOrphan(itm, part.writtenAt, skew) {
 			t.Errorf("the record expires in %v, and a part written just now is an orphan", left)
 		}
 	}

@@ -11,11 +11,11 @@ import (
 // the key of a part contains a checksum of the answer, so a part of another answer has another
 // key.
 func (p *purge) deleteParts(ctx context.Context, itm *item) error {
-	of := itm.Erasing
-	for n := range of.Count {
-		out, fate, err := p.o.s.deleteItem(ctx, &dynamodb.DeleteItemInput{Key: p.o.s.key(partID(itm.ID, of.Checksum, n+1))})
+	list := itm.Erasing
+	for n := range list.Count {
+		out, fate, err := p.o.s.deleteItem(ctx, &dynamodb.DeleteItemInput{Key: p.o.s.key(partID(itm.ID, list.Checksum, n+1))})
 		if err != nil {
-			return failed(opPurge, fate, fmt.Errorf("part %d of %d of the answer: %w", n+1, of.Count, err))
+			return failed(opPurge, fate, fmt.Errorf("part %d of %d of the answer: %w", n+1, list.Count, err))
 		}
 		p.count(func(sum *PurgeProgress) { sum.Parts++ })
 		if err := p.spend(ctx, unitsOf(out.ConsumedCapacity)); err != nil {

@@ -66,7 +66,7 @@ func (p *purge) forgetSteps(ctx context.Context, itm *item, clock Inspected) (bo
 }
 
 func (p *purge) inspected(itm *item, clock Inspected) Inspected {
-	return Inspected{Record: itm.record(), Operations: itm.Operations, Now: clock.Now, read: clock.read}
+	return Inspected{Record: itm.record(), Operations: itm.Operations, Now: clock.Now, readAt: clock.readAt}
 }
 
 // completeWithoutSteps completes a record with the failure lambdaidem.NoAnswer, which also removes

@@ -24,10 +24,9 @@ func (p *purge) update(ctx context.Context, c *attributeUpdate, newItm *item, va
 	return true, p.spend(ctx, unitsOf(out.ConsumedCapacity))
 }
 
-// updateAsSeen sets the attributes attrs of a record to their values in the parameter next. If next
-// has no value for an attribute, updateAsSeen removes the attribute. The write is conditional:
-// updateAsSeen reports false if the record no longer has the token and the state of the parameter
-// seen.
+// updateAsSeen sets the attributes attrs of a record to their values in newItm. If newItm has no
+// value for an attribute, updateAsSeen removes the attribute. The write is conditional:
+// updateAsSeen reports false if the record no longer has the token and the state of oldItm.
 func (p *purge) updateAsSeen(ctx context.Context, newItm, oldItm *item, attrs ...string) (bool, error) {
 	return p.update(ctx, &attributeUpdate{also: attrs, condition: isAsSeen}, newItm, oldItm.asSeen())
 }
@@ -42,9 +41,9 @@ func (itm *item) asSeen() attributes {
 }
 
 // wasApplied reports whether an earlier try of a refused write was applied, although its reply was
-// lost. The parameter next has the values that the write stores, and current is the item in the
-// table. The write was applied if current contains the Operation that the write appends: the last
-// one in next. If the write appends none, wasApplied returns false.
+// lost. newItm has the values that the write stores, and current is the item in the table. The write
+// was applied if current contains the Operation that the write appends: the last one in newItm. If
+// the write appends none, wasApplied returns false.
 func (s *Store) wasApplied(current attributes, newItm *item) bool {
 	itm, err := s.layout.parse(current)
 	n := len(newItm.Operations)

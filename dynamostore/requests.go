@@ -40,10 +40,9 @@ func (s *Store) locking(itm *item, g given) *recordRequest {
 	}))
 }
 
-// updating returns the conditional UpdateItem that makes the write w. The parameter it is an item
-// with the new values. For each attribute that w changes, the UpdateItem stores the attribute's
-// value in that item. If the item has no value for the attribute, the UpdateItem removes the
-// attribute.
+// updating returns the conditional UpdateItem that makes the write w with the new values in itm. For
+// each attribute that w changes, the UpdateItem stores the attribute's value in itm. If itm has no
+// value for the attribute, the UpdateItem removes the attribute.
 func (s *Store) updating(w *write, itm *item, g given) *recordRequest {
 	return s.recordRequest(wire.UpdateItem, "Attributes", encoded(func(b []byte) []byte {
 		return s.appendUpdate(append(b, w.head...), w, itm, g)

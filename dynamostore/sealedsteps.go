@@ -14,7 +14,7 @@ import (
 // attempt that saved it.
 
 // sealsSteps reports whether the item's steps are encrypted.
-func (itm *item) sealsSteps() bool { return itm.Encoding.there && itm.Encoding.s == sealedSteps }
+func (itm *item) sealsSteps() bool { return itm.Encoding.isSet && itm.Encoding.s == sealedSteps }
 
 // purposeOfStep returns the part of AES-GCM's associated data that names the step.
 // Decryption with another name fails, so nobody who can write to the table can swap the
@@ -28,11 +28,11 @@ func (s *Store) sealSteps(ctx context.Context, itm *item, steps lambdaidem.Steps
 	if err != nil {
 		return nil, keyUnavailable(opSaveSteps, err)
 	}
-	stored := make(lambdaidem.Steps, len(steps))
+	encrypted := make(lambdaidem.Steps, len(steps))
 	for name, result := range steps {
-		stored[name] = key.seal(itm.ID, itm.Token, purposeOfStep(name), result)
+		encrypted[name] = key.seal(itm.ID, itm.Token, purposeOfStep(name), result)
 	}
-	return stored, nil
+	return encrypted, nil
 }
 
 // needsResealing reports whether the item's steps should be stored again under the current key. It
@@ -46,8 +46,8 @@ func (s *Store) needsResealing(itm *item) bool {
 		return true
 	}
 	current := s.keys.current.last().ID
-	for _, stored := range itm.Steps {
-		if of, err := parseSealed(stored); err != nil || of.keyID != current {
+	for _, ciphertext := range itm.Steps {
+		if parsed, err := parseSealed(ciphertext); err != nil || parsed.keyID != current {
 			return true
 		}
 	}
@@ -76,8 +76,8 @@ func (s *Store) openSteps(itm *item, find finder) (lambdaidem.Steps, error) {
 		return nil, damaged(fmt.Errorf("the record's steps: %w", errNotSealed))
 	}
 	steps := make(lambdaidem.Steps, len(itm.Steps))
-	for name, stored := range itm.Steps {
-		result, _, err := s.decryptText(itm.ID, purposeOfStep(name), stored, find)
+	for name, ciphertext := range itm.Steps {
+		result, _, err := s.decryptText(itm.ID, purposeOfStep(name), ciphertext, find)
 		if err != nil {
 			return nil, fmt.Errorf("step %q: %w", name, err)
 		}

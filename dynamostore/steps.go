@@ -85,11 +85,11 @@ func (s *Store) setSteps(ctx context.Context, itm *item, steps lambdaidem.Steps)
 		itm.setSteps(encodedSteps, steps)
 		return nil
 	}
-	stored, err := s.sealSteps(ctx, itm, steps)
+	encrypted, err := s.sealSteps(ctx, itm, steps)
 	if err != nil {
 		return err
 	}
-	itm.setSteps(sealedSteps, stored)
+	itm.setSteps(sealedSteps, encrypted)
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (itm *item) dropSteps() { itm.Steps, itm.Encoding = nil, optionalText{} }
 // marksSteps reports whether the item is a valid record with steps: it has steps and the
 // corresponding encoding, and is in progress or released.
 func (itm *item) marksSteps() bool {
-	return itm.Encoding.there && (itm.Encoding.s == encodedSteps || itm.sealsSteps()) && len(itm.Steps) > 0 &&
+	return itm.Encoding.isSet && (itm.Encoding.s == encodedSteps || itm.sealsSteps()) && len(itm.Steps) > 0 &&
 		(itm.Status == lambdaidem.InProgress || itm.Status == lambdaidem.Released)
 }
 

@@ -56,8 +56,8 @@ func (s *Store) transacting(token string, record []byte, writes []*Write) (*tran
 var errUnwritable = errors.New("it has no table, item or key, or an attribute whose value is nil")
 
 // putAction returns the JSON of a Put, one of the actions in a transaction. The Put writes the
-// whole record in the parameter it, if the condition of the write w holds. The parameter g has the
-// values of the placeholders in that condition.
+// whole record in itm, if the condition of the write w holds. The parameter g has the values of the
+// placeholders in that condition.
 func (s *Store) putAction(w *write, itm *item, g given) []byte {
 	return encoded(func(b []byte) []byte {
 		b = append(append(b, `{"Put":`...), w.action...)
@@ -68,8 +68,8 @@ func (s *Store) putAction(w *write, itm *item, g given) []byte {
 }
 
 // updateAction returns the JSON of an Update, one of the actions in a transaction. The Update makes
-// the write w with the new values in the parameter it, if the condition of w holds. The parameter g
-// has the values of the placeholders in that condition.
+// the write w with the new values in itm, if the condition of w holds. The parameter g has the values
+// of the placeholders in that condition.
 func (s *Store) updateAction(w *write, itm *item, g given) []byte {
 	return encoded(func(b []byte) []byte {
 		b = append(append(b, `{"Update":`...), w.action...)

@@ -143,7 +143,7 @@ func (s *Store) writeAnswerParts(ctx context.Context, c *lambdaidem.Completion) 
 	if err != nil {
 		return lambdaidem.Result{}, lambdaidem.Record{}, err
 	}
-	if p.stored != nil && c.Claim != nil && c.Claim.Over == nil {
+	if p.partData != nil && c.Claim != nil && c.Claim.Over == nil {
 		current, err = s.Get(ctx, c.Lease.ID, c.Claim.Now)
 		if err == nil && current.State != lambdaidem.Absent && current.Token != c.Lease.Token {
 			err = lambdaidem.ErrLeaseLost

@@ -3,8 +3,8 @@ package dynamostore
 // set reports whether one of the given updates changes attribute i of itemAttributes,
 // that is, sets the attribute or removes it. set returns false if the table has no name
 // for the attribute.
-func (l *layout) set(i int, by updates) bool {
-	return itemAttributes[i].setBy&by != 0 && l[i].name != ""
+func (l *layout) set(i int, sets updates) bool {
+	return itemAttributes[i].setBy&sets != 0 && l[i].name != ""
 }
 
 // expression returns an UpdateExpression for the attributes that the given updates

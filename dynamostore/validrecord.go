@@ -18,19 +18,19 @@ func (itm *item) strange() string {
 		return "it has no " + attrToken
 	case itm.Attempt.n < 1:
 		return "its " + attrAttempt + " is not 1 or more"
-	case !itm.LeaseEnd.there:
+	case !itm.LeaseEnd.isSet:
 		return "it has no " + attrLeaseEnd
 	case itm.marksSteps() && itm.Parts == nil:
-	case itm.Encoding.there, itm.Parts != nil:
-		if why := itm.strangeEncoding(); why != "" {
-			return why
+	case itm.Encoding.isSet, itm.Parts != nil:
+		if reason := itm.strangeEncoding(); reason != "" {
+			return reason
 		}
 	}
 	switch itm.Status {
 	case lambdaidem.InProgress:
 		return itm.strangeSteps()
 	case lambdaidem.Released:
-		if !itm.Expiration.there {
+		if !itm.Expiration.isSet {
 			return "it is released and has no " + attrExpiration
 		}
 		return itm.strangeSteps()
@@ -55,7 +55,7 @@ func (itm *item) strangeCompletion() string {
 		return "it is completed and has none of " + attrData + ", " + attrFailure + " and " + attrParts
 	// A purge may complete a record that waits for an operator, and such a record has no
 	// expiration.
-	case !itm.Expiration.there && !itm.isErased():
+	case !itm.Expiration.isSet && !itm.isErased():
 		return "it is completed and has no " + attrExpiration
 	}
 	return ""
@@ -65,11 +65,11 @@ func (itm *item) strangeCompletion() string {
 // it can.
 func (itm *item) strangeEncoding() string {
 	switch p := itm.Parts; {
-	case itm.Encoding.there && !slices.Contains(encodings[:], itm.Encoding.s):
+	case itm.Encoding.isSet && !slices.Contains(encodings[:], itm.Encoding.s):
 		return fmt.Sprintf("its %s %q is unknown to this version", attrEncoding, itm.Encoding.s)
-	case itm.Encoding.there && itm.Status != lambdaidem.Completed:
+	case itm.Encoding.isSet && itm.Status != lambdaidem.Completed:
 		return fmt.Sprintf("it has %s %q and is not completed", attrEncoding, itm.Encoding.s)
-	case !itm.Encoding.there || p == nil:
+	case !itm.Encoding.isSet || p == nil:
 		return "it has one of " + attrEncoding + " and " + attrParts
 	case itm.Failure != nil:
 		return "it has both " + attrParts + " and " + attrFailure

@@ -192,11 +192,11 @@ var errNotValidated = errors.New("it has no hash of a validated payload, so the 
 	"return a Selection without Validated to accept its answer")
 
 // unreadable returns the error for a record that can't be understood.
-func unreadable(rec *record, why error) error {
+func unreadable(rec *record, err error) error {
 	e := lambdaidem.Reject(http.StatusInternalServerError, ErrRecordUnreadable,
 		"An earlier request with this key may have been carried out, but its answer can't be read. Do not send the request with a new key.")
 	if own, ok := errors.AsType[*lambdaidem.Error](e); ok {
-		own.Err = fmt.Errorf("powertools: the record %s: %w", rec, why)
+		own.Err = fmt.Errorf("powertools: the record %s: %w", rec, err)
 	}
 	return lambdaidem.Retryable(e)
 }
