@@ -38,9 +38,9 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, apply func(*item)) (lambdaidem.Record, error) {
 	newItm := &item{ID: lease.ID, Token: lease.Token}
 	apply(newItm)
-	// newItm has only the attributes that this update sets. If they fit, the whole item
-	// may still be too large, because it also has attributes such as the fingerprint. DynamoDB then
-	// refuses the update.
+	// newItm has only the attributes that this update sets. If they fit, the whole item may still
+	// be too large, because it also has attributes such as the fingerprint. DynamoDB then refuses
+	// the update.
 	if size := s.layout.size(newItm); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(w.op, size)
 	}

@@ -91,9 +91,9 @@ const (
 // handler again. The record keeps its attempt number, its steps and its fingerprint. An attempt
 // that is still running can no longer complete the record.
 //
-// inspected is the record as the operator has read it, for example by [Store.Inspect]. The
-// write is conditional: the token, the state and the lease end of the record must still be those of
-// inspected.
+// inspected is the record as the operator has read it, for example by [Store.Inspect]. The write is
+// conditional: the token, the state and the lease end of the record must still be those of
+// inspected.Record.
 //
 // If Release succeeds, it returns the record as it is now. The error is one of these:
 //   - [ErrRecordChanged], with the record as it is now
@@ -101,8 +101,8 @@ const (
 //   - [*LeaseLiveError], unless OperatorOptions.Force is set
 //   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been released;
 //     inspect it again.
-//   - another error, if inspected was not read from the store, or if OperatorOptions.Random failed; the
-//     record is then unchanged
+//   - another error, if inspected.Record was not read from the store, or if OperatorOptions.Random
+//     failed; the record is then unchanged
 func (o *Operator) Release(ctx context.Context, inspected Inspected) (Inspected, error) {
 	if inspected.Record.State == lambdaidem.Released {
 		return inspected, ErrRecordReleased

@@ -25,9 +25,9 @@ func (e *LeaseLiveError) Error() string {
 func (e *LeaseLiveError) Left() time.Duration { return e.End.Add(e.MaxSkew).Sub(e.Now) }
 
 // mayChange returns an error if the operator must not release or settle the record. That is so if
-// inspected was not read from the store, if the record is absent, expired or completed, or if its
-// lease is live. But if OperatorOptions.Force is set, a live lease is no error, and the result
-// forced is true.
+// inspected.Record was not read from the store, if the record is absent, expired or completed, or
+// if its lease is live. But if OperatorOptions.Force is set, a live lease is no error, and the
+// result forced is true.
 func (o *Operator) mayChange(inspected Inspected) (forced bool, err error) {
 	now, rec := inspected.At(), inspected.Record
 	switch {

@@ -16,8 +16,8 @@ import (
 // Settle uses the Outcome and the Value or Failure of result. They must fit the kind of the record;
 // see [lambdaidem.CheckResult].
 //
-// inspected is the record as the operator has read it, for example by [Store.Inspect]. The
-// write is conditional: the token and the state of the record must still be those of inspected.
+// inspected is the record as the operator has read it, for example by [Store.Inspect]. The write is
+// conditional: the token and the state of the record must still be those of inspected.Record.
 //
 // If Settle succeeds, it returns the record as it is now. The error is one of these:
 //   - [ErrRecordChanged], with the record as it is now
@@ -27,8 +27,8 @@ import (
 //   - [*LeaseLiveError], unless OperatorOptions.Force is set
 //   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been settled;
 //     inspect it again.
-//   - another error, if result does not fit the record, if inspected was not read from the store, or if
-//     OperatorOptions.Random failed; the record is then unchanged
+//   - another error, if result does not fit the record, if inspected.Record was not read from the
+//     store, or if OperatorOptions.Random failed; the record is then unchanged
 func (o *Operator) Settle(ctx context.Context, inspected Inspected, result lambdaidem.Result) (Inspected, error) {
 	write := &operatorWrite{op: opOperatorSettle, sets: completion, condition: isStillWhatWasSeen}
 	var forced bool
@@ -73,8 +73,8 @@ func isSettled(state lambdaidem.State, token string, did []Operation) bool {
 }
 
 // maySettleAgain returns an error if an answer that an operator has given must not be replaced.
-// That is so if OperatorOptions.Again is not set, if the record has expired, or if inspected was not
-// read from the store.
+// That is so if OperatorOptions.Again is not set, if the record has expired, or if inspected.Record
+// was not read from the store.
 func (o *Operator) maySettleAgain(inspected Inspected) error {
 	switch {
 	case inspected.readAt.IsZero():

@@ -66,9 +66,9 @@ func (o *Operator) write(ctx context.Context, inspected Inspected, request *oper
 }
 
 // isSameAttempt reports whether the record still belongs to the attempt that it belonged to when
-// oldRec was read. If so, the list of operations in current contains every operation that was applied
-// since then. If not, the list proves nothing: after an expiry, the next attempt creates the record
-// anew, with no operations.
+// oldRec was read. If so, the list of operations in current contains every operation that was
+// applied since then. If not, the list proves nothing: after an expiry, the next attempt creates
+// the record anew, with no operations.
 func isSameAttempt(current, oldRec lambdaidem.Record) bool {
 	return current.State != lambdaidem.Absent && current.Attempt == oldRec.Attempt && current.StartedAt.Equal(oldRec.StartedAt)
 }

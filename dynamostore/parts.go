@@ -129,7 +129,7 @@ func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed
 	return group.Wait() //nolint:wrapcheck // a StoreError
 }
 
-// part returns the item for part n of the answer in result. The item has no attribute "token", because the
+// part returns the item for part n of an answer. The item has no attribute "token", because the
 // condition lockIsFree never holds for an item without a token. So no attempt overwrites the part
 // as if it were an expired record. If the record never expires, neither does the part.
 func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, result lambdaidem.Result) attributes {
@@ -186,8 +186,8 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 }
 
 // open decrypts and decompresses an answer, whose stored bytes are in pieces. It also verifies the
-// answer's length and integrity. The error is a damagedAnswerError if the answer can never be read, and a
-// keyError if the decryption key can't be fetched now.
+// answer's length and integrity. The error is a damagedAnswerError if the answer can never be read,
+// and a keyError if the decryption key can't be fetched now.
 func (s *Store) open(ctx context.Context, record lambdaidem.Record, a *apart, pieces [][]byte) (answer []byte, err error) {
 	if err := s.checkEncrypted(a); err != nil {
 		return nil, err

@@ -97,10 +97,9 @@ func (part *storedPart) isReferredToBy(itm *item) bool {
 	return false
 }
 
-// deleteOrphans deletes the orphans among the candidates; see isOrphan. In a dry run,
-// deleteOrphans only counts them. A part that no record refers to, but that is not an orphan, stays
-// and counts in PurgeProgress.KeptParts. deleteOrphans ignores a part that PurgeOptions.Match does
-// not select.
+// deleteOrphans deletes the orphans among the candidates; see isOrphan. In a dry run, deleteOrphans
+// only counts them. A part that no record refers to, but that is not an orphan, stays and counts in
+// PurgeProgress.KeptParts. deleteOrphans ignores a part that PurgeOptions.Match does not select.
 func (p *purge) deleteOrphans(ctx context.Context, candidates []storedPart, now time.Time) error {
 	type lookup struct {
 		current *item // the record as it is now; nil if there is none

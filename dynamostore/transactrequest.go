@@ -68,8 +68,8 @@ func (s *Store) putAction(w *write, itm *item, g given) []byte {
 }
 
 // updateAction returns the JSON of an Update, one of the actions in a transaction. The Update makes
-// the write w with the new values in itm, if the condition of w holds. The parameter g has the values
-// of the placeholders in that condition.
+// the write w with the new values in itm, if the condition of w holds. The parameter g has the
+// values of the placeholders in that condition.
 func (s *Store) updateAction(w *write, itm *item, g given) []byte {
 	return encoded(func(b []byte) []byte {
 		b = append(append(b, `{"Update":`...), w.action...)

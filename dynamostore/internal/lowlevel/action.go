@@ -56,8 +56,8 @@ func (a *action) appendTo(b []byte) (_ []byte, ok bool) {
 }
 
 // appendCondition appends the members that all kinds of conditional writes can have, each preceded
-// by a comma. returnOld is the value of ReturnValuesOnConditionCheckFailure: whether DynamoDB returns
-// the existing item if the condition fails. ok is false if a value can't be encoded.
+// by a comma. returnOld is the value of ReturnValuesOnConditionCheckFailure: whether DynamoDB
+// returns the existing item if the condition fails. ok is false if a value can't be encoded.
 func appendCondition(b []byte, condition *string, names map[string]string, values Attributes, returnOld types.ReturnValuesOnConditionCheckFailure) (_ []byte, ok bool) {
 	b = appendOptional(b, `,"ConditionExpression":`, condition)
 	if names != nil {

@@ -49,9 +49,9 @@ func (r *Request) input() (input, error) {
 	return input{}, fmt.Errorf("the operation %q is not one of package wire", r.Operation)
 }
 
-// decode decodes the JSON of a request into dst, a pointer to the SDK's type. Package
-// encoding/json can decode all members of the SDK's types except attribute values, because
-// these are interfaces. So decode decodes the attribute values separately.
+// decode decodes the JSON of a request into dst, a pointer to the SDK's type. Package encoding/json
+// can decode all members of the SDK's types except attribute values, because these are interfaces.
+// So decode decodes the attribute values separately.
 func decode(body []byte, dst any) error {
 	var values struct {
 		Item, Key, ExpressionAttributeValues attributes
