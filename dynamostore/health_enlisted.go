@@ -99,11 +99,11 @@ func (c *HealthCheck) resultOfCancellation(action, table, keyHint string, reason
 		return Check{Status: status, Code: code, Err: err, Detail: fmt.Sprintf("%s on table %q %s (cause: %s: %s)",
 			action, table, says, aws.ToString(reason.Code), aws.ToString(reason.Message))}
 	}
-	why := reasonOfCancellation(aws.ToString(reason.Code))
-	if why == lambdaidem.ReasonThrottled {
+	reasonCode := reasonOfCancellation(aws.ToString(reason.Code))
+	if reasonCode == lambdaidem.ReasonThrottled {
 		return found(HealthWarn, Throttled, "is throttled; requests that meet this on every try are answered with 503")
 	}
-	if why == lambdaidem.ReasonInvalid {
+	if reasonCode == lambdaidem.ReasonInvalid {
 		return found(HealthFail, WrongKey, "is refused as invalid; "+keyHint)
 	}
 	return Check{Status: HealthPass} // the condition failed or another transaction was in conflict, so the action is allowed
