@@ -15,8 +15,8 @@ import (
 // UpdateItem encrypts the steps of a record that was taken over, unless they are already encrypted
 // under the current key.
 func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem.Record, error) {
-	it := s.locked(claim)
-	if size := s.layout.size(it); size > maxItemSize {
+	itm := s.locked(claim)
+	if size := s.layout.size(itm); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(opAcquire, size)
 	}
 	if s.keys != nil {
@@ -24,23 +24,23 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 			return s.withoutKey(ctx, claim, err)
 		}
 	}
-	var old *item
+	var oldItm *item
 	var err error
 	if claim.Over == nil {
-		old, err = s.lock(ctx, it, claim.Now)
+		oldItm, err = s.lock(ctx, itm, claim.Now)
 	} else {
-		old, err = s.takeOver(ctx, it, claim.Now, claim.Over)
+		oldItm, err = s.takeOver(ctx, itm, claim.Now, claim.Over)
 	}
 	switch {
 	case err == nil:
-		return s.acquired(ctx, it, claim.Now)
+		return s.acquired(ctx, itm, claim.Now)
 	case !errors.Is(err, wire.ErrRefused):
 		return lambdaidem.Record{}, err
-	case old.heldBy(claim.Token): // an earlier try of this request was applied
-		return s.acquired(ctx, old, claim.Now)
+	case oldItm.heldBy(claim.Token): // an earlier try of this request was applied
+		return s.acquired(ctx, oldItm, claim.Now)
 	}
-	if seen := s.shown(old); !seen.GoneAt(claim.Now) {
-		return seen, nil
+	if current := s.shown(oldItm); !current.GoneAt(claim.Now) {
+		return current, nil
 	}
 	return lambdaidem.Record{}, nil
 }
@@ -48,22 +48,22 @@ func (s *Store) Acquire(ctx context.Context, claim lambdaidem.Claim) (lambdaidem
 // acquired returns the record whose lease Acquire has just taken, with its steps decrypted. With
 // Options.Encryption, acquired also encrypts the steps in the table under the current key, unless
 // they are already encrypted under it.
-func (s *Store) acquired(ctx context.Context, it *item, now time.Time) (lambdaidem.Record, error) {
-	r, err := s.decrypted(ctx, opAcquire, it)
-	if err == nil && s.needsResealing(it) {
-		s.resealSteps(ctx, it, r.Steps, now)
+func (s *Store) acquired(ctx context.Context, itm *item, now time.Time) (lambdaidem.Record, error) {
+	r, err := s.decrypted(ctx, opAcquire, itm)
+	if err == nil && s.needsResealing(itm) {
+		s.resealSteps(ctx, itm, r.Steps, now)
 	}
 	return r, err
 }
 
 // locked returns the item to write in order to take the lease.
 func (s *Store) locked(claim lambdaidem.Claim) *item {
-	it := claimed(claim)
-	it.LeaseShard = s.opts.leaseShard(claim.ID)
+	itm := claimed(claim)
+	itm.LeaseShard = s.opts.leaseShard(claim.ID)
 	if s.keys != nil {
-		it.Encrypts = cipherName // an Operator without an encryption key then refuses to settle the record with an unencrypted answer
+		itm.Encrypts = cipherName // an Operator without an encryption key then refuses to settle the record with an unencrypted answer
 	}
-	return it
+	return itm
 }
 
 // withoutKey returns the result of Acquire when the encryption key can't be fetched. Acquire does
@@ -73,11 +73,11 @@ func (s *Store) locked(claim lambdaidem.Claim) *item {
 // is no record, it returns the error of reading the item.
 func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err error) (lambdaidem.Record, error) {
 	if claim.Over == nil {
-		switch seen, unread := s.Get(ctx, claim.ID, claim.Now); {
+		switch current, unread := s.Get(ctx, claim.ID, claim.Now); {
 		case isForeign(unread):
 			return lambdaidem.Record{}, unread
-		case unread == nil && seen.State != lambdaidem.Absent:
-			return seen, nil
+		case unread == nil && current.State != lambdaidem.Absent:
+			return current, nil
 		}
 	}
 	return lambdaidem.Record{}, err
@@ -86,22 +86,21 @@ func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err erro
 // lock takes the lease by a conditional PutItem, and returns nil and no error. If the condition
 // fails, lock returns the existing item and wire.ErrRefused. The item is nil if the table no longer
 // has one. Any other error is a StoreError.
-func (s *Store) lock(ctx context.Context, it *item, now time.Time) (*item, error) {
-	r := s.locking(it, given{now: now})
+func (s *Store) lock(ctx context.Context, itm *item, now time.Time) (*item, error) {
+	r := s.locking(itm, given{now: now})
 	fate, err := s.wire.Do(ctx, &r.Request)
 	return r.refused(opAcquire, fate, err)
 }
 
-// takeOver takes over a record by a conditional UpdateItem, which keeps the record's steps. The
-// parameter seen is the record as the attempt read it, and the parameter it is the item with the
-// new values. takeOver returns the item as it was before, and copies its steps into the parameter
-// it. If the condition fails, takeOver returns wire.ErrRefused and the existing item, or nil if
-// there is none.
-func (s *Store) takeOver(ctx context.Context, it *item, now time.Time, seen *lambdaidem.Record) (*item, error) {
-	old, err := s.update(ctx, &s.writes.takeover, it, given{now: now, seen: seen})
+// takeOver takes over a record by a conditional UpdateItem, which keeps the record's steps. oldRec
+// is the record as the attempt read it, and itm is the item with the new values. takeOver returns
+// the item as it was before, and copies its steps into itm. If the condition fails, takeOver returns
+// wire.ErrRefused and the existing item, or nil if there is none.
+func (s *Store) takeOver(ctx context.Context, itm *item, now time.Time, oldRec *lambdaidem.Record) (*item, error) {
+	oldItm, err := s.update(ctx, &s.writes.takeover, itm, given{now: now, oldRec: oldRec})
 	if err == nil {
-		// The earlier attempt may have stored more steps after seen was read.
-		it.Steps, it.Encoding = old.Steps, old.Encoding
+		// The earlier attempt may have stored more steps after this one read oldRec.
+		itm.Steps, itm.Encoding = oldItm.Steps, oldItm.Encoding
 	}
-	return old, err
+	return oldItm, err
 }

@@ -78,36 +78,36 @@ func (t *text) take(r *lowlevel.Reader) string {
 
 // sortKey is the attribute with the sort key of an item, which must equal the partition key.
 // Encoding an item writes the partition key, *id, as its sort key. Decoding an item stores its sort
-// key in *read. The function item.strange then compares the sort key with the partition key.
-type sortKey struct{ read, id *string }
+// key in *value. The function item.strange then compares the sort key with the partition key.
+type sortKey struct{ value, id *string }
 
 func (k sortKey) present() bool                  { return *k.id != "" }
 func (k sortKey) size() int                      { return len(*k.id) }
 func (k sortKey) appendTo(b []byte) []byte       { return (*text)(k.id).appendTo(b) }
-func (k sortKey) take(r *lowlevel.Reader) string { return (*text)(k.read).take(r) }
+func (k sortKey) take(r *lowlevel.Reader) string { return (*text)(k.value).take(r) }
 
 // optionalText is a string attribute that can be absent or be the empty string.
 type optionalText struct {
 	s     string
-	there bool
+	isSet bool
 }
 
-func (t *optionalText) present() bool            { return t.there }
+func (t *optionalText) present() bool            { return t.isSet }
 func (t *optionalText) size() int                { return len(t.s) }
 func (t *optionalText) appendTo(b []byte) []byte { return (*text)(&t.s).appendTo(b) }
 
 func (t *optionalText) take(r *lowlevel.Reader) string {
-	t.there = true
+	t.isSet = true
 	return (*text)(&t.s).take(r)
 }
 
 // integer is a number attribute that can be absent or be zero.
 type integer struct {
 	n     int64
-	there bool
+	isSet bool
 }
 
-func (i *integer) present() bool { return i.there }
+func (i *integer) present() bool { return i.isSet }
 
 // size returns the size that DynamoDB counts for the number: one byte for each pair of significant
 // digits, one byte more, and another one for a minus sign. sizeOfNumber returns the same size for
@@ -170,9 +170,9 @@ func (p *payload) take(r *lowlevel.Reader) string {
 	return wants(ok, "a string or binary")
 }
 
-// failureField is the attribute with the error that a completed record replays. If *of is nil,
+// failureField is the attribute with the error that a completed record replays. If *failure is nil,
 // the item does not have the attribute.
-type failureField struct{ of **lambdaidem.Failure }
+type failureField struct{ failure **lambdaidem.Failure }
 
 // The members of the map in the attribute "failure". A member with the comment "optional" is
 // absent if its value would be empty or zero.
@@ -184,7 +184,7 @@ const (
 )
 
 func (f failureField) write() types.AttributeValue {
-	e := *f.of
+	e := *f.failure
 	if e == nil {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (f failureField) read(v types.AttributeValue) string {
 		!takeMember(m.Value, failureMessage, &message) || !takeMember(m.Value, failureStatus, &status) {
 		return "a failure: a map of " + failureCode + ", " + failureType + ", " + failureMessage + " and " + failureStatus
 	}
-	*f.of = &lambdaidem.Failure{Code: lambdaidem.Code(code), Type: string(kind), Message: string(message), Status: int(status.n)}
+	*f.failure = &lambdaidem.Failure{Code: lambdaidem.Code(code), Type: string(kind), Message: string(message), Status: int(status.n)}
 	return ""
 }
 
@@ -220,14 +220,14 @@ func takeMember(m attributes, name string, f field) bool {
 	return v == nil || takeValue(f, v) == ""
 }
 
-func (f failureField) present() bool                  { return *f.of != nil }
+func (f failureField) present() bool                  { return *f.failure != nil }
 func (f failureField) size() int                      { return sizeOfValue(f.write()) }
 func (f failureField) appendTo(b []byte) []byte       { return appendRare(b, f) }
 func (f failureField) take(r *lowlevel.Reader) string { return takeRare(r, f) }
 
 // partsField is an attribute that describes an answer that is compressed, encrypted or stored
-// in parts. If *of is nil, the item does not have the attribute.
-type partsField struct{ of **parts }
+// in parts. If *parts is nil, the item does not have the attribute.
+type partsField struct{ parts **parts }
 
 // The members of the map in the attribute "parts".
 const (
@@ -238,7 +238,7 @@ const (
 )
 
 func (f partsField) write() types.AttributeValue {
-	p := *f.of
+	p := *f.parts
 	if p == nil {
 		return nil
 	}
@@ -264,18 +264,18 @@ func (f partsField) read(v types.AttributeValue) string {
 		count.n < 0 || count.n > maxParts || length.n < 0 || length.n > maxAnswerBound {
 		return want
 	}
-	*f.of = &parts{Count: int(count.n), Length: int(length.n), Checksum: sum.Value}
+	*f.parts = &parts{Count: int(count.n), Length: int(length.n), Checksum: sum.Value}
 	if failure := m.Value[partsFailure]; failure != nil {
 		b, ok := failure.(*types.AttributeValueMemberBOOL)
 		if !ok {
 			return want
 		}
-		(*f.of).Failure = b.Value
+		(*f.parts).Failure = b.Value
 	}
 	return ""
 }
 
-func (f partsField) present() bool                  { return *f.of != nil }
+func (f partsField) present() bool                  { return *f.parts != nil }
 func (f partsField) size() int                      { return sizeOfValue(f.write()) }
 func (f partsField) appendTo(b []byte) []byte       { return appendRare(b, f) }
 func (f partsField) take(r *lowlevel.Reader) string { return takeRare(r, f) }

@@ -17,10 +17,10 @@ import (
 
 // itemAttributes has each field of an item exactly once.
 func TestEveryFieldOfAnItemIsOneAttribute(t *testing.T) {
-	it := &item{}
+	itm := &item{}
 	at := map[uintptr]string{}
 	for _, a := range itemAttributes {
-		v := reflect.ValueOf(a.field(it))
+		v := reflect.ValueOf(a.field(itm))
 		if v.Kind() == reflect.Struct { // follow a pointer to the field
 			v = v.Field(0)
 		}
@@ -29,7 +29,7 @@ func TestEveryFieldOfAnItemIsOneAttribute(t *testing.T) {
 		}
 		at[v.Pointer()] = a.standard
 	}
-	fields := reflect.ValueOf(it).Elem()
+	fields := reflect.ValueOf(itm).Elem()
 	for i := range fields.NumField() {
 		if _, ok := at[fields.Field(i).Addr().Pointer()]; !ok {
 			t.Errorf("no attribute keeps item.%s", fields.Type().Field(i).Name)
@@ -48,24 +48,24 @@ func TestAnUpdateWritesEveryAttributeThatItsVerbChanges(t *testing.T) {
 		set    updates
 		change func(*item)
 	}{
-		{"takeover", takeover, func(it *item) {
+		{"takeover", takeover, func(itm *item) {
 			next := claim
 			next.Over = &lambdaidem.Record{Attempt: 1}
 			next.Now, next.LeaseEnd, next.Expires = now.Add(time.Hour), now.Add(time.Hour), now.Add(time.Hour+time.Second)
 			next.Token, next.Scope, next.Fingerprint, next.Invocation = "token-2", "other", "f2", "invocation-2"
-			*it = *claimed(next)
+			*itm = *claimed(next)
 		}},
-		{"takeover of what was completed before", takeover, func(it *item) { it.finish(result); it.Failure = failed.Failure }},
-		{"takeover of what functions that encrypt began", takeover, func(it *item) { it.Encrypts = cipherName }},
-		{"takeover of what was released before", takeover, func(it *item) { it.LastFailure = "http_503" }},
-		{"completion", completion, func(it *item) { it.finish(result) }},
-		{"completion by a failure", completion, func(it *item) { it.finish(failed) }},
-		{"save of steps", saving, func(it *item) { it.setSteps(encodedSteps, twoSteps) }},
-		{"completion after steps", completion, func(it *item) {
-			it.setSteps(encodedSteps, twoSteps)
-			it.finish(result)
+		{"takeover of what was completed before", takeover, func(itm *item) { itm.finish(result); itm.Failure = failed.Failure }},
+		{"takeover of what functions that encrypt began", takeover, func(itm *item) { itm.Encrypts = cipherName }},
+		{"takeover of what was released before", takeover, func(itm *item) { itm.LastFailure = "http_503" }},
+		{"completion", completion, func(itm *item) { itm.finish(result) }},
+		{"completion by a failure", completion, func(itm *item) { itm.finish(failed) }},
+		{"save of steps", saving, func(itm *item) { itm.setSteps(encodedSteps, twoSteps) }},
+		{"completion after steps", completion, func(itm *item) {
+			itm.setSteps(encodedSteps, twoSteps)
+			itm.finish(result)
 		}},
-		{"release", release, func(it *item) { it.release(lease.Expires, "http_503", "downstream_key") }},
+		{"release", release, func(itm *item) { itm.release(lease.Expires, "http_503", "downstream_key") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before, after := claimed(claim), claimed(claim)
@@ -94,8 +94,8 @@ func everyExpressionHasExactlyItsNames(t *testing.T, of *layout) {
 	t.Helper()
 	l := of.writes("test")
 	for _, w := range []write{l.lock, l.takeover, l.completion, l.release, l.saving, l.resealing, l.probe} {
-		for _, it := range []*item{fullItem(), {}} {
-			text := w.condition + " " + of.expression(w.sets, it, attributes{})
+		for _, itm := range []*item{fullItem(), {}} {
+			text := w.condition + " " + of.expression(w.sets, itm, attributes{})
 			used := map[string]bool{}
 			for _, p := range regexp.MustCompile(`#\w+`).FindAllString(text, -1) {
 				used[p] = true

@@ -21,14 +21,13 @@ type attributeUpdate struct {
 	returns   types.ReturnValue // the ReturnValues of the request
 }
 
-// updateAttributes sends a conditional UpdateItem for a record. The parameter it is an item with
-// the record's id and the new values, and the parameter c selects attributes. The UpdateItem sets
-// each selected attribute to its value in the item, or removes the attribute if the item has no
-// value for it.
+// updateAttributes sends a conditional UpdateItem for a record. itm has the record's id and the new
+// values, and c selects attributes. The UpdateItem sets each selected attribute to its value in itm,
+// or removes the attribute if itm has no value for it.
 //
 // The map values must contain the values of the placeholders in the condition. updateAttributes
 // adds those of the UpdateExpression. The error is the SDK's.
-func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, it *item, values attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
+func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, itm *item, values attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
 	var set, remove []string
 	names := s.layout.names(c.sets, c.condition)
 	for i := range itemAttributes {
@@ -43,7 +42,7 @@ func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, it *it
 		if names[a.placeholder] = column.name; column.name == "" {
 			names[a.placeholder] = a.standard
 		}
-		if v := valueOf(a.field(it)); v != nil {
+		if v := valueOf(a.field(itm)); v != nil {
 			set = append(set, column.assign)
 			values[column.value] = v
 		} else {
@@ -52,7 +51,7 @@ func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, it *it
 	}
 	in := &dynamodb.UpdateItemInput{
 		TableName:                           aws.String(s.table),
-		Key:                                 s.key(it.ID),
+		Key:                                 s.key(itm.ID),
 		UpdateExpression:                    aws.String(updateOf(set, remove)),
 		ConditionExpression:                 aws.String(c.condition),
 		ExpressionAttributeNames:            names,

@@ -45,16 +45,16 @@ var (
 )
 
 func completedItem() *item {
-	it := claimed(claim)
+	itm := claimed(claim)
 	r := result
 	r.Value = []byte(`{"statusCode":201,"headers":{"Content-Type":"application/json"},"body":"` + strings.Repeat("x", 200) + `"}`)
-	it.finish(r)
-	return it
+	itm.finish(r)
+	return itm
 }
 
 // itemJSON returns an item in DynamoDB's JSON.
-func itemJSON(it *item) string {
-	attrs := standardLayout.attributes(it)
+func itemJSON(itm *item) string {
+	attrs := standardLayout.attributes(itm)
 	wire := make(map[string]map[string]string, len(attrs))
 	for name, v := range attrs {
 		switch v := v.(type) {

@@ -92,11 +92,11 @@ func (t *transaction) refused(p *prepared, reason *types.CancellationReason) (la
 	if len(reason.Item) == 0 {
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
 	}
-	it, err := t.store.layout.parse(reason.Item)
+	itm, err := t.store.layout.parse(reason.Item)
 	if err != nil {
 		return lambdaidem.Record{}, failed(opCommit, wire.NotApplied, err)
 	}
-	rec := t.store.shown(it)
+	rec := t.store.shown(itm)
 	switch {
 	case rec.State == lambdaidem.Completed && rec.Token == p.token: // an earlier request was applied
 		return rec, nil

@@ -91,10 +91,10 @@ func TestO3_CheckTableAgreesWithDynamoDBOnAnIndex(t *testing.T) {
 
 // attribute.kinds, by which CheckTable judges an index, matches the values that are written.
 func TestTheKindOfAnAttributeIsThatOfItsValue(t *testing.T) {
-	it := fullItem()
-	it.Bound, it.Operations, it.Erasing = "downstream_key", []Operation{{}}, &parts{Checksum: []byte{}}
+	itm := fullItem()
+	itm.Bound, itm.Operations, itm.Erasing = "downstream_key", []Operation{{}}, &parts{Checksum: []byte{}}
 	for _, a := range itemAttributes {
-		kind := strings.TrimPrefix(fmt.Sprintf("%T", valueOf(a.field(it))), "*types.AttributeValueMember")
+		kind := strings.TrimPrefix(fmt.Sprintf("%T", valueOf(a.field(itm))), "*types.AttributeValueMember")
 		if first, _, _ := strings.Cut(string(a.kinds), " "); strings.Trim(first, ",") != kind {
 			t.Errorf("%s has the kinds %q; its value is of type %s", a.standard, a.kinds, kind)
 		}

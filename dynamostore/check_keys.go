@@ -38,15 +38,15 @@ func (s *Store) CheckKeys(ctx context.Context) error {
 	}
 	var problems TableProblems
 	var tried []string // key ids
-	for _, it := range p.items {
-		text, open := s.sealedText(ctx, it)
-		of, err := parseSealed(text)
-		if err != nil || slices.Contains(tried, of.keyID) {
+	for _, itm := range p.items {
+		text, open := s.sealedText(ctx, itm)
+		parsed, err := parseSealed(text)
+		if err != nil || slices.Contains(tried, parsed.keyID) {
 			continue
 		}
-		tried = append(tried, of.keyID)
+		tried = append(tried, parsed.keyID)
 		if err := open(); err != nil {
-			problems = append(problems, s.unreadable(it, of.keyID, err))
+			problems = append(problems, s.unreadable(itm, parsed.keyID, err))
 		}
 	}
 	return problems.err()
@@ -55,16 +55,16 @@ func (s *Store) CheckKeys(ctx context.Context) error {
 // sealedText returns the encrypted form of one step or answer of the item, and a function that
 // tries to decrypt it. Both results are nil if the item has no encrypted step or answer. If the
 // answer is stored in parts, only the result text is nil.
-func (s *Store) sealedText(ctx context.Context, it *item) (text []byte, open func() error) {
-	if it.sealsSteps() {
-		for name, stored := range it.Steps {
-			return stored, func() error {
-				_, _, err := s.decryptText(it.ID, purposeOfStep(name), stored, s.findWith(ctx))
+func (s *Store) sealedText(ctx context.Context, itm *item) (text []byte, open func() error) {
+	if itm.sealsSteps() {
+		for name, ciphertext := range itm.Steps {
+			return ciphertext, func() error {
+				_, _, err := s.decryptText(itm.ID, purposeOfStep(name), ciphertext, s.findWith(ctx))
 				return err
 			}
 		}
 	}
-	record := it.record()
+	record := itm.record()
 	if a, ok := record.Result.Apart.(*apart); ok && a.sealed() {
 		return a.Data, func() error {
 			_, err := s.openAnswer(ctx, record, a, a.Data)
@@ -77,16 +77,16 @@ func (s *Store) sealedText(ctx context.Context, it *item) (text []byte, open fun
 // unreadable returns the problem to report for an item if one of its steps or its answer could not
 // be decrypted. keyID is the id of the key that encrypted the step or answer, and err is the error
 // of the decryption.
-func (s *Store) unreadable(it *item, keyID string, err error) *TableProblem {
+func (s *Store) unreadable(itm *item, keyID string, err error) *TableProblem {
 	p := &TableProblem{Code: UnreadableTexts, Err: err}
 	switch {
 	case errors.Is(err, ErrKeyGone):
-		p.Detail = fmt.Sprintf("record %q of table %q is encrypted under the key %q, which the keys given don't have; add it, or give the keys of this table's functions", it.ID, s.table, keyID)
+		p.Detail = fmt.Sprintf("record %q of table %q is encrypted under the key %q, which the keys given don't have; add it, or give the keys of this table's functions", itm.ID, s.table, keyID)
 	case errors.Is(err, errOtherSeal):
-		p.Detail = fmt.Sprintf("record %q of table %q is encrypted under the key %q, and the key given by that id does not decrypt it: its secret is another one, or the record was changed", it.ID, s.table, keyID)
+		p.Detail = fmt.Sprintf("record %q of table %q is encrypted under the key %q, and the key given by that id does not decrypt it: its secret is another one, or the record was changed", itm.ID, s.table, keyID)
 	default:
 		p.Code = NoKey
-		p.Detail = fmt.Sprintf("the key %q, under which record %q of table %q is encrypted, can't be had (cause: %v)", keyID, it.ID, s.table, err)
+		p.Detail = fmt.Sprintf("the key %q, under which record %q of table %q is encrypted, can't be had (cause: %v)", keyID, itm.ID, s.table, err)
 	}
 	return p
 }

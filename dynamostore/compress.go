@@ -27,7 +27,7 @@ var encodings = [...]string{encodingPlain, encodingGzip, encodingSealed, encodin
 // answer of at least Options.CompressFrom bytes is compressed if the item then is at least 1 KB
 // smaller, because a write unit covers 1 KB. The caller encrypts the result, if the store encrypts
 // answers.
-func (o *Options) compress(answer []byte) (stored []byte, encoding string) {
+func (o *Options) compress(answer []byte) (data []byte, encoding string) {
 	if len(answer) >= o.CompressFrom {
 		if c := compressed(answer); len(c)+encodedOverhead+bytesPerWrite <= len(answer) {
 			return c, encodingGzip
@@ -71,14 +71,14 @@ func compressed(answer []byte) []byte {
 // Factor"). A record that claims a longer answer is damaged.
 const maxRatio = 1032
 
-// decompressed decompresses an answer of exactly length bytes, which is stored in one or
-// more parts. The record may be damaged, so decompressed limits the memory that it
-// allocates: it returns an error if length is more than maxRatio times the stored bytes, or
-// if the stream continues after length bytes.
-func decompressed(stored [][]byte, length int) ([]byte, error) {
+// decompressed decompresses an answer of exactly length bytes. pieces are the compressed bytes, in
+// one or more slices. The record may be damaged, so decompressed limits the memory that it
+// allocates: it returns an error if length is more than maxRatio times the size of the pieces, or if
+// the stream continues after length bytes.
+func decompressed(pieces [][]byte, length int) ([]byte, error) {
 	total := 0
-	readers := make([]io.Reader, len(stored))
-	for i, b := range stored {
+	readers := make([]io.Reader, len(pieces))
+	for i, b := range pieces {
 		total += len(b)
 		readers[i] = bytes.NewReader(b)
 	}

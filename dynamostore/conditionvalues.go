@@ -11,10 +11,10 @@ import (
 // given holds the values for the value placeholders of a condition, such as :token. A field that
 // the condition does not use has its zero value.
 type given struct {
-	now   time.Time          // :now_s, :now_ms and :in_progress; every condition uses them, because it includes isGone
-	token string             // :token
-	seen  *lambdaidem.Record // :seen_token, :seen_state, :seen_end and :completed
-	steps integer            // :step_count, the number of steps
+	now    time.Time          // :now_s, :now_ms and :in_progress; every condition uses them, because it includes isGone
+	token  string             // :token
+	oldRec *lambdaidem.Record // :seen_token, :seen_state, :seen_end and :completed
+	steps  integer            // :step_count, the number of steps
 }
 
 // attributes returns the ExpressionAttributeValues as a map for the SDK.
@@ -27,13 +27,13 @@ func (g *given) attributes() attributes {
 	if g.token != "" {
 		values[":token"] = str(g.token)
 	}
-	if seen := g.seen; seen != nil {
-		values[":seen_token"] = str(seen.Token)
-		values[":seen_state"] = str(seen.State)
-		values[":seen_end"] = number(seen.LeaseEnd.UnixMilli())
+	if oldRec := g.oldRec; oldRec != nil {
+		values[":seen_token"] = str(oldRec.Token)
+		values[":seen_state"] = str(oldRec.State)
+		values[":seen_end"] = number(oldRec.LeaseEnd.UnixMilli())
 		values[":completed"] = str(lambdaidem.Completed)
 	}
-	if g.steps.there {
+	if g.steps.isSet {
 		values[":step_count"] = number(g.steps.n)
 	}
 	return values
@@ -48,13 +48,13 @@ func (g *given) appendTo(b []byte) []byte {
 		b = lowlevel.AppendString(append(b, `,":token":{"S":`...), g.token)
 		b = append(b, '}')
 	}
-	if seen := g.seen; seen != nil {
-		b = lowlevel.AppendString(append(b, `,":seen_token":{"S":`...), seen.Token)
-		b = lowlevel.AppendString(append(b, `},":seen_state":{"S":`...), string(seen.State))
-		b = strconv.AppendInt(append(b, `},":seen_end":{"N":"`...), seen.LeaseEnd.UnixMilli(), 10)
+	if oldRec := g.oldRec; oldRec != nil {
+		b = lowlevel.AppendString(append(b, `,":seen_token":{"S":`...), oldRec.Token)
+		b = lowlevel.AppendString(append(b, `},":seen_state":{"S":`...), string(oldRec.State))
+		b = strconv.AppendInt(append(b, `},":seen_end":{"N":"`...), oldRec.LeaseEnd.UnixMilli(), 10)
 		b = append(b, `"},":completed":{"S":"`+string(lambdaidem.Completed)+`"}`...)
 	}
-	if g.steps.there {
+	if g.steps.isSet {
 		b = strconv.AppendInt(append(b, `,":step_count":{"N":"`...), g.steps.n, 10)
 		b = append(b, `"}`...)
 	}

@@ -38,8 +38,8 @@ func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apar
 // names reports whether the item refers to the answer a. It compares the checksum of the answer in
 // the item with the checksum in a. The checksum covers the attempt's token, so the two are equal
 // only if the item and the answer come from the same attempt.
-func (it *item) names(a *apart) bool {
-	return it.Parts != nil && bytes.Equal(it.Parts.Checksum, a.Parts.Checksum)
+func (itm *item) names(a *apart) bool {
+	return itm.Parts != nil && bytes.Equal(itm.Parts.Checksum, a.Parts.Checksum)
 }
 
 // damagedAnswerError is the error for an answer, or a result of a step, that this store can never
@@ -48,12 +48,12 @@ func (it *item) names(a *apart) bool {
 //   - The stored bytes are missing or were changed.
 //   - The key that encrypted the bytes no longer exists.
 //   - Options.Encryption does not allow the bytes, or is not set although the bytes are encrypted.
-type damagedAnswerError struct{ why error }
+type damagedAnswerError struct{ err error }
 
 func (e *damagedAnswerError) Error() string {
-	return "this store can't read what is stored: " + e.why.Error()
+	return "this store can't read what is stored: " + e.err.Error()
 }
-func (e *damagedAnswerError) Unwrap() error { return e.why }
+func (e *damagedAnswerError) Unwrap() error { return e.err }
 
 // damaged returns err as a damagedAnswerError, or nil if err is nil.
 func damaged(err error) error {

@@ -11,7 +11,7 @@ import (
 // record was read. At does not depend on the wall clock of this machine. It may be behind the
 // database's clock for two reasons: Now is rounded down, by up to a second, and the reply took some
 // time to arrive.
-func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.read)) }
+func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.readAt)) }
 
 // latest returns the current time by the database's clock, like At, but also counts the time that
 // this machine slept. latest reads the wall clock, so the result is too late if that clock was set
@@ -20,14 +20,14 @@ func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.read)) }
 // A new expiry is computed from latest, so that it is not in the past. The end of a lease is
 // compared with At: a time that is too late could make a live lease look as if it had ended.
 func (i Inspected) latest() time.Time {
-	since, _ := elapsed.Since(i.read)
+	since, _ := elapsed.Since(i.readAt)
 	return i.Now.Add(since)
 }
 
 // inspectedAt returns an Inspected without a record, for a reply that DynamoDB has just sent. The
 // parameter date is the Date header of the reply. [Inspected.At] adds the time that passes from now
 // on.
-func inspectedAt(date time.Time) Inspected { return Inspected{Now: date.UTC(), read: time.Now()} }
+func inspectedAt(date time.Time) Inspected { return Inspected{Now: date.UTC(), readAt: time.Now()} }
 
 // errNoDate means that a reply has no Date header. DynamoDB sends this header with each
 // reply (RFC 9110, section 6.6.1), so a proxy replied instead or removed the header.

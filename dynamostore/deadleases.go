@@ -213,14 +213,14 @@ func (s *Store) leaseQuery(shard string, latestEnd int64, limit int) *dynamodb.Q
 
 // pace limits the rate of requests.
 type pace struct {
-	every time.Duration // the minimum time between two requests; 0 means no limit
-	next  time.Time     // the earliest time of the next request
+	every  time.Duration // the minimum time between two requests; 0 means no limit
+	nextAt time.Time     // the earliest time of the next request
 }
 
 // wait blocks until the next request may be sent. It returns an error if ctx ends first.
 func (p *pace) wait(ctx context.Context) error {
 	if p.every > 0 {
-		if d := time.Until(p.next); d > 0 {
+		if d := time.Until(p.nextAt); d > 0 {
 			timer := time.NewTimer(d)
 			defer timer.Stop()
 			select {
@@ -228,7 +228,7 @@ func (p *pace) wait(ctx context.Context) error {
 			case <-ctx.Done():
 			}
 		}
-		p.next = time.Now().Add(p.every)
+		p.nextAt = time.Now().Add(p.every)
 	}
 	return ctx.Err()
 }

@@ -159,9 +159,9 @@ func (x *index) store() *Store {
 func deadJSON(id string, end time.Time, change func(*item)) string {
 	c := claim
 	c.ID, c.LeaseEnd, c.Expires = id, end, end.Add(24*time.Hour).Truncate(time.Second)
-	it := claimed(c)
-	change(it)
-	return itemJSON(it)
+	itm := claimed(c)
+	change(itm)
+	return itemJSON(itm)
 }
 
 // The index lags behind the table. DeadLeases returns only records whose lease is dead in the
@@ -173,11 +173,11 @@ func TestO2_AnEntryThatLagsIsDiscarded(t *testing.T) {
 	for id, item := range map[string]string{
 		"dead":       as(before, func(*item) {}),
 		"gone":       "",
-		"completed":  as(before, func(it *item) { it.finish(result) }),
-		"released":   as(before, func(it *item) { it.release(time.Now().Add(time.Hour), "", "") }),
+		"completed":  as(before, func(itm *item) { itm.finish(result) }),
+		"released":   as(before, func(itm *item) { itm.release(time.Now().Add(time.Hour), "", "") }),
 		"taken over": as(before.Add(time.Millisecond), func(*item) {}),
-		"expired":    as(before, func(it *item) { it.Expiration = deletionOf(time.Now().Add(-time.Second)) }),
-		"held":       as(before, func(it *item) { it.Expiration = integer{} }),
+		"expired":    as(before, func(itm *item) { itm.Expiration = deletionOf(time.Now().Add(-time.Second)) }),
+		"held":       as(before, func(itm *item) { itm.Expiration = integer{} }),
 	} {
 		x.pages = append(x.pages, []string{id})
 		if item != "" {
@@ -234,9 +234,9 @@ func TestO2_ErrorsOfALook(t *testing.T) {
 func TestO2_ALookEndsWithItsReader(t *testing.T) {
 	end := time.Now().Add(-time.Hour)
 	for _, bad := range []bool{false, true} {
-		x := &index{pages: [][]string{{"a", "b"}, {"c"}}, items: map[string]string{"a": deadJSON("a", end, func(it *item) {
+		x := &index{pages: [][]string{{"a", "b"}, {"c"}}, items: map[string]string{"a": deadJSON("a", end, func(itm *item) {
 			if bad {
-				it.Attempt.n = 0
+				itm.Attempt.n = 0
 			}
 		})}}
 		all := x.store().DeadLeases(t.Context())

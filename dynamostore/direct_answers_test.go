@@ -26,9 +26,9 @@ import (
 var verbs = map[string]func(context.Context, *Store) (lambdaidem.Record, error){
 	"acquire": func(ctx context.Context, s *Store) (lambdaidem.Record, error) { return s.Acquire(ctx, claim) },
 	"takeover": func(ctx context.Context, s *Store) (lambdaidem.Record, error) {
-		seen := claimed(claim).record()
+		current := claimed(claim).record()
 		over := claimBy("token-2")
-		over.Over = &seen
+		over.Over = &current
 		return s.Acquire(ctx, over)
 	},
 	"complete": func(ctx context.Context, s *Store) (lambdaidem.Record, error) { return s.Complete(ctx, lease, result) },

@@ -411,9 +411,9 @@ func TestE1_BothTransportsWriteTheSameForAnyRecord(t *testing.T) {
 			Invocation: anyText.Draw(t, "invocation"),
 		}
 		if rapid.Bool().Draw(t, "over") {
-			seen := claimed(c).record()
-			seen.State = rapid.SampledFrom([]lambdaidem.State{lambdaidem.InProgress, lambdaidem.Released}).Draw(t, "state")
-			c.Over = &seen
+			current := claimed(c).record()
+			current.State = rapid.SampledFrom([]lambdaidem.State{lambdaidem.InProgress, lambdaidem.Released}).Draw(t, "state")
+			c.Over = &current
 		}
 		r := lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, At: moment(t, "at"), Expires: moment(t, "until"), Value: rapid.SliceOf(rapid.Byte()).Draw(t, "value")}
 		if rapid.Bool().Draw(t, "failed") {

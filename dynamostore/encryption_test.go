@@ -115,15 +115,15 @@ func TestS1_NothingOfAnAnswerCanBeReadInTheTable(t *testing.T) {
 // wantUnreadable fails the test if an item of the table contains the secret.
 func wantUnreadable(t *testing.T, client *dynamodb.Client, table string) {
 	t.Helper()
-	for _, it := range scanAll(t, client, table) {
-		for name, v := range it {
+	for _, attrs := range scanAll(t, client, table) {
+		for name, v := range attrs {
 			text, err := json.Marshal(v)
 			if err != nil {
 				t.Fatal(err)
 			}
 			bin, _ := v.(*types.AttributeValueMemberB)
 			if bytes.Contains(text, []byte("declined")) || bytes.Contains(text, []byte(secret)) || bin != nil && bytes.Contains(bin.Value, []byte(secret)) {
-				t.Errorf("%v has the attribute %s in clear: %s", it[attrID], name, text)
+				t.Errorf("%v has the attribute %s in clear: %s", attrs[attrID], name, text)
 			}
 		}
 	}
@@ -192,11 +192,11 @@ func TestS1_StepsAreEncrypted(t *testing.T) {
 	if _, err = other.SaveSteps(t.Context(), lambdaidem.Lease{ID: claim.ID, Token: "token-2"}, steps, now); err != nil {
 		t.Fatal(err)
 	}
-	seen, err := other.Inspect(t.Context(), claim.ID)
-	if err != nil || seen.StepsUnread != nil {
-		t.Fatalf("%v, %v", err, seen.StepsUnread)
+	inspected, err := other.Inspect(t.Context(), claim.ID)
+	if err != nil || inspected.StepsUnread != nil {
+		t.Fatalf("%v, %v", err, inspected.StepsUnread)
 	}
-	wantSteps("inspected", seen.Record.Steps)
+	wantSteps("inspected", inspected.Record.Steps)
 	if rec, err = other.Release(t.Context(), lambdaidem.Lease{ID: claim.ID, Token: "token-2", Expires: lease.Expires}, now); err != nil || len(rec.Steps) != 3 {
 		t.Fatalf("%+v, %v", rec, err)
 	}
@@ -211,10 +211,10 @@ func TestS1_StepsAreEncrypted(t *testing.T) {
 	}
 
 	blind := New(client, table, patient)
-	if seen, err = blind.Inspect(t.Context(), claim.ID); err != nil || seen.StepsUnread == nil {
-		t.Fatalf("without a key: %v, %v", err, seen.StepsUnread)
+	if inspected, err = blind.Inspect(t.Context(), claim.ID); err != nil || inspected.StepsUnread == nil {
+		t.Fatalf("without a key: %v, %v", err, inspected.StepsUnread)
 	}
-	if diff := cmp.Diff(lambdaidem.Steps{"charge": nil, "empty": nil, "mail": nil}, seen.Record.Steps); diff != "" {
+	if diff := cmp.Diff(lambdaidem.Steps{"charge": nil, "empty": nil, "mail": nil}, inspected.Record.Steps); diff != "" {
 		t.Errorf("without a key, wanted - got +:\n%s", diff)
 	}
 }
@@ -259,17 +259,17 @@ func TestS1_ATextIsOfItsPlaceAlone(t *testing.T) {
 	// resum corrects the checksum, as somebody who can write to the table could do.
 	resum := func(t *testing.T, id string) {
 		t.Helper()
-		it := itemOf(t, client, table, id)
-		data := it[attrData].(*types.AttributeValueMemberB).Value
-		sum := checksum(id, it[attrToken].(*types.AttributeValueMemberS).Value, it[attrEncoding].(*types.AttributeValueMemberS).Value, data)
-		it[attrParts].(*types.AttributeValueMemberM).Value[partsChecksum] = &types.AttributeValueMemberB{Value: sum}
-		putItem(t, client, table, it)
+		attrs := itemOf(t, client, table, id)
+		data := attrs[attrData].(*types.AttributeValueMemberB).Value
+		sum := checksum(id, attrs[attrToken].(*types.AttributeValueMemberS).Value, attrs[attrEncoding].(*types.AttributeValueMemberS).Value, data)
+		attrs[attrParts].(*types.AttributeValueMemberM).Value[partsChecksum] = &types.AttributeValueMemberB{Value: sum}
+		putItem(t, client, table, attrs)
 	}
 	change := func(t *testing.T, id string, do func(attributes)) {
 		t.Helper()
-		it := itemOf(t, client, table, id)
-		do(it)
-		putItem(t, client, table, it)
+		attrs := itemOf(t, client, table, id)
+		do(attrs)
+		putItem(t, client, table, attrs)
 		resum(t, id)
 	}
 	mine, yours := withValue([]byte(`{"for":"alice"}`)), withValue([]byte(`{"for":"bobby"}`))
@@ -283,21 +283,21 @@ func TestS1_ATextIsOfItsPlaceAlone(t *testing.T) {
 	})
 	t.Run("another attempt", func(t *testing.T) {
 		completes(t, s, at("idem#c"), mine)
-		change(t, "idem#c", func(it attributes) { it[attrToken] = str("token-9") })
+		change(t, "idem#c", func(attrs attributes) { attrs[attrToken] = str("token-9") })
 		wantDamaged(t, "idem#c")
 	})
 	t.Run("a value as a failure", func(t *testing.T) {
 		completes(t, s, at("idem#d"), withValue([]byte(`{"code":"paid","message":"m"}`)))
-		change(t, "idem#d", func(it attributes) {
-			it[attrParts].(*types.AttributeValueMemberM).Value[partsFailure] = &types.AttributeValueMemberBOOL{Value: true}
+		change(t, "idem#d", func(attrs attributes) {
+			attrs[attrParts].(*types.AttributeValueMemberM).Value[partsFailure] = &types.AttributeValueMemberBOOL{Value: true}
 		})
 		wantDamaged(t, "idem#d")
 	})
 	t.Run("a value as another encoding", func(t *testing.T) {
 		completes(t, s, at("idem#e"), withValue(compressed([]byte("hello"))))
-		change(t, "idem#e", func(it attributes) {
-			it[attrEncoding] = str(encodingSealedGzip)
-			it[attrParts].(*types.AttributeValueMemberM).Value[partsLength] = number(5)
+		change(t, "idem#e", func(attrs attributes) {
+			attrs[attrEncoding] = str(encodingSealedGzip)
+			attrs[attrParts].(*types.AttributeValueMemberM).Value[partsLength] = number(5)
 		})
 		wantDamaged(t, "idem#e")
 	})
@@ -307,8 +307,8 @@ func TestS1_ATextIsOfItsPlaceAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change(t, "idem#f", func(it attributes) {
-			it[attrData] = &types.AttributeValueMemberB{Value: key.seal("idem#f", claim.Token, purposeOfStep("x"), mine.Value)}
+		change(t, "idem#f", func(attrs attributes) {
+			attrs[attrData] = &types.AttributeValueMemberB{Value: key.seal("idem#f", claim.Token, purposeOfStep("x"), mine.Value)}
 		})
 		wantDamaged(t, "idem#f")
 	})
@@ -346,10 +346,10 @@ func TestS1_ATextIsOfItsPlaceAlone(t *testing.T) {
 		begin("idem#i")
 		moved(t, client, table, "idem#h", "idem#i", attrSteps)
 		wantDamaged(t, "idem#i")
-		it := itemOf(t, client, table, "idem#h")
-		of := it[attrSteps].(*types.AttributeValueMemberM).Value
+		attrs := itemOf(t, client, table, "idem#h")
+		of := attrs[attrSteps].(*types.AttributeValueMemberM).Value
 		of["a"], of["b"] = of["b"], of["a"]
-		putItem(t, client, table, it)
+		putItem(t, client, table, attrs)
 		wantDamaged(t, "idem#h")
 	})
 }
@@ -568,10 +568,10 @@ func TestS1_VersionsBeforeEncryptionRefuseItsItems(t *testing.T) {
 		completes(t, New(client, table, patient, encrypted("k1"), c.option), claim, c.result)
 		encodings = append(encodings, itemOf(t, client, table, claim.ID))
 	}
-	for _, it := range encodings {
-		switch encoding := it[attrEncoding].(*types.AttributeValueMemberS).Value; encoding {
+	for _, attrs := range encodings {
+		switch encoding := attrs[attrEncoding].(*types.AttributeValueMemberS).Value; encoding {
 		case "plain", "gzip", "steps", "":
-			t.Errorf("%v has the encoding %q, which older versions know", it[attrID], encoding)
+			t.Errorf("%v has the encoding %q, which older versions know", attrs[attrID], encoding)
 		}
 	}
 }
@@ -593,16 +593,16 @@ func TestS1_OperatorsOverEncryptedRecords(t *testing.T) {
 		}
 		return o
 	}
-	seen, err := s.Inspect(t.Context(), dead.ID)
+	inspected, err := s.Inspect(t.Context(), dead.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	answer := lambdaidem.EncodeAnswer(&lambdaidem.Response{Status: 201, Body: secret})
-	if seen, err = operator(s).Settle(t.Context(), seen, lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: answer}); err != nil {
+	if inspected, err = operator(s).Settle(t.Context(), inspected, lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: answer}); err != nil {
 		t.Fatal(err)
 	}
 	wantUnreadable(t, client, table)
-	if got, err := s.Load(t.Context(), seen.Record); err != nil || !bytes.Equal(got.Value, answer) {
+	if got, err := s.Load(t.Context(), inspected.Record); err != nil || !bytes.Equal(got.Value, answer) {
 		t.Errorf("%q, %v", got.Value, err)
 	}
 	for progress, err := range operator(New(client, table, patient)).Purge(t.Context()) {
@@ -622,10 +622,10 @@ func TestS1_OperatorsOverEncryptedRecords(t *testing.T) {
 	}
 	// With Only, the text of an erased record is a fixed one, and not what somebody has written to
 	// the table.
-	it := itemOf(t, client, table, dead.ID)
-	it[attrFailure].(*types.AttributeValueMemberM).Value["message"] = str("pay to IBAN XX")
-	it[attrFailure].(*types.AttributeValueMemberM).Value["status"] = number(201)
-	putItem(t, client, table, it)
+	attrs := itemOf(t, client, table, dead.ID)
+	attrs[attrFailure].(*types.AttributeValueMemberM).Value["message"] = str("pay to IBAN XX")
+	attrs[attrFailure].(*types.AttributeValueMemberM).Value["status"] = number(201)
+	putItem(t, client, table, attrs)
 	only := New(client, table, patient, encrypted("k1"), func(o *Options) { o.Encryption.Only = true })
 	rec, err := only.Get(t.Context(), dead.ID, now)
 	if err != nil || rec.Result.Failure == nil || strings.Contains(rec.Result.Failure.Message, "IBAN") || rec.Result.Failure.Status != 500 {
@@ -713,9 +713,9 @@ func TestS1_WithoutEncryptionItemsAreWhatTheyWere(t *testing.T) {
 	if err != nil || p.result.Apart != nil || !bytes.Equal(p.result.Value, result.Value) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	it := &item{ID: "i", Token: "t"}
-	if err := s.setSteps(t.Context(), it, lambdaidem.Steps{"a": []byte("1")}); err != nil || it.Encoding.s != encodedSteps || !maps.EqualFunc(it.Steps, lambdaidem.Steps{"a": []byte("1")}, bytes.Equal) {
-		t.Errorf("%+v, %v", it, err)
+	itm := &item{ID: "i", Token: "t"}
+	if err := s.setSteps(t.Context(), itm, lambdaidem.Steps{"a": []byte("1")}); err != nil || itm.Encoding.s != encodedSteps || !maps.EqualFunc(itm.Steps, lambdaidem.Steps{"a": []byte("1")}, bytes.Equal) {
+		t.Errorf("%+v, %v", itm, err)
 	}
 }
 
@@ -751,9 +751,9 @@ func TestX5_FailOpenDoesNotRunOverADamagedRecordWithoutAKey(t *testing.T) {
 	if err := pay(); err != nil {
 		t.Fatal(err)
 	}
-	for _, it := range scanAll(t, client, table) {
-		it[attrStatus] = str("damaged")
-		putItem(t, client, table, it)
+	for _, attrs := range scanAll(t, client, table) {
+		attrs[attrStatus] = str("damaged")
+		putItem(t, client, table, attrs)
 	}
 	if err := pay(); !errors.Is(err, lambdaidem.ErrRecordForeign) || runs != 1 {
 		t.Fatalf("with a key: %v; the handler ran %d times", err, runs)

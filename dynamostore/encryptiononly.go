@@ -8,12 +8,12 @@ import (
 // plaintext, because anyone who can write to the table could have put it there. The returned
 // record is still completed. Its Result.Apart has a value that makes Load fail with
 // ReasonForeign.
-func (s *Store) trusted(it *item) lambdaidem.Record {
-	r := it.record()
+func (s *Store) trusted(itm *item) lambdaidem.Record {
+	r := itm.record()
 	if !s.opts.Encryption.Only || r.State != lambdaidem.Completed || r.Result.Apart != nil {
 		return r
 	}
-	if it.isErased() {
+	if itm.isErased() {
 		// The record has a failure in plaintext that says that there is no answer. Accept the
 		// failure, because every store writes it in plaintext. But replace its text, which anyone
 		// who can write to the table could have changed.

@@ -99,8 +99,8 @@ func (t *Tx) Drop() {
 }
 
 // Put enlists a put of an item, and returns the enlisted write. Errors identify the write by its
-// name, which must be unique within the transaction. The caller must not change the maps in put
-// afterwards.
+// name, which must be unique within the transaction. The caller must not change the maps of the
+// [types.Put] afterwards.
 //
 // If Put or another method of Tx can't enlist a write, for example because its name is
 // already used, none of the writes is made. The client then receives 500

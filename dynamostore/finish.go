@@ -18,7 +18,7 @@ func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lam
 	if err != nil {
 		return lambdaidem.Record{}, err
 	}
-	return s.end(ctx, &s.writes.completion, lease, result.At, func(it *item) { it.finish(kept) })
+	return s.end(ctx, &s.writes.completion, lease, result.At, func(itm *item) { itm.finish(kept) })
 }
 
 // Release implements [lambdaidem.Store]. It releases the record by one conditional UpdateItem, and
@@ -26,7 +26,7 @@ func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lam
 // lease's token, Release returns [lambdaidem.ErrLeaseLost] and the current record. That is the zero
 // Record if the record is absent or has expired.
 func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Time) (lambdaidem.Record, error) {
-	return s.end(ctx, &s.writes.release, lease, now, func(it *item) { it.release(lease.Expires, lease.LastFailure, lease.Bound) })
+	return s.end(ctx, &s.writes.release, lease, now, func(itm *item) { itm.release(lease.Expires, lease.LastFailure, lease.Bound) })
 }
 
 // end completes or releases a record, and returns the new record. The write w changes the item in
@@ -36,28 +36,28 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 // current record. If an earlier try of the update was applied, end returns no error. Any other
 // error is a StoreError.
 func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, apply func(*item)) (lambdaidem.Record, error) {
-	ours := &item{ID: lease.ID, Token: lease.Token}
-	apply(ours)
-	// The variable ours has only the attributes that this update sets. If they fit, the whole item
-	// may still be too large, because it also has attributes such as the fingerprint. DynamoDB then
-	// refuses the update.
-	if size := s.layout.size(ours); size > maxItemSize {
+	newItm := &item{ID: lease.ID, Token: lease.Token}
+	apply(newItm)
+	// newItm has only the attributes that this update sets. If they fit, the whole item may still
+	// be too large, because it also has attributes such as the fingerprint. DynamoDB then refuses
+	// the update.
+	if size := s.layout.size(newItm); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(w.op, size)
 	}
-	it, err := s.update(ctx, w, ours, given{now: now, token: lease.Token})
+	oldItm, err := s.update(ctx, w, newItm, given{now: now, token: lease.Token})
 	if err == nil {
-		apply(it)
-		return s.shown(it), nil
+		apply(oldItm)
+		return s.shown(oldItm), nil
 	}
 	if !errors.Is(err, wire.ErrRefused) {
 		return lambdaidem.Record{}, err
 	}
-	seen := s.shown(it)
+	current := s.shown(oldItm)
 	switch {
-	case seen.Token == lease.Token && seen.State == ours.Status: // an earlier try of this request was applied
-		return seen, nil
-	case seen.GoneAt(now):
+	case current.Token == lease.Token && current.State == newItm.Status: // an earlier try of this request was applied
+		return current, nil
+	case current.GoneAt(now):
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
 	}
-	return seen, lambdaidem.ErrLeaseLost
+	return current, lambdaidem.ErrLeaseLost
 }

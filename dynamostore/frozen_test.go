@@ -68,15 +68,15 @@ func TestE1_AProcessFrozenBetweenTwoTriesSendsNoForgottenTransactionAgain(t *tes
 func TestO2_ASleepCountsForExpiriesAndNotForLeases(t *testing.T) {
 	const slept = 2 * time.Hour
 	now := time.Now().Truncate(time.Second)
-	seen := Inspected{Now: now, read: frozenSince(slept)}
-	if at := seen.At().Sub(now); at > time.Minute {
+	inspected := Inspected{Now: now, readAt: frozenSince(slept)}
+	if at := inspected.At().Sub(now); at > time.Minute {
 		t.Errorf("At counts %v", at)
 	}
-	if latest := seen.latest().Sub(now); latest < slept || latest > slept+time.Minute {
+	if latest := inspected.latest().Sub(now); latest < slept || latest > slept+time.Minute {
 		t.Errorf("latest counts %v", latest)
 	}
 	o := &Operator{opts: OperatorOptions{TTL: time.Hour}}
-	if expires := o.expires(seen).Sub(now); expires < slept+time.Hour {
+	if expires := o.expires(inspected).Sub(now); expires < slept+time.Hour {
 		t.Errorf("a settled record expires %v after the read", expires)
 	}
 }

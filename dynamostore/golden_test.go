@@ -211,23 +211,23 @@ func writtenToday(t *testing.T, file *goldenFile) items {
 	if file.option != nil {
 		s = New(written.client(), "test", file.option)
 	}
-	it, all := s.locked(file.claim()), items{}
+	itm, all := s.locked(file.claim()), items{}
 	lease := lambdaidem.Lease{ID: golden.claim.ID, Token: golden.claim.Token, Scope: golden.claim.Scope}
 	switch {
 	case file.release:
-		it.release(goldenTime.Add(2*time.Hour), file.failure, "")
+		itm.release(goldenTime.Add(2*time.Hour), file.failure, "")
 	case file.result != nil:
 		p, err := s.pack(t.Context(), lease, *file.result)
 		if err != nil {
 			t.Fatal(err)
 		}
-		it.finish(p.result)
-		if a, ok := p.result.Apart.(*apart); ok && p.stored != nil {
-			part := s.layout.part(lease, a.Parts.Checksum, 1, p.stored, *file.result)
+		itm.finish(p.result)
+		if a, ok := p.result.Apart.(*apart); ok && p.partData != nil {
+			part := s.layout.part(lease, a.Parts.Checksum, 1, p.partData, *file.result)
 			all[part[attrID].(*types.AttributeValueMemberS).Value] = onTheWire(t, part)
 		}
 	}
-	all[it.ID] = onTheWire(t, s.layout.attributes(it))
+	all[itm.ID] = onTheWire(t, s.layout.attributes(itm))
 	return all
 }
 

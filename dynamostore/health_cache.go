@@ -62,9 +62,9 @@ func contextEnded(ctx context.Context) Health {
 
 // keep stores the result of a check of p, and decides how long p caches it. A failure is not
 // cached, so that the next health check repeats the check.
-func (p *probe) keep(check Check, began time.Time) {
+func (p *probe) keep(check Check, startedAt time.Time) {
 	now := wall()
-	check.Name, check.Table, check.Time, check.Latency = p.name, p.table, now, now.Sub(began)
+	check.Name, check.Table, check.Time, check.Latency = p.name, p.table, now, now.Sub(startedAt)
 	p.last, p.expires = check, now
 	switch {
 	case check.Status == HealthUnknown && check.Code == NoPermission:

@@ -53,18 +53,18 @@ func (e *EnlistedTable) problem() string {
 // key e.Key. The action's condition never holds, so it writes nothing. write returns nil if action
 // is not one of the four names that Actions may contain.
 func (e *EnlistedTable) write(action string) *types.TransactWriteItem {
-	of, condition := aws.String(e.Table), aws.String(neverTrue)
+	table, condition := aws.String(e.Table), aws.String(neverTrue)
 	names := map[string]string{"#id": slices.Sorted(maps.Keys(e.Key))[0]}
 	switch action {
 	case "PutItem":
-		return &types.TransactWriteItem{Put: &types.Put{TableName: of, Item: e.Key, ConditionExpression: condition, ExpressionAttributeNames: names}}
+		return &types.TransactWriteItem{Put: &types.Put{TableName: table, Item: e.Key, ConditionExpression: condition, ExpressionAttributeNames: names}}
 	case "UpdateItem":
 		return &types.TransactWriteItem{Update: &types.Update{
-			TableName: of, Key: e.Key, UpdateExpression: aws.String("SET #probe = #id"), ConditionExpression: condition, ExpressionAttributeNames: withProbe(names)}}
+			TableName: table, Key: e.Key, UpdateExpression: aws.String("SET #probe = #id"), ConditionExpression: condition, ExpressionAttributeNames: withProbe(names)}}
 	case "DeleteItem":
-		return &types.TransactWriteItem{Delete: &types.Delete{TableName: of, Key: e.Key, ConditionExpression: condition, ExpressionAttributeNames: names}}
+		return &types.TransactWriteItem{Delete: &types.Delete{TableName: table, Key: e.Key, ConditionExpression: condition, ExpressionAttributeNames: names}}
 	case "ConditionCheckItem":
-		return &types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: of, Key: e.Key, ConditionExpression: condition, ExpressionAttributeNames: names}}
+		return &types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{TableName: table, Key: e.Key, ConditionExpression: condition, ExpressionAttributeNames: names}}
 	}
 	return nil
 }
@@ -99,11 +99,11 @@ func (c *HealthCheck) resultOfCancellation(action, table, keyHint string, reason
 		return Check{Status: status, Code: code, Err: err, Detail: fmt.Sprintf("%s on table %q %s (cause: %s: %s)",
 			action, table, says, aws.ToString(reason.Code), aws.ToString(reason.Message))}
 	}
-	why := reasonOfCancellation(aws.ToString(reason.Code))
-	if why == lambdaidem.ReasonThrottled {
+	reasonCode := reasonOfCancellation(aws.ToString(reason.Code))
+	if reasonCode == lambdaidem.ReasonThrottled {
 		return found(HealthWarn, Throttled, "is throttled; requests that meet this on every try are answered with 503")
 	}
-	if why == lambdaidem.ReasonInvalid {
+	if reasonCode == lambdaidem.ReasonInvalid {
 		return found(HealthFail, WrongKey, "is refused as invalid; "+keyHint)
 	}
 	return Check{Status: HealthPass} // the condition failed or another transaction was in conflict, so the action is allowed

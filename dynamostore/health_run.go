@@ -13,21 +13,21 @@ func (c *HealthCheck) checkStore(ctx context.Context) (Health, bool) {
 	limited, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
 	h := Health{Status: HealthPass, Checks: make([]Check, 0, len(c.probes))}
-	var down *probe
+	var failedProbe *probe
 	for i, p := range c.probes {
-		began := wall()
+		startedAt := wall()
 		switch {
-		case began.Before(p.expires) && !began.Before(p.last.Time):
-		case down != nil:
-			p.skip(began, down)
+		case startedAt.Before(p.expires) && !startedAt.Before(p.last.Time):
+		case failedProbe != nil:
+			p.skip(startedAt, failedProbe)
 		default:
 			check := p.run(limited)
 			if ctx.Err() != nil {
 				return Health{}, false
 			}
-			p.keep(check, began)
+			p.keep(check, startedAt)
 			if p.failsAll(i == 0) {
-				down = p
+				failedProbe = p
 			}
 		}
 		h.Checks = append(h.Checks, p.last)
@@ -37,11 +37,11 @@ func (c *HealthCheck) checkStore(ctx context.Context) (Health, bool) {
 	return h, true
 }
 
-// skip sets the latest result of p to the status HealthUnknown, without making the check. The
-// parameter down is the earlier probe of the same run whose failure makes the check pointless; see
+// skip sets the latest result of p to the status HealthUnknown, without making the check.
+// failedProbe is the earlier probe of the same run whose failure makes the check pointless; see
 // failsAll.
-func (p *probe) skip(now time.Time, down *probe) {
-	p.last = Check{Name: p.name, Table: p.table, Time: now, Detail: fmt.Sprintf("not looked at: %s on table %q failed before", down.name, down.table)}
+func (p *probe) skip(now time.Time, failedProbe *probe) {
+	p.last = Check{Name: p.name, Table: p.table, Time: now, Detail: fmt.Sprintf("not looked at: %s on table %q failed before", failedProbe.name, failedProbe.table)}
 	p.expires = now
 }
 

@@ -7,11 +7,11 @@ import "fmt"
 //
 // Without the error, an operator would take the item for a record that waits for a decision under
 // policy Hold, and would set an expiration that the Lambda functions don't read.
-func hidesExpiry(it *item, attrs attributes) error {
-	if it.Expiration.there {
+func hidesExpiry(itm *item, attrs attributes) error {
+	if itm.Expiration.isSet {
 		return nil
 	}
-	leaseEnd := fromMillis(it.LeaseEnd)
+	leaseEnd := fromMillis(itm.LeaseEnd)
 	for name, v := range attrs {
 		var seconds integer
 		if takeValue(&seconds, v) != "" {

@@ -34,7 +34,7 @@ type Inspected struct {
 	// is in whole seconds, rounded down.
 	Now time.Time
 
-	read time.Time // the time of the read, by this machine's monotonic clock
+	readAt time.Time // the time of the read, by this machine's monotonic clock
 }
 
 // Inspect reads a complete record by one consistent GetItem. If the answer is compressed, encrypted
@@ -55,11 +55,11 @@ func (s *Store) Inspect(ctx context.Context, id string) (Inspected, error) {
 	if err != nil {
 		return Inspected{}, failed(opInspect, wire.NotApplied, err)
 	}
-	seen, err := s.inspected(ctx, out.Item, out.ResultMetadata)
+	inspected, err := s.inspected(ctx, out.Item, out.ResultMetadata)
 	if err != nil {
 		return Inspected{}, failed(opInspect, wire.NotApplied, err)
 	}
-	return seen, nil
+	return inspected, nil
 }
 
 // opInspect is the value of StoreError.Op in errors from Inspect.
@@ -72,28 +72,28 @@ func (s *Store) inspected(ctx context.Context, attrs attributes, meta middleware
 	if !ok {
 		return Inspected{}, errNoDate
 	}
-	seen := inspectedAt(now)
+	inspected := inspectedAt(now)
 	if len(attrs) == 0 {
-		return seen, nil
+		return inspected, nil
 	}
-	it, err := s.layout.parse(attrs)
+	itm, err := s.layout.parse(attrs)
 	if err == nil {
-		err = hidesExpiry(it, attrs)
+		err = hidesExpiry(itm, attrs)
 	}
 	if err != nil {
 		return Inspected{}, err
 	}
-	s.inspect(ctx, &seen, it)
-	return seen, nil
+	s.inspect(ctx, &inspected, itm)
+	return inspected, nil
 }
 
-// inspect sets the fields of seen from the item.
-func (s *Store) inspect(ctx context.Context, seen *Inspected, it *item) {
-	seen.Record, seen.Operations, seen.Encrypted = it.record(), it.Operations, it.Encrypts != ""
-	if it.sealsSteps() {
+// inspect sets the fields of inspected from the item.
+func (s *Store) inspect(ctx context.Context, inspected *Inspected, itm *item) {
+	inspected.Record, inspected.Operations, inspected.Encrypted = itm.record(), itm.Operations, itm.Encrypts != ""
+	if itm.sealsSteps() {
 		var steps lambdaidem.Steps
-		if steps, seen.StepsUnread = s.openSteps(it, s.findWith(ctx)); seen.StepsUnread == nil {
-			seen.Record.Steps = steps
+		if steps, inspected.StepsUnread = s.openSteps(itm, s.findWith(ctx)); inspected.StepsUnread == nil {
+			inspected.Record.Steps = steps
 		}
 	}
 }

@@ -38,43 +38,43 @@ type item struct {
 
 // heldBy reports whether the record is in progress under the given fencing token. It
 // returns false for a nil item.
-func (it *item) heldBy(token string) bool {
-	return it != nil && it.Status == lambdaidem.InProgress && it.Token == token
+func (itm *item) heldBy(token string) bool {
+	return itm != nil && itm.Status == lambdaidem.InProgress && itm.Token == token
 }
 
 // record returns the item as a [lambdaidem.Record]. If the answer is compressed,
 // encrypted or stored in parts, Record.Result has no Value and no Failure. Result.Apart then
 // describes how the answer is stored, and [Store.Load] returns the answer. If the steps are
 // encrypted, Record.Steps has the names of the steps with nil results.
-func (it *item) record() lambdaidem.Record {
+func (itm *item) record() lambdaidem.Record {
 	r := lambdaidem.Record{
-		ID:          it.ID,
-		State:       it.Status,
-		Token:       it.Token,
-		Attempt:     int(it.Attempt.n),
-		LeaseEnd:    fromMillis(it.LeaseEnd),
-		Expires:     expiryOf(it.Expiration),
-		Fingerprint: it.Validation,
-		Scope:       it.Scope,
-		StartedAt:   fromMillis(it.StartedAt),
-		Invocation:  it.Invocation,
-		LastFailure: it.LastFailure,
-		Bound:       it.Bound,
+		ID:          itm.ID,
+		State:       itm.Status,
+		Token:       itm.Token,
+		Attempt:     int(itm.Attempt.n),
+		LeaseEnd:    fromMillis(itm.LeaseEnd),
+		Expires:     expiryOf(itm.Expiration),
+		Fingerprint: itm.Validation,
+		Scope:       itm.Scope,
+		StartedAt:   fromMillis(itm.StartedAt),
+		Invocation:  itm.Invocation,
+		LastFailure: itm.LastFailure,
+		Bound:       itm.Bound,
 	}
-	if it.Status != lambdaidem.Completed {
-		r.Steps = it.Steps
-		if it.sealsSteps() {
-			r.Steps = namesOf(it.Steps)
+	if itm.Status != lambdaidem.Completed {
+		r.Steps = itm.Steps
+		if itm.sealsSteps() {
+			r.Steps = namesOf(itm.Steps)
 		}
 		return r
 	}
-	r.CompletedAt = fromMillis(it.CompletedAt)
-	r.Result = lambdaidem.Result{Outcome: lambdaidem.Outcome(it.Outcome), At: r.CompletedAt, Expires: r.Expires}
-	if it.Parts != nil {
-		r.Result.Apart = &apart{Encoding: it.Encoding.s, Data: it.Data, Parts: *it.Parts}
+	r.CompletedAt = fromMillis(itm.CompletedAt)
+	r.Result = lambdaidem.Result{Outcome: lambdaidem.Outcome(itm.Outcome), At: r.CompletedAt, Expires: r.Expires}
+	if itm.Parts != nil {
+		r.Result.Apart = &apart{Encoding: itm.Encoding.s, Data: itm.Data, Parts: *itm.Parts}
 		return r
 	}
-	r.Result.Value, r.Result.Failure = it.Data, it.Failure
+	r.Result.Value, r.Result.Failure = itm.Data, itm.Failure
 	return r
 }
 
@@ -89,7 +89,7 @@ func epochMillis(t time.Time) integer {
 
 // fromMillis is the inverse of epochMillis.
 func fromMillis(ms integer) time.Time {
-	if !ms.there {
+	if !ms.isSet {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms.n).UTC()

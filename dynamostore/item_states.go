@@ -32,21 +32,21 @@ func claimed(c lambdaidem.Claim) *item {
 
 // finish changes the item to a completed record with the result r, and removes its steps. A
 // result with an answer must come from pack, which decides how the answer is stored.
-func (it *item) finish(r lambdaidem.Result) {
-	it.Status, it.LeaseShard = lambdaidem.Completed, ""
-	it.dropSteps()
-	it.Outcome = string(r.Outcome)
-	it.CompletedAt = epochMillis(r.At)
-	it.Expiration = deletionOf(r.Expires)
-	it.Data = r.Value
-	if it.Data == nil && r.Failure == nil {
-		it.Data = []byte{} // an empty answer; a completed record without an answer is invalid
+func (itm *item) finish(r lambdaidem.Result) {
+	itm.Status, itm.LeaseShard = lambdaidem.Completed, ""
+	itm.dropSteps()
+	itm.Outcome = string(r.Outcome)
+	itm.CompletedAt = epochMillis(r.At)
+	itm.Expiration = deletionOf(r.Expires)
+	itm.Data = r.Value
+	if itm.Data == nil && r.Failure == nil {
+		itm.Data = []byte{} // an empty answer; a completed record without an answer is invalid
 	}
 	if a, ok := r.Apart.(*apart); ok {
-		it.Data, it.Encoding, it.Parts = a.Data, optionalText{a.Encoding, true}, &a.Parts
+		itm.Data, itm.Encoding, itm.Parts = a.Data, optionalText{a.Encoding, true}, &a.Parts
 	}
 	if f := r.Failure; f != nil {
-		it.Failure = &lambdaidem.Failure{
+		itm.Failure = &lambdaidem.Failure{
 			Code: lambdaidem.Code(validUTF8(string(f.Code))), Type: validUTF8(f.Type), Message: validUTF8(f.Message), Status: f.Status,
 		}
 	}
@@ -56,10 +56,10 @@ func (it *item) finish(r lambdaidem.Result) {
 // parameter failure is the error code of the attempt, or "" if the code is unknown. The parameter
 // bound says why the record refuses a retry with a different payload, or is "" if the record
 // accepts one.
-func (it *item) release(expires time.Time, failure, bound string) {
-	it.Status, it.LeaseShard = lambdaidem.Released, ""
-	it.Expiration = deletionOf(expires)
-	it.LastFailure, it.Bound = validUTF8(failure), validUTF8(bound)
+func (itm *item) release(expires time.Time, failure, bound string) {
+	itm.Status, itm.LeaseShard = lambdaidem.Released, ""
+	itm.Expiration = deletionOf(expires)
+	itm.LastFailure, itm.Bound = validUTF8(failure), validUTF8(bound)
 }
 
 // validUTF8 replaces invalid UTF-8, which DynamoDB does not store.

@@ -36,7 +36,7 @@ func TestR1_ARecordSurvivesItsItem(t *testing.T) {
 			Expires:     moment(t, "expires").Truncate(time.Second),
 			Invocation:  rapid.String().Draw(t, "invocation"),
 		}
-		it := claimed(c)
+		itm := claimed(c)
 		if rapid.Bool().Draw(t, "completed") {
 			r := lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, At: moment(t, "at"), Expires: moment(t, "until")}
 			if rapid.Bool().Draw(t, "failed") {
@@ -48,20 +48,20 @@ func TestR1_ARecordSurvivesItsItem(t *testing.T) {
 			} else {
 				r.Value = rapid.SliceOf(rapid.Byte()).Draw(t, "value")
 			}
-			it.finish(r)
+			itm.finish(r)
 		} else {
 			steps := rapid.MapOfN(rapid.StringN(1, 20, 40), rapid.SliceOf(rapid.Byte()), 0, 3).Draw(t, "steps")
-			it.setSteps(encodedSteps, steps)
+			itm.setSteps(encodedSteps, steps)
 			if rapid.Bool().Draw(t, "released") {
-				it.release(moment(t, "released until"), rapid.String().Draw(t, "last failure"), rapid.String().Draw(t, "bound"))
+				itm.release(moment(t, "released until"), rapid.String().Draw(t, "last failure"), rapid.String().Draw(t, "bound"))
 			}
 		}
-		attrs := standardLayout.attributes(it)
+		attrs := standardLayout.attributes(itm)
 		back, err := standardLayout.parse(attrs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(it.record(), back.record()); diff != "" {
+		if diff := cmp.Diff(itm.record(), back.record()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -73,9 +73,9 @@ func moment(t *rapid.T, label string) time.Time {
 
 // All times of a record are in UTC, whatever the local time zone is.
 func TestR1_TimesAreUTC(t *testing.T) {
-	it := claimed(claim)
-	it.finish(result)
-	r := it.record()
+	itm := claimed(claim)
+	itm.finish(result)
+	r := itm.record()
 	for name, at := range map[string]time.Time{
 		"LeaseEnd": r.LeaseEnd, "Expires": r.Expires, "StartedAt": r.StartedAt, "CompletedAt": r.CompletedAt, "Result.At": r.Result.At,
 	} {
@@ -87,13 +87,13 @@ func TestR1_TimesAreUTC(t *testing.T) {
 
 // A field that is not set has no attribute.
 func TestWhatIsNotSetIsNoAttribute(t *testing.T) {
-	it := claimed(lambdaidem.Claim{ID: "id", Token: "t"})
-	it.finish(lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded})
+	itm := claimed(lambdaidem.Claim{ID: "id", Token: "t"})
+	itm.finish(lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded})
 	want := attributes{
 		attrID: str("id"), attrToken: str("t"), attrStatus: str("COMPLETED"), attrAttempt: number(1), attrOutcome: str("succeeded"),
 		attrData: str(""), // an empty answer is an answer
 	}
-	if diff := cmp.Diff(want, standardLayout.attributes(it), avOptions); diff != "" {
+	if diff := cmp.Diff(want, standardLayout.attributes(itm), avOptions); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -109,9 +109,9 @@ func TestR1_DataIsAStringWhileItIsText(t *testing.T) {
 		{[]byte{}, str("")},
 		{nil, str("")},
 	} {
-		it := claimed(claim)
-		it.finish(withValue(c.value))
-		if diff := cmp.Diff(c.kept, standardLayout.attributes(it)[attrData], avOptions); diff != "" {
+		itm := claimed(claim)
+		itm.finish(withValue(c.value))
+		if diff := cmp.Diff(c.kept, standardLayout.attributes(itm)[attrData], avOptions); diff != "" {
 			t.Errorf("%q: %s", c.value, diff)
 		}
 	}
@@ -119,10 +119,10 @@ func TestR1_DataIsAStringWhileItIsText(t *testing.T) {
 
 // The members of a failure have the documented names.
 func TestAFailureIsAMap(t *testing.T) {
-	it := claimed(claim)
-	it.finish(lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: &lambdaidem.Failure{Code: "c", Type: "T", Message: "m", Status: 402}})
+	itm := claimed(claim)
+	itm.finish(lambdaidem.Result{Outcome: lambdaidem.OutcomeFailed, Failure: &lambdaidem.Failure{Code: "c", Type: "T", Message: "m", Status: 402}})
 	want := &types.AttributeValueMemberM{Value: attributes{"code": str("c"), "type": str("T"), "message": str("m"), "status": number(402)}}
-	if diff := cmp.Diff(want, standardLayout.attributes(it)[attrFailure], avOptions); diff != "" {
+	if diff := cmp.Diff(want, standardLayout.attributes(itm)[attrFailure], avOptions); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -140,19 +140,19 @@ func FuzzParse(f *testing.F) {
 			attrData:     &types.AttributeValueMemberB{Value: data},
 		}
 		attrs[extra] = anyValue(kind, value, data)
-		it, err := standardLayout.parse(attrs)
+		itm, err := standardLayout.parse(attrs)
 		if err != nil {
 			if !isForeign(err) {
 				t.Errorf("error %v is no foreignItemError", err)
 			}
 			return
 		}
-		again := standardLayout.attributes(it)
+		again := standardLayout.attributes(itm)
 		back, err := standardLayout.parse(again)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(it.record(), back.record()); diff != "" {
+		if diff := cmp.Diff(itm.record(), back.record()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -215,9 +215,9 @@ func TestD4_ADamagedItemIsRefusedInWords(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			it := claimed(claim)
-			it.finish(result)
-			attrs := standardLayout.attributes(it)
+			itm := claimed(claim)
+			itm.finish(result)
+			attrs := standardLayout.attributes(itm)
 			if _, err := standardLayout.parse(attrs); err != nil {
 				t.Fatalf("the item is refused before it is damaged: %v", err)
 			}
@@ -241,11 +241,11 @@ func TestD4_AnItemWithItsAnswerInTwoPlacesIsRefused(t *testing.T) {
 		"in the record, and in parts": {2, []byte("answer"), true},
 		"nowhere":                     {0, nil, true},
 	} {
-		it := claimed(claim)
-		it.finish(result)
-		it.Data, it.Encoding = c.data, optionalText{encodingPlain, true}
-		it.Parts = &parts{Count: c.count, Length: 6, Checksum: make([]byte, 32)}
-		if _, err := standardLayout.parse(standardLayout.attributes(it)); isForeign(err) != c.foreign {
+		itm := claimed(claim)
+		itm.finish(result)
+		itm.Data, itm.Encoding = c.data, optionalText{encodingPlain, true}
+		itm.Parts = &parts{Count: c.count, Length: 6, Checksum: make([]byte, 32)}
+		if _, err := standardLayout.parse(standardLayout.attributes(itm)); isForeign(err) != c.foreign {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -259,9 +259,9 @@ func TestD4_AValidItemMayLackAnExpirationOrAnAnswer(t *testing.T) {
 		"no answer":                           withValue(nil),
 		"a failure":                           {Outcome: lambdaidem.OutcomeFailed, Failure: &lambdaidem.Failure{Code: "c"}, At: now, Expires: now},
 	} {
-		it := claimed(claim)
-		it.finish(r)
-		if _, err := standardLayout.parse(standardLayout.attributes(it)); err != nil {
+		itm := claimed(claim)
+		itm.finish(r)
+		if _, err := standardLayout.parse(standardLayout.attributes(itm)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -276,9 +276,9 @@ func TestD4_AValidItemMayLackAnExpirationOrAnAnswer(t *testing.T) {
 func TestD4_AttributeNamesAreExact(t *testing.T) {
 	attrs := standardLayout.attributes(claimed(claim))
 	attrs["Token"], attrs["STATUS"] = str("stranger"), str("COMPLETED")
-	it, err := standardLayout.parse(attrs)
-	if err != nil || it.Token != claim.Token || it.Status != lambdaidem.InProgress {
-		t.Errorf("parsed %+v, %v", it, err)
+	itm, err := standardLayout.parse(attrs)
+	if err != nil || itm.Token != claim.Token || itm.Status != lambdaidem.InProgress {
+		t.Errorf("parsed %+v, %v", itm, err)
 	}
 }
 
@@ -302,13 +302,13 @@ func TestItemSizeFollowsAWSsRule(t *testing.T) {
 
 // Compare BenchmarkItem with BenchmarkAcquire, which makes one call to DynamoDB Local.
 func BenchmarkItem(b *testing.B) {
-	it := claimed(claim)
-	it.finish(withValue(make([]byte, 1024)))
-	attrs := standardLayout.attributes(it)
+	itm := claimed(claim)
+	itm.finish(withValue(make([]byte, 1024)))
+	attrs := standardLayout.attributes(itm)
 	b.Run("write", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			standardLayout.attributes(it)
+			standardLayout.attributes(itm)
 		}
 	})
 	b.Run("read", func(b *testing.B) {

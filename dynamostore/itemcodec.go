@@ -8,14 +8,14 @@ import (
 // attribute values, and DynamoDB's JSON.
 
 // attributes returns the item as a map for the SDK, with the attribute names of this table.
-func (l *layout) attributes(it *item) attributes {
+func (l *layout) attributes(itm *item) attributes {
 	const most = 14 // most items have no more attributes; for a larger map, Go allocates twice the memory
 	attrs := make(attributes, most)
 	for i := range l {
 		if l[i].name == "" {
 			continue
 		}
-		if v := valueOf(itemAttributes[i].field(it)); v != nil {
+		if v := valueOf(itemAttributes[i].field(itm)); v != nil {
 			attrs[l[i].name] = v
 		}
 	}
@@ -25,24 +25,24 @@ func (l *layout) attributes(it *item) attributes {
 // parse decodes an item. It returns a foreignItemError if the item is not a record of this
 // package or is damaged. Such an item must not be replayed, completed or taken over.
 func (l *layout) parse(attrs attributes) (*item, error) {
-	it := &item{}
+	itm := &item{}
 	for i := range l {
 		v := attrs[l[i].name]
 		if v == nil {
 			continue
 		}
-		if want := takeValue(itemAttributes[i].field(it), v); want != "" {
+		if want := takeValue(itemAttributes[i].field(itm), v); want != "" {
 			return nil, foreign("its "+l[i].name+" is not "+want, attrs)
 		}
 	}
-	why := it.strange()
-	if why != "" && attrs[attrPart] != nil {
-		why = "it is a part of an answer"
+	reason := itm.strange()
+	if reason != "" && attrs[attrPart] != nil {
+		reason = "it is a part of an answer"
 	}
-	if why != "" {
-		return nil, foreign(why, attrs)
+	if reason != "" {
+		return nil, foreign(reason, attrs)
 	}
-	return it, nil
+	return itm, nil
 }
 
 // A taker is a function that decodes one attribute of an item. It reads the attribute's value
@@ -59,7 +59,7 @@ type taker = func(r *lowlevel.Reader, name string) bool
 //   - nil, true and an error, if the item is not a valid record
 //   - nil and false, if the response can't be read
 func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, foreign error) {
-	it := &item{}
+	itm := &item{}
 	var seen uint32
 	here, ok := scan(func(r *lowlevel.Reader, name string) bool {
 		i := l.column(name)
@@ -69,13 +69,13 @@ func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, forei
 		}
 		twice := seen&(1<<i) != 0
 		seen |= 1 << i
-		return !twice && itemAttributes[i].field(it).take(r) == ""
+		return !twice && itemAttributes[i].field(itm).take(r) == ""
 	})
 	switch {
 	case ok && !here:
 		return nil, true, nil
-	case ok && it.strange() == "":
-		return it, true, nil
+	case ok && itm.strange() == "":
+		return itm, true, nil
 	}
 	// The item may be invalid. Scan the response again, into a map, so that parse can say what is
 	// wrong.
@@ -83,18 +83,18 @@ func (l *layout) read(scan func(taker) (here, ok bool)) (_ *item, ok bool, forei
 	if _, ok = scan(lowlevel.Into(attrs)); !ok || len(attrs) == 0 {
 		return nil, ok, nil
 	}
-	it, foreign = l.parse(attrs)
-	return it, true, foreign
+	itm, foreign = l.parse(attrs)
+	return itm, true, foreign
 }
 
 // appendItem appends the item in DynamoDB's JSON.
-func (l *layout) appendItem(b []byte, it *item) []byte {
+func (l *layout) appendItem(b []byte, itm *item) []byte {
 	b = append(b, '{')
 	for i := range l {
 		if l[i].name == "" {
 			continue
 		}
-		if f := itemAttributes[i].field(it); f.present() {
+		if f := itemAttributes[i].field(itm); f.present() {
 			if i > 0 { // attribute 0 is the id, which every item has
 				b = append(b, ',')
 			}

@@ -16,8 +16,8 @@ import (
 // keyring calls the functions Current and Find of an Encryption, and caches the keys that they
 // return. A keyring is safe for concurrent use. A nil *keyring means that nothing is encrypted.
 type keyring struct {
-	of      Encryption
-	current keySlot // the key to encrypt with; empty before the first call of Current
+	encryption Encryption
+	current    keySlot // the key to encrypt with; empty before the first call of Current
 
 	mu       sync.Mutex                       // guards the fields below
 	byIDs    *simplelru.LRU[string, *keySlot] // the keys to decrypt with, by their ids
@@ -44,21 +44,21 @@ const (
 )
 
 // newKeyring returns a keyring without keys, or nil if the given Encryption is zero.
-func newKeyring(of Encryption) *keyring {
-	if of.Current == nil {
+func newKeyring(encryption Encryption) *keyring {
+	if encryption.Current == nil {
 		return nil
 	}
 	byIDs, err := simplelru.NewLRU[string, *keySlot](maxCachedKeys, nil)
 	if err != nil { // can't happen: the only error is a size below 1
 		panic(err)
 	}
-	return &keyring{of: of, byIDs: byIDs}
+	return &keyring{encryption: encryption, byIDs: byIDs}
 }
 
 // fresh returns the key to encrypt with. It calls Encryption.Current if no key is cached, or if the
 // cached key is older than the duration Encryption.KeyFor. The error is a keyError.
 func (r *keyring) fresh(ctx context.Context) (Key, error) {
-	k, err := r.current.get(ctx, r.of.KeyFor, r.callCurrent)
+	k, err := r.current.get(ctx, r.encryption.KeyFor, r.callCurrent)
 	if err != nil {
 		return Key{}, &keyError{err: err}
 	}
@@ -78,7 +78,7 @@ func (r *keyring) forSealing(ctx context.Context) (Key, error) {
 // callCurrent calls Current and checks the key that it returns. It also caches the key for
 // decryption.
 func (r *keyring) callCurrent(ctx context.Context) (Key, error) {
-	k, err := r.of.Current(ctx)
+	k, err := r.encryption.Current(ctx)
 	if err != nil {
 		return Key{}, err
 	}
@@ -88,7 +88,7 @@ func (r *keyring) callCurrent(ctx context.Context) (Key, error) {
 	k = k.clone()
 	slot := r.slot(k.ID) // so that this process does not call Find for a key that it already has
 	slot.mu.Lock()
-	slot.key, slot.fetchedAt, slot.gone = k, time.Now(), nil
+	slot.key, slot.fetchedAt, slot.goneErr = k, time.Now(), nil
 	slot.mu.Unlock()
 	return k, nil
 }
@@ -97,7 +97,7 @@ func (r *keyring) callCurrent(ctx context.Context) (Key, error) {
 // cached, or if the cached key is older than the duration Encryption.KeyFor. The error is a
 // keyError, which wraps ErrKeyGone if the key no longer exists.
 func (r *keyring) byID(ctx context.Context, id string) (Key, error) {
-	k, err := r.slot(id).get(ctx, r.of.KeyFor, func(ctx context.Context) (Key, error) { return r.callFind(ctx, id) })
+	k, err := r.slot(id).get(ctx, r.encryption.KeyFor, func(ctx context.Context) (Key, error) { return r.callFind(ctx, id) })
 	if err != nil {
 		return Key{}, &keyError{id: id, err: err}
 	}
@@ -106,7 +106,7 @@ func (r *keyring) byID(ctx context.Context, id string) (Key, error) {
 
 // callFind calls Find and checks the key that it returns. It does not use the cache.
 func (r *keyring) callFind(ctx context.Context, id string) (Key, error) {
-	k, err := r.of.Find(ctx, id)
+	k, err := r.encryption.Find(ctx, id)
 	switch {
 	case err != nil:
 		return Key{}, err
@@ -141,7 +141,7 @@ func (r *keyring) prove(ctx context.Context) error {
 		return err
 	}
 	r.mu.Lock()
-	known := r.provedID == k.ID && time.Since(r.proved) < r.of.KeyFor
+	known := r.provedID == k.ID && time.Since(r.proved) < r.encryption.KeyFor
 	r.mu.Unlock()
 	if known {
 		return nil

@@ -255,7 +255,7 @@ func TestS1_WhatCurrentLosesIsKeptForWhoHasIt(t *testing.T) {
 		k := &keyService{current: "k1"}
 		r := k.ring()
 		wantFresh(t, r, k, "k1", 1)
-		r.of.Current = func(context.Context) (Key, error) { return Key{}, ErrKeyGone }
+		r.encryption.Current = func(context.Context) (Key, error) { return Key{}, ErrKeyGone }
 		time.Sleep(time.Hour)
 		if _, err := r.fresh(t.Context()); !errors.Is(err, ErrKeyGone) {
 			t.Errorf("%v", err)
@@ -351,7 +351,7 @@ func TestS1_FunctionsThatReturnNoKey(t *testing.T) {
 		`Find returned key "k2"`:                            {Find: func(context.Context, string) (Key, error) { return keyOf("k2"), nil }},
 	} {
 		of.KeyFor = time.Minute
-		r := &keyring{of: of, byIDs: newKeyring(StaticKeys(keyOf("k9"))).byIDs}
+		r := &keyring{encryption: of, byIDs: newKeyring(StaticKeys(keyOf("k9"))).byIDs}
 		var err error
 		if of.Current != nil {
 			_, err = r.fresh(t.Context())
@@ -634,7 +634,7 @@ func TestS1_ATakeoverThatCantReadTheSteps(t *testing.T) {
 	keys := &keyService{current: "k2"}
 	s := New(client, table, patient, keys.encryption)
 	first := New(client, table, patient, encrypted("k1"))
-	seen, err := first.Acquire(t.Context(), claim)
+	current, err := first.Acquire(t.Context(), claim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -646,7 +646,7 @@ func TestS1_ATakeoverThatCantReadTheSteps(t *testing.T) {
 	}
 	keys.down = true
 	next := claimBy("token-2")
-	next.Over = &seen
+	next.Over = &current
 	_, err = s.Acquire(t.Context(), next)
 	wantStoreError(t, err, opAcquire, lambdaidem.ReasonKey, false)
 	keys.down = false
@@ -739,14 +739,14 @@ func TestS1_ATakeoverThatFindsItselfHasTheSteps(t *testing.T) {
 	if _, err := first.Acquire(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	seen, err := first.SaveSteps(t.Context(), lease, lambdaidem.Steps{"a": []byte("1")}, now)
+	current, err := first.SaveSteps(t.Context(), lease, lambdaidem.Steps{"a": []byte("1")}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	k := &keyService{current: "k2"}
 	faulty, w := over(client, loseReply)
 	next := claimBy("token-2")
-	next.Over = &seen
+	next.Over = &current
 	rec, err := New(faulty, table, quick, patient, k.encryption).Acquire(t.Context(), next)
 	if err != nil || rec.Token != "token-2" || string(rec.Steps["a"]) != "1" || w.trips() != 3 {
 		t.Errorf("%+v, %v after %d trips; want two for the takeover, and one that encrypts the steps under k2", rec, err, w.trips())
@@ -840,7 +840,7 @@ func TestS1_TheChecksumOfAnEncryptedAnswerSaysNothingOfIt(t *testing.T) {
 
 // If the clock was set back, ErrKeyGone is not cached any longer.
 func TestS1_GoneIsForgottenWhereTheClockIsSetBack(t *testing.T) {
-	s := keySlot{mayBeGone: true, gone: ErrKeyGone, fetchedAt: time.Now().Add(time.Hour).Round(0)}
+	s := keySlot{mayBeGone: true, goneErr: ErrKeyGone, fetchedAt: time.Now().Add(time.Hour).Round(0)}
 	key, err := s.get(t.Context(), time.Minute, func(context.Context) (Key, error) { return keyOf("k1"), nil })
 	if err != nil || key.ID != "k1" {
 		t.Errorf("%v, %v", key, err)

@@ -13,13 +13,13 @@ import (
 // keySlot is the cache entry for one key: either the current key, or a decryption key. If several
 // callers need the key at the same time, only one of them fetches it.
 type keySlot struct {
-	mu        sync.Mutex
-	key       Key       // the cached key; the zero Key if none is cached
-	fetchedAt time.Time // the start of the call of Current or Find that returned key or gone
-	gone      error     // a call's error that wraps ErrKeyGone, kept until a later call succeeds; nil if there is none
-	mayBeGone bool      // whether ErrKeyGone removes a cached key; false for the current key
-	until     time.Time // set by a failed refresh: a usable key is not refreshed again before this time, by the wall clock
-	fetching  *fetch    // the call in progress; other callers can wait for it; nil if there is none
+	mu          sync.Mutex
+	key         Key       // the cached key; the zero Key if none is cached
+	fetchedAt   time.Time // the start of the call of Current or Find that returned key or goneErr
+	goneErr     error     // a call's error that wraps ErrKeyGone, kept until a later call succeeds; nil if there is none
+	mayBeGone   bool      // whether ErrKeyGone removes a cached key; false for the current key
+	pausedUntil time.Time // set by a failed refresh: a usable key is not refreshed again before this time, by the wall clock
+	fetching    *fetch    // the call in progress; other callers can wait for it; nil if there is none
 }
 
 // fetch is one call of Current or Find that is in progress. Concurrent callers that need the same
@@ -48,8 +48,8 @@ func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(contex
 		s.mu.Lock()
 		usable, due := s.usable(keyFor), s.due(keyFor)
 		switch f := s.fetching; {
-		case !due && s.gone != nil:
-			err := s.gone
+		case !due && s.goneErr != nil:
+			err := s.goneErr
 			s.mu.Unlock()
 			return Key{}, err
 		case !due, usable && f != nil:
@@ -98,13 +98,13 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
-		s.key, s.fetchedAt, s.gone = k, fetchedAt, nil
+		s.key, s.fetchedAt, s.goneErr = k, fetchedAt, nil
 	case s.mayBeGone && errors.Is(err, ErrKeyGone):
 		// A decryption key that no longer exists must not be used.
-		s.key, s.fetchedAt, s.gone = Key{}, fetchedAt, err
+		s.key, s.fetchedAt, s.goneErr = Key{}, fetchedAt, err
 	case s.usable(keyFor):
 		if ctx.Err() == nil { // if the caller's context has ended, the key service may be fine: don't pause
-			s.until = time.Now().Round(0).Add(keyFor / refreshPause)
+			s.pausedUntil = time.Now().Round(0).Add(keyFor / refreshPause)
 		}
 		k, err = s.key, nil
 	}
@@ -119,12 +119,12 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 func (s *keySlot) due(keyFor time.Duration) bool {
 	age, known := elapsed.Since(s.fetchedAt)
 	switch {
-	case s.gone != nil:
+	case s.goneErr != nil:
 		return !known || age >= keyFor/refreshPause
 	case s.key.ID == "":
 		return true
 	}
-	paused := time.Now().Round(0).Before(s.until)
+	paused := time.Now().Round(0).Before(s.pausedUntil)
 	return (!known || age >= keyFor) && (!paused || !s.usable(keyFor))
 }
 

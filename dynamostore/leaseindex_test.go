@@ -67,8 +67,8 @@ func TestO2_ARecordIsInTheIndexExactlyWhileItIsInProgress(t *testing.T) {
 		}
 		return err
 	}
-	over := func(c lambdaidem.Claim, seen lambdaidem.Record, err error) error {
-		c.Token, c.Over = "token-2", &seen
+	over := func(c lambdaidem.Claim, current lambdaidem.Record, err error) error {
+		c.Token, c.Over = "token-2", &current
 		if err != nil {
 			return err
 		}
@@ -97,8 +97,8 @@ func TestO2_ARecordIsInTheIndexExactlyWhileItIsInProgress(t *testing.T) {
 		"completed with enlisted writes": {func(_ lambdaidem.Claim, l lambdaidem.Lease) error { return commit(nil, l) }, false},
 		"claimed over its own lock":      {func(c lambdaidem.Claim, l lambdaidem.Lease) error { return commit(&c, l) }, false},
 		"claimed over a dead lease": {func(c lambdaidem.Claim, l lambdaidem.Lease) error {
-			seen, err := s.Get(t.Context(), c.ID, now)
-			c.Token, c.Over = "token-2", &seen
+			current, err := s.Get(t.Context(), c.ID, now)
+			c.Token, c.Over = "token-2", &current
 			l.Token = c.Token
 			if err != nil {
 				return err
@@ -110,16 +110,16 @@ func TestO2_ARecordIsInTheIndexExactlyWhileItIsInProgress(t *testing.T) {
 			return err
 		}, false},
 		"taken over": {func(c lambdaidem.Claim, _ lambdaidem.Lease) error {
-			seen, err := s.Get(t.Context(), c.ID, now)
-			return over(c, seen, err)
+			current, err := s.Get(t.Context(), c.ID, now)
+			return over(c, current, err)
 		}, true},
 		"released and taken over": {func(c lambdaidem.Claim, l lambdaidem.Lease) error {
-			seen, err := s.Release(t.Context(), l, now)
-			return over(c, seen, err)
+			current, err := s.Release(t.Context(), l, now)
+			return over(c, current, err)
 		}, true},
 		"released, taken over and completed": {func(c lambdaidem.Claim, l lambdaidem.Lease) error {
-			seen, err := s.Release(t.Context(), l, now)
-			if err := over(c, seen, err); err != nil {
+			current, err := s.Release(t.Context(), l, now)
+			if err := over(c, current, err); err != nil {
 				return err
 			}
 			l.Token = "token-2"
@@ -164,13 +164,13 @@ func TestO2_ARecordIsInTheIndexExactlyWhileItIsInProgress(t *testing.T) {
 // Whatever ends an attempt removes its record from the index, whoever wrote the item.
 func TestO2_AnItemThatIsNotInProgressHasNoShard(t *testing.T) {
 	for name, end := range map[string]func(*item){
-		"completed": func(it *item) { it.finish(result) },
-		"released":  func(it *item) { it.release(lease.Expires, lease.LastFailure, lease.Bound) },
+		"completed": func(itm *item) { itm.finish(result) },
+		"released":  func(itm *item) { itm.release(lease.Expires, lease.LastFailure, lease.Bound) },
 	} {
-		it := claimed(claim)
-		it.LeaseShard = "7"
-		if end(it); it.LeaseShard != "" {
-			t.Errorf("%s it has the shard %s", name, it.LeaseShard)
+		itm := claimed(claim)
+		itm.LeaseShard = "7"
+		if end(itm); itm.LeaseShard != "" {
+			t.Errorf("%s it has the shard %s", name, itm.LeaseShard)
 		}
 	}
 }
@@ -212,11 +212,11 @@ func TestO2_TheIndexOffAllocatesNothing(t *testing.T) {
 			t.Errorf("%v allocations; before there was an index %v", got, want)
 		}
 	}
-	it, done := claimed(claim), `{"Item":`+string(standardLayout.appendItem(nil, completedItem()))+`}`
+	itm, done := claimed(claim), `{"Item":`+string(standardLayout.appendItem(nil, completedItem()))+`}`
 	room := make([]byte, 0, 4<<10)
-	least(0, func() { standardLayout.appendItem(room, it) })
+	least(0, func() { standardLayout.appendItem(room, itm) })
 	for _, set := range []updates{takeover, completion, release, saving} {
-		least(0, func() { standardLayout.appendValues(standardLayout.appendExpression(room, set, it), set, it) })
+		least(0, func() { standardLayout.appendValues(standardLayout.appendExpression(room, set, itm), set, itm) })
 	}
 	least(7, func() {
 		_, _, _ = standardLayout.read(func(take taker) (bool, bool) { return lowlevel.Item(done, "Item", take) })

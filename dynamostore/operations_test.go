@@ -23,11 +23,11 @@ func TestD4_OperationsOfOtherVersions(t *testing.T) {
 	item := claimed(claim)
 	attrs := standardLayout.attributes(item)
 	attrs[attrOperations] = list
-	it, err := standardLayout.parse(attrs)
+	itm, err := standardLayout.parse(attrs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]Operation(own), it.Operations); diff != "" {
+	if diff := cmp.Diff([]Operation(own), itm.Operations); diff != "" {
 		t.Errorf("written - read +:\n%s", diff)
 	}
 	none := map[string]types.AttributeValue{

@@ -91,9 +91,9 @@ const (
 // handler again. The record keeps its attempt number, its steps and its fingerprint. An attempt
 // that is still running can no longer complete the record.
 //
-// The parameter seen is the record as the operator has read it, for example by [Store.Inspect]. The
-// write is conditional: the token, the state and the lease end of the record must still be those of
-// seen.
+// inspected is the record as the operator has read it, for example by [Store.Inspect]. The write is
+// conditional: the token, the state and the lease end of the record must still be those of
+// inspected.Record.
 //
 // If Release succeeds, it returns the record as it is now. The error is one of these:
 //   - [ErrRecordChanged], with the record as it is now
@@ -101,38 +101,38 @@ const (
 //   - [*LeaseLiveError], unless OperatorOptions.Force is set
 //   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been released;
 //     inspect it again.
-//   - another error, if seen was not read from the store, or if OperatorOptions.Random failed; the
-//     record is then unchanged
-func (o *Operator) Release(ctx context.Context, seen Inspected) (Inspected, error) {
-	if seen.Record.State == lambdaidem.Released {
-		return seen, ErrRecordReleased
+//   - another error, if inspected.Record was not read from the store, or if OperatorOptions.Random
+//     failed; the record is then unchanged
+func (o *Operator) Release(ctx context.Context, inspected Inspected) (Inspected, error) {
+	if inspected.Record.State == lambdaidem.Released {
+		return inspected, ErrRecordReleased
 	}
-	if seen.settled() {
-		return seen, ErrRecordSettled
+	if inspected.settled() {
+		return inspected, ErrRecordSettled
 	}
-	forced, err := o.mayChange(seen)
+	forced, err := o.mayChange(inspected)
 	if err != nil {
-		return seen, err
+		return inspected, err
 	}
-	it, err := o.nextItem(seen, OperationReleased, forced)
+	itm, err := o.nextItem(inspected, OperationReleased, forced)
 	if err != nil {
-		return seen, err
+		return inspected, err
 	}
-	bound := seen.Record.Bound
+	bound := inspected.Record.Bound
 	if bound != lambdaidem.BoundByInnerCall {
 		bound = lambdaidem.BoundByDeadAttempt // the record doesn't show which effects the attempt had
 	}
-	it.release(o.expires(seen), "", bound)
-	return o.write(ctx, seen, &operatorWrite{op: opOperatorRelease, sets: release, condition: isStillWhatWasSeen}, it)
+	itm.release(o.expires(inspected), "", bound)
+	return o.write(ctx, inspected, &operatorWrite{op: opOperatorRelease, sets: release, condition: isStillWhatWasSeen}, itm)
 }
 
 // expires returns the expiry to write to a record: OperatorOptions.TTL from now, by the database's
 // clock, rounded up to a whole second. expires never shortens a record's life, because a retry
 // after the expiry runs the handler again, and the operator may not know the TTL that the functions
 // use.
-func (o *Operator) expires(seen Inspected) time.Time {
-	at := seen.latest().Add(o.opts.TTL).Add(time.Second - 1).Truncate(time.Second)
-	if was := seen.Record.Expires; was.After(at) {
+func (o *Operator) expires(inspected Inspected) time.Time {
+	at := inspected.latest().Add(o.opts.TTL).Add(time.Second - 1).Truncate(time.Second)
+	if was := inspected.Record.Expires; was.After(at) {
 		return was
 	}
 	return at

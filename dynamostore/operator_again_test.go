@@ -110,14 +110,14 @@ func TestS1_SettleWithoutAKeyIsRefusedWhereFunctionsEncrypt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := plain.Inspect(t.Context(), d.id("k"))
-	if err != nil || !seen.Encrypted {
-		t.Fatalf("%+v, %v", seen, err)
+	inspected, err := plain.Inspect(t.Context(), d.id("k"))
+	if err != nil || !inspected.Encrypted {
+		t.Fatalf("%+v, %v", inspected, err)
 	}
-	if now, err := o.Settle(t.Context(), seen, settled); !errors.Is(err, ErrNotEncrypted) {
+	if now, err := o.Settle(t.Context(), inspected, settled); !errors.Is(err, ErrNotEncrypted) {
 		t.Errorf("without a key: %+v, %v", now.Record, err)
 	}
-	if d.inspect(t, d.id("k")).Record.Token != seen.Record.Token {
+	if d.inspect(t, d.id("k")).Record.Token != inspected.Record.Token {
 		t.Error("the refusal changed the record")
 	}
 	done, err := d.operator(t, "alice").Settle(t.Context(), d.inspect(t, d.id("k")), settled)
@@ -132,19 +132,19 @@ func TestS1_SettleWithoutAKeyIsRefusedWhereFunctionsEncrypt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err = plain.Inspect(t.Context(), d.id("k"))
+	inspected, err = plain.Inspect(t.Context(), d.id("k"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := repeat.Settle(t.Context(), seen, corrected); !errors.Is(err, ErrNotEncrypted) {
+	if _, err := repeat.Settle(t.Context(), inspected, corrected); !errors.Is(err, ErrNotEncrypted) {
 		t.Errorf("again, without a key: %v", err)
 	}
 	// A result without an answer needs no key.
 	_, _ = d.do(t, d.guard, "no answer", uncertain)
-	if seen, err = plain.Inspect(t.Context(), d.id("no answer")); err != nil {
+	if inspected, err = plain.Inspect(t.Context(), d.id("no answer")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.Settle(t.Context(), seen, lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Failure: lambdaidem.NoAnswer("it is done")}); err != nil {
+	if _, err := o.Settle(t.Context(), inspected, lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Failure: lambdaidem.NoAnswer("it is done")}); err != nil {
 		t.Errorf("without an answer: %v", err)
 	}
 }
@@ -162,15 +162,15 @@ func TestS1_TheMarkOfEncryptionIsThatOfTheLatestAttempt(t *testing.T) {
 		t.Error("the record of functions that don't encrypt says that they do")
 	}
 	_, _ = d.do(t, encrypting, "k", uncertain)
-	if seen := d.inspect(t, d.id("k")); !seen.Encrypted || seen.Record.Attempt != 2 {
-		t.Errorf("after a takeover by functions that encrypt it is %+v", seen)
+	if inspected := d.inspect(t, d.id("k")); !inspected.Encrypted || inspected.Record.Attempt != 2 {
+		t.Errorf("after a takeover by functions that encrypt it is %+v", inspected)
 	}
 	if _, err := d.operator(t, "alice", func(o *OperatorOptions) { o.Force = true }).Release(t.Context(), d.inspect(t, d.id("k"))); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = d.do(t, d.guard, "k", uncertain)
-	if seen := d.inspect(t, d.id("k")); seen.Encrypted || seen.Record.Attempt != 3 {
-		t.Errorf("after a takeover by functions that don't, it is %+v", seen)
+	if inspected := d.inspect(t, d.id("k")); inspected.Encrypted || inspected.Record.Attempt != 3 {
+		t.Errorf("after a takeover by functions that don't, it is %+v", inspected)
 	}
 }
 
@@ -252,13 +252,13 @@ func TestO2_WhatAPurgeErasedIsNotSettledAgain(t *testing.T) {
 	for _, forget := range []bool{false, true} {
 		d := openDesk(t)
 		d.die(t, "k")
-		seen, err := d.operator(t, "alice").Settle(t.Context(), d.inspect(t, d.id("k")), settled)
+		inspected, err := d.operator(t, "alice").Settle(t.Context(), d.inspect(t, d.id("k")), settled)
 		if err != nil {
 			t.Fatal(err)
 		}
 		d.purge(t, d.operator(t, "bob"), func(p *PurgeOptions) { p.Forget = forget })
 		erased := d.inspect(t, d.id("k"))
-		now, err := d.operator(t, "alice", again).Settle(t.Context(), seen, corrected)
+		now, err := d.operator(t, "alice", again).Settle(t.Context(), inspected, corrected)
 		if !errors.Is(err, ErrRecordChanged) {
 			t.Errorf("forget=%v: settling again got %v; want ErrRecordChanged", forget, err)
 		}

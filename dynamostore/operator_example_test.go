@@ -16,11 +16,11 @@ func settle(ctx context.Context, store *dynamostore.Store, id string, known []by
 	if err != nil {
 		return err
 	}
-	seen, err := store.Inspect(ctx, id)
+	inspected, err := store.Inspect(ctx, id)
 	if err != nil {
 		return err
 	}
-	_, err = alice.Settle(ctx, seen, lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: known})
+	_, err = alice.Settle(ctx, inspected, lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: known})
 	switch live := (*dynamostore.LeaseLiveError)(nil); {
 	case errors.As(err, &live):
 		return fmt.Errorf("try again in %v: %w", live.Left(), err)

@@ -25,13 +25,13 @@ func (e *LeaseLiveError) Error() string {
 func (e *LeaseLiveError) Left() time.Duration { return e.End.Add(e.MaxSkew).Sub(e.Now) }
 
 // mayChange returns an error if the operator must not release or settle the record. That is so if
-// seen was not read from the store, if the record is absent, expired or completed, or if its lease
-// is live. But if OperatorOptions.Force is set, a live lease is no error, and the result forced is
-// true.
-func (o *Operator) mayChange(seen Inspected) (forced bool, err error) {
-	now, rec := seen.At(), seen.Record
+// inspected.Record was not read from the store, if the record is absent, expired or completed, or
+// if its lease is live. But if OperatorOptions.Force is set, a live lease is no error, and the
+// result forced is true.
+func (o *Operator) mayChange(inspected Inspected) (forced bool, err error) {
+	now, rec := inspected.At(), inspected.Record
 	switch {
-	case seen.read.IsZero():
+	case inspected.readAt.IsZero():
 		return false, errNotInspected
 	case rec.GoneAt(now):
 		return false, ErrRecordGone

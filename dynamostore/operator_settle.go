@@ -16,8 +16,8 @@ import (
 // Settle uses the Outcome and the Value or Failure of result. They must fit the kind of the record;
 // see [lambdaidem.CheckResult].
 //
-// The parameter seen is the record as the operator has read it, for example by [Store.Inspect]. The
-// write is conditional: the token and the state of the record must still be those of seen.
+// inspected is the record as the operator has read it, for example by [Store.Inspect]. The write is
+// conditional: the token and the state of the record must still be those of inspected.Record.
 //
 // If Settle succeeds, it returns the record as it is now. The error is one of these:
 //   - [ErrRecordChanged], with the record as it is now
@@ -27,35 +27,35 @@ import (
 //   - [*LeaseLiveError], unless OperatorOptions.Force is set
 //   - [*lambdaidem.StoreError]. If its NotApplied is false, the record may have been settled;
 //     inspect it again.
-//   - another error, if result does not fit the record, if seen was not read from the store, or if
-//     OperatorOptions.Random failed; the record is then unchanged
-func (o *Operator) Settle(ctx context.Context, seen Inspected, result lambdaidem.Result) (Inspected, error) {
+//   - another error, if result does not fit the record, if inspected.Record was not read from the
+//     store, or if OperatorOptions.Random failed; the record is then unchanged
+func (o *Operator) Settle(ctx context.Context, inspected Inspected, result lambdaidem.Result) (Inspected, error) {
 	write := &operatorWrite{op: opOperatorSettle, sets: completion, condition: isStillWhatWasSeen}
 	var forced bool
 	var err error
-	if seen.settled() {
+	if inspected.settled() {
 		write.condition = isStillWhatWasSettled
-		err = o.maySettleAgain(seen)
+		err = o.maySettleAgain(inspected)
 	} else {
-		forced, err = o.mayChange(seen)
+		forced, err = o.mayChange(inspected)
 	}
 	if err != nil {
-		return seen, err
+		return inspected, err
 	}
-	if err := o.mayStore(seen, result); err != nil {
-		return seen, err
+	if err := o.mayStore(inspected, result); err != nil {
+		return inspected, err
 	}
-	it, err := o.nextItem(seen, OperationSettled, forced)
+	itm, err := o.nextItem(inspected, OperationSettled, forced)
 	if err != nil {
-		return seen, err
+		return inspected, err
 	}
-	result.At, result.Expires = seen.At().Truncate(time.Millisecond), o.expires(seen)
-	kept, err := o.s.prepare(ctx, lambdaidem.Lease{ID: it.ID, Token: it.Token, Scope: seen.Record.Scope}, result)
+	result.At, result.Expires = inspected.At().Truncate(time.Millisecond), o.expires(inspected)
+	kept, err := o.s.prepare(ctx, lambdaidem.Lease{ID: itm.ID, Token: itm.Token, Scope: inspected.Record.Scope}, result)
 	if err != nil {
-		return seen, err
+		return inspected, err
 	}
-	it.finish(kept)
-	return o.write(ctx, seen, write, it)
+	itm.finish(kept)
+	return o.write(ctx, inspected, write, itm)
 }
 
 // settled reports whether the record has an answer that an operator gave.
@@ -73,13 +73,13 @@ func isSettled(state lambdaidem.State, token string, did []Operation) bool {
 }
 
 // maySettleAgain returns an error if an answer that an operator has given must not be replaced.
-// That is so if OperatorOptions.Again is not set, if the record has expired, or if seen was not
-// read from the store.
-func (o *Operator) maySettleAgain(seen Inspected) error {
+// That is so if OperatorOptions.Again is not set, if the record has expired, or if inspected.Record
+// was not read from the store.
+func (o *Operator) maySettleAgain(inspected Inspected) error {
 	switch {
-	case seen.read.IsZero():
+	case inspected.readAt.IsZero():
 		return errNotInspected
-	case seen.Record.GoneAt(seen.At()):
+	case inspected.Record.GoneAt(inspected.At()):
 		return ErrRecordGone
 	case !o.opts.Again:
 		return ErrRecordSettled
@@ -90,11 +90,11 @@ func (o *Operator) maySettleAgain(seen Inspected) error {
 // mayStore returns an error if the result must not be stored in the record. The result must fit the
 // record's kind. If the function that took the record's lease encrypts answers, the operator's
 // store needs an encryption key, except for a result without an answer (lambdaidem.NoAnswer).
-func (o *Operator) mayStore(seen Inspected, result lambdaidem.Result) error {
-	if err := lambdaidem.CheckResult(seen.Record.Scope, result); err != nil {
+func (o *Operator) mayStore(inspected Inspected, result lambdaidem.Result) error {
+	if err := lambdaidem.CheckResult(inspected.Record.Scope, result); err != nil {
 		return fmt.Errorf("dynamostore: Settle: %w", err)
 	}
-	if seen.Encrypted && o.s.keys == nil && !saysNoAnswer(result.Failure) {
+	if inspected.Encrypted && o.s.keys == nil && !saysNoAnswer(result.Failure) {
 		return ErrNotEncrypted
 	}
 	return nil

@@ -72,11 +72,11 @@ func (d *desk) die(t *testing.T, key string) {
 
 func (d *desk) inspect(t *testing.T, id string) Inspected {
 	t.Helper()
-	seen, err := d.store.Inspect(t.Context(), id)
+	inspected, err := d.store.Inspect(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return seen
+	return inspected
 }
 
 func (d *desk) operator(t *testing.T, name string, optFns ...func(*OperatorOptions)) *Operator {
@@ -94,15 +94,15 @@ var settled = lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []b
 func TestO2_SettledAnswerIsWhatEveryRetryGets(t *testing.T) {
 	d := openDesk(t)
 	d.die(t, "k")
-	seen := d.inspect(t, d.id("k"))
-	if seen.Record.State != lambdaidem.InProgress || string(seen.Record.Steps["card"]) != "7" {
-		t.Fatalf("it was shown as %+v", seen.Record)
+	inspected := d.inspect(t, d.id("k"))
+	if inspected.Record.State != lambdaidem.InProgress || string(inspected.Record.Steps["card"]) != "7" {
+		t.Fatalf("it was shown as %+v", inspected.Record)
 	}
-	done, err := d.operator(t, "alice", func(o *OperatorOptions) { o.TTL = 48 * time.Hour }).Settle(t.Context(), seen, settled)
+	done, err := d.operator(t, "alice", func(o *OperatorOptions) { o.TTL = 48 * time.Hour }).Settle(t.Context(), inspected, settled)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done.Record.State != lambdaidem.Completed || done.Record.Token == seen.Record.Token || done.Record.Fingerprint != seen.Record.Fingerprint {
+	if done.Record.State != lambdaidem.Completed || done.Record.Token == inspected.Record.Token || done.Record.Fingerprint != inspected.Record.Fingerprint {
 		t.Errorf("it became %+v", done.Record)
 	}
 	if ttl := done.Record.Expires.Sub(done.Now); ttl < 48*time.Hour || ttl > 48*time.Hour+10*time.Second {
@@ -162,11 +162,11 @@ func TestO2_AReleasedRecordOfADeadAttemptIsBoundByItsDeathNotByADownstreamKey(t 
 			t.Fatal(err)
 		}
 	}
-	seen := d.inspect(t, d.id("k"))
-	if seen.Record.State != lambdaidem.InProgress || seen.Record.Bound != lambdaidem.BoundByDownstreamKey {
-		t.Fatalf("the record is %s, bound by %q", seen.Record.State, seen.Record.Bound)
+	inspected := d.inspect(t, d.id("k"))
+	if inspected.Record.State != lambdaidem.InProgress || inspected.Record.Bound != lambdaidem.BoundByDownstreamKey {
+		t.Fatalf("the record is %s, bound by %q", inspected.Record.State, inspected.Record.Bound)
 	}
-	done, err := d.operator(t, "alice").Release(t.Context(), seen)
+	done, err := d.operator(t, "alice").Release(t.Context(), inspected)
 	if err != nil || done.Record.Bound != lambdaidem.BoundByDeadAttempt {
 		t.Fatalf("released: it is bound by %q, %v", done.Record.Bound, err)
 	}
@@ -186,11 +186,11 @@ func TestO2_HeldRecordWaitsForItsOperator(t *testing.T) {
 	if _, err := d.do(t, hold, "k", nil); !errors.Is(err, lambdaidem.ErrAttemptAbandoned) {
 		t.Fatalf("it is not held: %v", err)
 	}
-	seen := d.inspect(t, d.id("k"))
-	if !seen.Record.Expires.IsZero() {
-		t.Fatalf("a held record expires at %v", seen.Record.Expires)
+	inspected := d.inspect(t, d.id("k"))
+	if !inspected.Record.Expires.IsZero() {
+		t.Fatalf("a held record expires at %v", inspected.Record.Expires)
 	}
-	done, err := d.operator(t, "alice").Release(t.Context(), seen)
+	done, err := d.operator(t, "alice").Release(t.Context(), inspected)
 	if err != nil || done.Record.Expires.IsZero() {
 		t.Fatalf("released: %+v, %v", done.Record, err)
 	}
@@ -203,7 +203,7 @@ func TestO2_OfTwoOperatorsOneWinsAndTheOtherIsTold(t *testing.T) {
 	d := openDesk(t)
 	for range 20 {
 		d.die(t, "k")
-		seen := d.inspect(t, d.id("k"))
+		inspected := d.inspect(t, d.id("k"))
 		var (
 			both [2]Inspected
 			errs [2]error
@@ -214,7 +214,7 @@ func TestO2_OfTwoOperatorsOneWinsAndTheOtherIsTold(t *testing.T) {
 			wait.Go(func() {
 				own := settled
 				own.Value = []byte(`"by ` + name + `"`)
-				both[i], errs[i] = o.Settle(t.Context(), seen, own)
+				both[i], errs[i] = o.Settle(t.Context(), inspected, own)
 			})
 		}
 		wait.Wait()
@@ -236,12 +236,12 @@ func TestO2_OfTwoOperatorsOneWinsAndTheOtherIsTold(t *testing.T) {
 
 func TestL3_LateCompletionLosesToTheOperator(t *testing.T) {
 	for name, act := range map[string]func(*desk, Inspected) error{
-		"settle": func(d *desk, seen Inspected) error {
-			_, err := d.operator(t, "alice").Settle(t.Context(), seen, settled)
+		"settle": func(d *desk, inspected Inspected) error {
+			_, err := d.operator(t, "alice").Settle(t.Context(), inspected, settled)
 			return err
 		},
-		"release": func(d *desk, seen Inspected) error {
-			_, err := d.operator(t, "alice").Release(t.Context(), seen)
+		"release": func(d *desk, inspected Inspected) error {
+			_, err := d.operator(t, "alice").Release(t.Context(), inspected)
 			return err
 		},
 	} {
@@ -262,16 +262,16 @@ func TestL3_LateCompletionLosesToTheOperator(t *testing.T) {
 
 func TestO2_OperatorAfterALateCompletionIsTold(t *testing.T) {
 	d := openDesk(t)
-	var seen Inspected
+	var inspected Inspected
 	if _, err := d.do(t, d.guard, "k", func(context.Context) (string, error) {
-		seen = d.inspect(t, d.id("k"))
+		inspected = d.inspect(t, d.id("k"))
 		return "done", nil
 	}); err != nil {
 		t.Fatal(err)
 	}
 	for name, verb := range map[string]func(*Operator) (Inspected, error){
-		"release": func(o *Operator) (Inspected, error) { return o.Release(t.Context(), seen) },
-		"settle":  func(o *Operator) (Inspected, error) { return o.Settle(t.Context(), seen, settled) },
+		"release": func(o *Operator) (Inspected, error) { return o.Release(t.Context(), inspected) },
+		"settle":  func(o *Operator) (Inspected, error) { return o.Settle(t.Context(), inspected, settled) },
 	} {
 		now, err := verb(d.operator(t, "alice"))
 		if !errors.Is(err, ErrRecordChanged) || now.Record.State != lambdaidem.Completed || string(now.Record.Result.Value) != `"done"` {
@@ -321,7 +321,7 @@ func TestO2_LiveLeaseIsRefusedByTheDatabasesClock(t *testing.T) {
 			d.die(t, "k")
 			users := d.client.Options()
 			apart := New(dynamodb.New(users, func(o *dynamodb.Options) { o.HTTPClient = dated{next: users.HTTPClient, by: c.by} }), d.table, patient)
-			seen, err := apart.Inspect(t.Context(), d.id("k"))
+			inspected, err := apart.Inspect(t.Context(), d.id("k"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -330,19 +330,19 @@ func TestO2_LiveLeaseIsRefusedByTheDatabasesClock(t *testing.T) {
 				t.Fatal(err)
 			}
 			live := (*LeaseLiveError)(nil)
-			if _, err = o.Settle(t.Context(), seen, settled); errors.As(err, &live) != c.live || !c.live && err != nil {
+			if _, err = o.Settle(t.Context(), inspected, settled); errors.As(err, &live) != c.live || !c.live && err != nil {
 				t.Fatalf("got %v; live: %v", err, c.live)
 			}
 			if !c.live {
 				return
 			}
-			if _, err = o.Release(t.Context(), seen); !errors.As(err, &live) {
+			if _, err = o.Release(t.Context(), inspected); !errors.As(err, &live) {
 				t.Fatalf("got %v", err)
 			}
 			if left := live.Left(); left <= 0 || left > lease+time.Hour+time.Minute {
 				t.Errorf("it is told to wait for %v", left)
 			}
-			if diff := cmp.Diff(seen.Record, d.inspect(t, d.id("k")).Record); diff != "" {
+			if diff := cmp.Diff(inspected.Record, d.inspect(t, d.id("k")).Record); diff != "" {
 				t.Errorf("the refusal changed the record: before - after +:\n%s", diff)
 			}
 		})
@@ -393,9 +393,9 @@ func TestO2_RefusesWhatIsNotThereAndWhatIsDone(t *testing.T) {
 	d.clock = time.Now().Add(-2 * time.Hour)
 	d.guard = d.guard.With(func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL })
 	d.die(t, "expired")
-	if seen := d.inspect(t, d.id("expired")); !seen.Record.GoneAt(seen.At()) {
-		t.Errorf("it has not expired: %+v", seen.Record)
-	} else if _, err := o.Settle(t.Context(), seen, settled); !errors.Is(err, ErrRecordGone) {
+	if inspected := d.inspect(t, d.id("expired")); !inspected.Record.GoneAt(inspected.At()) {
+		t.Errorf("it has not expired: %+v", inspected.Record)
+	} else if _, err := o.Settle(t.Context(), inspected, settled); !errors.Is(err, ErrRecordGone) {
 		t.Errorf("of an expired one: %v", err)
 	}
 }
@@ -403,11 +403,11 @@ func TestO2_RefusesWhatIsNotThereAndWhatIsDone(t *testing.T) {
 func TestO2_SettleWantsTheFormOfTheRecord(t *testing.T) {
 	d := openDesk(t)
 	d.die(t, "k")
-	seen := d.inspect(t, d.id("k"))
-	if _, err := d.operator(t, "alice").Settle(t.Context(), seen, lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(`{"a":`)}); err == nil {
+	inspected := d.inspect(t, d.id("k"))
+	if _, err := d.operator(t, "alice").Settle(t.Context(), inspected, lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(`{"a":`)}); err == nil {
 		t.Error("an answer that is no JSON was stored")
 	}
-	if diff := cmp.Diff(seen.Record, d.inspect(t, d.id("k")).Record); diff != "" {
+	if diff := cmp.Diff(inspected.Record, d.inspect(t, d.id("k")).Record); diff != "" {
 		t.Errorf("the refusal changed the record: before - after +:\n%s", diff)
 	}
 }
@@ -435,29 +435,29 @@ func TestO2_LostRepliesOfOperators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := d.inspect(t, d.id("k"))
+	inspected := d.inspect(t, d.id("k"))
 	w.after("UpdateItem", loseReply)
-	done, err := o.Settle(t.Context(), seen, settled)
+	done, err := o.Settle(t.Context(), inspected, settled)
 	if err != nil || done.Record.State != lambdaidem.Completed {
 		t.Errorf("after a lost reply: %+v, %v", done.Record, err)
 	}
 	// A retry runs before the SDK sends the release again. The release has been applied all the
 	// same.
 	d.die(t, "m")
-	seen = d.inspect(t, d.id("m"))
+	inspected = d.inspect(t, d.id("m"))
 	w.after("UpdateItem", func(r *http.Request, next dynamodb.HTTPClient) (*http.Response, error) {
 		resp, err := loseReply(r, next)
 		d.die(t, "m")
 		return resp, err
 	})
-	done, err = o.Release(t.Context(), seen)
+	done, err = o.Release(t.Context(), inspected)
 	if err != nil || done.Record.State != lambdaidem.InProgress || done.Record.Attempt != 2 {
 		t.Errorf("after a lost reply and a retry: %+v, %v", done.Record, err)
 	}
 	d.die(t, "l")
-	seen = d.inspect(t, d.id("l"))
+	inspected = d.inspect(t, d.id("l"))
 	w.after("UpdateItem", loseReply, loseRequest, loseRequest)
-	_, err = o.Release(t.Context(), seen)
+	_, err = o.Release(t.Context(), inspected)
 	wantStoreError(t, err, opOperatorRelease, lambdaidem.ReasonUnreachable, false)
 }
 
@@ -536,9 +536,9 @@ func TestX8_AnAppliedReleaseWithoutADateIsUnknown(t *testing.T) {
 func TestL7_ASettledRecordLastsItsWholeTTL(t *testing.T) {
 	d := openDesk(t)
 	d.die(t, "k")
-	seen := d.inspect(t, d.id("k"))
-	seen.read = seen.read.Add(-500 * time.Millisecond) // between two seconds
-	done, err := d.operator(t, "alice", func(o *OperatorOptions) { o.TTL = 48 * time.Hour }).Settle(t.Context(), seen, settled)
+	inspected := d.inspect(t, d.id("k"))
+	inspected.readAt = inspected.readAt.Add(-500 * time.Millisecond) // between two seconds
+	done, err := d.operator(t, "alice", func(o *OperatorOptions) { o.TTL = 48 * time.Hour }).Settle(t.Context(), inspected, settled)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -551,20 +551,22 @@ func TestL7_ASettledRecordLastsItsWholeTTL(t *testing.T) {
 // longer keeps its expiry, because a retry after the expiry runs the handler again.
 func TestL7_AnOperatorNeverShortensTheLifeOfARecord(t *testing.T) {
 	for name, act := range map[string]func(*Operator, Inspected) (Inspected, error){
-		"release": func(o *Operator, seen Inspected) (Inspected, error) { return o.Release(t.Context(), seen) },
-		"settle":  func(o *Operator, seen Inspected) (Inspected, error) { return o.Settle(t.Context(), seen, settled) },
+		"release": func(o *Operator, inspected Inspected) (Inspected, error) { return o.Release(t.Context(), inspected) },
+		"settle": func(o *Operator, inspected Inspected) (Inspected, error) {
+			return o.Settle(t.Context(), inspected, settled)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := openDesk(t)
 			d.guard = d.guard.With(func(o *lambdaidem.Options) { o.TTL = 72 * time.Hour })
 			d.die(t, "k")
-			seen := d.inspect(t, d.id("k"))
-			done, err := act(d.operator(t, "alice", func(o *OperatorOptions) { o.TTL = time.Hour }), seen)
+			inspected := d.inspect(t, d.id("k"))
+			done, err := act(d.operator(t, "alice", func(o *OperatorOptions) { o.TTL = time.Hour }), inspected)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !done.Record.Expires.Equal(seen.Record.Expires) {
-				t.Errorf("it expired at %v, and expires at %v now", seen.Record.Expires, done.Record.Expires)
+			if !done.Record.Expires.Equal(inspected.Record.Expires) {
+				t.Errorf("it expired at %v, and expires at %v now", inspected.Record.Expires, done.Record.Expires)
 			}
 		})
 	}
@@ -718,11 +720,11 @@ func TestO2_AnExpiryUnderAnotherNameIsNotOverlooked(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `"ttl" may be the expiration`) {
 		t.Errorf("%v; want it to name the attribute", err)
 	}
-	if seen, err := plain.Inspect(t.Context(), d.id("held")); err != nil || seen.Record.State != lambdaidem.InProgress {
-		t.Errorf("the held record: %+v, %v", seen.Record, err)
+	if inspected, err := plain.Inspect(t.Context(), d.id("held")); err != nil || inspected.Record.State != lambdaidem.InProgress {
+		t.Errorf("the held record: %+v, %v", inspected.Record, err)
 	}
-	if seen, err := d.store.Inspect(t.Context(), d.id("dead")); err != nil || seen.Record.Expires.IsZero() {
-		t.Errorf("by the functions' own names: %+v, %v", seen.Record, err)
+	if inspected, err := d.store.Inspect(t.Context(), d.id("dead")); err != nil || inspected.Record.Expires.IsZero() {
+		t.Errorf("by the functions' own names: %+v, %v", inspected.Record, err)
 	}
 }
 
@@ -744,14 +746,14 @@ func TestO2_OnlyWhatCanBeAnExpiryIsTakenForOne(t *testing.T) {
 		"text":                      {str(strconv.FormatInt(deletion, 10)), false},
 		"a number that is too long": {&types.AttributeValueMemberN{Value: "1e99"}, false},
 	} {
-		it := claimed(held)
-		attrs := standardLayout.attributes(it)
+		itm := claimed(held)
+		attrs := standardLayout.attributes(itm)
 		attrs["extra"] = c.value
-		if err := hidesExpiry(it, attrs); isForeign(err) != c.is || !c.is && err != nil {
+		if err := hidesExpiry(itm, attrs); isForeign(err) != c.is || !c.is && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if it := claimed(claim); hidesExpiry(it, attributes{"extra": number(deletion)}) != nil {
+	if itm := claimed(claim); hidesExpiry(itm, attributes{"extra": number(deletion)}) != nil {
 		t.Error("a record that has its expiry is taken for one without")
 	}
 }

@@ -23,20 +23,20 @@ type operatorWrite struct {
 }
 
 // write makes the conditional UpdateItem that the parameter request describes, with the new values
-// in the item it. The parameter seen is the record as the operator read it.
+// in itm. inspected is the record as the operator read it.
 //
 // write returns the record as it is now. If the record has changed since it was read, the error is
 // ErrRecordChanged. Any other error is a StoreError.
-func (o *Operator) write(ctx context.Context, seen Inspected, request *operatorWrite, it *item) (Inspected, error) {
-	values := (&given{now: seen.At(), seen: &seen.Record}).attributes()
+func (o *Operator) write(ctx context.Context, inspected Inspected, request *operatorWrite, itm *item) (Inspected, error) {
+	values := (&given{now: inspected.At(), oldRec: &inspected.Record}).attributes()
 	if request.condition == isStillWhatWasSettled {
-		did := operations(seen.Operations)
+		did := operations(inspected.Operations)
 		values[":seen_operations"] = did.write()
 		delete(values, ":seen_state") // DynamoDB refuses values that no expression uses
 		delete(values, ":seen_end")
 	}
 	out, fate, err := o.s.updateAttributes(ctx, &attributeUpdate{sets: request.sets, also: []string{attrToken, attrOperations}, condition: request.condition,
-		returns: types.ReturnValueAllNew}, it, values)
+		returns: types.ReturnValueAllNew}, itm, values)
 	if err == nil {
 		now, err := o.s.inspected(ctx, out.Attributes, out.ResultMetadata)
 		if err != nil { // the write was applied, but the reply can't be read
@@ -46,45 +46,45 @@ func (o *Operator) write(ctx context.Context, seen Inspected, request *operatorW
 	}
 	refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 	if !ok {
-		return seen, failed(request.op, fate, err)
+		return inspected, failed(request.op, fate, err)
 	}
-	now := Inspected{Now: seen.Now, read: seen.read}
+	now := Inspected{Now: inspected.Now, readAt: inspected.readAt}
 	if len(refused.Item) > 0 {
 		current, err := o.s.layout.parse(refused.Item)
 		if err != nil {
-			return seen, failed(request.op, fate, err)
+			return inspected, failed(request.op, fate, err)
 		}
 		o.s.inspect(ctx, &now, current)
 	}
-	if slices.ContainsFunc(now.Operations, func(did Operation) bool { return did.Token == it.Token }) {
+	if slices.ContainsFunc(now.Operations, func(did Operation) bool { return did.Token == itm.Token }) {
 		return now, nil // an earlier try of this write was applied, and its reply was lost
 	}
-	if fate == wire.Unknown && !isSameAttempt(now.Record, seen.Record) {
+	if fate == wire.Unknown && !isSameAttempt(now.Record, inspected.Record) {
 		return now, failed(request.op, fate, errChangedOrApplied)
 	}
 	return now, ErrRecordChanged
 }
 
-// isSameAttempt reports whether the record still belongs to the same attempt as when seen was read.
-// If so, the list of operations in current contains every operation that was applied since then. If
-// not, the list proves nothing: after an expiry, the next attempt creates the record anew, with no
-// operations.
-func isSameAttempt(current, seen lambdaidem.Record) bool {
-	return current.State != lambdaidem.Absent && current.Attempt == seen.Attempt && current.StartedAt.Equal(seen.StartedAt)
+// isSameAttempt reports whether the record still belongs to the attempt that it belonged to when
+// oldRec was read. If so, the list of operations in current contains every operation that was
+// applied since then. If not, the list proves nothing: after an expiry, the next attempt creates
+// the record anew, with no operations.
+func isSameAttempt(current, oldRec lambdaidem.Record) bool {
+	return current.State != lambdaidem.Absent && current.Attempt == oldRec.Attempt && current.StartedAt.Equal(oldRec.StartedAt)
 }
 
-// nextItem returns an item for the update of the record seen. The item has a new token, and the
+// nextItem returns an item for the update of an inspected record. The item has a new token, and the
 // record's list of operations with an operation of the kind opKind appended. The caller sets the
 // other attributes that are to be written. nextItem returns an error if OperatorOptions.Random
 // fails.
-func (o *Operator) nextItem(seen Inspected, opKind OperationKind, forced bool) (*item, error) {
+func (o *Operator) nextItem(inspected Inspected, opKind OperationKind, forced bool) (*item, error) {
 	own, err := o.newToken()
 	if err != nil {
 		return nil, err
 	}
-	rec := seen.Record
-	done := Operation{What: opKind, By: o.name, Reason: o.reason, At: seen.At().Truncate(time.Millisecond), Attempt: rec.Attempt, Token: own, Forced: forced}
-	return &item{ID: rec.ID, Token: own, Operations: withOperation(seen.Operations, done)}, nil
+	rec := inspected.Record
+	done := Operation{What: opKind, By: o.name, Reason: o.reason, At: inspected.At().Truncate(time.Millisecond), Attempt: rec.Attempt, Token: own, Forced: forced}
+	return &item{ID: rec.ID, Token: own, Operations: withOperation(inspected.Operations, done)}, nil
 }
 
 func (o *Operator) newToken() (string, error) {

@@ -313,11 +313,11 @@ func TestE1_FailedOpenCommitsWithTheRecord(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen, err := b.store.Inspect(t.Context(), b.transferID("k"))
+			inspected, err := b.store.Inspect(t.Context(), b.transferID("k"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if seen, err = o.Release(t.Context(), seen); err != nil {
+			if inspected, err = o.Release(t.Context(), inspected); err != nil {
 				t.Fatal(err)
 			}
 			b.wire.after(opUpdateItem, faults...)
@@ -328,10 +328,10 @@ func TestE1_FailedOpenCommitsWithTheRecord(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if now.Record.State != lambdaidem.Completed || now.Record.Attempt != 2 || now.Record.Bound != seen.Record.Bound {
-				t.Errorf("the record is %+v; want attempt 2, completed, bound by %q", now.Record, seen.Record.Bound)
+			if now.Record.State != lambdaidem.Completed || now.Record.Attempt != 2 || now.Record.Bound != inspected.Record.Bound {
+				t.Errorf("the record is %+v; want attempt 2, completed, bound by %q", now.Record, inspected.Record.Bound)
 			}
-			if diff := cmp.Diff(seen.Operations, now.Operations); diff != "" {
+			if diff := cmp.Diff(inspected.Operations, now.Operations); diff != "" {
 				t.Errorf("the record's operations changed: -before +after\n%s", diff)
 			}
 		})
@@ -376,24 +376,24 @@ func TestO2_AnOptimisticClaimKeepsTheOperatorsJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := b.store.Inspect(t.Context(), b.transferID("k"))
+	inspected, err := b.store.Inspect(t.Context(), b.transferID("k"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.Release(t.Context(), seen); err != nil {
+	if _, err := o.Release(t.Context(), inspected); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.do(t.Context(), "k", well); err != nil {
 		t.Fatal(err)
 	}
-	seen, err = b.store.Inspect(t.Context(), b.transferID("k"))
+	inspected, err = b.store.Inspect(t.Context(), b.transferID("k"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rec := seen.Record; rec.State != lambdaidem.Completed || rec.Attempt != 2 || rec.Token == "other" {
+	if rec := inspected.Record; rec.State != lambdaidem.Completed || rec.Attempt != 2 || rec.Token == "other" {
 		t.Errorf("the record is %+v", rec)
 	}
-	if ops := seen.Operations; len(ops) != 1 || ops[0].What != OperationReleased || ops[0].By != "alice" {
+	if ops := inspected.Operations; len(ops) != 1 || ops[0].What != OperationReleased || ops[0].By != "alice" {
 		t.Errorf("the journal is %+v; want alice's release", ops)
 	}
 }

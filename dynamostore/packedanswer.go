@@ -10,8 +10,8 @@ import (
 
 // packed is an answer in its stored form.
 type packed struct {
-	result lambdaidem.Result // the result to store in the record
-	stored []byte            // the bytes to write in parts before the record is completed; nil if the record contains the answer
+	result   lambdaidem.Result // the result to store in the record
+	partData []byte            // the bytes to write in parts before the record is completed; nil if the record contains the answer
 }
 
 // pack compresses and encrypts an answer as the options demand, and decides whether the answer is
@@ -39,7 +39,7 @@ func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdai
 		return packed{}, &lambdaidem.StoreError{Op: opComplete, Reason: lambdaidem.ReasonTooLarge, NotApplied: true,
 			Err: fmt.Errorf("the answer has %d bytes; Options.MaxAnswer is %d", len(answer), o.MaxAnswer)}
 	}
-	stored, encoding := o.compress(answer)
+	data, encoding := o.compress(answer)
 	if s.keys == nil && encoding == encodingPlain && result.Failure == nil && len(answer) <= o.MaxInline {
 		return packed{result: result}, nil
 	}
@@ -47,19 +47,19 @@ func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdai
 	summed := answer
 	if s.keys != nil {
 		var err error
-		if stored, err = s.sealAnswer(ctx, lease, a, stored); err != nil {
+		if data, err = s.sealAnswer(ctx, lease, a, data); err != nil {
 			return packed{}, err
 		}
-		summed = stored // a checksum of the plaintext would let anyone who can read the table confirm a guess
+		summed = data // a checksum of the plaintext would let anyone who can read the table confirm a guess
 	}
 	a.Parts.Checksum = checksum(lease.ID, lease.Token, a.Encoding, summed)
 	result.Value, result.Failure, result.Apart = nil, nil, a
-	if len(stored) <= o.MaxInline {
-		a.Data = stored
+	if len(data) <= o.MaxInline {
+		a.Data = data
 		return packed{result: result}, nil
 	}
-	a.Parts.Count = (len(stored) + partSize - 1) / partSize
-	return packed{result: result, stored: stored}, nil
+	a.Parts.Count = (len(data) + partSize - 1) / partSize
+	return packed{result: result, partData: data}, nil
 }
 
 // prepare makes a result ready for the write that completes the record: it compresses and encrypts

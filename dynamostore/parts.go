@@ -107,14 +107,14 @@ func partID(record string, sum []byte, number int) string {
 // nothing if the answer is small enough for the record itself. Calling writeParts twice has
 // the same effect as calling it once. The error is a StoreError.
 func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed) error {
-	if p.stored == nil {
+	if p.partData == nil {
 		return nil
 	}
 	a, _ := p.result.Apart.(*apart)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(partsAtOnce)
 	for i := range a.Parts.Count {
-		number, chunk := i+1, p.stored[i*partSize:min((i+1)*partSize, len(p.stored))]
+		number, chunk := i+1, p.partData[i*partSize:min((i+1)*partSize, len(p.partData))]
 		item := s.layout.part(lease, a.Parts.Checksum, number, chunk, p.result)
 		group.Go(func() error {
 			_, err := s.wire.Do(ctx, &s.puttingPart(item).Request)
@@ -132,12 +132,12 @@ func (s *Store) writeParts(ctx context.Context, lease lambdaidem.Lease, p packed
 // part returns the item for part n of an answer. The item has no attribute "token", because the
 // condition lockIsFree never holds for an item without a token. So no attempt overwrites the part
 // as if it were an expired record. If the record never expires, neither does the part.
-func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, of lambdaidem.Result) attributes {
+func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, result lambdaidem.Result) attributes {
 	origin := attributes{
 		partRecord:  str(validUTF8(lease.ID)),
 		partToken:   str(validUTF8(lease.Token)),
 		partNumber:  number(int64(n)),
-		partWritten: number(of.At.UnixMilli()),
+		partWritten: number(result.At.UnixMilli()),
 	}
 	if lease.Scope != "" {
 		origin[partScope] = str(validUTF8(lease.Scope))
@@ -145,8 +145,8 @@ func (l *layout) part(lease lambdaidem.Lease, sum []byte, n int, data []byte, of
 	attrs := l.key(partID(lease.ID, sum, n))
 	attrs[l.nameOf(attrData)] = &types.AttributeValueMemberB{Value: data}
 	attrs[attrPart] = &types.AttributeValueMemberM{Value: origin}
-	if !of.Expires.IsZero() {
-		attrs[l.nameOf(attrExpiration)] = number(deletionOf(of.Expires.Add(partOutlives)).n)
+	if !result.Expires.IsZero() {
+		attrs[l.nameOf(attrExpiration)] = number(deletionOf(result.Expires.Add(partOutlives)).n)
 	}
 	return attrs
 }
@@ -161,14 +161,14 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 	if !ok {
 		return result, nil
 	}
-	stored := [][]byte{a.Data}
+	pieces := [][]byte{a.Data}
 	var err error
 	if a.Parts.Count > 0 {
-		stored, err = s.readParts(ctx, record, a)
+		pieces, err = s.readParts(ctx, record, a)
 	}
 	var answer []byte
 	if err == nil {
-		answer, err = s.open(ctx, record, a, stored)
+		answer, err = s.open(ctx, record, a, pieces)
 	}
 	result.Apart = nil
 	switch {
@@ -185,24 +185,24 @@ func (s *Store) Load(ctx context.Context, record lambdaidem.Record) (lambdaidem.
 	return result, nil
 }
 
-// open decrypts and decompresses a stored answer. It also verifies the answer's length
-// and integrity. The error is a damagedAnswerError if the answer can never be read, and a
-// keyError if the decryption key can't be fetched now.
-func (s *Store) open(ctx context.Context, record lambdaidem.Record, a *apart, stored [][]byte) (answer []byte, err error) {
+// open decrypts and decompresses an answer, whose stored bytes are in pieces. It also verifies the
+// answer's length and integrity. The error is a damagedAnswerError if the answer can never be read,
+// and a keyError if the decryption key can't be fetched now.
+func (s *Store) open(ctx context.Context, record lambdaidem.Record, a *apart, pieces [][]byte) (answer []byte, err error) {
 	if err := s.checkEncrypted(a); err != nil {
 		return nil, err
 	}
 	if a.sealed() {
-		opened, err := s.openAnswer(ctx, record, a, joined(stored))
+		opened, err := s.openAnswer(ctx, record, a, joined(pieces))
 		if err != nil {
 			return nil, err
 		}
-		stored = [][]byte{opened}
+		pieces = [][]byte{opened}
 	}
 	if a.zipped() {
-		answer, err = decompressed(stored, a.Parts.Length)
+		answer, err = decompressed(pieces, a.Parts.Length)
 	} else {
-		answer = joined(stored)
+		answer = joined(pieces)
 	}
 	switch {
 	case err != nil:
@@ -215,27 +215,27 @@ func (s *Store) open(ctx context.Context, record lambdaidem.Record, a *apart, st
 	return answer, nil
 }
 
-// joined concatenates the parts. If there is only one, joined returns it without a copy.
-func joined(stored [][]byte) []byte {
-	if len(stored) == 1 {
-		return stored[0]
+// joined concatenates the pieces. If there is only one, joined returns it without a copy.
+func joined(pieces [][]byte) []byte {
+	if len(pieces) == 1 {
+		return pieces[0]
 	}
-	return slices.Concat(stored...)
+	return slices.Concat(pieces...)
 }
 
 // readParts reads the parts of an answer, several at a time. The error is a StoreError,
 // or a damagedAnswerError if a part is missing or invalid.
 func (s *Store) readParts(ctx context.Context, record lambdaidem.Record, a *apart) ([][]byte, error) {
-	stored := make([][]byte, a.Parts.Count)
+	pieces := make([][]byte, a.Parts.Count)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(partsAtOnce)
-	for i := range stored {
+	for i := range pieces {
 		group.Go(func() (err error) {
-			stored[i], err = s.readPart(ctx, record, a, i+1)
+			pieces[i], err = s.readPart(ctx, record, a, i+1)
 			return err
 		})
 	}
-	return stored, group.Wait() //nolint:wrapcheck // an error of readPart
+	return pieces, group.Wait() //nolint:wrapcheck // an error of readPart
 }
 
 func (s *Store) readPart(ctx context.Context, record lambdaidem.Record, a *apart, number int) ([]byte, error) {

@@ -351,9 +351,9 @@ func TestR3_AnAnswerWhoseRecordChangedMeanwhileIsAskedForAgain(t *testing.T) {
 			completes(t, s, claimBy("token-2"), withValue([]byte(noise(2*partSize))))
 		},
 		"it is the same attempt's, without its answer": func(t *testing.T, s *Store) {
-			it := claimed(claim)
-			it.finish(failedWith("purged"))
-			putItem(t, client, table, s.layout.attributes(it))
+			itm := claimed(claim)
+			itm.finish(failedWith("purged"))
+			putItem(t, client, table, s.layout.attributes(itm))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -690,14 +690,14 @@ func TestR3_CompressionSavesUnitsOrIsNotUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		units := func(r lambdaidem.Result) int { // for the record, and for the parts if there are any
-			it := claimed(c)
-			it.finish(r)
-			attrs := s.layout.attributes(it)
-			return writeUnits(sizeOf(attrs)) + writeUnits(len(p.stored)+500)
+			itm := claimed(c)
+			itm.finish(r)
+			attrs := s.layout.attributes(itm)
+			return writeUnits(sizeOf(attrs)) + writeUnits(len(p.partData)+500)
 		}
 		a, apart := p.result.Apart.(*apart)
 		switch {
-		case apart && a.Encoding == encodingGzip && p.stored == nil:
+		case apart && a.Encoding == encodingGzip && p.partData == nil:
 			if stored, plain := units(p.result), units(withValue(value)); stored >= plain {
 				t.Errorf("compressed it costs %d units, and %d else", stored, plain)
 			}
@@ -713,9 +713,9 @@ func TestR3_CompressionSavesUnitsOrIsNotUsed(t *testing.T) {
 func TestR3_TheSmallestSavingIsAUnit(t *testing.T) {
 	s := New(written.client(), "test")
 	size := func(r lambdaidem.Result) int {
-		it := claimed(claim)
-		it.finish(r)
-		attrs := s.layout.attributes(it)
+		itm := claimed(claim)
+		itm.finish(r)
+		attrs := s.layout.attributes(itm)
 		return sizeOf(attrs)
 	}
 	for random := 2000; random < 2010; random++ {

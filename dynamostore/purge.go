@@ -128,7 +128,7 @@ func (o *Operator) Purge(ctx context.Context, optFns ...func(*PurgeOptions)) ite
 	}
 	opts.resolve()
 	return func(yield func(PurgeProgress, error) bool) {
-		p := purge{o: o, opts: opts, began: time.Now(), progress: PurgeProgress{After: opts.After}}
+		p := purge{o: o, opts: opts, startedAt: time.Now(), progress: PurgeProgress{After: opts.After}}
 		for {
 			err := p.page(ctx)
 			if !yield(p.progress, err) || err != nil || p.progress.After == "" {
@@ -140,9 +140,9 @@ func (o *Operator) Purge(ctx context.Context, optFns ...func(*PurgeOptions)) ite
 
 // purge is the state of one call of Operator.Purge.
 type purge struct {
-	o     *Operator
-	opts  PurgeOptions
-	began time.Time
+	o         *Operator
+	opts      PurgeOptions
+	startedAt time.Time
 
 	mu       sync.Mutex // guards progress while goroutines purge the records of a page
 	progress PurgeProgress
@@ -163,10 +163,10 @@ func (p *purge) page(ctx context.Context) error {
 	}
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(purgesAtOnce)
-	for _, it := range found.items {
-		if rec := it.record(); p.opts.Match == nil || p.opts.Match(rec) {
-			if p.shouldPurge(it, found.clock) {
-				group.Go(func() error { return p.record(gctx, it, found.clock) })
+	for _, itm := range found.items {
+		if rec := itm.record(); p.opts.Match == nil || p.opts.Match(rec) {
+			if p.shouldPurge(itm, found.clock) {
+				group.Go(func() error { return p.record(gctx, itm, found.clock) })
 			}
 		}
 	}
@@ -174,13 +174,13 @@ func (p *purge) page(ctx context.Context) error {
 	if err == nil { // p.record may have deleted some of these parts; deleteOrphan does not count those
 		err = p.deleteOrphans(ctx, found.parts, found.clock.At())
 	}
-	p.progress.Elapsed = time.Since(p.began)
+	p.progress.Elapsed = time.Since(p.startedAt)
 	if err != nil {
 		return err
 	}
 	p.progress.Looked += found.looked
 	p.progress.Foreign += len(found.foreign)
-	p.progress.After = found.next
+	p.progress.After = found.nextPosition
 	return nil
 }
 

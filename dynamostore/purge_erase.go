@@ -9,14 +9,14 @@ import (
 
 // erase removes the answer from a completed record. The record keeps a list of the answer's parts
 // until they are deleted. erase reports false if the record has changed since it was read.
-func (p *purge) erase(ctx context.Context, it *item, now time.Time) (bool, error) {
-	return p.removeAnswer(ctx, it, p.erasedItem(it, OperationErased, it.Token, now), isAsSeen)
+func (p *purge) erase(ctx context.Context, itm *item, now time.Time) (bool, error) {
+	return p.removeAnswer(ctx, itm, p.erasedItem(itm, OperationErased, itm.Token, now), isAsSeen)
 }
 
 // isErased reports whether the record is completed and has no answer to erase: the answer
 // was erased, or there never was one (lambdaidem.NoAnswer).
-func (it *item) isErased() bool {
-	return it.Status == lambdaidem.Completed && saysNoAnswer(it.Failure)
+func (itm *item) isErased() bool {
+	return itm.Status == lambdaidem.Completed && saysNoAnswer(itm.Failure)
 }
 
 // saysNoAnswer reports whether a failure means that the record has no answer. Such a failure has

@@ -10,21 +10,21 @@ import (
 // forget removes the answer and the steps from a record and makes the record expire. It reports
 // false if the record has changed since it was read. forget does not delete the item: a delayed
 // write of an attempt must find the item, so that DynamoDB refuses the write.
-func (p *purge) forget(ctx context.Context, it *item, now time.Time) (bool, error) {
+func (p *purge) forget(ctx context.Context, itm *item, now time.Time) (bool, error) {
 	own, err := p.o.newToken()
 	if err != nil {
 		return false, err
 	}
-	next := p.erasedItem(it, OperationForgotten, own, now)
-	next.Token = it.Token
-	if it.Status == lambdaidem.Released {
-		next.Token, next.Failure = own, nil // takeovers that were sent earlier are refused, because the token has changed
+	newItm := p.erasedItem(itm, OperationForgotten, own, now)
+	newItm.Token = itm.Token
+	if itm.Status == lambdaidem.Released {
+		newItm.Token, newItm.Failure = own, nil // takeovers that were sent earlier are refused, because the token has changed
 	}
 	// Never extend the record's life.
-	if next.Expiration = deletionOf(p.forgottenAt(now)); it.Expiration.there {
-		next.Expiration.n = min(next.Expiration.n, it.Expiration.n)
+	if newItm.Expiration = deletionOf(p.forgottenAt(now)); itm.Expiration.isSet {
+		newItm.Expiration.n = min(newItm.Expiration.n, itm.Expiration.n)
 	}
-	return p.removeAnswer(ctx, it, next, isAsSeen+" AND "+expiresNoSooner, attrSteps, attrToken, attrExpiration)
+	return p.removeAnswer(ctx, itm, newItm, isAsSeen+" AND "+expiresNoSooner, attrSteps, attrToken, attrExpiration)
 }
 
 // forgottenAt returns the expiry that a purge sets in order to forget a record: MinTTL (15 minutes)
@@ -40,10 +40,10 @@ func (p *purge) forgottenAt(now time.Time) time.Time {
 // wasForgotten reports whether an earlier purge has forgotten the record, so that this purge need
 // not do it again. The latest operation is not enough to know that: a retry that ran after the
 // earlier purge may have stored an answer or steps again, and set a later expiry.
-func (p *purge) wasForgotten(it *item, now time.Time) bool {
-	n := len(it.Operations)
-	holdsNothing := it.isErased() || it.Status == lambdaidem.Released && len(it.Steps) == 0
-	return n > 0 && it.Operations[n-1].What == OperationForgotten && holdsNothing && it.Expiration.n <= deletionOf(p.forgottenAt(now)).n
+func (p *purge) wasForgotten(itm *item, now time.Time) bool {
+	n := len(itm.Operations)
+	holdsNothing := itm.isErased() || itm.Status == lambdaidem.Released && len(itm.Steps) == 0
+	return n > 0 && itm.Operations[n-1].What == OperationForgotten && holdsNothing && itm.Expiration.n <= deletionOf(p.forgottenAt(now)).n
 }
 
 // expiresNoSooner is a condition that holds if the new expiry is not later than the record's

@@ -186,11 +186,11 @@ func TestO2_PurgeErasesStepsAndClosesTheirRecords(t *testing.T) {
 	}
 	d.runs = 0
 	for _, key := range []string{"released", "dead"} {
-		seen := d.inspect(t, d.id(key))
-		if rec := seen.Record; rec.State != lambdaidem.Completed || len(rec.Steps) != 0 || rec.Expires.Before(seen.Now.Add(23*time.Hour)) {
+		inspected := d.inspect(t, d.id(key))
+		if rec := inspected.Record; rec.State != lambdaidem.Completed || len(rec.Steps) != 0 || rec.Expires.Before(inspected.Now.Add(23*time.Hour)) {
 			t.Errorf("%s is %+v", key, rec)
 		}
-		if ops := seen.Operations; len(ops) != 1 || ops[0].What != OperationErased || ops[0].By != "alice" || ops[0].Token != seen.Record.Token {
+		if ops := inspected.Operations; len(ops) != 1 || ops[0].What != OperationErased || ops[0].By != "alice" || ops[0].Token != inspected.Record.Token {
 			t.Errorf("%s keeps %+v", key, ops)
 		}
 		if _, err := d.do(t, d.guard, key, answerOf("again")); !errors.Is(err, lambdaidem.ErrAnswerUnavailable) || d.runs != 0 {
@@ -324,16 +324,16 @@ func TestO2_PurgeKeepsPartsThatARecordNames(t *testing.T) {
 // An expired record that DynamoDB has not deleted yet counts as absent, because an optimistic
 // attempt may be about to replace it.
 func TestO2_PartsOfAnExpiredRecordAreNoOrphansWhileTheyAreYoung(t *testing.T) {
-	it := claimed(claim)
-	it.finish(result)
-	part := storedPart{id: it.ID + "#1#x", record: it.ID, token: "another", written: now}
+	itm := claimed(claim)
+	itm.finish(result)
+	part := storedPart{id: itm.ID + "#1#x", record: itm.ID, token: "another", writtenAt: now}
 	const skew = 2 * time.Second
-	if !part.isOrphan(it, result.Expires.Add(-skew-2*time.Second), skew) {
+	if !part.isOrphan(itm, result.Expires.Add(-skew-2*time.Second), skew) {
 		t.Error("the record is completed with another answer, and the part is no orphan")
 	}
 	for _, left := range []time.Duration{0, time.Second, skew + time.Second} {
-		part.written = result.Expires.Add(-left)
-		if part.isOrphan(it, part.written, skew) {
+		part.writtenAt = result.Expires.Add(-left)
+		if part.isOrphan(itm, part.writtenAt, skew) {
 			t.Errorf("the record expires in %v, and a part written just now is an orphan", left)
 		}
 	}
@@ -688,8 +688,8 @@ func TestO2_PurgeOfExpiredStepsNeverTouchesWhatBeganMeanwhile(t *testing.T) {
 					return true
 				}
 			})
-			if seen := d.inspect(t, d.id("dead")); sum.Changed != 1 || sum.Purged != 0 || seen.Record.State != lambdaidem.InProgress || len(seen.Record.Steps) != 1 || seen.Record.GoneAt(seen.Now) {
-				t.Errorf("it says %+v, and the record is %+v", sum, seen.Record)
+			if inspected := d.inspect(t, d.id("dead")); sum.Changed != 1 || sum.Purged != 0 || inspected.Record.State != lambdaidem.InProgress || len(inspected.Record.Steps) != 1 || inspected.Record.GoneAt(inspected.Now) {
+				t.Errorf("it says %+v, and the record is %+v", sum, inspected.Record)
 			}
 		})
 	}

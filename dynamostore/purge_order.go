@@ -9,8 +9,8 @@ import (
 // record purges one record. It calls the functions that p.writes returns, in order. A function
 // returns false if the record has changed since it was read. The method record then stops, and
 // counts the record in PurgeProgress.Changed.
-func (p *purge) record(ctx context.Context, it *item, clock Inspected) error {
-	for _, write := range p.writes(it, clock) {
+func (p *purge) record(ctx context.Context, itm *item, clock Inspected) error {
+	for _, write := range p.writes(itm, clock) {
 		if done, err := write(ctx); err != nil || !done {
 			if err == nil {
 				p.count(func(sum *PurgeProgress) { sum.Changed++ })
@@ -25,28 +25,28 @@ func (p *purge) record(ctx context.Context, it *item, clock Inspected) error {
 // writes returns the functions that purge a record. The caller calls them in this
 // order. Each function sends requests, and returns false if DynamoDB refused a request because
 // the record has changed since it was read. The caller must then stop.
-func (p *purge) writes(it *item, clock Inspected) (all []func(context.Context) (bool, error)) {
+func (p *purge) writes(itm *item, clock Inspected) (all []func(context.Context) (bool, error)) {
 	add := func(write func(context.Context) (bool, error)) { all = append(all, write) }
 	switch {
-	case p.erasesSteps(it, clock):
-		add(func(ctx context.Context) (bool, error) { return p.eraseSteps(ctx, it, clock) })
+	case p.erasesSteps(itm, clock):
+		add(func(ctx context.Context) (bool, error) { return p.eraseSteps(ctx, itm, clock) })
 		return all
-	case p.opts.Forget && it.Status == lambdaidem.Released && len(it.Steps) > 0:
-		add(func(ctx context.Context) (bool, error) { return p.forgetSteps(ctx, it, clock) })
+	case p.opts.Forget && itm.Status == lambdaidem.Released && len(itm.Steps) > 0:
+		add(func(ctx context.Context) (bool, error) { return p.forgetSteps(ctx, itm, clock) })
 		return all
 	}
-	hasParts := it.Erasing != nil || it.Parts != nil && it.Parts.Count > 0
+	hasParts := itm.Erasing != nil || itm.Parts != nil && itm.Parts.Count > 0
 	switch {
-	case p.opts.Forget && !p.wasForgotten(it, clock.At()):
-		add(func(ctx context.Context) (bool, error) { return p.forget(ctx, it, clock.latest()) })
-	case !p.opts.Forget && !it.isErased():
-		add(func(ctx context.Context) (bool, error) { return p.erase(ctx, it, clock.At()) })
+	case p.opts.Forget && !p.wasForgotten(itm, clock.At()):
+		add(func(ctx context.Context) (bool, error) { return p.forget(ctx, itm, clock.latest()) })
+	case !p.opts.Forget && !itm.isErased():
+		add(func(ctx context.Context) (bool, error) { return p.erase(ctx, itm, clock.At()) })
 	}
 	// Delete the parts only after the record has lost its answer, so that no reader gets an
 	// incomplete answer.
 	if hasParts {
-		add(func(ctx context.Context) (bool, error) { return true, p.deleteParts(ctx, it) })
-		add(func(ctx context.Context) (bool, error) { return p.removePartList(ctx, it) })
+		add(func(ctx context.Context) (bool, error) { return true, p.deleteParts(ctx, itm) })
+		add(func(ctx context.Context) (bool, error) { return p.removePartList(ctx, itm) })
 	}
 	return all
 }

@@ -18,11 +18,11 @@ import (
 // storedPart describes an item that holds one part of an answer. It does not contain the
 // part's bytes.
 type storedPart struct {
-	id      string    // the partition key of the item
-	record  string    // the id of the record that the answer belongs to
-	token   string    // the fencing token of the attempt that wrote the part
-	scope   string    // the scope of the record; "" if it is unknown
-	written time.Time // when the attempt wrote the part, by the attempt's clock
+	id        string    // the partition key of the item
+	record    string    // the id of the record that the answer belongs to
+	token     string    // the fencing token of the attempt that wrote the part
+	scope     string    // the scope of the record; "" if it is unknown
+	writtenAt time.Time // when the attempt wrote the part, by the attempt's clock
 }
 
 // parsePart reads an item that holds a part of an answer. It reports false for any other
@@ -49,7 +49,7 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 	if token == "" || !strings.HasPrefix(string(id), string(record)+"#") {
 		return storedPart{}, false
 	}
-	return storedPart{id: string(id), record: string(record), token: string(token), scope: string(scope), written: fromMillis(written)}, true
+	return storedPart{id: string(id), record: string(record), token: string(token), scope: string(scope), writtenAt: fromMillis(written)}, true
 }
 
 // orphanAge is the age at which a part that no record refers to is certainly an orphan; see
@@ -60,8 +60,7 @@ const orphanAge = time.Hour
 
 // isOrphan reports whether a purge may delete a part that no record refers to, because no attempt
 // and no operator can still complete the record with an answer that has this part. The parameter
-// current is the record as it is now, or nil if there is none. The parameter now is the database's
-// time.
+// current is the record as it is now, or nil if there is none. now is the database's time.
 func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
 	// Treat a record as expired early. An attempt whose clock is ahead may already see the record
 	// as expired, and write the parts of a new answer, which must stay. One second is added because
@@ -76,21 +75,21 @@ func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Dura
 			return false
 		}
 	}
-	return part.written.Before(now.Add(-orphanAge))
+	return part.writtenAt.Before(now.Add(-orphanAge))
 }
 
 // isReferredToBy reports whether the record refers to the part: as a part of its answer,
 // or in its list of parts that a purge has yet to delete.
-func (part *storedPart) isReferredToBy(it *item) bool {
-	if it == nil {
+func (part *storedPart) isReferredToBy(itm *item) bool {
+	if itm == nil {
 		return false
 	}
-	for _, of := range []*parts{it.Parts, it.Erasing} {
-		if of == nil {
+	for _, list := range []*parts{itm.Parts, itm.Erasing} {
+		if list == nil {
 			continue
 		}
-		for n := range of.Count {
-			if partID(it.ID, of.Checksum, n+1) == part.id {
+		for n := range list.Count {
+			if partID(itm.ID, list.Checksum, n+1) == part.id {
 				return true
 			}
 		}
@@ -98,33 +97,32 @@ func (part *storedPart) isReferredToBy(it *item) bool {
 	return false
 }
 
-// deleteOrphans deletes the orphans among the parts that were found; see isOrphan. In a dry run,
-// deleteOrphans only counts them. A part that no record refers to, but that is not an orphan, stays
-// and counts in PurgeProgress.KeptParts. deleteOrphans ignores a part that PurgeOptions.Match does
-// not select.
-func (p *purge) deleteOrphans(ctx context.Context, found []storedPart, now time.Time) error {
+// deleteOrphans deletes the orphans among the candidates; see isOrphan. In a dry run, deleteOrphans
+// only counts them. A part that no record refers to, but that is not an orphan, stays and counts in
+// PurgeProgress.KeptParts. deleteOrphans ignores a part that PurgeOptions.Match does not select.
+func (p *purge) deleteOrphans(ctx context.Context, candidates []storedPart, now time.Time) error {
 	type lookup struct {
 		current *item // the record as it is now; nil if there is none
 		foreign bool  // the item under the record's id is not a record of this package
 	}
 	records := map[string]lookup{}
-	for i := range found {
-		part := &found[i]
-		if p.opts.Match != nil && !p.opts.Match(lambdaidem.Record{ID: part.record, Scope: part.scope, Token: part.token, StartedAt: part.written}) {
+	for i := range candidates {
+		part := &candidates[i]
+		if p.opts.Match != nil && !p.opts.Match(lambdaidem.Record{ID: part.record, Scope: part.scope, Token: part.token, StartedAt: part.writtenAt}) {
 			continue
 		}
-		of, known := records[part.record]
+		owner, known := records[part.record]
 		if !known {
 			var err error
-			of.current, err = p.find(ctx, part.record)
-			if of.foreign = isForeign(err); err != nil && !of.foreign {
+			owner.current, err = p.find(ctx, part.record)
+			if owner.foreign = isForeign(err); err != nil && !owner.foreign {
 				return err
 			}
-			records[part.record] = of
+			records[part.record] = owner
 		}
 		switch {
-		case part.isReferredToBy(of.current): // deleted when its record is purged
-		case of.foreign, !part.isOrphan(of.current, now, p.o.opts.MaxSkew):
+		case part.isReferredToBy(owner.current): // deleted when its record is purged
+		case owner.foreign, !part.isOrphan(owner.current, now, p.o.opts.MaxSkew):
 			p.count(func(sum *PurgeProgress) { sum.KeptParts++ })
 		case p.opts.DryRun:
 			p.count(func(sum *PurgeProgress) { sum.Orphans++ })

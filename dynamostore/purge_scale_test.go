@@ -145,11 +145,11 @@ func fill(t *testing.T, d *desk, records int) {
 	for range 16 {
 		wait.Go(func() {
 			for i := range next {
-				it := claimed(claim)
-				it.ID, it.Scope, it.Token = fmt.Sprintf("lambdaidem#old-%d", i), "shop POST /payments alice", fmt.Sprintf("token-%d", i)
-				it.finish(result)
-				it.Expiration = deletionOf(time.Now().Add(24 * time.Hour))
-				if _, err := d.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(d.table), Item: d.store.layout.attributes(it)}); err != nil {
+				itm := claimed(claim)
+				itm.ID, itm.Scope, itm.Token = fmt.Sprintf("lambdaidem#old-%d", i), "shop POST /payments alice", fmt.Sprintf("token-%d", i)
+				itm.finish(result)
+				itm.Expiration = deletionOf(time.Now().Add(24 * time.Hour))
+				if _, err := d.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(d.table), Item: d.store.layout.attributes(itm)}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -8,32 +8,32 @@ import (
 
 // shouldPurge counts a record that Match selected, and reports whether the purge changes
 // it.
-func (p *purge) shouldPurge(it *item, clock Inspected) bool {
+func (p *purge) shouldPurge(itm *item, clock Inspected) bool {
 	do := false
 	p.count(func(sum *PurgeProgress) {
-		erasesSteps := p.erasesSteps(it, clock)
-		forgets := p.opts.Forget && it.Status == lambdaidem.Released
-		completes := len(it.Steps) > 0 && (erasesSteps || forgets) // the record gets the failure lambdaidem.NoAnswer
-		if len(it.Steps) > 0 && !completes {
+		erasesSteps := p.erasesSteps(itm, clock)
+		forgets := p.opts.Forget && itm.Status == lambdaidem.Released
+		completes := len(itm.Steps) > 0 && (erasesSteps || forgets) // the record gets the failure lambdaidem.NoAnswer
+		if len(itm.Steps) > 0 && !completes {
 			sum.KeptSteps++
 		}
-		if it.Status == lambdaidem.Released && it.Bound == lambdaidem.BoundByInnerCall && !completes {
+		if itm.Status == lambdaidem.Released && itm.Bound == lambdaidem.BoundByInnerCall && !completes {
 			sum.InnerCalls++
 		}
 		switch {
 		case erasesSteps:
 			sum.Matched++
-			if it.Status == lambdaidem.InProgress {
+			if itm.Status == lambdaidem.InProgress {
 				sum.Undecided++
 			}
-			if p.opts.DryRun && p.onlyErasesSteps(it, clock) {
+			if p.opts.DryRun && p.onlyErasesSteps(itm, clock) {
 				sum.OnlyErased++
 			}
 			do = !p.opts.DryRun
-		case it.Status == lambdaidem.InProgress:
+		case itm.Status == lambdaidem.InProgress:
 			sum.InProgress++
-		case it.Status == lambdaidem.Released && !p.opts.Forget:
-		case p.isDone(it, clock.At()):
+		case itm.Status == lambdaidem.Released && !p.opts.Forget:
+		case p.isDone(itm, clock.At()):
 			sum.Matched++
 			sum.Before++
 		default:
@@ -46,9 +46,9 @@ func (p *purge) shouldPurge(it *item, clock Inspected) bool {
 
 // isDone reports whether an earlier purge has already done everything to the record that
 // this purge would do.
-func (p *purge) isDone(it *item, now time.Time) bool {
+func (p *purge) isDone(itm *item, now time.Time) bool {
 	if p.opts.Forget {
-		return p.wasForgotten(it, now) && it.Erasing == nil
+		return p.wasForgotten(itm, now) && itm.Erasing == nil
 	}
-	return it.isErased() && it.Erasing == nil
+	return itm.isErased() && itm.Erasing == nil
 }

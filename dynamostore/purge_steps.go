@@ -12,41 +12,41 @@ import (
 // erasesSteps reports whether the purge erases the steps of the record because of
 // PurgeOptions.Steps. The record must be released, or in progress although its attempt has died. If
 // PurgeOptions.Forget is set too, the purge calls forgetSteps for a released record instead.
-func (p *purge) erasesSteps(it *item, clock Inspected) bool {
-	if !p.opts.Steps || len(it.Steps) == 0 {
+func (p *purge) erasesSteps(itm *item, clock Inspected) bool {
+	if !p.opts.Steps || len(itm.Steps) == 0 {
 		return false
 	}
-	if it.Status == lambdaidem.Released {
+	if itm.Status == lambdaidem.Released {
 		return !p.opts.Forget
 	}
-	return it.Status == lambdaidem.InProgress && !it.record().LeaseLiveAt(clock.At().Add(-p.o.opts.MaxSkew))
+	return itm.Status == lambdaidem.InProgress && !itm.record().LeaseLiveAt(clock.At().Add(-p.o.opts.MaxSkew))
 }
 
 // onlyErasesSteps reports whether PurgeOptions.Forget is set and the record has not expired.
 // eraseSteps then does only a part of what the purge was asked to do, because eraseSteps does not
 // make the record expire.
-func (p *purge) onlyErasesSteps(it *item, clock Inspected) bool {
-	return p.opts.Forget && !it.record().GoneAt(clock.At())
+func (p *purge) onlyErasesSteps(itm *item, clock Inspected) bool {
+	return p.opts.Forget && !itm.record().GoneAt(clock.At())
 }
 
 // eraseSteps erases the steps of a record. It also completes the record, with the failure
 // lambdaidem.NoAnswer, so that no retry runs the handler. Without the stored results, a retry would
 // repeat the effects of the steps. eraseSteps reports false if the record has changed since it was
 // read.
-func (p *purge) eraseSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
-	seen := p.inspected(it, clock)
-	expires := p.o.expires(seen)
-	switch own := seen.Record.Expires; {
+func (p *purge) eraseSteps(ctx context.Context, itm *item, clock Inspected) (bool, error) {
+	inspected := p.inspected(itm, clock)
+	expires := p.o.expires(inspected)
+	switch own := inspected.Record.Expires; {
 	case own.IsZero():
 		// The record waits for an operator under policy Hold, and has no expiry. It must
 		// not get one: nobody knows until when retries may arrive, and a retry after the
 		// expiry would run the handler again, which would repeat the steps.
 		expires = own
-	case seen.Record.GoneAt(seen.At()):
+	case inspected.Record.GoneAt(inspected.At()):
 		expires = own // the record already counts as absent, and must stay so
 	}
-	done, err := p.completeWithoutSteps(ctx, seen, OperationErased, expires)
-	if done && p.onlyErasesSteps(it, clock) {
+	done, err := p.completeWithoutSteps(ctx, inspected, OperationErased, expires)
+	if done && p.onlyErasesSteps(itm, clock) {
 		p.count(func(sum *PurgeProgress) { sum.OnlyErased++ })
 	}
 	return done, err
@@ -56,41 +56,41 @@ func (p *purge) eraseSteps(ctx context.Context, it *item, clock Inspected) (bool
 // PurgeOptions.Forget demands. It also completes the record, with the failure lambdaidem.NoAnswer:
 // until the expiry, a retry would repeat the effects of the steps. forgetSteps reports false if the
 // record has changed since it was read.
-func (p *purge) forgetSteps(ctx context.Context, it *item, clock Inspected) (bool, error) {
-	seen := p.inspected(it, clock)
-	expires := p.forgottenAt(seen.latest())
-	if own := seen.Record.Expires; !own.IsZero() && own.Before(expires) { // never extend the record's life
+func (p *purge) forgetSteps(ctx context.Context, itm *item, clock Inspected) (bool, error) {
+	inspected := p.inspected(itm, clock)
+	expires := p.forgottenAt(inspected.latest())
+	if own := inspected.Record.Expires; !own.IsZero() && own.Before(expires) { // never extend the record's life
 		expires = own
 	}
-	return p.completeWithoutSteps(ctx, seen, OperationForgotten, expires)
+	return p.completeWithoutSteps(ctx, inspected, OperationForgotten, expires)
 }
 
-func (p *purge) inspected(it *item, clock Inspected) Inspected {
-	return Inspected{Record: it.record(), Operations: it.Operations, Now: clock.Now, read: clock.read}
+func (p *purge) inspected(itm *item, clock Inspected) Inspected {
+	return Inspected{Record: itm.record(), Operations: itm.Operations, Now: clock.Now, readAt: clock.readAt}
 }
 
 // completeWithoutSteps completes a record with the failure lambdaidem.NoAnswer, which also removes
 // its steps. The record gets a new fencing token, so an attempt that is still running can't store
 // anything. completeWithoutSteps reports false if the record has changed since it was read.
-func (p *purge) completeWithoutSteps(ctx context.Context, seen Inspected, opKind OperationKind, expires time.Time) (bool, error) {
-	next, err := p.o.nextItem(seen, opKind, false)
+func (p *purge) completeWithoutSteps(ctx context.Context, inspected Inspected, opKind OperationKind, expires time.Time) (bool, error) {
+	newItm, err := p.o.nextItem(inspected, opKind, false)
 	if err != nil {
 		return false, err
 	}
-	next.finish(lambdaidem.Result{
+	newItm.finish(lambdaidem.Result{
 		Outcome: lambdaidem.OutcomeFailed,
 		Failure: lambdaidem.NoAnswer("the operation was not finished when its data was erased"),
-		At:      seen.At().Truncate(time.Millisecond),
+		At:      inspected.At().Truncate(time.Millisecond),
 		Expires: expires,
 	})
 	condition := isStillWhatWasSeen
 	// Complete an expired record too. Otherwise a guard whose clock is behind could take the record
 	// over, and repeat the steps.
-	if seen.Record.GoneAt(seen.At()) {
+	if inspected.Record.GoneAt(inspected.At()) {
 		condition = isStillExpired
 	}
 	return p.update(ctx, &attributeUpdate{
 		sets: completion, also: []string{attrToken, attrOperations},
 		condition: condition, returns: types.ReturnValueNone,
-	}, next, (&given{now: seen.At(), seen: &seen.Record}).attributes())
+	}, newItm, (&given{now: inspected.At(), oldRec: &inspected.Record}).attributes())
 }

@@ -72,8 +72,8 @@ func TestO2_PurgeErasesAnswersAndKeepsRecords(t *testing.T) {
 			t.Errorf("a retry of %s got %v; %d runs", key, err, d.runs)
 		}
 	}
-	for _, seen := range untouched {
-		if diff := cmp.Diff(seen.Record, d.inspect(t, seen.Record.ID).Record); diff != "" {
+	for _, inspected := range untouched {
+		if diff := cmp.Diff(inspected.Record, d.inspect(t, inspected.Record.ID).Record); diff != "" {
 			t.Errorf("it touched: before - after +:\n%s", diff)
 		}
 	}
@@ -132,11 +132,11 @@ func TestO2_PurgeForgets(t *testing.T) {
 		t.Errorf("%d items are left; want five records and no parts", n)
 	}
 	for _, key := range []string{"small", "large", "released"} {
-		seen := d.inspect(t, d.id(key))
-		if rec := seen.Record; len(rec.Result.Value)+len(rec.Steps) > 0 || rec.Result.Apart != nil {
+		inspected := d.inspect(t, d.id(key))
+		if rec := inspected.Record; len(rec.Result.Value)+len(rec.Steps) > 0 || rec.Result.Apart != nil {
 			t.Errorf("of %s there is left %+v", key, rec)
 		}
-		if ops := seen.Operations; len(ops) != 1 || ops[0].What != OperationForgotten || ops[0].By != "alice" {
+		if ops := inspected.Operations; len(ops) != 1 || ops[0].What != OperationForgotten || ops[0].By != "alice" {
 			t.Errorf("%s keeps %+v", key, ops)
 		}
 	}
@@ -183,8 +183,8 @@ func TestO2_ForgettingNeverWorksBackwards(t *testing.T) {
 	}
 	d.purge(t, d.operator(t, "alice"), func(p *PurgeOptions) { p.Forget = true })
 	for _, key := range []string{"done", "released"} {
-		seen := d.inspect(t, d.id(key))
-		if after := seen.Record.Expires.Sub(seen.Operations[0].At); after < lambdaidem.MinTTL+2*time.Second || after > lambdaidem.MinTTL+5*time.Second {
+		inspected := d.inspect(t, d.id(key))
+		if after := inspected.Record.Expires.Sub(inspected.Operations[0].At); after < lambdaidem.MinTTL+2*time.Second || after > lambdaidem.MinTTL+5*time.Second {
 			t.Errorf("%s expires %v after it was forgotten", key, after)
 		}
 	}
@@ -328,8 +328,8 @@ func TestO2_PurgeNeverTouchesWhatBeganMeanwhile(t *testing.T) {
 	if sum.Changed != 1 || sum.Purged != 0 {
 		t.Errorf("it says %+v", sum)
 	}
-	if seen := d.inspect(t, d.id("k")); seen.Record.State != lambdaidem.InProgress {
-		t.Errorf("the record is %+v", seen.Record)
+	if inspected := d.inspect(t, d.id("k")); inspected.Record.State != lambdaidem.InProgress {
+		t.Errorf("the record is %+v", inspected.Record)
 	}
 }
 
@@ -468,11 +468,11 @@ func TestO2_ScanLeasesFindsWhatIsInProgress(t *testing.T) {
 	d.clock = time.Now()
 	d.die(t, "live")
 	found := map[string]bool{}
-	for seen, err := range d.store.ScanLeases(t.Context(), func(o *ScanOptions) { o.PageSize = 5 }) {
+	for inspected, err := range d.store.ScanLeases(t.Context(), func(o *ScanOptions) { o.PageSize = 5 }) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found[seen.Record.ID] = seen.Record.LeaseLiveAt(seen.At())
+		found[inspected.Record.ID] = inspected.Record.LeaseLiveAt(inspected.At())
 	}
 	if diff := cmp.Diff(map[string]bool{d.id("dead"): false, d.id("live"): true}, found); diff != "" {
 		t.Errorf("want - found +:\n%s", diff)
@@ -502,8 +502,8 @@ func TestO2_ARecordThatRanAgainForAShortTimeIsForgottenAgain(t *testing.T) {
 			d.purge(t, d.operator(t, "alice"), forget)
 			short := d.guard.With(func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL })
 			_, _ = d.do(t, short, "k", end)
-			if seen := d.inspect(t, d.id("k")); seen.Record.Attempt != 2 {
-				t.Fatalf("the retry left %+v", seen.Record)
+			if inspected := d.inspect(t, d.id("k")); inspected.Record.Attempt != 2 {
+				t.Fatalf("the retry left %+v", inspected.Record)
 			}
 			if sum := d.purge(t, d.operator(t, "alice"), forget); sum.Purged != 1 || sum.Before != 0 {
 				t.Errorf("the second purge says %+v", sum)

@@ -31,22 +31,21 @@ func (s *Store) recordRequest(op wire.Operation, member string, body []byte) *re
 }
 
 // locking returns the conditional PutItem that takes the lease by writing a new record.
-func (s *Store) locking(it *item, g given) *recordRequest {
+func (s *Store) locking(itm *item, g given) *recordRequest {
 	return s.recordRequest(wire.PutItem, "", encoded(func(b []byte) []byte {
 		b = append(b, s.writes.lock.head...)
-		b = s.layout.appendItem(append(b, `,"Item":`...), it)
+		b = s.layout.appendItem(append(b, `,"Item":`...), itm)
 		b = g.appendTo(append(b, `,"ExpressionAttributeValues":{`...))
 		return append(b, "}}"...)
 	}))
 }
 
-// updating returns the conditional UpdateItem that makes the write w. The parameter it is an item
-// with the new values. For each attribute that w changes, the UpdateItem stores the attribute's
-// value in that item. If the item has no value for the attribute, the UpdateItem removes the
-// attribute.
-func (s *Store) updating(w *write, it *item, g given) *recordRequest {
+// updating returns the conditional UpdateItem that makes the write w with the new values in itm. For
+// each attribute that w changes, the UpdateItem stores the attribute's value in itm. If itm has no
+// value for the attribute, the UpdateItem removes the attribute.
+func (s *Store) updating(w *write, itm *item, g given) *recordRequest {
 	return s.recordRequest(wire.UpdateItem, "Attributes", encoded(func(b []byte) []byte {
-		return s.appendUpdate(append(b, w.head...), w, it, g)
+		return s.appendUpdate(append(b, w.head...), w, itm, g)
 	}))
 }
 
@@ -150,11 +149,11 @@ func encoded(encode func([]byte) []byte) []byte {
 // appendUpdate appends the second half of an update's JSON: the key, the UpdateExpression and
 // the values. The caller has already written the first half: w.head for an UpdateItem request,
 // or w.action for an Update in a transaction.
-func (s *Store) appendUpdate(b []byte, w *write, it *item, g given) []byte {
-	b = s.layout.appendKey(append(b, `,"Key":`...), it.ID)
+func (s *Store) appendUpdate(b []byte, w *write, itm *item, g given) []byte {
+	b = s.layout.appendKey(append(b, `,"Key":`...), itm.ID)
 	b = append(b, `,"UpdateExpression":"`...)
-	b = s.layout.appendExpression(b, w.sets, it)
+	b = s.layout.appendExpression(b, w.sets, itm)
 	b = g.appendTo(append(b, `","ExpressionAttributeValues":{`...))
-	b = s.layout.appendValues(b, w.sets, it)
+	b = s.layout.appendValues(b, w.sets, itm)
 	return append(b, "}}"...)
 }

@@ -141,7 +141,7 @@ func TestS1_StepsThatEncryptionWouldMakeTooLargeAreLeftAlone(t *testing.T) {
 	if rec, err = sealing.Acquire(t.Context(), next); err != nil || len(rec.Steps) != len(steps) {
 		t.Fatalf("%d steps, %v", len(rec.Steps), err)
 	}
-	if it, err := sealing.read(t.Context(), opGet, claim.ID); err != nil || it.sealsSteps() {
+	if itm, err := sealing.read(t.Context(), opGet, claim.ID); err != nil || itm.sealsSteps() {
 		t.Errorf("the steps are encrypted, %v", err)
 	}
 }

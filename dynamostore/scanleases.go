@@ -29,8 +29,8 @@ func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) it
 	}
 	o.resolve()
 	return func(yield func(Inspected, error) bool) {
-		for after := ""; ; {
-			p, err := s.scanLeases(ctx, after, o.PageSize)
+		for position := ""; ; {
+			p, err := s.scanLeases(ctx, position, o.PageSize)
 			if err == nil {
 				err = o.Pace(ctx, p.units)
 			}
@@ -41,16 +41,16 @@ func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) it
 			for _, unread := range p.foreign {
 				found := p.clock
 				found.Record.ID = unread.id
-				if !yield(found, failed(opScan, wire.NotApplied, unread.why)) {
+				if !yield(found, failed(opScan, wire.NotApplied, unread.err)) {
 					return
 				}
 			}
-			for _, it := range p.items {
-				if !yield(Inspected{Record: it.record(), Operations: it.Operations, Now: p.clock.Now, read: p.clock.read}, nil) {
+			for _, itm := range p.items {
+				if !yield(Inspected{Record: itm.record(), Operations: itm.Operations, Now: p.clock.Now, readAt: p.clock.readAt}, nil) {
 					return
 				}
 			}
-			if after = p.next; after == "" {
+			if position = p.nextPosition; position == "" {
 				return
 			}
 		}
@@ -60,8 +60,8 @@ func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) it
 // scanLeases reads a page of the table, by an eventually consistent read, without the parts of
 // answers and without completed and released records. The page includes items without a known
 // state: a function that renames the attribute "status" may have written a record in progress.
-func (s *Store) scanLeases(ctx context.Context, after string, limit int32) (page, error) {
-	return s.scan(ctx, after, &dynamodb.ScanInput{
+func (s *Store) scanLeases(ctx context.Context, position string, limit int32) (page, error) {
+	return s.scan(ctx, position, &dynamodb.ScanInput{
 		Limit:                     aws.Int32(limit),
 		FilterExpression:          aws.String("attribute_not_exists(#part) AND NOT #status IN (:completed, :released)"),
 		ExpressionAttributeNames:  map[string]string{"#part": attrPart, "#status": s.layout.nameOf(attrStatus)},

@@ -16,33 +16,33 @@ const opScan = "scan"
 
 // page is the result of one Scan request.
 type page struct {
-	items   []*item       // records
-	parts   []storedPart  // parts of answers
-	foreign []foreignItem // items that are neither records nor parts of answers, or are damaged
-	looked  int           // all items that the request examined
-	clock   Inspected     // the database's time; clock.Record is not set
-	next    string        // where the next page begins, for scan; "" after the last page
-	units   float64       // capacity units consumed
+	items        []*item       // records
+	parts        []storedPart  // parts of answers
+	foreign      []foreignItem // items that are neither records nor parts of answers, or are damaged
+	looked       int           // all items that the request examined
+	clock        Inspected     // the database's time; clock.Record is not set
+	nextPosition string        // where the next page begins, for scan; "" after the last page
+	units        float64       // capacity units consumed
 }
 
 // foreignItem is an item that can't be read as a record.
 type foreignItem struct {
 	id  string // "?" if the item's key can't be read either
-	why error
+	err error
 }
 
 // scanAll reads one page of a scan over all records and all parts of large answers. The read is
 // consistent, so that a purge misses nothing that was written before it began.
-func (s *Store) scanAll(ctx context.Context, after string, limit int32) (page, error) {
-	return s.scan(ctx, after, &dynamodb.ScanInput{Limit: aws.Int32(limit), ConsistentRead: aws.Bool(true)})
+func (s *Store) scanAll(ctx context.Context, position string, limit int32) (page, error) {
+	return s.scan(ctx, position, &dynamodb.ScanInput{Limit: aws.Int32(limit), ConsistentRead: aws.Bool(true)})
 }
 
-// scan sends a Scan for one page of the table. The parameter after is the field next of the
-// previous page, or empty for the first page.
-func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) (page, error) {
+// scan sends a Scan for one page of the table. position is the nextPosition of the previous page, or
+// empty for the first page.
+func (s *Store) scan(ctx context.Context, position string, in *dynamodb.ScanInput) (page, error) {
 	in.TableName, in.ReturnConsumedCapacity = aws.String(s.table), types.ReturnConsumedCapacityTotal
-	if after != "" {
-		start, err := s.layout.parseScanPosition(after)
+	if position != "" {
+		start, err := s.layout.parseScanPosition(position)
 		if err != nil {
 			return page{}, failed(opScan, wire.NotApplied, err)
 		}
@@ -61,25 +61,25 @@ func (s *Store) scan(ctx context.Context, after string, in *dynamodb.ScanInput) 
 		return page{}, failed(opScan, wire.NotApplied, errNoDate)
 	}
 	p := page{looked: int(out.ScannedCount), clock: inspectedAt(now), units: unitsOf(out.ConsumedCapacity)}
-	p.next = s.layout.scanPosition(out.LastEvaluatedKey)
+	p.nextPosition = s.layout.scanPosition(out.LastEvaluatedKey)
 	for _, attrs := range out.Items {
 		if part, ok := s.layout.parsePart(attrs); ok {
 			p.parts = append(p.parts, part)
 			continue
 		}
-		it, err := s.layout.parse(attrs)
+		itm, err := s.layout.parse(attrs)
 		if err == nil {
-			err = hidesExpiry(it, attrs)
+			err = hidesExpiry(itm, attrs)
 		}
 		if err != nil {
-			unread := foreignItem{id: "?", why: err}
+			unread := foreignItem{id: "?", err: err}
 			if id, ok := attrs[s.layout.id()].(*types.AttributeValueMemberS); ok {
 				unread.id = id.Value
 			}
 			p.foreign = append(p.foreign, unread)
 			continue
 		}
-		p.items = append(p.items, it)
+		p.items = append(p.items, itm)
 	}
 	return p, nil
 }

@@ -54,10 +54,10 @@ func (a *apart) purpose() string {
 	return a.Encoding + " value"
 }
 
-// sealAnswer encrypts the stored bytes of an answer under the current key and returns the
-// encrypted bytes. It changes a.Encoding accordingly, for example from encodingGzip to
+// sealAnswer encrypts data, an answer that may be compressed, under the current key and returns the
+// ciphertext. It changes a.Encoding accordingly, for example from encodingGzip to
 // encodingSealedGzip. The error is a StoreError.
-func (s *Store) sealAnswer(ctx context.Context, lease lambdaidem.Lease, a *apart, stored []byte) ([]byte, error) {
+func (s *Store) sealAnswer(ctx context.Context, lease lambdaidem.Lease, a *apart, data []byte) ([]byte, error) {
 	key, err := s.keys.forSealing(ctx)
 	if err != nil {
 		return nil, keyUnavailable(opComplete, err)
@@ -67,14 +67,14 @@ func (s *Store) sealAnswer(ctx context.Context, lease lambdaidem.Lease, a *apart
 	} else {
 		a.Encoding = encodingSealed
 	}
-	return key.seal(lease.ID, lease.Token, a.purpose(), stored), nil
+	return key.seal(lease.ID, lease.Token, a.purpose(), data), nil
 }
 
-// openAnswer decrypts the stored bytes of an answer. It does not verify the answer's checksum
-// (a.Parts.Checksum), because AES-GCM detects every change to the bytes. The error is a
+// openAnswer decrypts the ciphertext of an answer. It does not verify the answer's checksum
+// (a.Parts.Checksum), because AES-GCM detects every change to the ciphertext. The error is a
 // damagedAnswerError or a keyError.
-func (s *Store) openAnswer(ctx context.Context, record lambdaidem.Record, a *apart, stored []byte) ([]byte, error) {
-	answer, token, err := s.decryptText(record.ID, a.purpose(), stored, s.findWith(ctx))
+func (s *Store) openAnswer(ctx context.Context, record lambdaidem.Record, a *apart, ciphertext []byte) ([]byte, error) {
+	answer, token, err := s.decryptText(record.ID, a.purpose(), ciphertext, s.findWith(ctx))
 	switch {
 	case err != nil:
 		return nil, err
@@ -102,29 +102,29 @@ func (s *Store) findCached(id string) (Key, error) {
 	return Key{}, &keyError{id: id, err: errNotAtHand}
 }
 
-// decryptText decrypts stored, an encrypted text of the record with the given id. It returns the
+// decryptText decrypts the ciphertext of a text of the record with the given id. It returns the
 // plaintext and the fencing token of the attempt that encrypted it. The parameter purpose is the
 // role of the text in the record, such as the result of a certain step.
 //
 // The error is a damagedAnswerError if this store can never decrypt the text, and a keyError if the
 // key can't be fetched now.
-func (s *Store) decryptText(id, purpose string, stored []byte, find finder) (text []byte, token string, err error) {
-	of, err := parseSealed(stored)
+func (s *Store) decryptText(id, purpose string, ciphertext []byte, find finder) (text []byte, token string, err error) {
+	parsed, err := parseSealed(ciphertext)
 	if err != nil {
 		return nil, "", damaged(err)
 	}
 	if s.keys == nil {
 		return nil, "", damaged(errNoEncryption)
 	}
-	key, err := find(of.keyID)
+	key, err := find(parsed.keyID)
 	switch {
 	case errors.Is(err, ErrKeyGone):
 		return nil, "", damaged(err)
 	case err != nil:
 		return nil, "", err
 	}
-	text, err = of.open(key, id, purpose)
-	return text, of.token, damaged(err)
+	text, err = parsed.open(key, id, purpose)
+	return text, parsed.token, damaged(err)
 }
 
 var (
@@ -136,13 +136,13 @@ var (
 // shown returns the record in an item for a caller that does not hold the lease, or the zero Record
 // if the item is nil. If not all keys of the steps are cached, the results of the steps are nil.
 // Only the holder of the lease needs the results, so shown does not fetch keys for them.
-func (s *Store) shown(it *item) lambdaidem.Record {
-	if it == nil {
+func (s *Store) shown(itm *item) lambdaidem.Record {
+	if itm == nil {
 		return lambdaidem.Record{}
 	}
-	r := s.trusted(it)
-	if it.sealsSteps() && s.keys != nil {
-		if steps, err := s.openSteps(it, s.findCached); err == nil {
+	r := s.trusted(itm)
+	if itm.sealsSteps() && s.keys != nil {
+		if steps, err := s.openSteps(itm, s.findCached); err == nil {
 			r.Steps = steps
 		}
 	}
@@ -154,12 +154,12 @@ func (s *Store) shown(it *item) lambdaidem.Record {
 //
 // The error is a StoreError whose NotApplied is false, because the attempt has already sent a write
 // to the record, which may have been applied.
-func (s *Store) decrypted(ctx context.Context, op string, it *item) (lambdaidem.Record, error) {
-	r := s.trusted(it)
-	if len(it.Steps) == 0 || !it.sealsSteps() && !s.opts.Encryption.Only {
+func (s *Store) decrypted(ctx context.Context, op string, itm *item) (lambdaidem.Record, error) {
+	r := s.trusted(itm)
+	if len(itm.Steps) == 0 || !itm.sealsSteps() && !s.opts.Encryption.Only {
 		return r, nil
 	}
-	steps, err := s.openSteps(it, s.findWith(ctx))
+	steps, err := s.openSteps(itm, s.findWith(ctx))
 	if err == nil {
 		r.Steps = steps
 		return r, nil

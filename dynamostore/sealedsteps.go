@@ -14,7 +14,7 @@ import (
 // attempt that saved it.
 
 // sealsSteps reports whether the item's steps are encrypted.
-func (it *item) sealsSteps() bool { return it.Encoding.there && it.Encoding.s == sealedSteps }
+func (itm *item) sealsSteps() bool { return itm.Encoding.isSet && itm.Encoding.s == sealedSteps }
 
 // purposeOfStep returns the part of AES-GCM's associated data that names the step.
 // Decryption with another name fails, so nobody who can write to the table can swap the
@@ -23,31 +23,31 @@ func purposeOfStep(name string) string { return "step " + name }
 
 // sealSteps returns a copy of steps with each result encrypted under the current key and bound to
 // the item's record. The error is a StoreError.
-func (s *Store) sealSteps(ctx context.Context, it *item, steps lambdaidem.Steps) (lambdaidem.Steps, error) {
+func (s *Store) sealSteps(ctx context.Context, itm *item, steps lambdaidem.Steps) (lambdaidem.Steps, error) {
 	key, err := s.keys.forSealing(ctx)
 	if err != nil {
 		return nil, keyUnavailable(opSaveSteps, err)
 	}
-	stored := make(lambdaidem.Steps, len(steps))
+	encrypted := make(lambdaidem.Steps, len(steps))
 	for name, result := range steps {
-		stored[name] = key.seal(it.ID, it.Token, purposeOfStep(name), result)
+		encrypted[name] = key.seal(itm.ID, itm.Token, purposeOfStep(name), result)
 	}
-	return stored, nil
+	return encrypted, nil
 }
 
 // needsResealing reports whether the item's steps should be stored again under the current key. It
 // returns true if the store encrypts, and the result of a step is in plain text or encrypted under
 // another key.
-func (s *Store) needsResealing(it *item) bool {
-	if s.keys == nil || len(it.Steps) == 0 {
+func (s *Store) needsResealing(itm *item) bool {
+	if s.keys == nil || len(itm.Steps) == 0 {
 		return false
 	}
-	if !it.sealsSteps() {
+	if !itm.sealsSteps() {
 		return true
 	}
 	current := s.keys.current.last().ID
-	for _, stored := range it.Steps {
-		if of, err := parseSealed(stored); err != nil || of.keyID != current {
+	for _, ciphertext := range itm.Steps {
+		if parsed, err := parseSealed(ciphertext); err != nil || parsed.keyID != current {
 			return true
 		}
 	}
@@ -60,24 +60,24 @@ func (s *Store) needsResealing(it *item) bool {
 //
 // resealSteps ignores errors, because the attempt already has the decrypted steps and can run. The
 // next attempt tries again.
-func (s *Store) resealSteps(ctx context.Context, it *item, steps lambdaidem.Steps, now time.Time) {
-	ours, err := s.itemWithSteps(ctx, it.ID, it.Token, steps)
+func (s *Store) resealSteps(ctx context.Context, itm *item, steps lambdaidem.Steps, now time.Time) {
+	newItm, err := s.itemWithSteps(ctx, itm.ID, itm.Token, steps)
 	if err != nil {
 		return
 	}
 	// If the attempt has lost its lease, its next write fails too, and reports the loss.
-	_, _ = s.update(ctx, &s.writes.resealing, ours, given{now: now, token: it.Token, steps: integer{int64(len(steps)), true}})
+	_, _ = s.update(ctx, &s.writes.resealing, newItm, given{now: now, token: itm.Token, steps: integer{int64(len(steps)), true}})
 }
 
 // openSteps returns the item's steps with their results decrypted. The error is a
 // damagedAnswerError or a keyError, and names the step.
-func (s *Store) openSteps(it *item, find finder) (lambdaidem.Steps, error) {
-	if !it.sealsSteps() {
+func (s *Store) openSteps(itm *item, find finder) (lambdaidem.Steps, error) {
+	if !itm.sealsSteps() {
 		return nil, damaged(fmt.Errorf("the record's steps: %w", errNotSealed))
 	}
-	steps := make(lambdaidem.Steps, len(it.Steps))
-	for name, stored := range it.Steps {
-		result, _, err := s.decryptText(it.ID, purposeOfStep(name), stored, find)
+	steps := make(lambdaidem.Steps, len(itm.Steps))
+	for name, ciphertext := range itm.Steps {
+		result, _, err := s.decryptText(itm.ID, purposeOfStep(name), ciphertext, find)
 		if err != nil {
 			return nil, fmt.Errorf("step %q: %w", name, err)
 		}

@@ -58,11 +58,11 @@ func (d *shiftedDesk) pay(t *testing.T, g *lambdaidem.Guard, handler func(contex
 func (d *shiftedDesk) inspect(t *testing.T) Inspected {
 	t.Helper()
 	s := New(d.client, d.table)
-	seen, err := s.Inspect(t.Context(), d.guard(s).RecordID(lambdaidem.Identity{Operation: "pay", Key: "k"}))
+	inspected, err := s.Inspect(t.Context(), d.guard(s).RecordID(lambdaidem.Identity{Operation: "pay", Key: "k"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return seen
+	return inspected
 }
 
 func (d *shiftedDesk) operator(t *testing.T) *Operator {

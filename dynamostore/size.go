@@ -94,13 +94,13 @@ func sizeOfNumber(s string) int {
 }
 
 // size returns the item's size in bytes, counted as DynamoDB counts it; see sizeOf.
-func (l *layout) size(it *item) int {
+func (l *layout) size(itm *item) int {
 	n := 0
 	for i := range l {
 		if l[i].name == "" {
 			continue
 		}
-		if f := itemAttributes[i].field(it); f.present() {
+		if f := itemAttributes[i].field(itm); f.present() {
 			n += len(l[i].name) + f.size()
 		}
 	}

@@ -81,9 +81,9 @@ func TestO2_OperatorsWorkOnATableWithASortKey(t *testing.T) {
 		}
 		found = append(found, rec.ID)
 	}
-	for seen, err := range d.store.ScanLeases(t.Context(), func(o *ScanOptions) { o.PageSize = 1 }) {
+	for inspected, err := range d.store.ScanLeases(t.Context(), func(o *ScanOptions) { o.PageSize = 1 }) {
 		if err == nil {
-			found = append(found, seen.Record.ID)
+			found = append(found, inspected.Record.ID)
 		}
 	}
 	if len(found) != 2 || found[0] != d.id("dead") || found[1] != d.id("dead") {
@@ -142,8 +142,8 @@ func TestE1_EnlistedWritesInTheTableOfTheRecords(t *testing.T) {
 // An item that has a record's id but another sort key is not the record.
 func TestD4_AnItemWithAnotherSortKeyIsForeign(t *testing.T) {
 	d := openDesk(t, sorted)
-	it := claimed(claim)
-	attrs := d.store.layout.attributes(it)
+	itm := claimed(claim)
+	attrs := d.store.layout.attributes(itm)
 	attrs["SK"] = str("other")
 	if _, err := d.store.layout.parse(attrs); !isForeign(err) || !strings.Contains(err.Error(), "sort key") {
 		t.Errorf("error %v", err)

@@ -31,36 +31,36 @@ const (
 // DynamoDB allows for an item, SaveSteps sends nothing and returns an error: the next attempt
 // and operators must be able to add to the record.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
-	ours, err := s.itemWithSteps(ctx, lease.ID, lease.Token, steps)
+	newItm, err := s.itemWithSteps(ctx, lease.ID, lease.Token, steps)
 	if err != nil {
 		return lambdaidem.Record{}, err
 	}
-	stood, err := s.update(ctx, &s.writes.saving, ours, given{now: now, token: lease.Token, steps: integer{int64(len(steps)), true}})
+	oldItm, err := s.update(ctx, &s.writes.saving, newItm, given{now: now, token: lease.Token, steps: integer{int64(len(steps)), true}})
 	if err == nil {
-		stood.setSteps(encodedSteps, steps)
-		return stood.record(), nil
+		oldItm.setSteps(encodedSteps, steps)
+		return oldItm.record(), nil
 	}
 	if !errors.Is(err, wire.ErrRefused) {
 		return lambdaidem.Record{}, err
 	}
-	if !stood.heldBy(lease.Token) {
-		seen := s.shown(stood)
-		if seen.GoneAt(now) {
-			seen = lambdaidem.Record{}
+	if !oldItm.heldBy(lease.Token) {
+		current := s.shown(oldItm)
+		if current.GoneAt(now) {
+			current = lambdaidem.Record{}
 		}
-		return seen, lambdaidem.ErrLeaseLost
+		return current, lambdaidem.ErrLeaseLost
 	}
-	seen, err := s.decrypted(ctx, opSaveSteps, stood)
+	current, err := s.decrypted(ctx, opSaveSteps, oldItm)
 	switch {
 	case err != nil:
 		return lambdaidem.Record{}, err
-	case seen.GoneAt(now):
+	case current.GoneAt(now):
 		return lambdaidem.Record{}, lambdaidem.ErrLeaseLost
-	case maps.EqualFunc(seen.Steps, steps, bytes.Equal): // an earlier request with the same steps was applied
-		return seen, nil
+	case maps.EqualFunc(current.Steps, steps, bytes.Equal): // an earlier request with the same steps was applied
+		return current, nil
 	}
 	return lambdaidem.Record{}, &lambdaidem.StoreError{Op: opSaveSteps, Reason: lambdaidem.ReasonInvalid, NotApplied: true,
-		Err: fmt.Errorf("the record has %d steps; a save of %d others comes late: %w", len(seen.Steps), len(steps), errStepsGrow)}
+		Err: fmt.Errorf("the record has %d steps; a save of %d others comes late: %w", len(current.Steps), len(steps), errStepsGrow)}
 }
 
 var errStepsGrow = errors.New("steps only grow")
@@ -68,61 +68,61 @@ var errStepsGrow = errors.New("steps only grow")
 // itemWithSteps returns the item for an update that stores steps in a record. The error is a
 // StoreError. It has ReasonTooLarge if the steps are larger than maxStepsSize allows.
 func (s *Store) itemWithSteps(ctx context.Context, id, token string, steps lambdaidem.Steps) (*item, error) {
-	it := &item{ID: id, Token: token}
-	if err := s.setSteps(ctx, it, steps); err != nil {
+	itm := &item{ID: id, Token: token}
+	if err := s.setSteps(ctx, itm, steps); err != nil {
 		return nil, err
 	}
-	if size := s.layout.size(it); size > maxStepsSize {
+	if size := s.layout.size(itm); size > maxStepsSize {
 		return nil, stepsTooLarge(size)
 	}
-	return it, nil
+	return itm, nil
 }
 
 // setSteps sets the steps of an item in memory. With Options.Encryption, it encrypts their
 // results. The error is a StoreError.
-func (s *Store) setSteps(ctx context.Context, it *item, steps lambdaidem.Steps) error {
+func (s *Store) setSteps(ctx context.Context, itm *item, steps lambdaidem.Steps) error {
 	if s.keys == nil {
-		it.setSteps(encodedSteps, steps)
+		itm.setSteps(encodedSteps, steps)
 		return nil
 	}
-	stored, err := s.sealSteps(ctx, it, steps)
+	encrypted, err := s.sealSteps(ctx, itm, steps)
 	if err != nil {
 		return err
 	}
-	it.setSteps(sealedSteps, stored)
+	itm.setSteps(sealedSteps, encrypted)
 	return nil
 }
 
 // setSteps stores a copy of steps in the item, together with the encoding of the steps. If
 // there are no steps, it removes the item's steps and their encoding.
-func (it *item) setSteps(encoding string, steps lambdaidem.Steps) {
-	it.dropSteps()
+func (itm *item) setSteps(encoding string, steps lambdaidem.Steps) {
+	itm.dropSteps()
 	if len(steps) == 0 {
 		return
 	}
-	it.Steps, it.Encoding = make(lambdaidem.Steps, len(steps)), optionalText{encoding, true}
+	itm.Steps, itm.Encoding = make(lambdaidem.Steps, len(steps)), optionalText{encoding, true}
 	for name, result := range steps {
-		it.Steps[name] = append([]byte{}, result...)
+		itm.Steps[name] = append([]byte{}, result...)
 	}
 }
 
 // dropSteps removes the item's steps. A completed record has none, because a replay does
 // not need them.
-func (it *item) dropSteps() { it.Steps, it.Encoding = nil, optionalText{} }
+func (itm *item) dropSteps() { itm.Steps, itm.Encoding = nil, optionalText{} }
 
 // marksSteps reports whether the item is a valid record with steps: it has steps and the
 // corresponding encoding, and is in progress or released.
-func (it *item) marksSteps() bool {
-	return it.Encoding.there && (it.Encoding.s == encodedSteps || it.sealsSteps()) && len(it.Steps) > 0 &&
-		(it.Status == lambdaidem.InProgress || it.Status == lambdaidem.Released)
+func (itm *item) marksSteps() bool {
+	return itm.Encoding.isSet && (itm.Encoding.s == encodedSteps || itm.sealsSteps()) && len(itm.Steps) > 0 &&
+		(itm.Status == lambdaidem.InProgress || itm.Status == lambdaidem.Released)
 }
 
 // strangeSteps returns what is wrong with the steps of an item that is not completed, or "" if
 // nothing is wrong. It finds one problem: an item that has steps but no encoding for them. Another
 // version of this package, which does not know steps, has then overwritten some attributes of the
 // item.
-func (it *item) strangeSteps() string {
-	if len(it.Steps) > 0 && !it.marksSteps() {
+func (itm *item) strangeSteps() string {
+	if len(itm.Steps) > 0 && !itm.marksSteps() {
 		return "it has " + attrSteps + " and no " + attrEncoding + ": a version that knows no steps has written over it"
 	}
 	return ""

@@ -32,25 +32,25 @@ var writeGolden = flag.Bool("golden", false, "write the items in testdata/items 
 // withSteps returns an item with steps. Its times are fixed.
 func withSteps() *item {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678_000_000, time.UTC)
-	it := claimed(lambdaidem.Claim{
+	itm := claimed(lambdaidem.Claim{
 		ID: "lambdaidem#YWJj", Scope: "shop/POST /payments", Fingerprint: "f1", Token: "token-1",
 		Now: at, LeaseEnd: at.Add(30 * time.Second), Expires: at.Add(time.Hour).Truncate(time.Second),
 	})
-	it.setSteps(encodedSteps, lambdaidem.Steps{"charge": []byte(`{"id":"ch_1","note":"grüße"}`), "mail": []byte(`"sent"`), "raw": {0xff, 0x00}, "empty": {}})
-	return it
+	itm.setSteps(encodedSteps, lambdaidem.Steps{"charge": []byte(`{"id":"ch_1","note":"grüße"}`), "mail": []byte(`"sent"`), "raw": {0xff, 0x00}, "empty": {}})
+	return itm
 }
 
-func released(it *item) *item {
-	it.release(time.Date(2026, 1, 3, 3, 4, 6, 0, time.UTC), "", "")
-	return it
+func released(itm *item) *item {
+	itm.release(time.Date(2026, 1, 3, 3, 4, 6, 0, time.UTC), "", "")
+	return itm
 }
 
 // Items with steps have the same form as ever, and are read as the same records.
 func TestE5_GoldenItemsWithSteps(t *testing.T) {
-	for name, it := range map[string]*item{"steps-in-progress": withSteps(), "steps-released": released(withSteps())} {
+	for name, itm := range map[string]*item{"steps-in-progress": withSteps(), "steps-released": released(withSteps())} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join("testdata", "items", name+".json")
-			attrs := standardLayout.attributes(it)
+			attrs := standardLayout.attributes(itm)
 			if *writeGolden {
 				if err := os.WriteFile(path, wireJSON(t, attrs), 0o600); err != nil {
 					t.Fatal(err)
@@ -64,11 +64,11 @@ func TestE5_GoldenItemsWithSteps(t *testing.T) {
 				t.Errorf("golden - written +:\n%s", diff)
 			}
 			client, _ := inMemory(find(string(golden)))
-			got, err := New(client, "test").Get(t.Context(), it.ID, fromMillis(it.StartedAt))
+			got, err := New(client, "test").Get(t.Context(), itm.ID, fromMillis(itm.StartedAt))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(it.record(), got); diff != "" || len(got.Steps) != 4 {
+			if diff := cmp.Diff(itm.record(), got); diff != "" || len(got.Steps) != 4 {
 				t.Errorf("record - read +:\n%s", diff)
 			}
 		})
@@ -175,8 +175,8 @@ func TestE5_StepsStandWithTheirEncoding(t *testing.T) {
 			a[attrStatus], a[attrOutcome] = str(lambdaidem.Completed), str(lambdaidem.OutcomeSucceeded)
 		}, `"steps"`},
 	} {
-		for state, it := range map[string]*item{"in progress": withSteps(), "released": released(withSteps())} {
-			attrs := standardLayout.attributes(it)
+		for state, itm := range map[string]*item{"in progress": withSteps(), "released": released(withSteps())} {
+			attrs := standardLayout.attributes(itm)
 			if _, err := standardLayout.parse(attrs); err != nil {
 				t.Fatalf("the item is refused before it is damaged: %v", err)
 			}
@@ -187,10 +187,10 @@ func TestE5_StepsStandWithTheirEncoding(t *testing.T) {
 		}
 	}
 	// A version that knows no steps completed the record and left the attribute steps.
-	it := withSteps()
-	attrs := standardLayout.attributes(it)
-	it.finish(result)
-	for name, v := range standardLayout.attributes(it) {
+	itm := withSteps()
+	attrs := standardLayout.attributes(itm)
+	itm.finish(result)
+	for name, v := range standardLayout.attributes(itm) {
 		attrs[name] = v
 	}
 	delete(attrs, attrEncoding)
@@ -269,14 +269,14 @@ func TestE5_ARecordWithTheLargestStepsCanBeContinued(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range MaxOperations + 1 {
-		seen, err := s.Inspect(t.Context(), rec.ID)
+		inspected, err := s.Inspect(t.Context(), rec.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if seen, err = operator.Release(t.Context(), seen); err != nil {
+		if inspected, err = operator.Release(t.Context(), inspected); err != nil {
 			t.Fatalf("the operator: %v", err)
 		}
-		rec = takeOver(seen.Record)
+		rec = takeOver(inspected.Record)
 	}
 	failed := lease
 	failed.LastFailure, failed.Bound = strings.Repeat("e", 128), lambdaidem.BoundByDownstreamKey
@@ -324,12 +324,12 @@ func TestE5_StepsCostNoFurtherRequest(t *testing.T) {
 	if _, err := s.SaveSteps(t.Context(), lease, twoSteps, now); err != nil {
 		t.Fatal(err)
 	}
-	seen, err := s.Acquire(t.Context(), claimBy("token-2"))
-	if err != nil || cmp.Diff(twoSteps, seen.Steps) != "" {
-		t.Fatalf("a refused lock shows %+v, %v", seen, err)
+	current, err := s.Acquire(t.Context(), claimBy("token-2"))
+	if err != nil || cmp.Diff(twoSteps, current.Steps) != "" {
+		t.Fatalf("a refused lock shows %+v, %v", current, err)
 	}
 	next := claimBy("token-2")
-	next.Now, next.Over = claim.LeaseEnd, &seen
+	next.Now, next.Over = claim.LeaseEnd, &current
 	next.LeaseEnd = next.Now.Add(30 * time.Second)
 	got, err := s.Acquire(t.Context(), next)
 	if err != nil || cmp.Diff(twoSteps, got.Steps) != "" {

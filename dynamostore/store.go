@@ -56,11 +56,11 @@ func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store
 // Get reads the record by one consistent GetItem. It returns the zero Record if there is no record,
 // or if the record has expired and has no live lease.
 func (s *Store) Get(ctx context.Context, id string, now time.Time) (lambdaidem.Record, error) {
-	it, err := s.read(ctx, opGet, id)
+	itm, err := s.read(ctx, opGet, id)
 	if err != nil {
 		return lambdaidem.Record{}, err
 	}
-	if r := s.shown(it); !r.GoneAt(now) {
+	if r := s.shown(itm); !r.GoneAt(now) {
 		return r, nil
 	}
 	return lambdaidem.Record{}, nil
@@ -84,8 +84,8 @@ func (s *Store) key(id string) attributes { return s.layout.key(id) }
 // update sends the conditional UpdateItem w with the values of the given item. It returns the item
 // that was in the table before the write. If the condition fails, update returns the existing item
 // and wire.ErrRefused. Any other error is a StoreError.
-func (s *Store) update(ctx context.Context, w *write, it *item, g given) (*item, error) {
-	r := s.updating(w, it, g)
+func (s *Store) update(ctx context.Context, w *write, itm *item, g given) (*item, error) {
+	r := s.updating(w, itm, g)
 	fate, err := s.wire.Do(ctx, &r.Request)
 	if err != nil {
 		return r.refused(w.op, fate, err)

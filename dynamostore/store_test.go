@@ -125,9 +125,9 @@ func TestL2_ACompletionDoesNotBringItsAnswerBack(t *testing.T) {
 
 // An empty binary answer, which another version may have written, is an answer.
 func TestR1_EmptyBinaryDataIsEmptyNotAbsent(t *testing.T) {
-	it := completedItem()
-	it.Data = nil
-	attrs := strings.TrimSuffix(itemJSON(it), "}") + `,"data":{"B":""}}`
+	itm := completedItem()
+	itm.Data = nil
+	attrs := strings.TrimSuffix(itemJSON(itm), "}") + `,"data":{"B":""}}`
 	client, _ := inMemory(find(attrs))
 	got, err := New(client, "test").Get(t.Context(), claim.ID, now)
 	if err != nil || got.Result.Value == nil || len(got.Result.Value) != 0 {
@@ -289,11 +289,11 @@ func TestL3_AReplacedTokenWritesNothing(t *testing.T) {
 func TestL6_ATakeoverLeavesNothingOfTheOldAttemptButItsSteps(t *testing.T) {
 	client, table := freshTable(t)
 	s := New(client, table, patient)
-	old := claimed(claim)
-	old.finish(result)
-	old.Status = lambdaidem.Released
-	old.setSteps(encodedSteps, lambdaidem.Steps{"charge": []byte(`"kept"`)})
-	attrs := s.layout.attributes(old)
+	oldItm := claimed(claim)
+	oldItm.finish(result)
+	oldItm.Status = lambdaidem.Released
+	oldItm.setSteps(encodedSteps, lambdaidem.Steps{"charge": []byte(`"kept"`)})
+	attrs := s.layout.attributes(oldItm)
 	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: attrs})
 	if err != nil {
 		t.Fatal(err)

@@ -64,9 +64,9 @@ type tenantKey struct{}
 
 // answer returns a response with only the tenant's own data. Chance decides its kind.
 func (c *tenants) answer(operation, tenant string) (*http.Response, error) {
-	it := claimed(tenantsClaim(tenant))
-	it.finish(withValue([]byte(strings.Repeat(tenant+"|", 1+rand.IntN(3000)))))
-	refusal := `{"__type":"` + conditionCode + `","Message":"no","Item":` + itemJSON(it) + `}`
+	itm := claimed(tenantsClaim(tenant))
+	itm.finish(withValue([]byte(strings.Repeat(tenant+"|", 1+rand.IntN(3000)))))
+	refusal := `{"__type":"` + conditionCode + `","Message":"no","Item":` + itemJSON(itm) + `}`
 	switch n := rand.IntN(20); {
 	case n == 0:
 		return loseRequest(nil, nil)
@@ -75,7 +75,7 @@ func (c *tenants) answer(operation, tenant string) (*http.Response, error) {
 	case n == 2:
 		return answer(200, `{"Attributes":{"id":{"S":"`+tenant), nil
 	case operation == opGetItem:
-		return answer(200, `{"Item":`+itemJSON(it)+`}`), nil
+		return answer(200, `{"Item":`+itemJSON(itm)+`}`), nil
 	case operation == opPutItem && n < 12:
 		return answer(400, refusal), nil
 	case operation == opUpdateItem && n < 8:

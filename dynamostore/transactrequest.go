@@ -56,24 +56,24 @@ func (s *Store) transacting(token string, record []byte, writes []*Write) (*tran
 var errUnwritable = errors.New("it has no table, item or key, or an attribute whose value is nil")
 
 // putAction returns the JSON of a Put, one of the actions in a transaction. The Put writes the
-// whole record in the parameter it, if the condition of the write w holds. The parameter g has the
-// values of the placeholders in that condition.
-func (s *Store) putAction(w *write, it *item, g given) []byte {
+// whole record in itm, if the condition of the write w holds. The parameter g has the values of the
+// placeholders in that condition.
+func (s *Store) putAction(w *write, itm *item, g given) []byte {
 	return encoded(func(b []byte) []byte {
 		b = append(append(b, `{"Put":`...), w.action...)
-		b = s.layout.appendItem(append(b, `,"Item":`...), it)
+		b = s.layout.appendItem(append(b, `,"Item":`...), itm)
 		b = g.appendTo(append(b, `,"ExpressionAttributeValues":{`...))
 		return append(b, "}}}"...)
 	})
 }
 
 // updateAction returns the JSON of an Update, one of the actions in a transaction. The Update makes
-// the write w with the new values in the parameter it, if the condition of w holds. The parameter g
-// has the values of the placeholders in that condition.
-func (s *Store) updateAction(w *write, it *item, g given) []byte {
+// the write w with the new values in itm, if the condition of w holds. The parameter g has the
+// values of the placeholders in that condition.
+func (s *Store) updateAction(w *write, itm *item, g given) []byte {
 	return encoded(func(b []byte) []byte {
 		b = append(append(b, `{"Update":`...), w.action...)
-		return append(s.appendUpdate(b, w, it, g), '}')
+		return append(s.appendUpdate(b, w, itm, g), '}')
 	})
 }
 

@@ -39,9 +39,9 @@ var directTransport = func(*wire.Client, *dynamodb.Client, bool) (wire.First, er
 	return nil, errors.New("this program is built without the direct transport")
 }
 
-// Transport returns the transport that the store uses. If it is [TransportSDK], the second result
-// is the reason why the store does not use the direct transport.
-func (s *Store) Transport() (which Transport, why string) {
+// Transport returns the transport that the store uses. If it is [TransportSDK], reason says why the
+// store does not use the direct transport.
+func (s *Store) Transport() (which Transport, reason string) {
 	if s.whySDK != "" {
 		return TransportSDK, s.whySDK
 	}

@@ -52,7 +52,7 @@ func deletionOf(expires time.Time) integer {
 // expiryOf returns the time at which a record with this TTL attribute expires. It is the
 // inverse of deletionOf.
 func expiryOf(deletion integer) time.Time {
-	if !deletion.there {
+	if !deletion.isSet {
 		return time.Time{}
 	}
 	return time.Unix(deletion.n, 0).Add(-lambdaidem.KeptAfterExpiry).UTC()

@@ -57,9 +57,9 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 		return lambdaidem.Record{}, writeInvalid(err)
 	}
 	if t.prepared == nil || t.prepared.completion != c {
-		p, seen, err := t.prepare(ctx, c)
+		p, current, err := t.prepare(ctx, c)
 		if err != nil {
-			return seen, err
+			return current, err
 		}
 		t.prepared = p
 	}
@@ -118,9 +118,9 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 	}
 	var record []byte
 	if !c.Alone {
-		answer, seen, err := t.store.writeAnswerParts(ctx, c)
+		answer, current, err := t.store.writeAnswerParts(ctx, c)
 		if err != nil {
-			return nil, seen, err
+			return nil, current, err
 		}
 		if record, err = t.store.completionAction(c, answer, p); err != nil {
 			return nil, lambdaidem.Record{}, err
@@ -138,18 +138,18 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 // It returns the result to store in the record. If c creates its record, but the record already
 // belongs to another attempt, writeAnswerParts writes nothing. It then returns that record with
 // [lambdaidem.ErrLeaseLost].
-func (s *Store) writeAnswerParts(ctx context.Context, c *lambdaidem.Completion) (answer lambdaidem.Result, seen lambdaidem.Record, err error) {
+func (s *Store) writeAnswerParts(ctx context.Context, c *lambdaidem.Completion) (answer lambdaidem.Result, current lambdaidem.Record, err error) {
 	p, err := s.pack(ctx, c.Lease, c.Result)
 	if err != nil {
 		return lambdaidem.Result{}, lambdaidem.Record{}, err
 	}
-	if p.stored != nil && c.Claim != nil && c.Claim.Over == nil {
-		seen, err = s.Get(ctx, c.Lease.ID, c.Claim.Now)
-		if err == nil && seen.State != lambdaidem.Absent && seen.Token != c.Lease.Token {
+	if p.partData != nil && c.Claim != nil && c.Claim.Over == nil {
+		current, err = s.Get(ctx, c.Lease.ID, c.Claim.Now)
+		if err == nil && current.State != lambdaidem.Absent && current.Token != c.Lease.Token {
 			err = lambdaidem.ErrLeaseLost
 		}
 		if err != nil {
-			return lambdaidem.Result{}, seen, err
+			return lambdaidem.Result{}, current, err
 		}
 	}
 	return p.result, lambdaidem.Record{}, s.writeParts(ctx, c.Lease, p)
@@ -159,26 +159,26 @@ func (s *Store) writeAnswerParts(ctx context.Context, c *lambdaidem.Completion) 
 // TransactItems. It also sets p.record to the completed record. If the attempt has not taken a
 // lease yet, the same action also claims the record.
 func (s *Store) completionAction(c *lambdaidem.Completion, answer lambdaidem.Result, p *prepared) ([]byte, error) {
-	ours := &item{ID: c.Lease.ID, Token: c.Lease.Token}
+	newItm := &item{ID: c.Lease.ID, Token: c.Lease.Token}
 	if c.Claim != nil {
-		ours = claimed(*c.Claim)
+		newItm = claimed(*c.Claim)
 	}
-	ours.finish(answer)
-	p.record = ours.record()
-	if size := s.layout.size(ours); size > maxItemSize {
+	newItm.finish(answer)
+	p.record = newItm.record()
+	if size := s.layout.size(newItm); size > maxItemSize {
 		return nil, tooLarge(opCommit, size)
 	}
 	given := given{now: p.now, token: c.Lease.Token}
 	switch {
 	case c.Claim == nil:
-		return s.updateAction(&s.writes.completion, ours, given), nil
+		return s.updateAction(&s.writes.completion, newItm, given), nil
 	case c.Claim.Over == nil:
-		return s.putAction(&s.writes.claim, ours, given), nil
+		return s.putAction(&s.writes.claim, newItm, given), nil
 	}
 	// Take the record over by an Update. A Put would remove the attribute "operations", the list of
 	// what operators did to the record.
-	given.seen, given.token = c.Claim.Over, "" // the update already defines :token, because it sets the token
-	return s.updateAction(&s.writes.claimOver, ours, given), nil
+	given.oldRec, given.token = c.Claim.Over, "" // the update already defines :token, because it sets the token
+	return s.updateAction(&s.writes.claimOver, newItm, given), nil
 }
 
 // notSent returns a StoreError for a Commit that stopped before it sent a request. err is

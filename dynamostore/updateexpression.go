@@ -3,39 +3,39 @@ package dynamostore
 // set reports whether one of the given updates changes attribute i of itemAttributes,
 // that is, sets the attribute or removes it. set returns false if the table has no name
 // for the attribute.
-func (l *layout) set(i int, by updates) bool {
-	return itemAttributes[i].setBy&by != 0 && l[i].name != ""
+func (l *layout) set(i int, sets updates) bool {
+	return itemAttributes[i].setBy&sets != 0 && l[i].name != ""
 }
 
 // expression returns an UpdateExpression for the attributes that the given updates
 // change. If the item has a value for an attribute, the UpdateExpression sets the attribute, and
 // the method stores the value in the given map under the attribute's placeholder. Otherwise the
 // UpdateExpression removes the attribute.
-func (l *layout) expression(sets updates, it *item, values attributes) string {
+func (l *layout) expression(sets updates, itm *item, values attributes) string {
 	for i := range itemAttributes {
 		if a := &itemAttributes[i]; l.set(i, sets) {
-			if v := valueOf(a.field(it)); v != nil {
+			if v := valueOf(a.field(itm)); v != nil {
 				values[l[i].value] = v
 			}
 		}
 	}
 	const enough = 512 // bytes; no expression of this package is longer
-	return string(l.appendExpression(make([]byte, 0, enough), sets, it))
+	return string(l.appendExpression(make([]byte, 0, enough), sets, itm))
 }
 
 // appendExpression appends to b the UpdateExpression that layout.expression returns. The text has
 // only keywords and placeholders, so it needs no escaping in JSON.
-func (l *layout) appendExpression(b []byte, sets updates, it *item) []byte {
+func (l *layout) appendExpression(b []byte, sets updates, itm *item) []byte {
 	verb := "SET "
 	for i := range itemAttributes {
-		if a := &itemAttributes[i]; l.set(i, sets) && a.field(it).present() {
+		if a := &itemAttributes[i]; l.set(i, sets) && a.field(itm).present() {
 			b = append(append(b, verb...), l[i].assign...)
 			verb = ", "
 		}
 	}
 	verb = " REMOVE "
 	for i := range itemAttributes {
-		if a := &itemAttributes[i]; l.set(i, sets) && !a.field(it).present() {
+		if a := &itemAttributes[i]; l.set(i, sets) && !a.field(itm).present() {
 			b = append(append(b, verb...), a.placeholder...)
 			verb = ", "
 		}
@@ -46,10 +46,10 @@ func (l *layout) appendExpression(b []byte, sets updates, it *item) []byte {
 // appendValues appends the values of the UpdateExpression's placeholders as members of a
 // JSON object. It writes a comma before each member, because the object already has the
 // values of the condition.
-func (l *layout) appendValues(b []byte, sets updates, it *item) []byte {
+func (l *layout) appendValues(b []byte, sets updates, itm *item) []byte {
 	for i := range itemAttributes {
 		if a := &itemAttributes[i]; l.set(i, sets) {
-			if f := a.field(it); f.present() {
+			if f := a.field(itm); f.present() {
 				b = append(append(append(b, `,"`...), l[i].value...), `":`...)
 				b = f.appendTo(b)
 			}

@@ -8,36 +8,36 @@ import (
 )
 
 // strange returns the reason why the item is not a valid record, or "" if it is valid.
-func (it *item) strange() string {
+func (itm *item) strange() string {
 	switch {
-	case it.ID == "":
+	case itm.ID == "":
 		return "it has no " + attrID
-	case it.SortKey != "" && it.SortKey != it.ID:
+	case itm.SortKey != "" && itm.SortKey != itm.ID:
 		return "its sort key is not its " + attrID
-	case it.Token == "":
+	case itm.Token == "":
 		return "it has no " + attrToken
-	case it.Attempt.n < 1:
+	case itm.Attempt.n < 1:
 		return "its " + attrAttempt + " is not 1 or more"
-	case !it.LeaseEnd.there:
+	case !itm.LeaseEnd.isSet:
 		return "it has no " + attrLeaseEnd
-	case it.marksSteps() && it.Parts == nil:
-	case it.Encoding.there, it.Parts != nil:
-		if why := it.strangeEncoding(); why != "" {
-			return why
+	case itm.marksSteps() && itm.Parts == nil:
+	case itm.Encoding.isSet, itm.Parts != nil:
+		if reason := itm.strangeEncoding(); reason != "" {
+			return reason
 		}
 	}
-	switch it.Status {
+	switch itm.Status {
 	case lambdaidem.InProgress:
-		return it.strangeSteps()
+		return itm.strangeSteps()
 	case lambdaidem.Released:
-		if !it.Expiration.there {
+		if !itm.Expiration.isSet {
 			return "it is released and has no " + attrExpiration
 		}
-		return it.strangeSteps()
+		return itm.strangeSteps()
 	case lambdaidem.Completed:
-		return it.strangeCompletion()
+		return itm.strangeCompletion()
 	default:
-		return fmt.Sprintf("its %s %q is none of ours", attrStatus, it.Status)
+		return fmt.Sprintf("its %s %q is none of ours", attrStatus, itm.Status)
 	}
 }
 
@@ -45,17 +45,17 @@ func (it *item) strange() string {
 // or "" if it is valid. If an attribute is missing, a store with other attribute names probably
 // wrote the item. In such an item, a purge would leave the answer but report it as erased, and an
 // operator would set an expiration that no function reads.
-func (it *item) strangeCompletion() string {
-	switch o := lambdaidem.Outcome(it.Outcome); {
+func (itm *item) strangeCompletion() string {
+	switch o := lambdaidem.Outcome(itm.Outcome); {
 	case o != lambdaidem.OutcomeSucceeded && o != lambdaidem.OutcomeFailed:
-		return fmt.Sprintf("it is completed with %s %q, which is none of ours", attrOutcome, it.Outcome)
-	case it.Data != nil && it.Failure != nil:
+		return fmt.Sprintf("it is completed with %s %q, which is none of ours", attrOutcome, itm.Outcome)
+	case itm.Data != nil && itm.Failure != nil:
 		return "it has both " + attrData + " and " + attrFailure
-	case it.Data == nil && it.Failure == nil && it.Parts == nil:
+	case itm.Data == nil && itm.Failure == nil && itm.Parts == nil:
 		return "it is completed and has none of " + attrData + ", " + attrFailure + " and " + attrParts
 	// A purge may complete a record that waits for an operator, and such a record has no
 	// expiration.
-	case !it.Expiration.there && !it.isErased():
+	case !itm.Expiration.isSet && !itm.isErased():
 		return "it is completed and has no " + attrExpiration
 	}
 	return ""
@@ -63,17 +63,17 @@ func (it *item) strangeCompletion() string {
 
 // strangeEncoding returns the reason why the item's encoded answer can't be read, or "" if
 // it can.
-func (it *item) strangeEncoding() string {
-	switch p := it.Parts; {
-	case it.Encoding.there && !slices.Contains(encodings[:], it.Encoding.s):
-		return fmt.Sprintf("its %s %q is unknown to this version", attrEncoding, it.Encoding.s)
-	case it.Encoding.there && it.Status != lambdaidem.Completed:
-		return fmt.Sprintf("it has %s %q and is not completed", attrEncoding, it.Encoding.s)
-	case !it.Encoding.there || p == nil:
+func (itm *item) strangeEncoding() string {
+	switch p := itm.Parts; {
+	case itm.Encoding.isSet && !slices.Contains(encodings[:], itm.Encoding.s):
+		return fmt.Sprintf("its %s %q is unknown to this version", attrEncoding, itm.Encoding.s)
+	case itm.Encoding.isSet && itm.Status != lambdaidem.Completed:
+		return fmt.Sprintf("it has %s %q and is not completed", attrEncoding, itm.Encoding.s)
+	case !itm.Encoding.isSet || p == nil:
 		return "it has one of " + attrEncoding + " and " + attrParts
-	case it.Failure != nil:
+	case itm.Failure != nil:
 		return "it has both " + attrParts + " and " + attrFailure
-	case (p.Count == 0) != (it.Data != nil):
+	case (p.Count == 0) != (itm.Data != nil):
 		return fmt.Sprintf("its %s are %d, and it has %s or none otherwise", attrParts, p.Count, attrData)
 	}
 	return ""

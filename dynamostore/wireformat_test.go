@@ -59,8 +59,8 @@ func sentByEveryVerb(t *testing.T, optFns ...func(*Options)) []map[string]any {
 	c, over := golden.claim, golden.claim
 	lease := lambdaidem.Lease{ID: c.ID, Token: c.Token, Expires: goldenTime.Add(2 * time.Hour)}
 	over.Token, over.Now, over.LeaseEnd, over.Expires = "token-of-attempt-2", c.Now.Add(time.Minute), c.LeaseEnd.Add(time.Minute), c.Expires.Add(time.Minute)
-	seen := claimed(c).record()
-	over.Over = &seen
+	current := claimed(c).record()
+	over.Over = &current
 	ctx := t.Context()
 	do := func(_ any, err error) {
 		t.Helper()

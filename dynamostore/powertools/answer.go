@@ -14,37 +14,37 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decodeAnswer decodes the answer of a completed record into out, which is a pointer. It returns
-// an error if out can't hold all of the answer.
-func (it *record) decodeAnswer(language Language, out any) error {
-	text, err := it.answer(language, reflect.TypeOf(out).Elem().Kind() == reflect.String)
+// decodeAnswer decodes the answer of a completed record into dst, which is a pointer. It returns an
+// error if the type that dst points to can't hold all of the answer.
+func (rec *record) decodeAnswer(language Language, dst any) error {
+	text, err := rec.answer(language, reflect.TypeOf(dst).Elem().Kind() == reflect.String)
 	if err != nil {
 		return err
 	}
-	stored, err := tree(text)
+	original, err := tree(text)
 	if err != nil {
 		return fmt.Errorf("its answer is not JSON: %w", err)
 	}
-	if _, isText := out.(*json.RawMessage); !isText && !jsontext.Value(text).IsValid() {
+	if _, isText := dst.(*json.RawMessage); !isText && !jsontext.Value(text).IsValid() {
 		return errors.New("its answer has an unpaired surrogate, which encoding/json would replace, or an object with two members of the same name, " +
 			"which encoding/json would merge: use json.RawMessage")
 	}
-	if err := json.Unmarshal(text, out); err != nil {
-		return fmt.Errorf("its answer can't be decoded into a %s: %w", reflect.TypeOf(out).Elem(), err)
+	if err := json.Unmarshal(text, dst); err != nil {
+		return fmt.Errorf("its answer can't be decoded into a %s: %w", reflect.TypeOf(dst).Elem(), err)
 	}
-	again, err := json.Marshal(reflect.ValueOf(out).Elem().Interface()) // not out itself: methods of the pointer don't write a handler's answer
+	again, err := json.Marshal(reflect.ValueOf(dst).Elem().Interface()) // not dst itself: methods of the pointer don't write a handler's answer
 	if err != nil {
-		return fmt.Errorf("its answer, decoded into a %s: %w", reflect.TypeOf(out).Elem(), err)
+		return fmt.Errorf("its answer, decoded into a %s: %w", reflect.TypeOf(dst).Elem(), err)
 	}
-	held, err := tree(again)
+	decoded, err := tree(again)
 	if err != nil {
-		return fmt.Errorf("its answer, decoded into a %s: %w", reflect.TypeOf(out).Elem(), err)
+		return fmt.Errorf("its answer, decoded into a %s: %w", reflect.TypeOf(dst).Elem(), err)
 	}
-	if stored == nil && held != nil {
-		return fmt.Errorf("its answer is null, and a %s can't be null: use a pointer", reflect.TypeOf(out).Elem())
+	if original == nil && decoded != nil {
+		return fmt.Errorf("its answer is null, and a %s can't be null: use a pointer", reflect.TypeOf(dst).Elem())
 	}
-	if place := lost("answer", stored, held); place != "" {
-		return fmt.Errorf("a %s can't hold its whole answer: %s is lost or changed", reflect.TypeOf(out).Elem(), place)
+	if place := lost("answer", original, decoded); place != "" {
+		return fmt.Errorf("a %s can't hold its whole answer: %s is lost or changed", reflect.TypeOf(dst).Elem(), place)
 	}
 	return nil
 }
@@ -52,15 +52,15 @@ func (it *record) decodeAnswer(language Language, out any) error {
 // answer returns the JSON of the answer. TypeScript stores the answer as DynamoDB's own types, the
 // other languages store it as a JSON text. If asString is true, the caller expects a string, which
 // Java stores without quotation marks.
-func (it *record) answer(language Language, asString bool) ([]byte, error) {
+func (rec *record) answer(language Language, asString bool) ([]byte, error) {
 	if language == TypeScript {
-		v, err := native(it.data)
+		v, err := native(rec.data)
 		if err != nil {
 			return nil, err
 		}
 		return json.Marshal(v) //nolint:wrapcheck // can't happen: native returns only values that JSON has
 	}
-	text, ok := it.data.(*types.AttributeValueMemberS)
+	text, ok := rec.data.(*types.AttributeValueMemberS)
 	switch {
 	case !ok:
 		return nil, errors.New("its answer is not a string, which Powertools stores in every language but TypeScript: check the language")
@@ -116,17 +116,18 @@ func tree(text []byte) (any, error) {
 	return v, d.Decode(&v) //nolint:wrapcheck // can't happen: the text is valid
 }
 
-// lost returns the path of the first value in stored that is missing or different in held, or "" if
-// there is none. The parameter held is the stored answer after decoding and encoding, and path is
-// the path of stored, such as "answer.body". Objects in held may have more members. A null or
-// missing value equals any empty value, because tags of encoding/json can omit empty members.
-func lost(path string, stored, held any) string {
-	if isEmpty(stored) && isEmpty(held) && (stored == nil || held == nil) {
+// lost returns the path of the first value in original that is missing or different in decoded, or
+// "" if there is none. original is the stored answer, and decoded is the same answer after decoding
+// and encoding. path is the path of original, such as "answer.body". Objects in decoded may have
+// more members. A null or missing value equals any empty value, because tags of encoding/json can
+// omit empty members.
+func lost(path string, original, decoded any) string {
+	if isEmpty(original) && isEmpty(decoded) && (original == nil || decoded == nil) {
 		return ""
 	}
-	switch s := stored.(type) {
+	switch s := original.(type) {
 	case map[string]any:
-		h, ok := held.(map[string]any)
+		h, ok := decoded.(map[string]any)
 		if !ok {
 			return path
 		}
@@ -137,7 +138,7 @@ func lost(path string, stored, held any) string {
 		}
 		return ""
 	case []any:
-		h, ok := held.([]any)
+		h, ok := decoded.([]any)
 		if !ok || len(s) != len(h) {
 			return path
 		}
@@ -148,11 +149,11 @@ func lost(path string, stored, held any) string {
 		}
 		return ""
 	case json.Number:
-		if h, ok := held.(json.Number); ok && sameNumber(string(s), string(h)) {
+		if h, ok := decoded.(json.Number); ok && sameNumber(string(s), string(h)) {
 			return ""
 		}
 	case bool, string:
-		if stored == held {
+		if original == decoded {
 			return ""
 		}
 	}

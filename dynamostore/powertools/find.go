@@ -103,18 +103,18 @@ func Find[Out any](ctx context.Context, r *Records, s Selection) (answer Out, fo
 	if r.ended() {
 		return answer, false, nil
 	}
-	it, err := r.get(ctx, s)
-	if err != nil || it == nil {
+	rec, err := r.get(ctx, s)
+	if err != nil || rec == nil {
 		return answer, false, err
 	}
 	now := r.opts.Clock()
-	died := it.running() && it.hasDied(now)
-	if it.hasExpired(now) || died && r.opts.Policy == lambdaidem.Rerun {
+	died := rec.running() && rec.hasDied(now)
+	if rec.hasExpired(now) || died && r.opts.Policy == lambdaidem.Rerun {
 		return answer, false, nil
 	}
-	validated := it.validation != ""     // the function with Powertools validated payloads when it stored the record
+	validated := rec.validation != ""    // the function with Powertools validated payloads when it stored the record
 	if s.Validated != nil && validated { // before Hold applies: a request with another payload is not that of the attempt that died
-		if err := r.validate(it, s.Validated); err != nil {
+		if err := r.validate(rec, s.Validated); err != nil {
 			return answer, false, err
 		}
 	}
@@ -123,19 +123,19 @@ func Find[Out any](ctx context.Context, r *Records, s Selection) (answer Out, fo
 		return answer, false, lambdaidem.Uncertain(&lambdaidem.Error{
 			Code: lambdaidem.ErrAttemptAbandoned, Status: http.StatusConflict,
 			Detail: "An earlier attempt of this request ended without a known outcome. An operator must examine it before the key can be used again.",
-			Err:    fmt.Errorf("powertools: the attempt of the record %s died in the old function: find out what it did, then settle the guard's record", it),
+			Err:    fmt.Errorf("powertools: the attempt of the record %s died in the old function: find out what it did, then settle the guard's record", rec),
 		})
-	case it.running():
+	case rec.running():
 		return answer, false, lambdaidem.Retryable(&lambdaidem.Error{
 			Code: lambdaidem.ErrInProgress, Status: http.StatusConflict, RetryAfter: retryAfter,
 			Detail: "A request with this idempotency key is in progress. Repeat this request later to get its answer.",
-			Err:    fmt.Errorf("powertools: the record %s is in progress in the old function", it),
+			Err:    fmt.Errorf("powertools: the record %s is in progress in the old function", rec),
 		})
 	case s.Validated != nil && !validated:
-		return answer, false, unreadable(it, errNotValidated)
+		return answer, false, unreadable(rec, errNotValidated)
 	}
-	if err := it.decodeAnswer(r.language, &answer); err != nil {
-		return *new(Out), false, unreadable(it, err)
+	if err := rec.decodeAnswer(r.language, &answer); err != nil {
+		return *new(Out), false, unreadable(rec, err)
 	}
 	return answer, true, nil
 }
@@ -155,30 +155,30 @@ func (r *Records) get(ctx context.Context, s Selection) (*record, error) {
 		key[r.opts.IDAttribute] = &types.AttributeValueMemberS{Value: r.opts.PartitionKey}
 	}
 	out, err := r.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &r.table, Key: key, ConsistentRead: aws.Bool(true)})
-	it := &record{id: id, table: r.table}
+	rec := &record{id: id, table: r.table}
 	switch {
 	case err != nil:
 		return nil, lambdaidem.Retryable(&lambdaidem.Error{
 			Code: lambdaidem.ErrStoreUnavailable, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter,
 			Detail: "The request was not carried out, because it is not known at the moment whether an earlier one was. Repeat it later.",
-			Err:    fmt.Errorf("powertools: the record %s can't be read: %w", it, err),
+			Err:    fmt.Errorf("powertools: the record %s can't be read: %w", rec, err),
 		})
 	case len(out.Item) == 0:
 		return nil, nil //nolint:nilnil // no record
 	}
-	if err := it.take(out.Item, &r.opts); err != nil {
-		return nil, unreadable(it, err)
+	if err := rec.take(out.Item, &r.opts); err != nil {
+		return nil, unreadable(rec, err)
 	}
-	return it, nil
+	return rec, nil
 }
 
 // validate returns an error unless the record has the hash of the given payload.
-func (r *Records) validate(it *record, payload json.RawMessage) error {
+func (r *Records) validate(rec *record, payload json.RawMessage) error {
 	want, err := r.language.validation(r.opts.Hash, payload)
 	if err != nil {
 		return lambdaidem.Retryable(err)
 	}
-	if it.validation != want {
+	if rec.validation != want {
 		return lambdaidem.Retryable(lambdaidem.Reject(http.StatusUnprocessableEntity, ErrPayloadMismatch,
 			"An earlier request had the same key and another payload. Send the request with a key of its own."))
 	}
@@ -192,11 +192,11 @@ var errNotValidated = errors.New("it has no hash of a validated payload, so the 
 	"return a Selection without Validated to accept its answer")
 
 // unreadable returns the error for a record that can't be understood.
-func unreadable(it *record, why error) error {
+func unreadable(rec *record, err error) error {
 	e := lambdaidem.Reject(http.StatusInternalServerError, ErrRecordUnreadable,
 		"An earlier request with this key may have been carried out, but its answer can't be read. Do not send the request with a new key.")
 	if own, ok := errors.AsType[*lambdaidem.Error](e); ok {
-		own.Err = fmt.Errorf("powertools: the record %s: %w", it, why)
+		own.Err = fmt.Errorf("powertools: the record %s: %w", rec, err)
 	}
 	return lambdaidem.Retryable(e)
 }

@@ -111,9 +111,9 @@ func TestL8_AnAttemptOfTheOldFunctionIsInProgress(t *testing.T) {
 			"running":    func(m *migration) item { return m.running(m.clock.Now().Add(time.Second)) },
 			"just ended": func(m *migration) item { return m.running(m.clock.Now().Add(time.Millisecond - 2*time.Second)) },
 			"running, after its record expired": func(m *migration) item {
-				it := m.running(m.clock.Now().Add(time.Second))
-				it["expiration"] = number(m.clock.Now().Add(-time.Minute).Unix())
-				return it
+				itm := m.running(m.clock.Now().Add(time.Second))
+				itm["expiration"] = number(m.clock.Now().Add(-time.Minute).Unix())
+				return itm
 			},
 			"without an end": func(m *migration) item {
 				return m.stored("", item{"status": str("INPROGRESS"), "data": nil, "in_progress_expiration": nil})

@@ -100,16 +100,16 @@ func (m *migration) send(t *testing.T) (response, lambdaidem.Code) {
 
 // stored returns a completed record that expires in an hour, with the given attributes changed.
 func (m *migration) stored(data string, changed item) item {
-	it := item{
+	itm := item{
 		"id":                     str("payments.app.handler#8c5cd0cb0ec9cbcf6d6ba1ec4a3b5d8e"),
 		"status":                 str("COMPLETED"),
 		"expiration":             number(m.clock.Now().Add(time.Hour).Unix()),
 		"in_progress_expiration": number(m.clock.Now().Add(-time.Hour).UnixMilli()),
 		"data":                   str(data),
 	}
-	maps.Copy(it, changed)
-	maps.DeleteFunc(it, func(_ string, v types.AttributeValue) bool { return v == nil })
-	return it
+	maps.Copy(itm, changed)
+	maps.DeleteFunc(itm, func(_ string, v types.AttributeValue) bool { return v == nil })
+	return itm
 }
 
 // running returns a record in progress whose invocation ends at the given time.

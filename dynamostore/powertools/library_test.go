@@ -90,8 +90,8 @@ func (a *app) items(t *testing.T) map[string]item {
 		t.Fatal(err)
 	}
 	all := map[string]item{}
-	for _, it := range out.Items {
-		all[fmt.Sprint(it["id"], it["PK"], it["SK"])] = it
+	for _, itm := range out.Items {
+		all[fmt.Sprint(itm["id"], itm["PK"], itm["SK"])] = itm
 	}
 	return all
 }
@@ -100,9 +100,9 @@ func (a *app) items(t *testing.T) map[string]item {
 func (a *app) unchanged(t *testing.T, before map[string]item) {
 	t.Helper()
 	after := a.items(t)
-	for key, it := range before {
-		if !reflect.DeepEqual(it, after[key]) {
-			t.Errorf("the item %s of the other side was %v, and is %v", key, it, after[key])
+	for key, itm := range before {
+		if !reflect.DeepEqual(itm, after[key]) {
+			t.Errorf("the item %s of the other side was %v, and is %v", key, itm, after[key])
 		}
 	}
 }

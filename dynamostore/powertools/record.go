@@ -27,27 +27,27 @@ type record struct {
 }
 
 // String names the record in errors.
-func (it *record) String() string { return fmt.Sprintf("%q of the table %s", it.id, it.table) }
+func (rec *record) String() string { return fmt.Sprintf("%q of the table %s", rec.id, rec.table) }
 
-func (it *record) running() bool { return it.status == statusInProgress }
+func (rec *record) running() bool { return rec.status == statusInProgress }
 
 // hasDied reports whether the invocation of a running attempt ended more than maxSkew ago. If the
 // record does not say when the invocation ends, hasDied returns false: the attempt then counts as
 // running until the record expires, as in Powertools.
-func (it *record) hasDied(now time.Time) bool {
-	return it.hasInProgressExpiry && time.UnixMilli(it.inProgressExpires).Add(maxSkew).Before(now)
+func (rec *record) hasDied(now time.Time) bool {
+	return rec.hasInProgressExpiry && time.UnixMilli(rec.inProgressExpires).Add(maxSkew).Before(now)
 }
 
 // hasExpired reports whether the record has expired. A record is valid until the end of its last
 // second, as in Powertools. Unlike in Powertools, a record in progress does not expire before the
 // invocation of its attempt has ended, because the attempt may still be running.
-func (it *record) hasExpired(now time.Time) bool {
-	mayRun := it.running() && it.hasInProgressExpiry && !it.hasDied(now)
-	return it.expiration < now.Unix() && !mayRun
+func (rec *record) hasExpired(now time.Time) bool {
+	mayRun := rec.running() && rec.hasInProgressExpiry && !rec.hasDied(now)
+	return rec.expiration < now.Unix() && !mayRun
 }
 
 // take decodes an item. It returns an error if the item is not a Powertools record.
-func (it *record) take(item map[string]types.AttributeValue, o *Options) error {
+func (rec *record) take(item map[string]types.AttributeValue, o *Options) error {
 	if _, ok := item["token"]; ok { // dynamostore's fencing token, an attribute that can't be renamed
 		return errors.New("this toolkit has written it, not Powertools: check the selected data and Selection.ID")
 	}
@@ -55,18 +55,18 @@ func (it *record) take(item map[string]types.AttributeValue, o *Options) error {
 	if !ok || status.Value != statusInProgress && status.Value != statusCompleted {
 		return fmt.Errorf("its attribute %q is not INPROGRESS or COMPLETED, so Powertools has not written it", o.StatusAttribute)
 	}
-	it.status = status.Value
-	if it.expiration, ok = integer(item[o.ExpirationAttribute]); !ok {
+	rec.status = status.Value
+	if rec.expiration, ok = integer(item[o.ExpirationAttribute]); !ok {
 		return fmt.Errorf("its attribute %q is not a number of epoch seconds, so Powertools has not written it", o.ExpirationAttribute)
 	}
 	if end, there := item[o.InProgressExpirationAttribute]; there {
-		if it.inProgressExpires, it.hasInProgressExpiry = integer(end); !it.hasInProgressExpiry {
+		if rec.inProgressExpires, rec.hasInProgressExpiry = integer(end); !rec.hasInProgressExpiry {
 			return fmt.Errorf("its attribute %q is not a number of epoch milliseconds, so Powertools has not written it", o.InProgressExpirationAttribute)
 		}
 	}
-	it.data = item[o.DataAttribute]
+	rec.data = item[o.DataAttribute]
 	if hash, ok := item[o.ValidationAttribute].(*types.AttributeValueMemberS); ok {
-		it.validation = hash.Value
+		rec.validation = hash.Value
 	}
 	return nil
 }

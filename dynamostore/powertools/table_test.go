@@ -43,21 +43,21 @@ func TestD4_OneTable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			it := (&migration{clock: idemtest.NewClock()}).stored(fmt.Sprintf(`{"statusCode": 200, "body": "%d"}`, order), changed)
-			it["id"] = str(id)
+			itm := (&migration{clock: idemtest.NewClock()}).stored(fmt.Sprintf(`{"statusCode": 200, "body": "%d"}`, order), changed)
+			itm["id"] = str(id)
 			if sortKey != "" {
-				it["PK"], it["SK"] = str("idempotency#payments"), str(id)
-				delete(it, "id")
+				itm["PK"], itm["SK"] = str("idempotency#payments"), str(id)
+				delete(itm, "id")
 			}
-			return it
+			return itm
 		}
 		theirs := []item{
 			old(1, nil),
 			old(2, item{"status": str("INPROGRESS"), "data": nil, "in_progress_expiration": number(time.Now().Add(time.Hour).UnixMilli())}),
 			old(3, item{"status": str("INPROGRESS"), "data": nil}),
 		}
-		for _, it := range theirs {
-			if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
+		for _, itm := range theirs {
+			if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: itm}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -77,14 +77,14 @@ func TestD4_OneTable(t *testing.T) {
 				}
 			}
 		}
-		for _, it := range theirs {
-			key := item{"id": it["id"]}
+		for _, itm := range theirs {
+			key := item{"id": itm["id"]}
 			if sortKey != "" {
-				key = item{"PK": it["PK"], "SK": it["SK"]}
+				key = item{"PK": itm["PK"], "SK": itm["SK"]}
 			}
 			out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: aws.Bool(true)})
-			if err != nil || !reflect.DeepEqual(out.Item, it) {
-				t.Errorf("the old item was %v, and is %v, %v", it, out.Item, err)
+			if err != nil || !reflect.DeepEqual(out.Item, itm) {
+				t.Errorf("the old item was %v, and is %v, %v", itm, out.Item, err)
 			}
 		}
 	}

@@ -107,12 +107,12 @@ func (t *Transport) Attempt(ctx context.Context, r *wire.Request) *wire.Attempt 
 	if err != nil {
 		return nil
 	}
-	to, err := t.endpoint(limited, &creds, r)
+	dest, err := t.endpoint(limited, &creds, r)
 	if err != nil {
 		return nil
 	}
 	a := &attempt{}
-	req, err := t.request(a.Traced(limited), a, r, to, &creds, newInvocation(), t.client.HTTP().Now())
+	req, err := t.request(a.Traced(limited), a, r, dest, &creds, newInvocation(), t.client.HTTP().Now())
 	if err != nil || limited.Err() != nil { // don't send the request if the attempt has timed out
 		return nil
 	}

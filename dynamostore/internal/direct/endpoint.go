@@ -35,8 +35,8 @@ type endpointCache struct {
 }
 
 type accountsEndpoint struct {
-	account string
-	to      *endpoint
+	account  string
+	endpoint *endpoint
 }
 
 // endpoint returns the endpoint for a request. It caches the result of the SDK's endpoint rules,
@@ -57,13 +57,13 @@ func (t *Transport) endpoint(ctx context.Context, creds *aws.Credentials, r *wir
 		return t.resolve(ctx, creds.AccountID, r.Tables, several)
 	}
 	if last := known.last.Load(); last != nil && last.account == creds.AccountID {
-		return last.to, nil
+		return last.endpoint, nil
 	}
-	to, err := t.resolve(ctx, creds.AccountID, r.Tables, several)
+	dest, err := t.resolve(ctx, creds.AccountID, r.Tables, several)
 	if err == nil {
-		known.last.Store(&accountsEndpoint{creds.AccountID, to})
+		known.last.Store(&accountsEndpoint{creds.AccountID, dest})
 	}
-	return to, err
+	return dest, err
 }
 
 func (t *Transport) resolve(ctx context.Context, account string, tables []string, several bool) (*endpoint, error) {
@@ -90,21 +90,21 @@ func (t *Transport) resolve(ctx context.Context, account string, tables []string
 	if err != nil {
 		return nil, fmt.Errorf("resolve the endpoint: %w", err)
 	}
-	to := &endpoint{
+	dest := &endpoint{
 		scheme: found.URI.Scheme, host: found.URI.Host, path: smithyhttp.JoinPath(found.URI.Path, "/"), headers: found.Headers,
 		name: "dynamodb", region: o.Region,
 	}
-	to.plain = to.path == "/" && len(to.headers) == 0 && !hasDefaultPort(&found.URI)
+	dest.plain = dest.path == "/" && len(dest.headers) == 0 && !hasDefaultPort(&found.URI)
 	schemes, _ := smithyauth.GetAuthOptions(&found.Properties)
 	for _, scheme := range schemes {
 		if name, ok := smithyhttp.GetSigV4SigningName(&scheme.SignerProperties); ok {
-			to.name = name
+			dest.name = name
 		}
 		if region, ok := smithyhttp.GetSigV4SigningRegion(&scheme.SignerProperties); ok {
-			to.region = region
+			dest.region = region
 		}
 	}
-	return to, nil
+	return dest, nil
 }
 
 // hasDefaultPort reports whether the URL contains the default port of its scheme. The SDK's

@@ -59,13 +59,13 @@ func (t *Transport) rehearse() error {
 	if err != nil {
 		return fmt.Errorf("the SDK dates its requests in another way: %w", err)
 	}
-	to, err := t.resolve(ctx, creds.AccountID, []string{*table}, false)
+	dest, err := t.resolve(ctx, creds.AccountID, []string{*table}, false)
 	if err != nil {
 		return err
 	}
 	ours := func(creds aws.Credentials, signsItself bool) (*http.Request, error) {
 		t.signsItself = signsItself
-		r, err := t.request(ctx, &attempt{}, &wire.Request{Operation: wire.GetItem, Body: body}, to, &creds, sdks.Header.Get(fieldInvocation), at)
+		r, err := t.request(ctx, &attempt{}, &wire.Request{Operation: wire.GetItem, Body: body}, dest, &creds, sdks.Header.Get(fieldInvocation), at)
 		if err != nil {
 			return nil, fmt.Errorf("sign: %w", err)
 		}

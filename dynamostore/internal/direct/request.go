@@ -74,17 +74,17 @@ const mostFields = 12
 
 // request builds and signs the HTTP request of an attempt. Its parameters are:
 //
-//	of          what to send to DynamoDB
-//	to          the endpoint
+//	dbReq       the request to DynamoDB
+//	dest        the endpoint
 //	creds       the credentials to sign with
 //	invocation  the id of the call
-//	at          the date of the signature
-func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, to *endpoint, creds *aws.Credentials, invocation string, at time.Time) (*http.Request, error) {
+//	signedAt    the date of the signature
+func (t *Transport) request(ctx context.Context, a *attempt, dbReq *wire.Request, dest *endpoint, creds *aws.Credentials, invocation string, signedAt time.Time) (*http.Request, error) {
 	// Count the header fields, to create the map below with the exact size: Go allocates twice
 	// as much memory for a map of nine fields as for one of eight. Three fields of t.head don't
 	// count. net/http adds host and content-length. The session token is counted below, if
 	// there is one.
-	fields := len(t.head.fields) - len([...]string{lineHost, lineLength, fieldToken}) + len([...]string{fieldSignature}) + len(to.headers)
+	fields := len(t.head.fields) - len([...]string{lineHost, lineLength, fieldToken}) + len([...]string{fieldSignature}) + len(dest.headers)
 	trace, traced := t.trace.id(ctx)
 	if traced {
 		fields++
@@ -99,15 +99,15 @@ func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, t
 		header[name] = values[n : n+1 : n+1]
 	}
 	var room [len(sigv4.TimeFormat)]byte
-	date := string(sigv4.AppendDate(room[:0], at))
-	s := t.signing(to, creds)
+	date := string(sigv4.AppendDate(room[:0], signedAt))
+	s := t.signing(dest, creds)
 	defer s.done()
 	for i := range t.head.fields {
 		f := &t.head.fields[i]
 		value := f.value
 		switch f.name {
 		case fieldTarget:
-			value = t.head.targets[of.Operation]
+			value = t.head.targets[dbReq.Operation]
 		case fieldInvocation:
 			value = invocation
 		case fieldDate:
@@ -115,9 +115,9 @@ func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, t
 		case fieldToken:
 			value = creds.SessionToken
 		case "":
-			value = to.host
+			value = dest.host
 			if f.line == lineLength {
-				value = strconv.Itoa(len(of.Body))
+				value = strconv.Itoa(len(dbReq.Body))
 			}
 		}
 		if signers := f.name == fieldDate || f.name == fieldToken; signers && (s.bySDK || value == "") {
@@ -131,25 +131,25 @@ func (t *Transport) request(ctx context.Context, a *attempt, of *wire.Request, t
 	if traced {
 		set(fieldTrace, trace)
 	}
-	for name := range to.headers {
-		header.Set(name, to.headers.Get(name))
+	for name := range dest.headers {
+		header.Set(name, dest.headers.Get(name))
 	}
-	a.url = url.URL{Scheme: to.scheme, Host: to.host, Path: to.path}
-	a.reader.Reset(of.Body)
+	a.url = url.URL{Scheme: dest.scheme, Host: dest.host, Path: dest.path}
+	a.reader.Reset(dbReq.Body)
 	r := (&http.Request{
 		Method: http.MethodPost, URL: &a.url, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
 		// If net/http recognizes the body as an in-memory reader, it sends header and
 		// body in one packet.
-		Body: io.NopCloser(&a.reader), ContentLength: int64(len(of.Body)),
+		Body: io.NopCloser(&a.reader), ContentLength: int64(len(dbReq.Body)),
 	}).WithContext(ctx)
-	digest := sha256.Sum256(of.Body)
+	digest := sha256.Sum256(dbReq.Body)
 	if s.bySDK {
-		return r, t.options.HTTPSignerV4.SignHTTP(ctx, *creds, r, hex.EncodeToString(digest[:]), to.name, to.region, at) //nolint:wrapcheck // Attempt drops this error, and the SDK's client sends the request
+		return r, t.options.HTTPSignerV4.SignHTTP(ctx, *creds, r, hex.EncodeToString(digest[:]), dest.name, dest.region, signedAt) //nolint:wrapcheck // Attempt drops this error, and the SDK's client sends the request
 	}
 	signed := t.head.signed
 	if creds.SessionToken != "" {
 		signed = t.head.signedSession
 	}
-	set(fieldSignature, t.signer.Authorization(creds, sigv4.Scope{Region: to.region, Service: to.name}, date, signed, s.canonical(signed, &digest)))
+	set(fieldSignature, t.signer.Authorization(creds, sigv4.Scope{Region: dest.region, Service: dest.name}, date, signed, s.canonical(signed, &digest)))
 	return r, nil
 }

@@ -27,9 +27,9 @@ var signings = sync.Pool{New: func() any { return new(signing) }}
 
 // signing returns a signing from the pool for a request to the given endpoint with the given
 // credentials. The caller must call done on it after use.
-func (t *Transport) signing(to *endpoint, creds *aws.Credentials) *signing {
+func (t *Transport) signing(dest *endpoint, creds *aws.Credentials) *signing {
 	s, _ := signings.Get().(*signing)
-	s.bySDK = !t.signsItself || !to.plain || !plainToken(creds.SessionToken)
+	s.bySDK = !t.signsItself || !dest.plain || !plainToken(creds.SessionToken)
 	s.text = append(s.text[:0], "POST\n/\n\n"...)
 	return s
 }

@@ -33,13 +33,13 @@ func AppendAction(b []byte, item *types.TransactWriteItem) ([]byte, bool) {
 type action struct {
 	head      string // the JSON before the table's name
 	table     *string
-	of        string     // the JSON before attrs, which names the member Item or Key
+	attrsHead string     // the JSON before attrs, which names the member Item or Key
 	attrs     Attributes // the item to put, or the key of the item to write
 	update    *string    // the UpdateExpression; nil except for an update
 	condition *string
 	names     map[string]string
 	values    Attributes
-	old       types.ReturnValuesOnConditionCheckFailure
+	returnOld types.ReturnValuesOnConditionCheckFailure
 }
 
 func (a *action) appendTo(b []byte) (_ []byte, ok bool) {
@@ -47,19 +47,18 @@ func (a *action) appendTo(b []byte) (_ []byte, ok bool) {
 		return b, false
 	}
 	b = AppendString(append(b, a.head...), *a.table)
-	if b, ok = AppendAttributes(append(b, a.of...), a.attrs); !ok {
+	if b, ok = AppendAttributes(append(b, a.attrsHead...), a.attrs); !ok {
 		return b, false
 	}
 	b = appendOptional(b, `,"UpdateExpression":`, a.update)
-	b, ok = appendCondition(b, a.condition, a.names, a.values, a.old)
+	b, ok = appendCondition(b, a.condition, a.names, a.values, a.returnOld)
 	return append(b, "}}"...), ok
 }
 
 // appendCondition appends the members that all kinds of conditional writes can have, each preceded
-// by a comma. The parameter old is the value of ReturnValuesOnConditionCheckFailure: whether
-// DynamoDB returns the existing item if the condition fails. The result ok is false if a value
-// can't be encoded.
-func appendCondition(b []byte, condition *string, names map[string]string, values Attributes, old types.ReturnValuesOnConditionCheckFailure) (_ []byte, ok bool) {
+// by a comma. returnOld is the value of ReturnValuesOnConditionCheckFailure: whether DynamoDB
+// returns the existing item if the condition fails. ok is false if a value can't be encoded.
+func appendCondition(b []byte, condition *string, names map[string]string, values Attributes, returnOld types.ReturnValuesOnConditionCheckFailure) (_ []byte, ok bool) {
 	b = appendOptional(b, `,"ConditionExpression":`, condition)
 	if names != nil {
 		b = AppendNames(append(b, `,"ExpressionAttributeNames":`...), names)
@@ -69,8 +68,8 @@ func appendCondition(b []byte, condition *string, names map[string]string, value
 			return b, false
 		}
 	}
-	if old != "" {
-		b = AppendString(append(b, `,"ReturnValuesOnConditionCheckFailure":`...), string(old))
+	if returnOld != "" {
+		b = AppendString(append(b, `,"ReturnValuesOnConditionCheckFailure":`...), string(returnOld))
 	}
 	return b, true
 }

@@ -22,30 +22,30 @@ func Empty(body string) bool {
 // the object makes the response invalid.
 //
 // For each attribute, Item calls readAttribute, which must read the attribute's value from r, or
-// return false if the value is not valid. The result found reports whether the response has an
-// item. ok is false if the response or a value is not valid.
-func Item(body, member string, readAttribute func(r *Reader, name string) bool) (found, ok bool) {
+// return false if the value is not valid. hasItem reports whether the response has an item. ok is
+// false if the response or a value is not valid.
+func Item(body, member string, readAttribute func(r *Reader, name string) bool) (hasItem, ok bool) {
 	r := Reader{jsonread.New(body)}
 	ok = r.Object(func(name string) bool {
-		if name != member || found {
+		if name != member || hasItem {
 			return false
 		}
-		found = true
+		hasItem = true
 		return r.Object(func(name string) bool { return readAttribute(&r, name) })
 	})
-	return found, ok && r.End()
+	return hasItem, ok && r.End()
 }
 
 // Refusal decodes the error response to a write whose condition failed. If the response contains
 // the existing item, Refusal calls the function readAttribute for each attribute of the item, as
-// [Item] does. The result found reports whether the response contains an item. ok is false if body
-// is any other response, or if readAttribute returned false.
-func Refusal(body string, readAttribute func(r *Reader, name string) bool) (found, ok bool) {
+// [Item] does. hasItem reports whether the response contains an item. ok is false if body is any
+// other response, or if readAttribute returned false.
+func Refusal(body string, readAttribute func(r *Reader, name string) bool) (hasItem, ok bool) {
 	_, ok = failure(body, "ConditionalCheckFailedException", "Item", func(r *Reader) bool {
-		found = true
+		hasItem = true
 		return r.Object(func(name string) bool { return readAttribute(r, name) })
 	})
-	return found, ok
+	return hasItem, ok
 }
 
 // Cancellation decodes the error response to a cancelled transaction. It returns false if body is

@@ -79,13 +79,13 @@ func AppendValue(b []byte, v types.AttributeValue) (_ []byte, ok bool) {
 	return append(b, '}'), true
 }
 
-func appendSet[T any](b []byte, members []T, one func([]byte, T) []byte) []byte {
+func appendSet[T any](b []byte, members []T, appendOne func([]byte, T) []byte) []byte {
 	b = append(b, '[')
 	for i, m := range members {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = one(b, m)
+		b = appendOne(b, m)
 	}
 	return append(b, ']')
 }

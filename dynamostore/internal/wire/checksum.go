@@ -43,13 +43,13 @@ func mismatch(want string, got uint32) error {
 // Read returns an error at the end of the body instead of io.EOF. (The SDK also verifies
 // the checksum, but it only logs a mismatch.)
 type checkedBody struct {
-	of   io.ReadCloser
+	body io.ReadCloser
 	want string
 	sum  hash.Hash32
 }
 
 func (b *checkedBody) Read(p []byte) (int, error) {
-	n, err := b.of.Read(p)
+	n, err := b.body.Read(p)
 	_, _ = b.sum.Write(p[:n])
 	if errors.Is(err, io.EOF) {
 		if damaged := mismatch(b.want, b.sum.Sum32()); damaged != nil {
@@ -59,4 +59,4 @@ func (b *checkedBody) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // io.EOF is to be found as it is
 }
 
-func (b *checkedBody) Close() error { return b.of.Close() } //nolint:wrapcheck // the body's own
+func (b *checkedBody) Close() error { return b.body.Close() } //nolint:wrapcheck // the body's own

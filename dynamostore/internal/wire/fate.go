@@ -69,30 +69,30 @@ func (witness) HandleDeserialize(ctx context.Context, in middleware.DeserializeI
 // does not show whether the attempt was sent: the SDK replaces the error when a context ends, and
 // an HTTP client that retries by itself returns only the last of several errors.
 type connection struct {
-	wanted atomic.Bool  // the HTTP client has asked for a connection
-	had    atomic.Int32 // the number of connections that it got
-	hooks  httptrace.ClientTrace
+	wanted   atomic.Bool  // the HTTP client has asked for a connection
+	obtained atomic.Int32 // the number of connections that it got
+	hooks    httptrace.ClientTrace
 }
 
 // traced returns a copy of ctx with hooks of net/http/httptrace. The hooks count, in c, the
 // connections of the HTTP request that is sent with this copy.
 func (c *connection) traced(ctx context.Context) context.Context {
 	c.hooks.GetConn = func(string) { c.wanted.Store(true) }
-	c.hooks.GotConn = func(httptrace.GotConnInfo) { c.had.Add(1) }
+	c.hooks.GotConn = func(httptrace.GotConnInfo) { c.obtained.Add(1) }
 	return httptrace.WithClientTrace(ctx, &c.hooks)
 }
 
 // neverSent reports whether the request was certainly not sent: the HTTP client asked for a
 // connection and got none in the whole attempt. If the HTTP client does not call the hooks
 // of net/http/httptrace, neverSent returns false.
-func (c *connection) neverSent() bool { return c.wanted.Load() && c.had.Load() == 0 }
+func (c *connection) neverSent() bool { return c.wanted.Load() && c.obtained.Load() == 0 }
 
 // surelyNotApplied reports whether an attempt that failed with err certainly wrote nothing, because
 // it was never sent or because DynamoDB refused it. If the attempt used several connections, a
 // refusal is no proof: the HTTP client may have sent the request several times, and DynamoDB
 // refused only one.
 func (c *connection) surelyNotApplied(err error) bool {
-	return c.neverSent() || c.had.Load() <= 1 && surelyRefused(err)
+	return c.neverSent() || c.obtained.Load() <= 1 && surelyRefused(err)
 }
 
 // surelyRefused reports whether err is DynamoDB's refusal of a request: a 4xx response with an

@@ -42,7 +42,7 @@ func (h *HTTP) Do(r *http.Request) (*http.Response, error) {
 	}
 	resp, err := h.Send(r)
 	if err == nil && h.checksums && resp.Header.Get(fieldChecksum) != "" {
-		resp.Body = &checkedBody{of: resp.Body, want: resp.Header.Get(fieldChecksum), sum: crc32.NewIEEE()}
+		resp.Body = &checkedBody{body: resp.Body, want: resp.Header.Get(fieldChecksum), sum: crc32.NewIEEE()}
 	}
 	return resp, err
 }

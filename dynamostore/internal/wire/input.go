@@ -14,8 +14,8 @@ import (
 // An input is a request in the form of the SDK's types. The middleware of the user's client
 // receives it in this form and may change it, for example to ask for the consumed capacity.
 type input struct {
-	of   any                                           // a pointer to the SDK's type, such as *dynamodb.PutItemInput
-	send func(context.Context, *dynamodb.Client) error // sends the request through the SDK's client
+	params any                                           // a pointer to the SDK's type, such as *dynamodb.PutItemInput
+	send   func(context.Context, *dynamodb.Client) error // sends the request through the SDK's client
 }
 
 // input decodes the body of a request into the SDK's type for its operation.
@@ -49,10 +49,10 @@ func (r *Request) input() (input, error) {
 	return input{}, fmt.Errorf("the operation %q is not one of package wire", r.Operation)
 }
 
-// decode decodes the JSON of a request into a pointer to the SDK's type. Package
-// encoding/json can decode all members of the SDK's types except attribute values, because
-// these are interfaces. So decode decodes the attribute values separately.
-func decode(body []byte, into any) error {
+// decode decodes the JSON of a request into dst, a pointer to the SDK's type. Package encoding/json
+// can decode all members of the SDK's types except attribute values, because these are interfaces.
+// So decode decodes the attribute values separately.
+func decode(body []byte, dst any) error {
 	var values struct {
 		Item, Key, ExpressionAttributeValues attributes
 		TransactItems                        []struct{ Put, Update, Delete, ConditionCheck *action }
@@ -69,12 +69,12 @@ func decode(body []byte, into any) error {
 	}
 	rest, err := json.Marshal(others)
 	if err == nil {
-		err = json.Unmarshal(rest, into)
+		err = json.Unmarshal(rest, dst)
 	}
 	if err != nil {
 		return fmt.Errorf("decode a request: %w", err)
 	}
-	switch in := into.(type) {
+	switch in := dst.(type) {
 	case *dynamodb.PutItemInput:
 		in.Item, in.ExpressionAttributeValues = values.Item, values.ExpressionAttributeValues
 	case *dynamodb.UpdateItemInput:

@@ -36,16 +36,16 @@ func (p protocol) SerializeRequest(ctx context.Context, schema *smithy.Operation
 	return nil
 }
 
-// body returns the bytes to send in every attempt: usually r.Body. If the user's middleware has
-// changed the SDK's input, body returns the bytes that the SDK encoded first. The SDK encodes maps
-// in random order, and DynamoDB might take attempts with different bytes for different
-// transactions.
-func (r *Request) body(in any, req *smithyhttp.Request) ([]byte, error) {
+// body returns the bytes to send in every attempt: usually r.Body. params is the SDK's input, after
+// the user's middleware. If the middleware has changed it, body returns the bytes that the SDK
+// encoded first. The SDK encodes maps in random order, and DynamoDB might take attempts with
+// different bytes for different transactions.
+func (r *Request) body(params any, req *smithyhttp.Request) ([]byte, error) {
 	if r.altered != nil {
 		return r.altered, nil
 	}
-	was, err := r.input()
-	if err != nil || reflect.DeepEqual(was.of, in) {
+	original, err := r.input()
+	if err != nil || reflect.DeepEqual(original.params, params) {
 		return r.Body, err
 	}
 	if r.altered, err = io.ReadAll(req.GetStream()); err != nil {

@@ -73,14 +73,14 @@ func (s *Signer) Authorization(creds *aws.Credentials, scope Scope, date, signed
 	sum := sha256.Sum256(canonical)
 	b := append(m.text[:0], algorithm+"\n"...)
 	b = append(append(b, date...), '\n')
-	b = append(append(b, k.scope...), '\n')
+	b = append(append(b, k.scopeText...), '\n')
 	b = hex.AppendEncode(b, sum[:])
 	m.hash.Reset()
 	_, _ = m.hash.Write(b) // never fails
 	m.sum = m.hash.Sum(m.sum[:0])
 
 	b = append(b[:0], algorithm+" Credential="...)
-	b = append(append(append(b, k.id...), '/'), k.scope...)
+	b = append(append(append(b, k.id...), '/'), k.scopeText...)
 	b = append(append(b, ", SignedHeaders="...), signedHeaders...)
 	b = hex.AppendEncode(append(b, ", Signature="...), m.sum)
 	m.text = b
@@ -90,8 +90,8 @@ func (s *Signer) Authorization(creds *aws.Credentials, scope Scope, date, signed
 // key is a signing key, with the credentials, day and scope that it was derived from.
 type key struct {
 	id, secret, day string
-	of              Scope
-	scope           string    // the credential scope, such as "20150830/eu-west-1/dynamodb/aws4_request"
+	scope           Scope
+	scopeText       string    // the credential scope, such as "20150830/eu-west-1/dynamodb/aws4_request"
 	macs            sync.Pool // of *mac, keyed with the signing key
 }
 
@@ -102,15 +102,15 @@ type mac struct {
 	sum  []byte
 }
 
-func (k *key) is(creds *aws.Credentials, of Scope, date string) bool {
-	return k.id == creds.AccessKeyID && k.secret == creds.SecretAccessKey && k.day == date[:dayLength] && k.of == of
+func (k *key) is(creds *aws.Credentials, scope Scope, date string) bool {
+	return k.id == creds.AccessKeyID && k.secret == creds.SecretAccessKey && k.day == date[:dayLength] && k.scope == scope
 }
 
-func newKey(creds *aws.Credentials, of Scope, date string) *key {
-	k := &key{id: creds.AccessKeyID, secret: creds.SecretAccessKey, day: date[:dayLength], of: of}
-	k.scope = k.day + "/" + of.Region + "/" + of.Service + "/" + final
+func newKey(creds *aws.Credentials, scope Scope, date string) *key {
+	k := &key{id: creds.AccessKeyID, secret: creds.SecretAccessKey, day: date[:dayLength], scope: scope}
+	k.scopeText = k.day + "/" + scope.Region + "/" + scope.Service + "/" + final
 	derived := []byte("AWS4" + k.secret)
-	for _, part := range []string{k.day, of.Region, of.Service, final} {
+	for _, part := range []string{k.day, scope.Region, scope.Service, final} {
 		h := hmac.New(sha256.New, derived)
 		_, _ = h.Write([]byte(part)) // never fails
 		derived = h.Sum(nil)
