@@ -16,10 +16,10 @@ func (a *attempt) abandoned(ctx context.Context, rec Record) decision {
 	if err != nil {
 		return a.notHeld(err)
 	}
-	switch means := a.meaningOf(now); {
-	case means == isFinished, means == isMismatch:
-		return a.fromRecord(ctx, means, now)
-	case means != isAbandoned:
+	switch recMeaning := a.meaningOf(now); {
+	case recMeaning == isFinished, recMeaning == isMismatch:
+		return a.fromRecord(ctx, recMeaning, now)
+	case recMeaning != isAbandoned:
 		return a.inProgress(ctx)
 	}
 	a.report(ctx, EventAbandoned, nil)
@@ -35,9 +35,9 @@ func (a *attempt) hold(ctx context.Context, rec Record) (Record, error) {
 	if !ok || a.g.opts.Policy != Hold || rec.Held() {
 		return rec, nil
 	}
-	asked := time.Now()
+	start := time.Now()
 	now, err := store.Hold(ctx, rec, a.g.opts.Clock())
-	a.spent(asked)
+	a.spent(start)
 	if err != nil {
 		a.report(ctx, EventStoreError, err)
 	}

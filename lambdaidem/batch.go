@@ -89,7 +89,7 @@ func (b *messageGuard[E, M]) runMessage(ctx context.Context, t *batchMessage[M])
 		}()
 		switch {
 		case t.refusal != nil:
-			b.g.refused(ctx, t.call.who, t.refusal.Code.kind(), t.refusal)
+			b.g.refused(ctx, t.call.identity, t.refusal.Code.kind(), t.refusal)
 			t.end = refusedDo[struct{}](t.refusal)
 		case t.unguarded:
 			b.noteUnguarded(ctx, t)
@@ -130,7 +130,7 @@ var errTimeout = errors.New("the message's time, BatchOptions.Timeout, is over")
 // forgotten the key.
 func (b *messageGuard[E, M]) noteUnguarded(ctx context.Context, t *batchMessage[M]) {
 	b.g.bypassed(ctx)
-	if !b.g.off {
+	if !b.g.switchedOff {
 		slog.Default().WarnContext(ctx, "a message without an idempotency key runs unguarded", "source", t.source, "id", t.name)
 	}
 }

@@ -27,8 +27,8 @@ import (
 //   - a field that is missing although no tag omits it, but a shadowed field only if strict is
 //     true.
 func unseen(text []byte, v any, name string, strict bool) error {
-	if why := hiddenFrom(reflect.TypeOf(v), strict); why != "" {
-		return fmt.Errorf("%s is of a type whose JSON hides a part: %s", name, why)
+	if reason := hiddenFrom(reflect.TypeOf(v), strict); reason != "" {
+		return fmt.Errorf("%s is of a type whose JSON hides a part: %s", name, reason)
 	}
 	// encoding/json writes the escape \ufffd only for invalid bytes; it doesn't escape the
 	// character U+FFFD itself. But a MarshalJSON method may write the escape too. So if text has
@@ -38,7 +38,7 @@ func unseen(text []byte, v any, name string, strict bool) error {
 		return nil
 	}
 	if found := s.value(reflect.ValueOf(v)); found != nil {
-		return errors.New(name + found.where + " " + found.what)
+		return errors.New(name + found.path + " " + found.fault)
 	}
 	return nil
 }
@@ -61,15 +61,15 @@ type search struct {
 
 // hidden describes a value that encoding/json does not write completely: where it is, such as
 // ".Items[2]", and what is wrong with it.
-type hidden struct{ where, what string }
+type hidden struct{ path, fault string }
 
-func (h *hidden) at(where string) *hidden {
-	h.where = where + h.where
+func (h *hidden) at(path string) *hidden {
+	h.path = path + h.path
 	return h
 }
 
 func notUTF8() *hidden {
-	return &hidden{what: "holds a text that is not UTF-8; make it a []byte"}
+	return &hidden{fault: "holds a text that is not UTF-8; make it a []byte"}
 }
 
 var (
@@ -85,13 +85,13 @@ func (s *search) value(v reflect.Value) *hidden {
 	s.nested++
 	defer func() { s.nested-- }()
 	if s.visits++; s.visits > maxVisits || s.nested > maxNested {
-		return &hidden{what: "is too large or too deep to be looked at"}
+		return &hidden{fault: "is too large or too deep to be looked at"}
 	}
 	t := v.Type()
 	switch {
 	case v.Kind() == reflect.Interface && !v.IsNil():
-		if why := hiddenFrom(v.Elem().Type(), s.strict); why != "" {
-			return &hidden{what: "is of a type whose JSON hides a part: " + why}
+		if reason := hiddenFrom(v.Elem().Type(), s.strict); reason != "" {
+			return &hidden{fault: "is of a type whose JSON hides a part: " + reason}
 		}
 		return s.value(v.Elem())
 	case v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer:
@@ -141,7 +141,7 @@ func (s *search) entries(v reflect.Value) *hidden {
 func (s *search) fields(v reflect.Value) *hidden {
 	t := v.Type()
 	if hides(t) && !v.IsZero() {
-		return &hidden{what: fmt.Sprintf("is a %s, of which JSON sees nothing: it has no exported field and marshals nothing", t)}
+		return &hidden{fault: fmt.Sprintf("is a %s, of which JSON sees nothing: it has no exported field and marshals nothing", t)}
 	}
 	for i := range v.NumField() {
 		f := t.Field(i)

@@ -75,11 +75,11 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 	if within, _ := ctx.Value(stepKey{}).(*attempt); within == a {
 		return none, fmt.Errorf("step %q did not run: it is within another step, which is stored whole or not at all", name)
 	}
-	text, stored, err := a.steps.begin(ctx, name, a.g.opts.MaxStepBytes)
+	text, isStored, err := a.steps.begin(ctx, name, a.g.opts.MaxStepBytes)
 	if err != nil {
 		return none, fmt.Errorf("step %q did not run: %w", name, err)
 	}
-	if stored {
+	if isStored {
 		value, err := decodeStep[T](name, text)
 		a.steps.decoded(name, err == nil)
 		return value, err

@@ -77,7 +77,7 @@ type Holder interface {
 	// The guard calls Hold for the record of a dead attempt that began under policy [Rerun], if the
 	// policy has been changed to Hold since. Otherwise the record would expire, and the next retry
 	// would run the handler although no operator has decided.
-	Hold(ctx context.Context, seen Record, now time.Time) (Record, error)
+	Hold(ctx context.Context, oldRec Record, now time.Time) (Record, error)
 }
 
 // HeldUntil returns the lease end that [Holder.Hold] gives a record. The parameter seen is the
@@ -85,7 +85,7 @@ type Holder interface {
 // is the smallest difference between two lease ends. The new lease end makes the store refuse a
 // takeover that still expects the old one. The new lease end does not revive the lease, because the
 // guard calls Hold only after the lease has ended.
-func HeldUntil(seen Record) time.Time { return seen.LeaseEnd.Add(time.Millisecond) }
+func HeldUntil(oldRec Record) time.Time { return oldRec.LeaseEnd.Add(time.Millisecond) }
 
 // Steps maps the name of each step of a record to the step's result, as JSON.
 type Steps map[string][]byte

@@ -28,9 +28,9 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, meaning) {
 			}
 			return rec, isBusy
 		}
-		asked := time.Now()
+		start := time.Now()
 		now, err := a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
-		a.spent(asked)
+		a.spent(start)
 		if ctx.Err() == nil {
 			unread = err
 		}
@@ -38,8 +38,8 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, meaning) {
 			continue // a failed read says nothing about the record, so read it again
 		}
 		now = a.withdrawClaimOn(ctx, now)
-		if means := a.meaningOf(now); means != isBusy {
-			return now, means
+		if recMeaning := a.meaningOf(now); recMeaning != isBusy {
+			return now, recMeaning
 		}
 	}
 }

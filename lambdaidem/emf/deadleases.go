@@ -25,8 +25,8 @@ type DeadLeases struct {
 
 // Add counts one more lease. ago is the time since the lease ended. held reports whether the
 // record of the lease waits for an operator.
-func (d *DeadLeases) Add(ago time.Duration, held bool) {
-	if held {
+func (d *DeadLeases) Add(ago time.Duration, isHeld bool) {
+	if isHeld {
 		d.Held++
 		d.OldestHeld = max(d.OldestHeld, ago)
 		return

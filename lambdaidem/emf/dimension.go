@@ -18,9 +18,9 @@ func appendDimension(b []byte, text string) []byte {
 // appendText appends a text to a JSON string. The parameter most is the maximum number of bytes; a
 // longer text is cut. CloudWatch accepts only printable ASCII in the value of a dimension. Every
 // other byte, and what JSON would escape, is written as %XX.
-func appendText(b []byte, text string, most int) []byte {
+func appendText(b []byte, text string, maxBytes int) []byte {
 	const digits = "0123456789ABCDEF"
-	end := len(b) + most
+	end := len(b) + maxBytes
 	for _, c := range []byte(text) {
 		plain := ' ' <= c && c < 0x7f && c != '"' && c != '\\'
 		switch {
