@@ -60,10 +60,10 @@ func (a *attempt) tryToAcquire(request context.Context) (d decision, mayRun bool
 // claims have failed. The first claim takes over oldRec, or creates a record if oldRec is zero.
 //
 //   - rec is the record after the last claim.
-//   - seen is the record that the last claim was to take over.
-//   - means is what rec means to this call, but never isFree.
+//   - lastOldRec is the record that the last claim was to take over.
+//   - recMeaning is what rec means to this call, but never isFree.
 //
-// If err is not nil, only seen and err have a meaning.
+// If err is not nil, only lastOldRec and err have a meaning.
 func (a *attempt) claimRepeatedly(ctx context.Context, oldRec Record) (lastOldRec, rec Record, recMeaning meaning, err error) {
 	for range maxClaims {
 		rec, err = a.claim(ctx, oldRec)

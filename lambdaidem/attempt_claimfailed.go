@@ -40,11 +40,11 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldR
 func (a *attempt) mayHaveReplacedAnswer(rec Record) bool {
 	// An expired answer is replaced only by an attempt that began after the expiry, which counts in
 	// whole seconds.
-	began := rec.StartedAt
+	startedAt := rec.StartedAt
 	if rec.Attempt > 1 { // an earlier attempt may have replaced the answer, by a clock that was ahead
-		began = began.Add(a.g.opts.MaxSkew)
+		startedAt = startedAt.Add(a.g.opts.MaxSkew)
 	}
-	return began.Unix() > a.clockStart.Unix()
+	return startedAt.Unix() > a.clockStart.Unix()
 }
 
 // errStepsRemain is the error that events report if the record of an optimistic attempt has steps.

@@ -5,7 +5,7 @@ import "context"
 // This file decides whether a handler runs without a lease, because of Options.FailOpen, and how
 // such a run counts if its answer is not stored.
 
-// notAcquired decides what happens after a claim or Preparer.Prepare has failed with err. seen is
+// notAcquired decides what happens after a claim or Preparer.Prepare has failed with err. oldRec is
 // the record that the claim was to take over, or the zero Record. If mayRun is true, the handler
 // may run without a lease, which only Options.FailOpen permits. Otherwise d refuses the call.
 //
@@ -18,7 +18,7 @@ func (a *attempt) notAcquired(ctx context.Context, oldRec Record, err error) (d 
 	}
 	a.report(ctx, EventStoreError, err)
 	// The failed claim may have taken over the record of a dead attempt. The dead attempt may have
-	// stored a step after seen was read.
+	// stored a step after oldRec was read.
 	tookOver := oldRec.State == InProgress && a.mayHoldLease
 	// An inner call never runs without a lease: a retry of the outer handler could not know what
 	// the inner call did.

@@ -120,8 +120,9 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	return d
 }
 
-// unknown refuses a call with ErrOutcomeUnknown, because the handler may have had effects.
-// Retry-After is the time until the lease ends, but at least Options.RetryAfter.
+// unknown refuses a call with ErrOutcomeUnknown, because the handler may have had effects. cause is
+// the error that says why. Retry-After is the time until the lease ends, but at least
+// Options.RetryAfter.
 func (a *attempt) unknown(cause error) decision {
 	return decision{refusal: outcomeUnknown(cause, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
 }

@@ -45,7 +45,7 @@ func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M
 type batchMessage[M any] struct {
 	message
 	raw       M              // the message as the handler receives it
-	call      call           // the guarded call; if refusal or unguarded is set, only call.who is set
+	call      call           // the guarded call; if refusal or unguarded is set, only call.identity is set
 	refusal   *Error         // why the message must not run, such as an invalid key; nil if it may
 	unguarded bool           // the message runs without a record: it has no key, or the guard is switched off
 	panicked  bool           // the user's code panicked before the handler could run for the message; a later version may handle the message

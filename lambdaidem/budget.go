@@ -21,7 +21,7 @@ type budget struct {
 	deadline    time.Time     // the invocation's deadline; zero if there is none
 	attemptEnd  time.Time     // when the attempt must end: at the deadline or, without one, LeaseDuration after the claim; earlier if the lease or lastTx is earlier
 	reserve     time.Duration // Options.Reserve, or half of the time left if Reserve exceeds nine tenths of it
-	reserved    time.Duration // time before over that the handler must not use, so that the answer can be stored and sent
+	reserved    time.Duration // time before attemptEnd that the handler must not use, so that the answer can be stored and sent
 	leaseEnd    time.Time     // end of the lease, by Options.Clock: as the claim requests it or, once the record is acquired, as the record has it
 	lastTx      time.Time     // when an attempt without a lease must stop sending its transaction; zero if the attempt has a lease
 	giveUp      time.Time     // when to stop waiting for another attempt to end; zero before the first wait
@@ -57,7 +57,7 @@ func (b *budget) left() time.Duration {
 	return time.Until(b.deadline)
 }
 
-// beginLease sets leaseEnd for a lease that is claimed at now. The lease lasts
+// beginLease sets leaseEnd for a lease that is claimed at the time now. The lease lasts
 // Options.MaxSkew longer than the attempt may run, so that a machine whose clock is ahead
 // does not take over the record while the attempt is running.
 func (b *budget) beginLease(now time.Time) {

@@ -46,7 +46,7 @@ func (k *bufferedAnswer) WriteHeader(status int) {
 	for name, before := range k.outer {
 		// A header that the handler has set again counts as changed, even with the same values:
 		// outer handlers may set others before a replay. Setting a header replaces its slice, so an
-		// unchanged header has the slice that it has in k.given, with the same values.
+		// unchanged header has the slice that it has in k.initial, with the same values.
 		values, present := k.header[name]
 		k.unchanged[name] = present && slices.Equal(before, values) && (len(values) == 0 || &k.initial[name][0] == &values[0])
 	}

@@ -64,7 +64,7 @@ type cache struct {
 type cacheEntry struct {
 	id       string
 	record   Record                   // a copy with the fields that attempt.meaningOf and a replay need
-	ageStart time.Time                // a time before the request that read or stored the record
+	ageStart time.Time                // a time before the request that read or stored the record; the entry's age counts from then
 	answer   atomic.Pointer[Response] // the decoded HTTP response; nil until the first replay from the cache
 	bytes    int
 }
@@ -108,9 +108,9 @@ func (c *cache) get(id string, now time.Time, skew time.Duration) *cacheEntry {
 	return m
 }
 
-// put caches rec if it is completed. asked is a time before the request to the store that
-// returned rec; the entry's age counts from then. put does not cache a record whose answer
-// is stored outside the record and has not been loaded (Result.Apart).
+// put caches rec if it is completed. The age of the entry counts from ageStart, a time before the
+// request to the store that returned rec. put does not cache a record whose answer is stored
+// outside the record and has not been loaded (Result.Apart).
 func (c *cache) put(id string, rec Record, ageStart time.Time) {
 	if c == nil || rec.State != Completed || rec.Result.Apart != nil {
 		return

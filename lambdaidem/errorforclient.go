@@ -41,7 +41,7 @@ func isUnstored(err error, e *Error) bool {
 
 // answeredError is like clientError, for an error of a guarded handler with the given outcome. If
 // that error is stored, every retry gets the same answer. answeredError then returns the *Error
-// that the method deciding chooses for the record. It returns nil if deciding chooses none, or one
+// that decidingError chooses for the record. It returns nil if decidingError chooses none, or one
 // without a status.
 func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 	if outcome != OutcomeFailed && outcome != OutcomeSucceeded {
@@ -54,10 +54,10 @@ func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 	return e
 }
 
-// deciding returns the *Error whose code and status the guard stores for err, or nil if err
+// decidingError returns the *Error whose code and status the guard stores for err, or nil if err
 // contains none. outcome is the outcome of the handler's error: OutcomeFailed or OutcomeSucceeded.
 // mark says which mark is around err. A stored error must not ask the client to repeat the request,
-// so deciding skips each *Error that would.
+// so decidingError skips each *Error that would.
 func (g *Guard) decidingError(err error, outcome Outcome, mark markAround) *Error {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case *passedOn:

@@ -87,14 +87,14 @@ func same(a, b error) bool {
 // contain although none of its methods shows them.
 var errUnseen = errors.New("errors that can't be seen")
 
-// foundByAs returns the errors that the method As of e finds, at most one of each type. The types
+// errorsByAs returns the errors that the method As of e finds, at most one of each type. The types
 // are passedOn, the error of an inner call, and those of the marks: uncertainError, permanentError
 // and retryableError.
 func errorsByAs(e interface{ As(target any) bool }) []error {
 	return slices.Concat(errorByAs[*passedOn](e), errorByAs[*uncertainError](e), errorByAs[*permanentError](e), errorByAs[*retryableError](e))
 }
 
-// found calls the method As of e for a target of type E. It returns a slice with the E that As
+// errorByAs calls the method As of e for a target of type E. It returns a slice with the E that As
 // sets, or nil if As returns false.
 func errorByAs[E error](e interface{ As(target any) bool }) []error {
 	var one E

@@ -13,7 +13,7 @@ type Guard struct {
 	storeKey     any                // identifies the store in innerRecord: the store itself, or a unique pointer if it is not comparable
 	transact     Transactor         // the store, if it has transactions; else nil
 	opts         Options            // the options, with defaults filled in
-	switchedOff  bool               // the guard runs every call unguarded; set by the environment variable SwitchOff
+	switchedOff  bool               // every call runs unguarded; set by the environment variable SwitchOff
 	cache        *cache             // the cache of finished records; nil without Options.Cache
 	fingerprints fingerprintOptions // the fingerprint options, checked and prepared for use
 	// unreleased lists leases that may still block a record although no handler is running:

@@ -127,7 +127,7 @@ func (a *attempt) recordInner(number int64, rec innerRecord, inner *attempt, d d
 	effect := innerEnding == OutcomeSucceeded || innerEnding == OutcomeUncertain || d.carriedOut() || d.panicked(inner) || inner != nil && inner.mayHaveHadEffect()
 	ran := inner != nil && inner.started && d.refusal == nil
 	calls := &a.outermost().callsBegun
-	counts := true // whether to record the ending for the handler of the attempt around
+	counts := true // whether to record the ending for the next handler
 	for each := a; each != nil; each = each.outer {
 		switch {
 		case counts:

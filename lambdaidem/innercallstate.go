@@ -65,7 +65,7 @@ func (i *innerCalls) end() {
 // earlier call for the same record, record removes the note of the earlier call.
 //
 //   - number is the call's number, and calls counts the calls that have begun.
-//   - left says how the call ended; see attempt.endingOf.
+//   - innerEnding says how the call ended; see attempt.endingOf.
 //   - ran reports whether the call's own handler ran.
 //   - effect reports whether the call may have had an effect.
 func (i *innerCalls) record(number int64, calls *atomic.Int64, rec innerRecord, innerEnding Outcome, ran, effect bool) handlerState {
@@ -119,14 +119,14 @@ func (i *innerCalls) setHandler(s handlerState) {
 	i.handler = s
 }
 
-// outcome summarizes the inner calls for attempt.settle. The result left is the first of these that
+// outcome summarizes the inner calls for attempt.settle. innerOutcome is the first of these that
 // applies:
 //
 //   - OutcomeUncertain: a call is still running, or the outcome of a call is unknown.
 //   - OutcomeReleased: a retry of a call may succeed.
 //   - "": the inner calls do not affect the handler's outcome.
 //
-// The result running reports whether a call is still running.
+// running reports whether a call is still running.
 func (i *innerCalls) outcome() (innerOutcome Outcome, running bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -166,7 +166,7 @@ func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 		switch {
 		case f.Anonymous && (direct || byPointer) && !ok:
 			field, ok = f, true
-		case seen(f) && (!f.Anonymous || !hides(indirect(f.Type))): // don't count an embedded struct that JSON never shows, such as sync.Mutex
+		case isWritten(f) && (!f.Anonymous || !hides(indirect(f.Type))): // don't count an embedded struct that JSON never shows, such as sync.Mutex
 			others = true
 		}
 	}

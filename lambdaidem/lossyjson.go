@@ -59,8 +59,8 @@ type search struct {
 	visits, nested int
 }
 
-// hidden describes a value that encoding/json does not write completely: where it is, such as
-// ".Items[2]", and what is wrong with it.
+// hidden describes a value that encoding/json does not write completely: its path, such as
+// ".Items[2]", and its fault.
 type hidden struct{ path, fault string }
 
 func (h *hidden) at(path string) *hidden {
@@ -145,7 +145,7 @@ func (s *search) fields(v reflect.Value) *hidden {
 	}
 	for i := range v.NumField() {
 		f := t.Field(i)
-		if !seen(f) || f.Anonymous && hides(indirect(f.Type)) { // skip an embedded struct that JSON never shows, such as sync.Mutex
+		if !isWritten(f) || f.Anonymous && hides(indirect(f.Type)) { // skip an embedded struct that JSON never shows, such as sync.Mutex
 			continue
 		}
 		if found := s.value(v.Field(i)); found != nil {
@@ -183,8 +183,8 @@ func (s *search) ownText(v reflect.Value) *hidden {
 
 func marshals(t reflect.Type) bool { return t.Implements(jsonMarshaler) || t.Implements(textMarshaler) }
 
-// seen reports whether encoding/json writes the field, or fields that are promoted from it.
-func seen(f reflect.StructField) bool {
+// isWritten reports whether encoding/json writes the field, or fields that are promoted from it.
+func isWritten(f reflect.StructField) bool {
 	return f.Tag.Get("json") != "-" && (f.IsExported() || f.Anonymous)
 }
 
@@ -239,7 +239,7 @@ func couldHide(t reflect.Type, met map[reflect.Type]bool) bool {
 			return true
 		}
 		for i := range t.NumField() {
-			if f := t.Field(i); seen(f) && couldHide(f.Type, met) {
+			if f := t.Field(i); isWritten(f) && couldHide(f.Type, met) {
 				return true
 			}
 		}

@@ -17,7 +17,7 @@ import (
 //   - WebSocket APIs: a member of the message's body, which must be a string
 const MessageKey = "x-idempotency-key"
 
-// key is the idempotency key that a sender gave with a message. given is false if there is
+// key is the idempotency key that a sender gave with a message. isSet is false if there is
 // none. err says why the key is invalid.
 type key struct {
 	text  string

@@ -154,8 +154,8 @@ func (h *guarded) readRequest(r *http.Request) *Request {
 	return req
 }
 
-// inner returns the request for the handler: a copy of r with the given context and with
-// the body that the guard has read.
+// inner returns the request for the handler: a copy of r with the given context and with the body
+// of request, which the guard has read.
 func inner(ctx context.Context, r *http.Request, request *Request) *http.Request {
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(request.Body))

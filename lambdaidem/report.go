@@ -50,7 +50,7 @@ func (g *Guard) bypassed(ctx context.Context) {
 }
 
 // event returns an Event with the given kind and error, and with the fields that are derived from
-// who, the identity of a call.
+// the identity of a call.
 func (g *Guard) event(kind Kind, identity *Identity, err error) Event {
 	e := Event{Kind: kind, Route: g.readable(identity), Caller: scopePart(identity.Principal), Key: g.keyLabel(identity.Key), Err: err}
 	if identity.Method != "" {

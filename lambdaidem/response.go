@@ -70,8 +70,8 @@ func (r *Response) clone() *Response {
 	return &own
 }
 
-// cloneHeaders returns a deep copy of from. All copied values share one backing array,
-// which saves allocations.
+// cloneHeaders returns a deep copy of header. All copied values share one backing array, which
+// saves allocations.
 func cloneHeaders(header map[string][]string) map[string][]string {
 	if header == nil {
 		return nil

@@ -163,7 +163,7 @@ func noJSON(t reflect.Type) bool {
 	case reflect.Struct:
 		for i := range t.NumField() {
 			f := t.Field(i)
-			if seen(f) && f.IsExported() && !strings.Contains(f.Tag.Get("json"), ",omit") && noJSON(f.Type) {
+			if isWritten(f) && f.IsExported() && !strings.Contains(f.Tag.Get("json"), ",omit") && noJSON(f.Type) {
 				return true
 			}
 		}

@@ -33,8 +33,8 @@ type steps struct {
 var errHandlerReturned = errors.New("the handler has returned; it must wait for the steps that it began")
 
 // begin returns the stored result of the step with the given name. It first waits while another
-// call runs the step. If stored is false and err is nil, the caller must run the step and then call
-// the method end. An error means that the step must not run. limit is Options.MaxStepBytes.
+// call runs the step. If isStored is false and err is nil, the caller must run the step and then
+// call the method end. An error means that the step must not run. limit is Options.MaxStepBytes.
 func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte, isStored bool, err error) {
 	for {
 		s.mu.Lock()
@@ -180,8 +180,8 @@ func (a *attempt) stepsRefused() error {
 // attempt has time, even after the handler's context has ended. If the attempt failed open,
 // saveStep keeps the result in memory only.
 //
-// If another attempt has taken over the record, the error wraps ErrLeaseLost. If steps.over is
-// already set, the error wraps steps.over. After any other failure, the attempt is uncertain.
+// If another attempt has taken over the record, the error wraps ErrLeaseLost. If steps.refusal is
+// already set, the error wraps it. After any other failure, the attempt is uncertain.
 func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error {
 	s := &a.steps
 	s.saving.Lock()
@@ -277,8 +277,8 @@ func (a *attempt) stepLost(ctx context.Context) decision {
 	read, cancel := a.finishContext(ctx)
 	defer cancel()
 	start := time.Now()
-	if now, err := a.g.store.Get(read, a.id, a.g.opts.Clock()); err == nil {
-		rec = now
+	if current, err := a.g.store.Get(read, a.id, a.g.opts.Clock()); err == nil {
+		rec = current
 	}
 	a.spent(start)
 	return a.lost(ctx, rec, ending{})

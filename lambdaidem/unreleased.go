@@ -42,8 +42,8 @@ type unreleased struct {
 }
 
 // unreleasedClaim is a claim whose record may be in progress although no handler is running, so
-// that a later call must release the record. unreleased.mu guards the fields due, pause and
-// withdrawing. The other fields don't change.
+// that a later call must release the record. unreleased.mu guards the fields dueTime, pause
+// and withdrawing. The other fields don't change.
 type unreleasedClaim struct {
 	g           *Guard
 	lease       Lease         // the lease to release
@@ -82,7 +82,7 @@ func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, resolved bo
 }
 
 // resolvedBy reports whether the claim is resolved: it does not hold the lease and can never
-// acquire it. asked is the time at which Store.Release was called; rec and err are its results. A
+// acquire it. start is the time at which Store.Release was called; rec and err are its results. A
 // request with the claim may still be on its way to the database, until arrivesBy at the latest.
 func (c *unreleasedClaim) resolvedBy(rec Record, err error, start time.Time) bool {
 	switch {
@@ -93,8 +93,8 @@ func (c *unreleasedClaim) resolvedBy(rec Record, err error, start time.Time) boo
 	case !errors.Is(err, ErrLeaseLost):
 		return false
 	case rec.State == Completed, rec.State != Absent && rec.Token != c.oldToken:
-		// The claim may take over only a record with the token c.over, so the database would refuse
-		// a late request with the claim.
+		// The claim may take over only a record with the token c.oldToken, so the database would
+		// refuse a late request with the claim.
 		return true
 	}
 	return !start.Before(c.arrivesBy)
@@ -248,12 +248,12 @@ func (a *attempt) withdrawClaimOn(ctx context.Context, rec Record) Record {
 	defer a.spent(start)
 	within, cancel := context.WithDeadline(ctx, start.Add(min(withdrawalTime, max(a.left(), 0)/20)))
 	defer cancel()
-	now, resolved, err := c.withdraw(within)
+	current, resolved, err := c.withdraw(within)
 	if resolved {
 		a.g.unreleased.forget(c)
 	}
 	if err != nil && !errors.Is(err, ErrLeaseLost) {
 		return rec
 	}
-	return now
+	return current
 }

@@ -29,7 +29,7 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, meaning) {
 			return rec, isBusy
 		}
 		start := time.Now()
-		now, err := a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
+		current, err := a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
 		a.spent(start)
 		if ctx.Err() == nil {
 			unread = err
@@ -37,9 +37,9 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, meaning) {
 		if err != nil {
 			continue // a failed read says nothing about the record, so read it again
 		}
-		now = a.withdrawClaimOn(ctx, now)
-		if recMeaning := a.meaningOf(now); recMeaning != isBusy {
-			return now, recMeaning
+		current = a.withdrawClaimOn(ctx, current)
+		if recMeaning := a.meaningOf(current); recMeaning != isBusy {
+			return current, recMeaning
 		}
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"net/http"
 )
 
-// repeatable prepares req for several attempts. out is the request to send, still without its key.
-// nextBody returns the body for a further attempt. nextBody is nil if the body can be sent only
-// once: req has no GetBody, and the body is longer than maxBuffer bytes. repeatable does not change
-// req. The caller need not close the body of req.
+// repeatable prepares req for several attempts. outReq is the request to send, still without its
+// key. nextBody returns the body for a further attempt. nextBody is nil if the body can be sent
+// only once: req has no GetBody, and the body is longer than maxBuffer bytes. repeatable does not
+// change req. The caller need not close the body of req.
 func repeatable(req *http.Request, maxBuffer int64) (outReq *http.Request, nextBody func() (io.ReadCloser, error), err error) {
 	outReq = req.WithContext(req.Context()) // a shallow copy keeps the trailers, which reading the body may set
 	switch {

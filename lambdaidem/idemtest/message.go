@@ -48,8 +48,8 @@ const (
 	arnTail = ":" + region + ":" + accountID + ":"
 )
 
-// sent is the time at which every message was sent.
-var sent = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+// sentAt is the time at which every message was sent.
+var sentAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func withMessageDefaults(all []Message) []Message {
 	out := make([]Message, len(all))
@@ -85,7 +85,7 @@ func SQS(queue string, messages ...Message) events.SQSEvent {
 	for i, m := range withMessageDefaults(messages) {
 		r := events.SQSMessage{MessageId: m.ID, ReceiptHandle: fmt.Sprintf("receipt-%s-%d", m.ID, m.Receives), Body: m.Body,
 			EventSource: "aws:sqs", EventSourceARN: arnHead + "sqs" + arnTail + queue, AWSRegion: region, MessageAttributes: map[string]events.SQSMessageAttribute{}}
-		millis := fmt.Sprint(sent.UnixMilli())
+		millis := fmt.Sprint(sentAt.UnixMilli())
 		r.Attributes = map[string]string{"ApproximateReceiveCount": fmt.Sprint(m.Receives), "SentTimestamp": millis, "ApproximateFirstReceiveTimestamp": millis, "SenderId": "AIDAEXAMPLE"}
 		if strings.HasSuffix(queue, ".fifo") {
 			r.Attributes["MessageGroupId"], r.Attributes["MessageDeduplicationId"], r.Attributes["SequenceNumber"] = m.Group, m.ID, sequence(i)
@@ -111,7 +111,7 @@ func SNS(topic string, m Message) events.SNSEvent {
 	}
 	return events.SNSEvent{Records: []events.SNSEventRecord{{
 		EventVersion: "1.0", EventSource: "aws:sns", EventSubscriptionArn: arn + ":11111111-2222-3333-4444-555555555555",
-		SNS: events.SNSEntity{Type: "Notification", MessageID: m.ID, TopicArn: arn, Message: m.Body, MessageAttributes: all, Timestamp: sent, SignatureVersion: "1"},
+		SNS: events.SNSEntity{Type: "Notification", MessageID: m.ID, TopicArn: arn, Message: m.Body, MessageAttributes: all, Timestamp: sentAt, SignatureVersion: "1"},
 	}}}
 }
 
@@ -129,7 +129,7 @@ func EventBridge(source, detailType string, m Message) events.EventBridgeEvent {
 		detail[lambdaidem.MessageKey] = mustJSON(m.Key)
 		body = mustJSON(detail)
 	}
-	return events.EventBridgeEvent{Version: "0", ID: m.ID, Source: source, DetailType: detailType, AccountID: accountID, Region: region, Time: sent, Resources: []string{}, Detail: body}
+	return events.EventBridgeEvent{Version: "0", ID: m.ID, Source: source, DetailType: detailType, AccountID: accountID, Region: region, Time: sentAt, Resources: []string{}, Detail: body}
 }
 
 // Kinesis returns an event of the data stream with the given name, with a record for each message.
@@ -138,7 +138,7 @@ func Kinesis(stream string, messages ...Message) events.KinesisTimeWindowEvent {
 	for i, m := range withMessageDefaults(messages) {
 		event.Records = append(event.Records, events.KinesisEventRecord{
 			EventID: "shardId-000000000000:" + m.ID, EventName: "aws:kinesis:record", EventSource: "aws:kinesis", EventVersion: "1.0", AwsRegion: region, EventSourceArn: arnHead + "kinesis" + arnTail + "stream/" + stream,
-			Kinesis: events.KinesisRecord{PartitionKey: m.Group, SequenceNumber: sequence(i), Data: []byte(m.Body), KinesisSchemaVersion: "1.0", ApproximateArrivalTimestamp: events.SecondsEpochTime{Time: sent}},
+			Kinesis: events.KinesisRecord{PartitionKey: m.Group, SequenceNumber: sequence(i), Data: []byte(m.Body), KinesisSchemaVersion: "1.0", ApproximateArrivalTimestamp: events.SecondsEpochTime{Time: sentAt}},
 		})
 	}
 	return event
@@ -153,7 +153,7 @@ func DynamoDBStream(table string, messages ...Message) events.DynamoDBTimeWindow
 		id := events.NewStringAttribute(m.Group)
 		event.Records = append(event.Records, events.DynamoDBEventRecord{
 			EventID: m.ID, EventName: "INSERT", EventSource: "aws:dynamodb", EventVersion: "1.1", AWSRegion: region, EventSourceArn: arnHead + "dynamodb" + arnTail + "table/" + table + "/stream/2026-01-01T00:00:00.000",
-			Change: events.DynamoDBStreamRecord{ApproximateCreationDateTime: events.SecondsEpochTime{Time: sent}, SequenceNumber: sequence(i), StreamViewType: "NEW_AND_OLD_IMAGES",
+			Change: events.DynamoDBStreamRecord{ApproximateCreationDateTime: events.SecondsEpochTime{Time: sentAt}, SequenceNumber: sequence(i), StreamViewType: "NEW_AND_OLD_IMAGES",
 				Keys:     map[string]events.DynamoDBAttributeValue{"id": id},
 				NewImage: map[string]events.DynamoDBAttributeValue{"id": id, "body": events.NewStringAttribute(m.Body)}},
 		})
@@ -170,7 +170,7 @@ func Kafka(topic string, messages ...Message) events.KafkaEvent {
 		BootstrapServers: "b-1.example.com:9092", Records: map[string][]events.KafkaRecord{}}
 	for _, m := range withMessageDefaults(messages) {
 		r := events.KafkaRecord{Topic: topic, Partition: int64(crc32.ChecksumIEEE([]byte(m.Group)) % 100), Offset: int64(crc32.ChecksumIEEE([]byte(m.ID))),
-			Timestamp: events.MilliSecondsEpochTime{Time: sent}, TimestampType: "CREATE_TIME", Headers: []map[string]events.JSONNumberBytes{},
+			Timestamp: events.MilliSecondsEpochTime{Time: sentAt}, TimestampType: "CREATE_TIME", Headers: []map[string]events.JSONNumberBytes{},
 			Key: base64.StdEncoding.EncodeToString([]byte(m.Group)), Value: base64.StdEncoding.EncodeToString([]byte(m.Body))}
 		all := m.attributes()
 		for _, name := range slices.Sorted(maps.Keys(all)) {

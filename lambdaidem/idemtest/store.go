@@ -26,7 +26,7 @@ type Store struct {
 
 	mu         sync.Mutex
 	nextFaults map[Verb][]Fault // set by Next: the faults of the next calls of each verb, one for each call
-	always     map[Verb]Fault   // set by Always: the fault of every call when next has none left
+	always     map[Verb]Fault   // set by Always: the fault of every call when nextFaults has none left
 	calls      []Call           // every call so far
 }
 
@@ -122,7 +122,7 @@ func (s *Store) Prepare(ctx context.Context) error {
 }
 
 // Hold removes the expiry of a record, if the inner store is a lambdaidem.Holder. Otherwise it
-// changes nothing and returns the parameter seen. Faults don't apply to Hold.
+// changes nothing and returns oldRec. Faults don't apply to Hold.
 func (s *Store) Hold(ctx context.Context, oldRec lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
 	process.EndIfDead(ctx)
 	if inner, ok := s.inner.(lambdaidem.Holder); ok {

@@ -141,7 +141,7 @@ func (n node) check(pos position) error {
 	}
 }
 
-// checkAll checks as many nodes as there are positions: nodes[i] in position at[i]. It
+// checkAll checks as many nodes as there are positions: nodes[i] in positions[i]. It
 // returns the first error.
 func checkAll(nodes []node, positions ...position) error {
 	for i, pos := range positions {

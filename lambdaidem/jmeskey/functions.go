@@ -60,8 +60,8 @@ var functions = map[string]function{
 }
 
 // checkCall returns an error if n, which is a call of a function, can't be part of a key's
-// expression: if the function is unknown or refused, or if an argument is wrong. The parameter at
-// is the position of the call.
+// expression: if the function is unknown or refused, or if an argument is wrong. pos is the
+// position of the call.
 func (n node) checkCall(pos position) error {
 	name := n.name()
 	f, known := functions[name]

@@ -34,8 +34,8 @@ func keyOf(result, document any) (string, error) {
 	}
 }
 
-// orHash returns text if it is a valid key. Otherwise it returns the hash of the value that text
-// was made from, or "" if text is empty. A text that begins like a hash is hashed too, so that a
+// orHash returns text if it is a valid key. Otherwise it returns the hash of value, from which text
+// was made, or "" if text is empty. A text that begins like a hash is hashed too, so that a
 // client can't send the hash of another value as its key.
 func orHash(text string, value any) (string, error) {
 	if lambdaidem.PrintableKey(text) == nil && !strings.HasPrefix(text, lambdaidem.HashKeyPrefix) {

@@ -191,7 +191,7 @@ func (s *Store) Len() int {
 }
 
 // at returns the record with an id. It returns the zero Record if there is none, or if it has
-// expired at now.
+// expired at the time now.
 func (s *Store) at(id string, now time.Time) lambdaidem.Record {
 	r := s.records[id]
 	if r.GoneAt(now) {
@@ -230,9 +230,9 @@ func (s *Store) sweep(now time.Time) {
 	}
 }
 
-// isUnchanged compares r, the current record, with seen, the record as an attempt has read it
+// isUnchanged compares r, the current record, with oldRec, the record as an attempt has read it
 // before. It reports whether the attempt may take over r: r is in progress or released, and has the
-// same state, token and end of the lease as seen.
+// same state, token and end of the lease as oldRec.
 func isUnchanged(r, oldRec lambdaidem.Record) bool {
 	return (r.State == lambdaidem.InProgress || r.State == lambdaidem.Released) &&
 		r.State == oldRec.State &&

@@ -239,7 +239,7 @@ func onStepStore(name string, tell func(*stepStory)) func(context.Context, Env) 
 }
 
 // saves calls SaveSteps with the token of rec, a record in progress. It passes the steps of rec and
-// further ones, whose names and results alternate in more. saves checks that all these steps are
+// further ones, whose names and results alternate in pairs. saves checks that all these steps are
 // stored, and returns the record that the store must now have.
 func (s *stepStory) saves(label string, rec lambdaidem.Record, elapsed time.Duration, pairs ...string) lambdaidem.Record {
 	wantRec := rec
@@ -258,20 +258,20 @@ func (s *stepStory) losesSave(label, token string, elapsed time.Duration, curren
 	s.losesSaveAt(label, token, s.at(elapsed), current)
 }
 
-// losesSaveAt is like losesSave, but the parameter now is the absolute time of the call.
+// losesSaveAt is like losesSave, but callTime is the absolute time of the call.
 func (s *stepStory) losesSaveAt(label, token string, callTime time.Time, current lambdaidem.Record) {
 	steps := copiedSteps(current.Steps)
 	steps["of a lost lease"] = []byte(`true`)
 	s.saveAt(label, token, callTime, steps, current, lambdaidem.ErrLeaseLost)
 }
 
-// save calls SaveSteps and checks that it returns the record want and the error wantErr. elapsed is
-// the time of the call, counted from the beginning of the story.
+// save calls SaveSteps and checks that it returns wantRec and wantErr. elapsed is the time of the
+// call, counted from the beginning of the story.
 func (s *stepStory) save(label, token string, elapsed time.Duration, steps lambdaidem.Steps, wantRec lambdaidem.Record, wantErr error) {
 	s.saveAt(label, token, s.at(elapsed), steps, wantRec, wantErr)
 }
 
-// saveAt is like save, but the parameter now is the absolute time of the call.
+// saveAt is like save, but callTime is the absolute time of the call.
 func (s *stepStory) saveAt(label, token string, callTime time.Time, steps lambdaidem.Steps, wantRec lambdaidem.Record, wantErr error) {
 	s.check(label, "SaveSteps", callTime, wantRec, wantErr, func() (lambdaidem.Record, error) {
 		return s.steps.SaveSteps(s.ctx, lambdaidem.Lease{ID: s.id, Token: token, Expires: callTime.Add(releaseTTL)}, copiedSteps(steps), callTime)
@@ -292,8 +292,8 @@ func (s *stepStory) rejectsSave(label, token string, elapsed time.Duration, step
 	s.reads(label, elapsed, current)
 }
 
-// acquiresOver calls Acquire to take over a record. seen is that record, as an earlier call
-// returned it. acquiresOver checks that the claim gets the lease, and that the record keeps its
+// acquiresOver calls Acquire to take over oldRec, a record that an earlier call returned.
+// acquiresOver checks that the claim gets the lease, and that the record keeps its
 // steps. It returns the record that the store must now have.
 func (s *stepStory) acquiresOver(label, token string, elapsed time.Duration, oldRec lambdaidem.Record) lambdaidem.Record {
 	c := s.takeover(token, elapsed, oldRec)

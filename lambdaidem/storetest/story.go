@@ -17,7 +17,7 @@ import (
 // Get. After the first failure, err is set and the methods do nothing. Methods have these
 // parameters in common:
 //
-//   - what describes the call in error messages.
+//   - label describes the call in error messages.
 //   - elapsed is the time of the call, counted from the beginning of the story.
 type story struct {
 	ctx   context.Context
@@ -63,9 +63,8 @@ func (s *story) claim(token string, elapsed time.Duration) lambdaidem.Claim {
 	}
 }
 
-// takeover returns a claim that takes over a record. The parameter seen is that record, as an
-// earlier call returned it. Except for the field Over, the claim is the result of s.claim(token,
-// elapsed).
+// takeover returns a claim that takes over oldRec, a record that an earlier call returned. Except
+// for the field Over, the claim is the result of s.claim(token, elapsed).
 func (s *story) takeover(token string, elapsed time.Duration, oldRec lambdaidem.Record) lambdaidem.Claim {
 	c := s.claim(token, elapsed)
 	c.Over = &oldRec
@@ -104,7 +103,7 @@ func (s *story) refuses(label string, c lambdaidem.Claim, current lambdaidem.Rec
 	s.acquire(label, c, current)
 }
 
-// acquire calls Acquire and checks that it returns the record want and no error.
+// acquire calls Acquire and checks that it returns wantRec and no error.
 func (s *story) acquire(label string, c lambdaidem.Claim, wantRec lambdaidem.Record) {
 	s.check(label, "Acquire", c.Now, wantRec, nil, func() (lambdaidem.Record, error) { return s.store.Acquire(s.ctx, c) })
 }
@@ -123,7 +122,7 @@ func (s *story) losesCompletion(label, token string, r lambdaidem.Result, curren
 	s.complete(label, token, r, current, lambdaidem.ErrLeaseLost)
 }
 
-// complete calls Complete and checks that it returns the record want and the error wantErr.
+// complete calls Complete and checks that it returns wantRec and wantErr.
 func (s *story) complete(label, token string, r lambdaidem.Result, wantRec lambdaidem.Record, wantErr error) {
 	s.check(label, "Complete", r.At, wantRec, wantErr, func() (lambdaidem.Record, error) {
 		return s.store.Complete(s.ctx, lambdaidem.Lease{ID: s.id, Token: token, Expires: r.Expires}, r)
@@ -148,20 +147,20 @@ func (s *story) losesRelease(label, token string, elapsed time.Duration, current
 	s.release(label, token, elapsed, current, lambdaidem.ErrLeaseLost)
 }
 
-// release calls Release and checks that it returns the record want and the error wantErr.
+// release calls Release and checks that it returns wantRec and wantErr.
 func (s *story) release(label, token string, elapsed time.Duration, wantRec lambdaidem.Record, wantErr error) {
 	s.check(label, "Release", s.at(elapsed), wantRec, wantErr, func() (lambdaidem.Record, error) {
 		return s.store.Release(s.ctx, s.lease(token, elapsed), s.at(elapsed))
 	})
 }
 
-// reads checks that Get returns the record want. elapsed is the time of the call, counted from the
+// reads checks that Get returns wantRec. elapsed is the time of the call, counted from the
 // beginning of the story.
 func (s *story) reads(label string, elapsed time.Duration, wantRec lambdaidem.Record) {
 	s.readsAt(label, s.at(elapsed), wantRec)
 }
 
-// readsAt checks that Get returns the record want at the time now.
+// readsAt is like reads, but callTime is the absolute time of the call.
 func (s *story) readsAt(label string, callTime time.Time, wantRec lambdaidem.Record) {
 	if s.err != nil {
 		return
@@ -175,9 +174,9 @@ func (s *story) readsAt(label string, callTime time.Time, wantRec lambdaidem.Rec
 	}
 }
 
-// check runs the function call, which calls a method of the store. The call must return the record
-// want and the error wantErr, which is nil or ErrLeaseLost. Get must then also return want at the
-// time now. The parameter method is the name of the store's method, for error messages.
+// check runs the function call, which calls a method of the store. The call must return wantRec and
+// wantErr, which is nil or ErrLeaseLost. Get must then also return wantRec at callTime. The
+// parameter method is the name of the store's method, for error messages.
 func (s *story) check(label, method string, callTime time.Time, wantRec lambdaidem.Record, wantErr error, call func() (lambdaidem.Record, error)) {
 	if s.err != nil {
 		return
@@ -196,7 +195,7 @@ func (s *story) check(label, method string, callTime time.Time, wantRec lambdaid
 	s.readsAt("after "+label, callTime, wantRec)
 }
 
-// compare checks that got, the record that the call returned, equals want. If the store keeps
+// compare checks that gotRec, the record that the call returned, equals wantRec. If the store keeps
 // an answer separately from the record, compare loads the answer first.
 func (s *story) compare(call string, gotRec, wantRec lambdaidem.Record) {
 	gotRec, err := s.loaded(gotRec)
@@ -265,8 +264,8 @@ func completed(r lambdaidem.Record, result lambdaidem.Result) lambdaidem.Record 
 	return r
 }
 
-// mismatch returns an error that describes how got, the record that the call returned, differs
-// from want. It returns nil if the two records are equal.
+// mismatch returns an error that describes how gotRec, the record that the call returned, differs
+// from wantRec. It returns nil if the two records are equal.
 func mismatch(call string, gotRec, wantRec lambdaidem.Record) error {
 	diffs := differences(gotRec, wantRec)
 	switch {
@@ -281,7 +280,7 @@ func mismatch(call string, gotRec, wantRec lambdaidem.Record) error {
 	}
 }
 
-// differences returns one text for each field that is different in the records got and want.
+// differences returns one text for each field that is different in gotRec and wantRec.
 func differences(gotRec, wantRec lambdaidem.Record) []string {
 	var diffs []string
 	differs := func(field string, same bool, got, want any) {

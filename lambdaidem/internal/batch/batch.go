@@ -99,7 +99,7 @@ func (r *run) link() {
 	}
 }
 
-// next removes the first item from r.ready and returns it.
+// next removes the first item from r.readyItems and returns it.
 func (r *run) next() int {
 	i := r.readyItems[0]
 	r.readyItems = r.readyItems[1:]

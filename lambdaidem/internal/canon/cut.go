@@ -22,11 +22,11 @@ func (p *Pointers) Cut(text []byte) []byte {
 type cutter struct {
 	text      []byte
 	pos       int // the next byte to read
-	resultLen int // length of the result so far, which is text[:kept]; at most pos
+	resultLen int // length of the result so far, which is text[:resultLen]; at most pos
 }
 
 // value reads the value at c.pos and copies it to the result, except for the parts that the JSON
-// Pointers name. The parameter at is the node for this value in the tree of JSON Pointers.
+// Pointers name. n is the node for this value in the tree of JSON Pointers.
 func (c *cutter) value(n *node) {
 	switch c.text[c.pos] {
 	case '{':

@@ -22,7 +22,7 @@ import (
 // opened is an object whose members are being read.
 type opened struct {
 	start     int  // position of the object in the output
-	members   int  // index of its first member in scanner.open
+	members   int  // index of its first member in scanner.openMembers
 	names     int  // offset of its first member's folded name in scanner.names
 	moved     int  // len(scanner.moved) when the object began
 	unordered bool // the members read so far are not sorted
@@ -63,7 +63,7 @@ func (s *scanner) name() (member, bool) {
 		return member{}, false
 	}
 	spelt := s.src[begin:s.pos]
-	if s.copyPos > begin { // the name has an escape, so its canonical spelling is in out
+	if s.copyPos > begin { // the name has an escape, so its canonical spelling is in buf
 		s.flush()
 		spelt = s.buf[start:]
 	}
@@ -170,7 +170,7 @@ func (s *scanner) compare(a, b *member) int {
 // each name, so that the function prefix can read prefixSize bytes even if the name is shorter.
 const prefixSize = 8
 
-// prefix returns the first 8 bytes of the folded name names[at:] as a number that has the
+// prefix returns the first 8 bytes of the folded name names[start:] as a number that has the
 // same order as the name. If the name is shorter, the remaining bytes are zero.
 func prefix(names []byte, start int) uint64 {
 	p := binary.BigEndian.Uint64(names[start : start+prefixSize])

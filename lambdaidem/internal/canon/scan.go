@@ -5,18 +5,18 @@ import "slices"
 // scanner reads a JSON text in one pass. Its output is the text in canonical form, except that the
 // members of objects still have the order of src.
 //
-// The output is out followed by src[from:pos]. The scanner copies to out only at white space or an
-// escape, because the output differs from src there.
+// The output is buf followed by src[copyPos:pos]. The scanner copies to buf only at white space or
+// an escape, because the output differs from src there.
 //
 // src must be valid UTF-8. The methods return false as soon as the text turns out to have no
 // canonical form. After that, only reset may be called.
 type scanner struct {
 	src     []byte
-	copyPos int // the first byte of src that is not yet copied to out
+	copyPos int // the first byte of src that is not yet copied to buf
 	pos     int // the next byte of src to read
 	lim     Limits
 
-	buf         []byte     // the output, without src[from:pos]
+	buf         []byte     // the output, without src[copyPos:pos]
 	spelt       []byte     // the whole output, set at the end of the text; may be src
 	openMembers []member   // the members read so far of all objects that have not ended
 	names       []byte     // the folded names of those members
@@ -53,7 +53,7 @@ func (s *scanner) text() bool {
 // at returns the length of the output so far.
 func (s *scanner) at() int { return len(s.buf) + s.pos - s.copyPos }
 
-// flush copies src[from:pos] to out. Before that, it enlarges out so that the rest of src
+// flush copies src[copyPos:pos] to buf. Before that, it enlarges buf so that the rest of src
 // fits too. That is enough for the whole output, because the canonical form is never longer
 // than the text.
 func (s *scanner) flush() {
