@@ -26,10 +26,10 @@ type attempt struct {
 	invocation string   // Claim.Invocation
 	steps      steps
 
-	began     time.Time     // when the attempt began, by Options.Clock
-	number    int           // Record.Attempt; 0 until the record is known
-	inHandler time.Duration // time spent in the handler
-	inStore   time.Duration // time spent in the store, except for storing steps
+	clockStart time.Time     // when the attempt began, by Options.Clock
+	number     int           // Record.Attempt; 0 until the record is known
+	inHandler  time.Duration // time spent in the handler
+	inStore    time.Duration // time spent in the store, except for storing steps
 
 	// How the record was acquired.
 	mayHoldLease  bool    // the reply to a claim is missing, so this attempt may hold the lease
@@ -37,7 +37,7 @@ type attempt struct {
 	failedOpen    bool    // the handler runs without a lease because of Options.FailOpen
 	needsLease    bool    // the handler must not run without a lease, even with Options.FailOpen, because of the record that lookUp has read
 	cached        bool    // the record is from the process's cache
-	memory        *cacheEntry
+	entry         *cacheEntry
 
 	// What the handler has done.
 	started     bool         // the handler has been started
@@ -71,8 +71,8 @@ type attempt struct {
 
 func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 	outer := runOf(ctx)
-	a := &attempt{g: g, outer: outer, call: c, id: c.id, scope: c.who.scope(g.readable(&c.who)), budget: newBudget(ctx, outer, &g.opts),
-		began: g.opts.Clock(), fingerprint: c.fingerprint, invocation: invocationOf(ctx)}
+	a := &attempt{g: g, outer: outer, call: c, id: c.id, scope: c.identity.scope(g.readable(&c.identity)), budget: newBudget(ctx, outer, &g.opts),
+		clockStart: g.opts.Clock(), fingerprint: c.fingerprint, invocation: invocationOf(ctx)}
 	if _, err := io.ReadFull(g.opts.Random, a.random[:]); err != nil {
 		panic(fmt.Sprintf("lambdaidem: Options.Random: %v", err)) // without randomness there is no fencing
 	}

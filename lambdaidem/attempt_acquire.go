@@ -25,33 +25,33 @@ func (a *attempt) tryToAcquire(request context.Context) (d decision, mayRun bool
 		return a.outOfTime(ctx, ctx.Err()), false
 	}
 	a.withdrawUnreleased(ctx)
-	var over Record // the record to take over; zero to create one
+	var oldRec Record // the record to take over; zero to create one
 	for {
-		seen, rec, means, err := a.claimRepeatedly(ctx, over)
+		lastOldRec, rec, recMeaning, err := a.claimRepeatedly(ctx, oldRec)
 		if err != nil {
-			return a.notAcquired(request, seen, err)
+			return a.notAcquired(request, lastOldRec, err)
 		}
-		waited := means == isBusy
+		waited := recMeaning == isBusy
 		if waited {
-			rec, means = a.wait(ctx, rec)
-			if means == isFree && a.left()-a.reserve >= a.g.opts.MinRunTime {
-				over = rec
+			rec, recMeaning = a.wait(ctx, rec)
+			if recMeaning == isFree && a.left()-a.reserve >= a.g.opts.MinRunTime {
+				oldRec = rec
 				continue
 			}
 		}
-		switch means {
+		switch recMeaning {
 		case isAcquired:
 			if waited && len(rec.Steps) > 0 { // rec is from Store.Get, which may leave out the results of the steps
 				a.withdraw(ctx)
 				return a.inProgress(ctx), false
 			}
-			a.acquired(ctx, seen, rec)
+			a.acquired(ctx, lastOldRec, rec)
 			return decision{}, true
 		case isBusy, isFree: // isFree here means that waiting has left too little time to run the handler
 			a.withdraw(ctx)
 			return a.inProgress(ctx), false
 		default:
-			return a.fromRecord(ctx, means, rec), false
+			return a.fromRecord(ctx, recMeaning, rec), false
 		}
 	}
 }
@@ -60,11 +60,11 @@ func (a *attempt) tryToAcquire(request context.Context) (d decision, mayRun bool
 // claims have failed. The first claim takes over oldRec, or creates a record if oldRec is zero.
 //
 //   - rec is the record after the last claim.
-//   - seen is the record that the last claim was to take over.
-//   - means is what rec means to this call, but never isFree.
+//   - lastOldRec is the record that the last claim was to take over.
+//   - recMeaning is what rec means to this call, but never isFree.
 //
-// If err is not nil, only seen and err have a meaning.
-func (a *attempt) claimRepeatedly(ctx context.Context, oldRec Record) (seen, rec Record, means meaning, err error) {
+// If err is not nil, only lastOldRec and err have a meaning.
+func (a *attempt) claimRepeatedly(ctx context.Context, oldRec Record) (lastOldRec, rec Record, recMeaning meaning, err error) {
 	for range maxClaims {
 		rec, err = a.claim(ctx, oldRec)
 		if reasonOf(err) == ReasonConflict {
@@ -74,8 +74,8 @@ func (a *attempt) claimRepeatedly(ctx context.Context, oldRec Record) (seen, rec
 			return oldRec, rec, isBusy, err
 		}
 		rec = a.withdrawClaimOn(ctx, rec)
-		if means = a.meaningOf(rec); means != isFree {
-			return oldRec, rec, means, nil
+		if recMeaning = a.meaningOf(rec); recMeaning != isFree {
+			return oldRec, rec, recMeaning, nil
 		}
 		// The record has changed since it was read, but is free: claim it as it is now.
 		oldRec = rec
@@ -94,7 +94,7 @@ const maxClaims = 8
 // because the handler will not start.
 func (a *attempt) acquired(ctx context.Context, oldRec, rec Record) {
 	a.mayHoldLease = false
-	a.number, a.fingerprint, a.steps.stored = rec.Attempt, rec.Fingerprint, rec.Steps
+	a.number, a.fingerprint, a.steps.results = rec.Attempt, rec.Fingerprint, rec.Steps
 	a.holdTo(rec.LeaseEnd)
 	if oldRec.State == InProgress {
 		noted := false
@@ -115,7 +115,7 @@ func (a *attempt) inProgress(ctx context.Context) decision {
 }
 
 // outOfTime refuses a call that has no time left to run.
-func (a *attempt) outOfTime(ctx context.Context, why error) decision {
-	a.report(ctx, EventOutOfTime, why)
-	return decision{refusal: outOfTime(why, a.g.opts.RetryAfter)}
+func (a *attempt) outOfTime(ctx context.Context, cause error) decision {
+	a.report(ctx, EventOutOfTime, cause)
+	return decision{refusal: outOfTime(cause, a.g.opts.RetryAfter)}
 }

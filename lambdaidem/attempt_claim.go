@@ -13,11 +13,11 @@ func (a *attempt) claim(ctx context.Context, oldRec Record) (Record, error) {
 	for pause := 5 * time.Millisecond; ; pause *= 2 {
 		now := a.g.opts.Clock()
 		a.beginLease(now)
-		asked := time.Now()
+		start := time.Now()
 		claim := a.claimAt(now, oldRec)
 		a.lastClaimOver, a.bound = claim.Over, claim.Bound
 		rec, err := a.g.store.Acquire(ctx, claim)
-		a.spent(asked)
+		a.spent(start)
 		if err == nil {
 			return rec, nil
 		}
@@ -50,8 +50,8 @@ func (a *attempt) claimAt(now time.Time, oldRec Record) Claim {
 	c := Claim{ID: a.id, Scope: a.scope, Fingerprint: a.call.fingerprint, Token: a.token, Now: now, LeaseEnd: a.leaseEnd,
 		Invocation: a.invocation}
 	if oldRec.State != Absent {
-		seen := oldRec // only the copy escapes to the heap, so a claim that creates a record allocates nothing
-		c.Over = &seen
+		oldCopy := oldRec // only the copy escapes to the heap, so a claim that creates a record allocates nothing
+		c.Over = &oldCopy
 		c.Fingerprint = a.call.fingerprintOver(oldRec)
 		c.Bound = boundOver(oldRec)
 	}

@@ -11,15 +11,15 @@ import (
 // receives.
 func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldRec Record, mayRetry bool) {
 	rec = a.withdrawClaimOn(ctx, rec)
-	means := a.meaningOf(rec)
-	if means == isBusy {
-		rec, means = a.wait(ctx, rec)
+	recMeaning := a.meaningOf(rec)
+	if recMeaning == isBusy {
+		rec, recMeaning = a.wait(ctx, rec)
 	}
 	switch {
-	case means == isBusy, means == isAcquired:
+	case recMeaning == isBusy, recMeaning == isAcquired:
 		return a.inProgress(ctx), rec, false
-	case means != isFree:
-		return a.fromRecordAfterRun(ctx, means, rec), rec, false
+	case recMeaning != isFree:
+		return a.fromRecordAfterRun(ctx, recMeaning, rec), rec, false
 	case a.mayHaveReplacedAnswer(rec):
 		return a.inProgress(ctx), rec, false
 	case len(rec.Steps) > 0 && a.failedOpen: // a retry with a lease can use the stored steps
@@ -40,11 +40,11 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldR
 func (a *attempt) mayHaveReplacedAnswer(rec Record) bool {
 	// An expired answer is replaced only by an attempt that began after the expiry, which counts in
 	// whole seconds.
-	began := rec.StartedAt
+	startedAt := rec.StartedAt
 	if rec.Attempt > 1 { // an earlier attempt may have replaced the answer, by a clock that was ahead
-		began = began.Add(a.g.opts.MaxSkew)
+		startedAt = startedAt.Add(a.g.opts.MaxSkew)
 	}
-	return began.Unix() > a.began.Unix()
+	return startedAt.Unix() > a.clockStart.Unix()
 }
 
 // errStepsRemain is the error that events report if the record of an optimistic attempt has steps.

@@ -35,7 +35,7 @@ func (a *attempt) withoutLease() bool { return a.g.opts.Optimistic || a.failedOp
 // while this handler ran. This attempt must then not repeat the retry's effects.
 func (a *attempt) expiryJudgedAt() time.Time {
 	if a.withoutLease() {
-		return a.began
+		return a.clockStart
 	}
 	return a.g.opts.Clock()
 }

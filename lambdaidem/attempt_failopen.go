@@ -5,12 +5,12 @@ import "context"
 // This file decides whether a handler runs without a lease, because of Options.FailOpen, and how
 // such a run counts if its answer is not stored.
 
-// notAcquired decides what happens after a claim or Preparer.Prepare has failed with err. seen is
+// notAcquired decides what happens after a claim or Preparer.Prepare has failed with err. oldRec is
 // the record that the claim was to take over, or the zero Record. If mayRun is true, the handler
 // may run without a lease, which only Options.FailOpen permits. Otherwise d refuses the call.
 //
 // Even with FailOpen, the handler must not repeat a step that an earlier attempt has stored.
-func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d decision, mayRun bool) {
+func (a *attempt) notAcquired(ctx context.Context, oldRec Record, err error) (d decision, mayRun bool) {
 	if reasonOf(err) == ReasonForeign {
 		a.report(ctx, EventUnreadable, err)
 		a.withdraw(ctx) // the store may have taken the record over before it found the steps unreadable
@@ -18,11 +18,11 @@ func (a *attempt) notAcquired(ctx context.Context, seen Record, err error) (d de
 	}
 	a.report(ctx, EventStoreError, err)
 	// The failed claim may have taken over the record of a dead attempt. The dead attempt may have
-	// stored a step after seen was read.
-	tookOver := seen.State == InProgress && a.mayHoldLease
+	// stored a step after oldRec was read.
+	tookOver := oldRec.State == InProgress && a.mayHoldLease
 	// An inner call never runs without a lease: a retry of the outer handler could not know what
 	// the inner call did.
-	if a.g.opts.FailOpen && !a.isInner() && ctx.Err() == nil && len(seen.Steps) == 0 && !tookOver && !a.needsLease {
+	if a.g.opts.FailOpen && !a.isInner() && ctx.Err() == nil && len(oldRec.Steps) == 0 && !tookOver && !a.needsLease {
 		a.failedOpen = true
 		a.report(ctx, EventFailedOpen, err)
 		return decision{}, true

@@ -120,10 +120,11 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	return d
 }
 
-// unknown refuses a call with ErrOutcomeUnknown, because the handler may have had effects.
-// Retry-After is the time until the lease ends, but at least Options.RetryAfter.
-func (a *attempt) unknown(why error) decision {
-	return decision{refusal: outcomeUnknown(why, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
+// unknown refuses a call with ErrOutcomeUnknown, because the handler may have had effects. cause is
+// the error that says why. Retry-After is the time until the lease ends, but at least
+// Options.RetryAfter.
+func (a *attempt) unknown(cause error) decision {
+	return decision{refusal: outcomeUnknown(cause, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
 }
 
 // shownOnly gives the text of a handler's error to logs, but hides the error from errors.Is and
@@ -166,11 +167,11 @@ func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decis
 			if c.Claim == nil {
 				return a.lost(ctx, rec, end)
 			}
-			d, over, mayRetry := a.claimFailed(ctx, rec)
+			d, oldRec, mayRetry := a.claimFailed(ctx, rec)
 			if !mayRetry {
 				return d
 			}
-			c = a.completionOver(c, over)
+			c = a.completionOver(c, oldRec)
 			continue
 		}
 		if r := reasonOf(err); unstorable == nil && (r == ReasonTooLarge || r == ReasonEncoding) {

@@ -12,14 +12,14 @@ import (
 // for an operator. If the record has changed since it was read, the caller receives what the
 // changed record implies, for example a replay of its answer.
 func (a *attempt) abandoned(ctx context.Context, rec Record) decision {
-	now, err := a.hold(ctx, rec)
+	current, err := a.hold(ctx, rec)
 	if err != nil {
 		return a.notHeld(err)
 	}
-	switch means := a.meaningOf(now); {
-	case means == isFinished, means == isMismatch:
-		return a.fromRecord(ctx, means, now)
-	case means != isAbandoned:
+	switch recMeaning := a.meaningOf(current); {
+	case recMeaning == isFinished, recMeaning == isMismatch:
+		return a.fromRecord(ctx, recMeaning, current)
+	case recMeaning != isAbandoned:
 		return a.inProgress(ctx)
 	}
 	a.report(ctx, EventAbandoned, nil)
@@ -35,13 +35,13 @@ func (a *attempt) hold(ctx context.Context, rec Record) (Record, error) {
 	if !ok || a.g.opts.Policy != Hold || rec.Held() {
 		return rec, nil
 	}
-	asked := time.Now()
-	now, err := store.Hold(ctx, rec, a.g.opts.Clock())
-	a.spent(asked)
+	start := time.Now()
+	current, err := store.Hold(ctx, rec, a.g.opts.Clock())
+	a.spent(start)
 	if err != nil {
 		a.report(ctx, EventStoreError, err)
 	}
-	return now, err
+	return current, err
 }
 
 // notHeld refuses a call after the method hold has returned err for it, because the expiry of the

@@ -14,7 +14,7 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	if a.failedOpen && rec.State == Absent { // the record may have expired since the attempt began
 		rec = a.read(ctx)
 	}
-	means := a.meaningOf(rec)
+	recMeaning := a.meaningOf(rec)
 	if a.failedOpen {
 		// With FailOpen, the caller receives the handler's answer, with two exceptions:
 		//
@@ -22,13 +22,13 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 		//   - The handler's answer is final, such as a 402, and another attempt may carry out the
 		//     call. The client would not repeat the request, and would not learn the other result.
 		final := end.final || end.outcome == OutcomeFailed
-		if means != isFinished && (!final || !a.mayBeCarriedOut(rec)) {
+		if recMeaning != isFinished && (!final || !a.mayBeCarriedOut(rec)) {
 			return decision{}
 		}
 	}
 	a.report(ctx, EventLeaseLost, nil)
-	if means == isFinished || means == isMismatch {
-		return a.fromRecordAfterRun(ctx, means, rec)
+	if recMeaning == isFinished || recMeaning == isMismatch {
+		return a.fromRecordAfterRun(ctx, recMeaning, rec)
 	}
 	return a.inProgress(ctx)
 }
@@ -50,10 +50,10 @@ func (a *attempt) read(ctx context.Context) Record {
 // Otherwise the caller receives the failure, or ErrInProgress in place of a final failure such as a
 // 402. After a final failure, the client would not learn that the other attempt succeeded.
 func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
-	means := a.meaningOf(rec)
+	recMeaning := a.meaningOf(rec)
 	switch {
-	case means == isFinished, means == isMismatch:
-		return a.fromRecordAfterRun(ctx, means, rec)
+	case recMeaning == isFinished, recMeaning == isMismatch:
+		return a.fromRecordAfterRun(ctx, recMeaning, rec)
 	case end.final:
 		return a.inProgress(ctx)
 	}
@@ -62,13 +62,13 @@ func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decisi
 
 // fromRecordAfterRun is like fromRecord, for an attempt whose handler has already run. rec is the
 // record of another attempt, and decides what the caller receives.
-func (a *attempt) fromRecordAfterRun(ctx context.Context, means meaning, rec Record) decision {
+func (a *attempt) fromRecordAfterRun(ctx context.Context, recMeaning meaning, rec Record) decision {
 	if a.g.opts.Optimistic {
 		// The handler's writes were not committed, so package idemtest must not count the run.
 		runcount.Undo(ctx)
 	}
 	a.leftEffects = a.mayHaveLeftEffects()
-	return a.fromRecord(ctx, means, rec)
+	return a.fromRecord(ctx, recMeaning, rec)
 }
 
 // mayHaveLeftEffects reports whether the handler may have had effects that remain although its

@@ -16,9 +16,9 @@ func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 	a.setReserved()
 	ctx, cancel := withDeadline(request, a.acquireEnd())
 	defer cancel()
-	asked := time.Now()
+	start := time.Now()
 	err := store.Prepare(ctx)
-	a.spent(asked)
+	a.spent(start)
 	if err == nil {
 		return decision{}, true
 	}
@@ -76,9 +76,9 @@ func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, er
 	defer cancel()
 	var rec Record
 	for try := 1; ; try++ {
-		asked := time.Now()
+		start := time.Now()
 		rec, err = a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
-		a.spent(asked)
+		a.spent(start)
 		if err == nil {
 			break
 		}
@@ -88,17 +88,17 @@ func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, er
 		}
 	}
 	rec = a.withdrawClaimOn(ctx, rec)
-	means := a.meaningOf(rec)
-	if means == isBusy {
-		rec, means = a.wait(ctx, rec)
+	recMeaning := a.meaningOf(rec)
+	if recMeaning == isBusy {
+		rec, recMeaning = a.wait(ctx, rec)
 	}
-	switch means { //nolint:exhaustive // the record decides the call in all other cases
+	switch recMeaning { //nolint:exhaustive // the record decides the call in all other cases
 	case isFree:
 		a.bound = boundOver(rec)
-		a.steps.stored = rec.Steps
+		a.steps.results = rec.Steps
 		return decision{}, false, nil
 	case isBusy, isAcquired:
 		return a.inProgress(ctx), true, nil
 	}
-	return a.fromRecordAfterRun(ctx, means, rec), true, nil
+	return a.fromRecordAfterRun(ctx, recMeaning, rec), true, nil
 }

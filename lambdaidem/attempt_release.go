@@ -67,11 +67,11 @@ func (a *attempt) sendRelease(ctx context.Context, cause error) (Record, error) 
 	defer cancel()
 	failure := failureCode(cause)
 	for try := 1; ; try++ {
-		asked := time.Now()
+		start := time.Now()
 		lease := a.lease()
 		lease.LastFailure = failure
 		rec, err := a.g.store.Release(ctx, lease, a.expiryJudgedAt())
-		a.spent(asked)
+		a.spent(start)
 		// With FailOpen, try only once: the attempt holds the lease only if the reply to its claim
 		// was lost.
 		if err == nil || errors.Is(err, ErrLeaseLost) || a.failedOpen || !a.backOff(ctx, try) {

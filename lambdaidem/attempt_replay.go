@@ -14,7 +14,7 @@ func (a *attempt) replay(ctx context.Context, rec Record, kind Kind) decision {
 	case err == nil:
 		rec.Result = result
 		a.remember(rec)
-		d := decision{replays: true, value: result.Value, failure: result.Failure, outcome: result.Outcome, from: a.memory}
+		d := decision{replays: true, value: result.Value, failure: result.Failure, outcome: result.Outcome, entry: a.entry}
 		if err := a.work.replay(d); err != nil {
 			a.report(ctx, EventUnreadable, err)
 			return decision{refusal: answerUnreadable(err, result.Outcome), unreturned: true}
@@ -44,9 +44,9 @@ func (a *attempt) load(ctx context.Context, rec Record) (Result, error) {
 	if !ok {
 		return Result{}, unloadable(fmt.Errorf("the store keeps the answer apart, and %T is no Loader: it may wrap one and not pass Load on", a.g.store))
 	}
-	asked := time.Now()
+	start := time.Now()
 	result, err := loader.Load(ctx, rec)
-	a.spent(asked)
+	a.spent(start)
 	if err == nil && result.Apart != nil {
 		err = unloadable(fmt.Errorf("the Load of %T left the answer where it was", a.g.store))
 	}

@@ -42,11 +42,11 @@ func (a *attempt) emptyResult(end ending) Result {
 }
 
 // isResult reports whether a record has the result that this attempt has sent to the store.
-// recorded is the record's result, and sent is the attempt's. isResult compares only the field At,
-// because any two results of one attempt have different times.
-func isResult(recorded, sent Result) bool { return recorded.At.Equal(sent.At) }
+// recorded is the record's result, and result is the attempt's. isResult compares only the field
+// At, because any two results of one attempt have different times.
+func isResult(recorded, result Result) bool { return recorded.At.Equal(result.At) }
 
-// expires returns the expiry of a record that is completed or released at now: Options.TTL
+// expires returns the expiry of a record that is completed or released at the time now: Options.TTL
 // later, in whole seconds.
 func (a *attempt) expires(now time.Time) time.Time {
 	return ceil(now.Add(a.g.opts.TTL), time.Second)

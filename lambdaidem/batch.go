@@ -45,7 +45,7 @@ func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M
 type batchMessage[M any] struct {
 	message
 	raw       M              // the message as the handler receives it
-	call      call           // the guarded call; if refusal or unguarded is set, only call.who is set
+	call      call           // the guarded call; if refusal or unguarded is set, only call.identity is set
 	refusal   *Error         // why the message must not run, such as an invalid key; nil if it may
 	unguarded bool           // the message runs without a record: it has no key, or the guard is switched off
 	panicked  bool           // the user's code panicked before the handler could run for the message; a later version may handle the message
@@ -89,7 +89,7 @@ func (b *messageGuard[E, M]) runMessage(ctx context.Context, t *batchMessage[M])
 		}()
 		switch {
 		case t.refusal != nil:
-			b.g.refused(ctx, t.call.who, t.refusal.Code.kind(), t.refusal)
+			b.g.refused(ctx, t.call.identity, t.refusal.Code.kind(), t.refusal)
 			t.end = refusedDo[struct{}](t.refusal)
 		case t.unguarded:
 			b.noteUnguarded(ctx, t)
@@ -130,7 +130,7 @@ var errTimeout = errors.New("the message's time, BatchOptions.Timeout, is over")
 // forgotten the key.
 func (b *messageGuard[E, M]) noteUnguarded(ctx context.Context, t *batchMessage[M]) {
 	b.g.bypassed(ctx)
-	if !b.g.off {
+	if !b.g.switchedOff {
 		slog.Default().WarnContext(ctx, "a message without an idempotency key runs unguarded", "source", t.source, "id", t.name)
 	}
 }

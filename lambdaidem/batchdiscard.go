@@ -23,15 +23,15 @@ func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (
 	default:
 		return false
 	}
-	why := t.end.err
+	cause := t.end.err
 	defer func() {
 		if v := recover(); v != nil {
-			discard, t.end.err = false, errors.Join(why, safeError(&panicError{v, debug.Stack()}))
+			discard, t.end.err = false, errors.Join(cause, safeError(&panicError{v, debug.Stack()}))
 		}
 	}()
-	if !b.opts.Discard(ctx, t.raw, why) {
+	if !b.opts.Discard(ctx, t.raw, cause) {
 		return false
 	}
-	slog.Default().WarnContext(ctx, "a message was discarded: it is acknowledged, and this time it did not run", "source", t.source, "id", t.name, "error", why)
+	slog.Default().WarnContext(ctx, "a message was discarded: it is acknowledged, and this time it did not run", "source", t.source, "id", t.name, "error", cause)
 	return true
 }

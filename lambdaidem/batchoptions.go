@@ -88,8 +88,8 @@ type BatchOptions[M any] struct {
 	//
 	// Some refusals are temporary:
 	//
-	//   - [ErrKeyInvalid], if the argument why wraps a temporary error of BatchOptions.Key. Return
-	//     false for such an error.
+	//   - [ErrKeyInvalid], if cause wraps a temporary error of BatchOptions.Key. Return false for
+	//     such an error.
 	//   - [ErrPayloadMismatch], until the record of the other payload expires.
 	//
 	// The guard does not call Discard, and the message fails, in these cases:
@@ -101,7 +101,7 @@ type BatchOptions[M any] struct {
 	//   - The handler has just run for the message and may have had an effect. The handler ran
 	//     without a lease (Options.FailOpen), another attempt took over its lease, or it made a
 	//     guarded call under Options.Optimistic.
-	Discard func(ctx context.Context, m M, why error) bool
+	Discard func(ctx context.Context, m M, cause error) bool
 	// OnFailure is called for each failed message, with its error. The error has the code
 	// [ErrNotBegun] if the handler was not called because too little time was left or an earlier
 	// message failed. OnFailure must be safe for concurrent use if Concurrency is above 1. Default:

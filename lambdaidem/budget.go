@@ -15,16 +15,16 @@ const leaseUnit = time.Millisecond
 // times are measured by time.Now, because Options.Clock may differ from the clock that Lambda uses
 // to end the invocation.
 type budget struct {
-	opts     *Options
-	start    time.Time     // when the attempt began
-	around   *budget       // budget of the attempt whose handler made this call; nil if there is none
-	deadline time.Time     // the invocation's deadline; zero if there is none
-	over     time.Time     // when the attempt must end: at the deadline or, without one, LeaseDuration after the claim; earlier if the lease or lastTx is earlier
-	reserve  time.Duration // Options.Reserve, or half of the time left if Reserve exceeds nine tenths of it
-	reserved time.Duration // time before over that the handler must not use, so that the answer can be stored and sent
-	leaseEnd time.Time     // end of the lease, by Options.Clock: as the claim requests it or, once the record is acquired, as the record has it
-	lastTx   time.Time     // when an attempt without a lease must stop sending its transaction; zero if the attempt has a lease
-	giveUp   time.Time     // when to stop waiting for another attempt to end; zero before the first wait
+	opts        *Options
+	start       time.Time     // when the attempt began
+	outerBudget *budget       // budget of the attempt whose handler made this call; nil if there is none
+	deadline    time.Time     // the invocation's deadline; zero if there is none
+	attemptEnd  time.Time     // when the attempt must end: at the deadline or, without one, LeaseDuration after the claim; earlier if the lease or lastTx is earlier
+	reserve     time.Duration // Options.Reserve, or half of the time left if Reserve exceeds nine tenths of it
+	reserved    time.Duration // time before attemptEnd that the handler must not use, so that the answer can be stored and sent
+	leaseEnd    time.Time     // end of the lease, by Options.Clock: as the claim requests it or, once the record is acquired, as the record has it
+	lastTx      time.Time     // when an attempt without a lease must stop sending its transaction; zero if the attempt has a lease
+	giveUp      time.Time     // when to stop waiting for another attempt to end; zero before the first wait
 }
 
 // newBudget returns the budget of an attempt for a call with the given context. outer is
@@ -35,16 +35,16 @@ func newBudget(ctx context.Context, outer *attempt, o *Options) budget {
 	b := budget{opts: o, start: time.Now()}
 	b.deadline, _ = ctx.Deadline()
 	if outer != nil {
-		b.around = &outer.budget
+		b.outerBudget = &outer.budget
 		if !outer.deadline.IsZero() && (b.deadline.IsZero() || outer.handlerEnd().Before(b.deadline)) {
 			b.deadline = outer.handlerEnd()
 		}
 	}
-	b.over = b.deadline
+	b.attemptEnd = b.deadline
 	if b.deadline.IsZero() {
-		b.over = time.Now().Add(o.LeaseDuration)
+		b.attemptEnd = time.Now().Add(o.LeaseDuration)
 	}
-	b.reserve = o.reserveOf(time.Until(b.over))
+	b.reserve = o.reserveOf(time.Until(b.attemptEnd))
 	return b
 }
 
@@ -57,12 +57,12 @@ func (b *budget) left() time.Duration {
 	return time.Until(b.deadline)
 }
 
-// beginLease sets leaseEnd for a lease that is claimed at now. The lease lasts
+// beginLease sets leaseEnd for a lease that is claimed at the time now. The lease lasts
 // Options.MaxSkew longer than the attempt may run, so that a machine whose clock is ahead
 // does not take over the record while the attempt is running.
 func (b *budget) beginLease(now time.Time) {
 	left := max(b.left(), 0)
-	b.over = time.Now().Add(left)
+	b.attemptEnd = time.Now().Add(left)
 	b.leaseEnd = ceil(now.Add(left).Add(b.opts.MaxSkew), leaseUnit)
 }
 
@@ -71,16 +71,16 @@ func (b *budget) beginLease(now time.Time) {
 // expected if the store applied an earlier claim, whose reply was lost.
 func (b *budget) holdTo(leaseEnd time.Time) {
 	b.leaseEnd = leaseEnd
-	b.over = earlier(b.over, time.Now().Add(leaseEnd.Sub(b.opts.Clock())-b.opts.MaxSkew))
+	b.attemptEnd = earlier(b.attemptEnd, time.Now().Add(leaseEnd.Sub(b.opts.Clock())-b.opts.MaxSkew))
 }
 
 // endsWithoutLease limits the time of an attempt whose handler is about to run without a lease. The
 // attempt then ends within longestWithoutLease, in time for its transaction.
 func (b *budget) endsWithoutLease() {
 	b.lastTx = b.start.Add(longestWithoutLease)
-	if b.lastTx.Before(b.over) {
-		b.over = b.lastTx
-		b.reserve = b.opts.reserveOf(max(time.Until(b.over), 0))
+	if b.lastTx.Before(b.attemptEnd) {
+		b.attemptEnd = b.lastTx
+		b.reserve = b.opts.reserveOf(max(time.Until(b.attemptEnd), 0))
 	}
 }
 
@@ -103,7 +103,7 @@ const longestWithoutLease = 30 * time.Minute
 func (b *budget) setReserved() {
 	b.reserved = b.reserve
 	if b.opts.Reserve == 0 {
-		b.reserved = min(500*time.Millisecond, max(time.Until(b.over), 0)/10)
+		b.reserved = min(500*time.Millisecond, max(time.Until(b.attemptEnd), 0)/10)
 	}
 }
 
@@ -147,11 +147,11 @@ func (b *budget) waitContext(ctx context.Context) (context.Context, context.Canc
 }
 
 // handlerEnd returns the deadline of the handler's context.
-func (b *budget) handlerEnd() time.Time { return b.over.Add(-b.reserved) }
+func (b *budget) handlerEnd() time.Time { return b.attemptEnd.Add(-b.reserved) }
 
 // finishEnd returns the time by which the answer should be stored. The time after it is for
 // sending the answer.
-func (b *budget) finishEnd() time.Time { return b.over.Add(-b.answerMargin()) }
+func (b *budget) finishEnd() time.Time { return b.attemptEnd.Add(-b.answerMargin()) }
 
 // cleanupEnd returns the deadline for a cleanup that begins now, such as releasing a record:
 // Options.CleanupTimeout from now. In an inner call, the cleanup may use at most half of the time
@@ -160,7 +160,7 @@ func (b *budget) cleanupEnd() time.Time {
 	now := time.Now()
 	end := now.Add(b.opts.CleanupTimeout)
 	// The innermost outer call whose finishEnd has not passed counts.
-	for outer := b.around; outer != nil; outer = outer.around {
+	for outer := b.outerBudget; outer != nil; outer = outer.outerBudget {
 		if left := outer.finishEnd().Sub(now); left > 0 {
 			return earlier(end, now.Add(left/2))
 		}

@@ -15,9 +15,9 @@ import (
 // guarded handler can read, change and delete them, as it could without the guard.
 type bufferedAnswer struct {
 	outer     http.Header     // a copy of the header that outer handlers have set
-	given     http.Header     // the header as the handler gets it; header initially has the same slices
+	initial   http.Header     // the header as the handler gets it; header initially has the same slices
 	header    http.Header     // the header that the handler sees and changes
-	sent      http.Header     // a copy of header from when the status was written; nil before that
+	snapshot  http.Header     // a copy of header from when the status was written; nil before that
 	unchanged map[string]bool // names of outer handlers' headers that the handler has not changed
 	status    int             // 0 until the status is written
 	body      bytes.Buffer
@@ -26,11 +26,11 @@ type bufferedAnswer struct {
 // newBufferedAnswer returns a bufferedAnswer. outer is the header that outer handlers have
 // set, and is not changed.
 func newBufferedAnswer(outer http.Header) *bufferedAnswer {
-	given := outer.Clone()
-	if given == nil {
-		given = make(http.Header)
+	initial := outer.Clone()
+	if initial == nil {
+		initial = make(http.Header)
 	}
-	return &bufferedAnswer{outer: given.Clone(), given: given, header: maps.Clone(given)}
+	return &bufferedAnswer{outer: initial.Clone(), initial: initial, header: maps.Clone(initial)}
 }
 
 func (k *bufferedAnswer) Header() http.Header { return k.header }
@@ -39,16 +39,16 @@ func (k *bufferedAnswer) WriteHeader(status int) {
 	if status < 100 || status > 999 {
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status)) // as net/http does
 	}
-	if k.sent != nil || status >= 100 && status < 200 { // informational responses are not sent
+	if k.snapshot != nil || status >= 100 && status < 200 { // informational responses are not sent
 		return
 	}
-	k.status, k.sent, k.unchanged = status, k.header.Clone(), make(map[string]bool, len(k.outer))
+	k.status, k.snapshot, k.unchanged = status, k.header.Clone(), make(map[string]bool, len(k.outer))
 	for name, before := range k.outer {
 		// A header that the handler has set again counts as changed, even with the same values:
 		// outer handlers may set others before a replay. Setting a header replaces its slice, so an
-		// unchanged header has the slice that it has in k.given, with the same values.
-		values, left := k.header[name]
-		k.unchanged[name] = left && slices.Equal(before, values) && (len(values) == 0 || &k.given[name][0] == &values[0])
+		// unchanged header has the slice that it has in k.initial, with the same values.
+		values, present := k.header[name]
+		k.unchanged[name] = present && slices.Equal(before, values) && (len(values) == 0 || &k.initial[name][0] == &values[0])
 	}
 }
 
@@ -59,7 +59,7 @@ func (k *bufferedAnswer) Write(p []byte) (int, error) {
 	if k.status == http.StatusNoContent || k.status == http.StatusNotModified {
 		return 0, http.ErrBodyNotAllowed
 	}
-	if declared := k.sent.Get("Content-Length"); declared != "" {
+	if declared := k.snapshot.Get("Content-Length"); declared != "" {
 		if n, err := strconv.ParseInt(declared, 10, 64); err == nil && n >= 0 && int64(k.body.Len()+len(p)) > n {
 			return 0, http.ErrContentLength
 		}
@@ -81,8 +81,8 @@ func (k *bufferedAnswer) FlushError() error {
 //   - removed lists the headers that the guarded handler deleted.
 func (k *bufferedAnswer) response() Response {
 	k.WriteHeader(http.StatusOK)
-	r := Response{Status: k.status, Body: k.body.String(), Header: make(map[string][]string, len(k.sent))}
-	for name, values := range k.sent {
+	r := Response{Status: k.status, Body: k.body.String(), Header: make(map[string][]string, len(k.snapshot))}
+	for name, values := range k.snapshot {
 		before, had := k.outer[name]
 		switch {
 		case k.unchanged[name]:
@@ -99,7 +99,7 @@ func (k *bufferedAnswer) response() Response {
 		}
 	}
 	for name := range k.outer {
-		if _, left := k.sent[name]; !left {
+		if _, present := k.snapshot[name]; !present {
 			r.removed = append(r.removed, name)
 		}
 	}
@@ -115,7 +115,7 @@ func (k *bufferedAnswer) response() Response {
 func (k *bufferedAnswer) trailer() map[string][]string {
 	var trailer map[string][]string
 	for name, values := range k.header {
-		if !strings.HasPrefix(name, http.TrailerPrefix) && !k.declares(name) || slices.Equal(values, k.sent[name]) {
+		if !strings.HasPrefix(name, http.TrailerPrefix) && !k.declares(name) || slices.Equal(values, k.snapshot[name]) {
 			continue
 		}
 		if trailer == nil {
@@ -123,8 +123,8 @@ func (k *bufferedAnswer) trailer() map[string][]string {
 		}
 		trailer[name] = values
 	}
-	for name := range k.sent { // find declared trailers that were set before the status and then deleted
-		if _, left := k.header[name]; !left && k.declares(name) {
+	for name := range k.snapshot { // find declared trailers that were set before the status and then deleted
+		if _, present := k.header[name]; !present && k.declares(name) {
 			if trailer == nil {
 				trailer = make(map[string][]string)
 			}
@@ -137,7 +137,7 @@ func (k *bufferedAnswer) trailer() map[string][]string {
 // declares reports whether the response announces a trailer with the given name. A response
 // announces trailers by listing their names in the header Trailer.
 func (k *bufferedAnswer) declares(trailer string) bool {
-	for _, names := range k.sent["Trailer"] {
+	for _, names := range k.snapshot["Trailer"] {
 		for name := range strings.SplitSeq(names, ",") {
 			if http.CanonicalHeaderKey(strings.TrimSpace(name)) == trailer {
 				return true

@@ -27,7 +27,7 @@ func (g *Guard) bypasses(ctx context.Context, r *Request) bool {
 //
 // Middleware can then leave the body unread.
 func (g *Guard) passes(method string, header interface{ Values(name string) []string }) bool {
-	return g.off || !slices.Contains(g.opts.Methods, method) ||
+	return g.switchedOff || !slices.Contains(g.opts.Methods, method) ||
 		g.opts.KeyOptional && g.opts.Key == nil && len(header.Values(g.opts.KeyHeader)) == 0
 }
 

@@ -62,11 +62,11 @@ type cache struct {
 // cacheEntry is an entry of the cache. It shares no memory with the record that the store
 // returned. While the entry is in the cache, only the fields answer and bytes change.
 type cacheEntry struct {
-	id     string
-	record Record                   // a copy with the fields that attempt.meaningOf and a replay need
-	asked  time.Time                // a time before the request that read or stored the record
-	answer atomic.Pointer[Response] // the decoded HTTP response; nil until the first replay from the cache
-	bytes  int
+	id       string
+	record   Record                   // a copy with the fields that attempt.meaningOf and a replay need
+	ageStart time.Time                // a time before the request that read or stored the record; the entry's age counts from then
+	answer   atomic.Pointer[Response] // the decoded HTTP response; nil until the first replay from the cache
+	bytes    int
 }
 
 // entryOverhead is the size of a cache entry in bytes, without its strings, such as the
@@ -100,7 +100,7 @@ func (c *cache) get(id string, now time.Time, skew time.Duration) *cacheEntry {
 	// Remove the entry if it is older than MaxAge, or if its age is unknown because the machine's
 	// clock was set back. Also remove the entry if less than skew is left until the record expires.
 	// On a machine whose clock is ahead, another attempt may already be running for the same id.
-	age, known := elapsed.Between(m.asked, now)
+	age, known := elapsed.Between(m.ageStart, now)
 	if m.record.GoneAt(now.Add(skew)) || !known || age >= c.opts.MaxAge {
 		c.entries.Remove(id)
 		return nil
@@ -108,14 +108,14 @@ func (c *cache) get(id string, now time.Time, skew time.Duration) *cacheEntry {
 	return m
 }
 
-// put caches rec if it is completed. asked is a time before the request to the store that
-// returned rec; the entry's age counts from then. put does not cache a record whose answer
-// is stored outside the record and has not been loaded (Result.Apart).
-func (c *cache) put(id string, rec Record, asked time.Time) {
+// put caches rec if it is completed. The age of the entry counts from ageStart, a time before the
+// request to the store that returned rec. put does not cache a record whose answer is stored
+// outside the record and has not been loaded (Result.Apart).
+func (c *cache) put(id string, rec Record, ageStart time.Time) {
 	if c == nil || rec.State != Completed || rec.Result.Apart != nil {
 		return
 	}
-	m := &cacheEntry{id: id, asked: asked, record: Record{State: rec.State, Attempt: rec.Attempt, Expires: rec.Expires,
+	m := &cacheEntry{id: id, ageStart: ageStart, record: Record{State: rec.State, Attempt: rec.Attempt, Expires: rec.Expires,
 		Fingerprint: strings.Clone(rec.Fingerprint), Result: Result{Outcome: rec.Result.Outcome, Value: bytes.Clone(rec.Result.Value)}}}
 	m.bytes = entryOverhead + len(id) + len(rec.Fingerprint) + cap(m.record.Result.Value)
 	if f := rec.Result.Failure; f != nil {
@@ -154,15 +154,15 @@ func (c *cache) putDecoded(m *cacheEntry, answer *Response) {
 // from the cache, and the cache has room, decoded also caches the response, so that it is
 // decoded only once.
 func (g *Guard) decoded(d decision) (*Response, error) {
-	if d.from == nil {
+	if d.entry == nil {
 		return decodeAnswer(d.value)
 	}
-	if answer := d.from.answer.Load(); answer != nil {
+	if answer := d.entry.answer.Load(); answer != nil {
 		return answer.clone(), nil
 	}
 	answer, err := decodeAnswer(d.value)
 	if err == nil {
-		g.cache.putDecoded(d.from, answer.clone())
+		g.cache.putDecoded(d.entry, answer.clone())
 	}
 	return answer, err
 }
@@ -174,12 +174,12 @@ func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 	if g.cache == nil {
 		return decision{}, false
 	}
-	a := attempt{g: g, call: c, work: w, id: c.id, began: g.opts.Clock(), cached: true}
-	m := g.cache.get(a.id, a.began, g.opts.MaxSkew)
+	a := attempt{g: g, call: c, work: w, id: c.id, clockStart: g.opts.Clock(), cached: true}
+	m := g.cache.get(a.id, a.clockStart, g.opts.MaxSkew)
 	if m == nil {
 		return decision{}, false
 	}
-	a.memory = m
+	a.entry = m
 	return a.fromRecord(ctx, a.meaningOf(m.record), m.record), true
 }
 
@@ -188,7 +188,7 @@ func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 // the request to the store.
 func (a *attempt) remember(rec Record) {
 	if !a.cached {
-		a.g.cache.put(a.id, rec, a.began)
+		a.g.cache.put(a.id, rec, a.clockStart)
 	}
 }
 

@@ -81,8 +81,8 @@ type Call struct {
 // [ErrAnswerUnreadable], [ErrRecordForeign], [ErrStreaming], or, because of a write that fn
 // enlisted, [ErrConditionFailed] or [ErrWriteInvalid].
 func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (T, error)) (T, error) {
-	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Principal: c.Principal, Operation: c.Operation, Key: c.Key}
-	got := do(ctx, g, who, c, fn)
+	identity := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Principal: c.Principal, Operation: c.Operation, Key: c.Key}
+	got := do(ctx, g, identity, c, fn)
 	return got.value, got.returned(ctx)
 }
 
@@ -125,7 +125,7 @@ func (d done[T]) returned(ctx context.Context) error {
 	return e
 }
 
-func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(context.Context) (T, error)) done[T] {
+func do[T any](ctx context.Context, g *Guard, identity Identity, c Call, fn func(context.Context) (T, error)) done[T] {
 	var zero T
 	if c.Operation == "" {
 		return refusedDo[T](requestInvalid("Call.Operation is empty; name what is done.", nil))
@@ -137,11 +137,11 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	defer recordUnidentified(ctx, &identified)
 	refuse := func(kind Kind, e *Error) done[T] {
 		identified = true
-		g.refused(ctx, who, kind, e)
+		g.refused(ctx, identity, kind, e)
 		return refusedDo[T](e)
 	}
 	w := &doWork[T]{g: g, fn: fn}
-	if g.off || c.Skip || c.Key == "" && g.opts.KeyOptional {
+	if g.switchedOff || c.Skip || c.Key == "" && g.opts.KeyOptional {
 		identified = true
 		g.bypassed(ctx)
 		merged := attemptOf(ctx) != nil
@@ -164,11 +164,11 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 	if err != nil {
 		return refuse(EventKeyInvalid, requestInvalid("The payload can't be encoded as JSON.", err))
 	}
-	if why := hiddenFrom(reflect.TypeFor[T](), false); why != "" {
+	if reason := hiddenFrom(reflect.TypeFor[T](), false); reason != "" {
 		return refuse(EventKeyInvalid, &Error{Code: ErrRequestInvalid, Status: http.StatusInternalServerError,
-			Detail: "The result can't be stored.", Err: fmt.Errorf("a result of type %T would lose a part: %s", zero, why)})
+			Detail: "The result can't be stored.", Err: fmt.Errorf("a result of type %T would lose a part: %s", zero, reason)})
 	}
-	made := g.newCall(who, given, c.Operation)
+	made := g.newCall(identity, given, c.Operation)
 	made.repeated = c.Repeated
 	identified = true
 	d := g.handleCall(ctx, made, w)
@@ -185,27 +185,27 @@ func do[T any](ctx context.Context, g *Guard, who Identity, c Call, fn func(cont
 		}
 		return got
 	}
-	return done[T]{value: w.again}
+	return done[T]{value: w.storedResult}
 }
 
 // doWork implements work for one call of Do.
 type doWork[T any] struct {
-	g       *Guard
-	attempt *attempt // the attempt that runs fn; nil if fn runs unguarded
-	fn      func(context.Context) (T, error)
-	result  T       // what fn returned, or the value of an Answer that replaces it
-	err     error   // what fn returned, or the error that replaces it after a rejected transaction
-	outcome Outcome // outcome of err; empty while it is not known, and if err is nil
-	refused bool    // the database has rejected the writes that fn enlisted
-	again   T       // the decoded stored result; zero unless the call is replayed
+	g            *Guard
+	attempt      *attempt // the attempt that runs fn; nil if fn runs unguarded
+	fn           func(context.Context) (T, error)
+	result       T       // what fn returned, or the value of an Answer that replaces it
+	err          error   // what fn returned, or the error that replaces it after a rejected transaction
+	outcome      Outcome // outcome of err; empty while it is not known, and if err is nil
+	refused      bool    // the database has rejected the writes that fn enlisted
+	storedResult T       // the decoded stored result; zero unless the call is replayed
 }
 
 func (w *doWork[T]) replay(d decision) (err error) {
 	if d.failure != nil {
 		return nil
 	}
-	if w.again, err = replayed[T](d.value); err != nil {
-		return fmt.Errorf("decode the stored result into %T: %w", w.again, err)
+	if w.storedResult, err = replayed[T](d.value); err != nil {
+		return fmt.Errorf("decode the stored result into %T: %w", w.storedResult, err)
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (w *doWork[T]) handlerResult() done[T] {
 	w.outcome = w.attempt.outcomeLeft(w.outcome)
 	got := done[T]{value: w.result, err: w.err, outcome: w.outcome, rejected: w.refused}
 	if w.err != nil && (w.outcome == OutcomeFailed || w.outcome == OutcomeSucceeded) {
-		got.storedAs = w.g.deciding(w.err, w.outcome, unmarked)
+		got.storedAs = w.g.decidingError(w.err, w.outcome, unmarked)
 	}
 	return got
 }

@@ -37,8 +37,8 @@ func DownstreamKey(ctx context.Context, name string) string {
 	if a.inner.handlerHasFailed() {
 		panic("lambdaidem: DownstreamKey was called after the handler had returned without success; the handler must wait for its goroutines")
 	}
-	for around := a.outer; around != nil; around = around.outer {
-		around.inner.setEffect() // this record's id, and so the downstream key, may depend on the payload of the outer call
+	for each := a.outer; each != nil; each = each.outer {
+		each.inner.setEffect() // this record's id, and so the downstream key, may depend on the payload of the outer call
 	}
 	return downstreamKey(a.id, name)
 }

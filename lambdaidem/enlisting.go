@@ -83,8 +83,8 @@ func (e *enlisting) resume() {
 }
 
 // end stops the enlisting of writes: from then on, TxOf returns err. If an earlier call of end or
-// begun has already stopped the enlisting, TxOf continues to return the error of that earlier call.
-// end returns the transaction, or nil if there is none.
+// hasBegun has already stopped the enlisting, TxOf continues to return the error of that earlier
+// call. end returns the transaction, or nil if there is none.
 func (e *enlisting) end(err error) Tx {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -94,10 +94,10 @@ func (e *enlisting) end(err error) Tx {
 	return e.tx
 }
 
-// begun reports whether the handler has called TxOf. If there was no such call, and err is not nil,
-// later calls of TxOf return err. The guard passes an err just before it sends the first part of a
-// response. A write enlisted later could not be committed before the response.
-func (e *enlisting) begun(err error) bool {
+// hasBegun reports whether the handler has called TxOf. If there was no such call, and err is not
+// nil, later calls of TxOf return err. The guard passes an err just before it sends the first part
+// of a response. A write enlisted later could not be committed before the response.
+func (e *enlisting) hasBegun(err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.tx == nil && e.ended == nil {

@@ -14,7 +14,7 @@ import (
 // The fingerprint must not cover the envelope's ids, times and signatures, which differ for each
 // publication (Amazon SNS, "Fanout to Amazon SQS queues"; Amazon EventBridge, "Event structure").
 func (m *message) unwrap() {
-	if m.sent.given || len(m.body) == 0 || m.body[0] != '{' {
+	if m.senderKey.isSet || len(m.body) == 0 || m.body[0] != '{' {
 		return
 	}
 	// The message keeps the queue's id, the default key. The envelope's id is not safe: anyone who
@@ -82,6 +82,6 @@ func (m *message) unwrapEventBridge() {
 	if json.Unmarshal(m.body, &e) != nil || e.ID == "" || e.Source == "" || e.DetailType == "" || e.Time == "" || len(e.Detail) == 0 {
 		return
 	}
-	m.body, m.sent, m.form = e.Detail, keyInJSON(e.Detail), append(m.form, "EventBridge")
+	m.body, m.senderKey, m.form = e.Detail, keyInJSON(e.Detail), append(m.form, "EventBridge")
 	m.parts = append(append(m.parts, "EventBridge"), busParts(e.Source, e.DetailType, e.Account, e.Region, e.Resources)...)
 }

@@ -41,24 +41,24 @@ func isUnstored(err error, e *Error) bool {
 
 // answeredError is like clientError, for an error of a guarded handler with the given outcome. If
 // that error is stored, every retry gets the same answer. answeredError then returns the *Error
-// that the method deciding chooses for the record. It returns nil if deciding chooses none, or one
+// that decidingError chooses for the record. It returns nil if decidingError chooses none, or one
 // without a status.
 func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 	if outcome != OutcomeFailed && outcome != OutcomeSucceeded {
 		return g.clientError(err)
 	}
-	e := g.deciding(err, outcome, unmarked)
+	e := g.decidingError(err, outcome, unmarked)
 	if e == nil || e.Status == 0 {
 		return nil
 	}
 	return e
 }
 
-// deciding returns the *Error whose code and status the guard stores for err, or nil if err
+// decidingError returns the *Error whose code and status the guard stores for err, or nil if err
 // contains none. outcome is the outcome of the handler's error: OutcomeFailed or OutcomeSucceeded.
 // mark says which mark is around err. A stored error must not ask the client to repeat the request,
-// so deciding skips each *Error that would.
-func (g *Guard) deciding(err error, outcome Outcome, mark markAround) *Error {
+// so decidingError skips each *Error that would.
+func (g *Guard) decidingError(err error, outcome Outcome, mark markAround) *Error {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case *passedOn:
 		switch {
@@ -70,14 +70,14 @@ func (g *Guard) deciding(err error, outcome Outcome, mark markAround) *Error {
 		}
 		return nil
 	case *permanentError:
-		return g.deciding(e.err, outcome, markedPermanent)
+		return g.decidingError(e.err, outcome, markedPermanent)
 	case *retryableError:
 		// Inside a Retryable, only errors marked as Permanent and stored failures of inner calls
 		// can decide.
 		if mark == unmarked {
 			mark = markedRetryable
 		}
-		return g.deciding(e.err, outcome, mark)
+		return g.decidingError(e.err, outcome, mark)
 	case *Error:
 		switch {
 		// A refusal of an inner call does not decide.
@@ -93,7 +93,7 @@ func (g *Guard) deciding(err error, outcome Outcome, mark markAround) *Error {
 		return e
 	}
 	for _, one := range wrapped(err) {
-		if found := g.deciding(one, outcome, mark); found != nil {
+		if found := g.decidingError(one, outcome, mark); found != nil {
 			return found
 		}
 	}

@@ -21,7 +21,7 @@ func wrapped(err error) []error {
 	if !ok {
 		return all
 	}
-	hidden := slices.DeleteFunc(foundByAs(e), func(one error) bool {
+	hidden := slices.DeleteFunc(errorsByAs(e), func(one error) bool {
 		return slices.ContainsFunc(all, func(err error) bool { return leadsTo(err, one) })
 	})
 	if len(hidden) == 0 {
@@ -87,16 +87,16 @@ func same(a, b error) bool {
 // contain although none of its methods shows them.
 var errUnseen = errors.New("errors that can't be seen")
 
-// foundByAs returns the errors that the method As of e finds, at most one of each type. The types
+// errorsByAs returns the errors that the method As of e finds, at most one of each type. The types
 // are passedOn, the error of an inner call, and those of the marks: uncertainError, permanentError
 // and retryableError.
-func foundByAs(e interface{ As(target any) bool }) []error {
-	return slices.Concat(found[*passedOn](e), found[*uncertainError](e), found[*permanentError](e), found[*retryableError](e))
+func errorsByAs(e interface{ As(target any) bool }) []error {
+	return slices.Concat(errorByAs[*passedOn](e), errorByAs[*uncertainError](e), errorByAs[*permanentError](e), errorByAs[*retryableError](e))
 }
 
-// found calls the method As of e for a target of type E. It returns a slice with the E that As
+// errorByAs calls the method As of e for a target of type E. It returns a slice with the E that As
 // sets, or nil if As returns false.
-func found[E error](e interface{ As(target any) bool }) []error {
+func errorByAs[E error](e interface{ As(target any) bool }) []error {
 	var one E
 	if !e.As(&one) {
 		return nil

@@ -18,7 +18,7 @@ func BareReplay(in events.APIGatewayV2HTTPRequest, status int, body string) (nee
 	ctx := context.Background()
 	req := new(Request)
 	httpAPI{}.request(&in, req)
-	who, _, refusal := g.identify(ctx, req)
+	identity, _, refusal := g.identify(ctx, req)
 	if refusal != nil {
 		panic(refusal)
 	}
@@ -26,7 +26,7 @@ func BareReplay(in events.APIGatewayV2HTTPRequest, status int, body string) (nee
 	var resp *Response
 	var err error
 	needed = func() {
-		if c := g.requestCall(who, req); c.fingerprint == "" || c.id == "" {
+		if c := g.requestCall(identity, req); c.fingerprint == "" || c.id == "" {
 			panic("there is no hash")
 		}
 		if resp, err = decodeAnswer(stored); err != nil {

@@ -18,7 +18,7 @@ import (
 // the body in p and the values in parts, such as the method and the path of a request.
 func (g *Guard) newCall(identity Identity, p payload, parts ...string) call {
 	signers := g.fingerprints.signers
-	c := call{who: identity, id: g.idOf(&identity), fingerprint: g.fingerprint(&signers[0], p, parts)}
+	c := call{identity: identity, id: g.idOf(&identity), fingerprint: g.fingerprint(&signers[0], p, parts)}
 	if len(signers) > 1 {
 		parts := slices.Clone(parts) // without the copy, the parts of every call would escape to the heap
 		c.others = sync.OnceValue(func() []string {

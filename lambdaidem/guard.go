@@ -13,7 +13,7 @@ type Guard struct {
 	storeKey     any                // identifies the store in innerRecord: the store itself, or a unique pointer if it is not comparable
 	transact     Transactor         // the store, if it has transactions; else nil
 	opts         Options            // the options, with defaults filled in
-	off          bool               // the guard runs every call unguarded; set by the environment variable SwitchOff
+	switchedOff  bool               // every call runs unguarded; set by the environment variable SwitchOff
 	cache        *cache             // the cache of finished records; nil without Options.Cache
 	fingerprints fingerprintOptions // the fingerprint options, checked and prepared for use
 	// unreleased lists leases that may still block a record although no handler is running:
@@ -28,7 +28,7 @@ func New(store Store, optFns ...func(*Options)) *Guard {
 	if store == nil {
 		panic("lambdaidem: New: store is nil")
 	}
-	g := &Guard{store: store, storeKey: new(byte), transact: transactorOf(store), off: switchedOff(), unreleased: new(unreleased)}
+	g := &Guard{store: store, storeKey: new(byte), transact: transactorOf(store), switchedOff: switchedOff(), unreleased: new(unreleased)}
 	if reflect.ValueOf(store).Comparable() {
 		g.storeKey = store
 	}
@@ -56,13 +56,13 @@ func (g *Guard) With(optFns ...func(*Options)) *Guard {
 	if o.Cache != g.opts.Cache {
 		cache = newCache(o.Cache)
 	}
-	return &Guard{store: g.store, storeKey: g.storeKey, transact: g.transact, opts: o, off: g.off, cache: cache, fingerprints: o.fingerprintOptions(), unreleased: g.unreleased}
+	return &Guard{store: g.store, storeKey: g.storeKey, transact: g.transact, opts: o, switchedOff: g.switchedOff, cache: cache, fingerprints: o.fingerprintOptions(), unreleased: g.unreleased}
 }
 
 // call identifies one guarded call, for any kind of event: by the identity of its record and
 // by its payload. Guard.newCall makes it.
 type call struct {
-	who         Identity        // identifies the record
+	identity    Identity        // identifies the record
 	id          string          // id of the record
 	fingerprint string          // digest of the payload, for a record that the call creates
 	others      func() []string // returns the payload's fingerprints by all secrets but the first; nil if there is at most one secret
@@ -108,7 +108,7 @@ type decision struct {
 	value   []byte      // the stored answer, if replays is true and failure is nil
 	failure *Failure    // the stored error, if the record has one instead of a value
 	outcome Outcome     // outcome of the replayed record: OutcomeSucceeded or OutcomeFailed
-	from    *cacheEntry // the cache entry of the replayed record; nil if the record came from the store
+	entry   *cacheEntry // the cache entry of the replayed record; nil if the record came from the store
 
 	unreturned bool // if refusal is set: the record has, or may have, an answer that can't be read
 	replaced   bool // if refusal is set: the refusal replaces the handler's answer; see ending.changed
@@ -123,13 +123,13 @@ func (g *Guard) handleCall(ctx context.Context, c call, w work) (d decision) {
 		number := outer.beginInner()
 		if number == 0 {
 			e := outOfTime(errInnerTooLate, g.opts.RetryAfter)
-			g.refused(ctx, c.who, EventOutOfTime, e)
+			g.refused(ctx, c.identity, EventOutOfTime, e)
 			return decision{refusal: e}
 		}
 		defer func() {
 			if d.refusal != nil {
 				refusal := *d.refusal // a copy, because an observer may have the original
-				refusal.Err = &innerCallError{g.readable(&c.who), c.id, refusal.Err}
+				refusal.Err = &innerCallError{g.readable(&c.identity), c.id, refusal.Err}
 				d.refusal = &refusal
 			}
 			outer.endInner(number, innerRecord{g.storeKey, c.id}, a, d)
@@ -137,7 +137,7 @@ func (g *Guard) handleCall(ctx context.Context, c call, w work) (d decision) {
 	}
 	if guardedInside(ctx, &c) {
 		e := guardedTwice()
-		g.refused(ctx, c.who, EventKeyInvalid, e)
+		g.refused(ctx, c.identity, EventKeyInvalid, e)
 		return decision{refusal: e}
 	}
 	if d, ok := g.recall(ctx, c, w); ok {

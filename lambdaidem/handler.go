@@ -84,8 +84,8 @@ func handle[In, Out any](
 ) done[Out] {
 	identified := false
 	defer recordUnidentified(ctx, &identified)
-	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Operation: operation, Handler: true}
-	c := Call{Operation: operation, Payload: in, Skip: g.off || o.Skip != nil && o.Skip(ctx, in)}
+	identity := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Operation: operation, Handler: true}
+	c := Call{Operation: operation, Payload: in, Skip: g.switchedOff || o.Skip != nil && o.Skip(ctx, in)}
 	if reflect.TypeFor[In]().Kind() == reflect.Interface {
 		// The type of &in is always *In. Without the pointer, Payload would have the type of the
 		// value in the interface. A client can choose that type by sending a JSON string instead of
@@ -96,7 +96,7 @@ func handle[In, Out any](
 	c.Repeated = !c.Skip && o.Repeated != nil && o.Repeated(ctx, in)
 	refuse := func(kind Kind, e *Error) done[Out] {
 		identified = true
-		g.refused(ctx, who, kind, e)
+		g.refused(ctx, identity, kind, e)
 		return refusedDo[Out](e)
 	}
 	if !c.Skip {
@@ -105,15 +105,15 @@ func handle[In, Out any](
 			refusal := keyUnread("event", err)
 			return refuse(keyKind(refusal), refusal)
 		}
-		who.Key = c.Key
+		identity.Key = c.Key
 		if o.Principal != nil && (c.Key != "" || !g.opts.KeyOptional) {
 			var refusal *Error
-			who.Principal, err = o.Principal(ctx, in)
-			if who.Principal, refusal = g.named(who.Principal, err, "HandlerOptions.Principal"); refusal != nil {
+			identity.Principal, err = o.Principal(ctx, in)
+			if identity.Principal, refusal = g.named(identity.Principal, err, "HandlerOptions.Principal"); refusal != nil {
 				return refuse(EventNoPrincipal, refusal)
 			}
 		}
 	}
 	identified = true
-	return do(ctx, g, who, c, func(ctx context.Context) (Out, error) { return h(ctx, in) })
+	return do(ctx, g, identity, c, func(ctx context.Context) (Out, error) { return h(ctx, in) })
 }

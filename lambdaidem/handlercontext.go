@@ -18,7 +18,7 @@ func Attempt(ctx context.Context) int {
 // callers may use the same key, so derive ids from [RecordID] instead.
 func Key(ctx context.Context) string {
 	if a := attemptOf(ctx); a != nil {
-		return a.call.who.Key
+		return a.call.identity.Key
 	}
 	return ""
 }
@@ -30,7 +30,7 @@ func Key(ctx context.Context) string {
 // callers are anonymous, or if the call runs unguarded.
 func Principal(ctx context.Context) string {
 	if a := attemptOf(ctx); a != nil {
-		return a.call.who.Principal
+		return a.call.identity.Principal
 	}
 	return ""
 }

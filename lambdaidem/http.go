@@ -19,13 +19,13 @@ type served interface {
 func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, error) {
 	identified := false
 	defer recordUnidentified(ctx, &identified)
-	who, kind, refusal := g.identify(ctx, r)
+	identity, kind, refusal := g.identify(ctx, r)
 	if refusal != nil {
 		identified = true
-		g.refused(ctx, who, kind, refusal)
+		g.refused(ctx, identity, kind, refusal)
 		return g.refuse(ctx, r, refusal)
 	}
-	c := g.requestCall(who, r)
+	c := g.requestCall(identity, r)
 	c.repeated = g.opts.Repeated != nil && g.opts.Repeated(r)
 	identified = true
 	d := g.handleCall(ctx, c, w)
@@ -158,24 +158,24 @@ func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.toStore(&w
 // be decoded or exceeds a limit, or its key or caller is missing or invalid. The caller of identify
 // must then send an event of the returned Kind, and the Identity has only the known parts.
 func (g *Guard) identify(ctx context.Context, r *Request) (Identity, Kind, *Error) {
-	who := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route, Path: r.Path}
-	who.settle()
+	identity := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route, Path: r.Path}
+	identity.settle()
 	if g.opts.Principal == nil {
-		who.Principal = r.Principal
+		identity.Principal = r.Principal
 	}
 	refusal := g.outOfBounds(r)
 	if refusal != nil && g.opts.Key != nil {
-		return who, refusal.Code.kind(), refusal
+		return identity, refusal.Code.kind(), refusal
 	}
 	key, invalid := g.keyOf(ctx, r)
-	switch who.Key = key; {
+	switch identity.Key = key; {
 	case refusal != nil:
-		return who, refusal.Code.kind(), refusal
+		return identity, refusal.Code.kind(), refusal
 	case invalid != nil:
-		return who, keyKind(invalid), invalid
+		return identity, keyKind(invalid), invalid
 	}
-	who.Principal, refusal = g.principal(ctx, r)
-	return who, EventNoPrincipal, refusal
+	identity.Principal, refusal = g.principal(ctx, r)
+	return identity, EventNoPrincipal, refusal
 }
 
 func (w *httpWork) replay(d decision) (err error) {

@@ -16,9 +16,9 @@ type codec[In, Out any] interface {
 // what the handler returned. A replay is rebuilt from the stored response.
 func guardHTTP[In, Out any](g *Guard, c codec[In, Out], h func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
-		call := &eventCall[In, Out]{codec: c, handler: h, in: in}
+		call := &eventCall[In, Out]{codec: c, handler: h, event: in}
 		req := new(Request) // allocated separately from call, because a hook may retain it
-		c.request(&call.in, req)
+		c.request(&call.event, req)
 		call.work = httpWork{g: g, served: call}
 		var resp *Response
 		var err error
@@ -28,9 +28,9 @@ func guardHTTP[In, Out any](g *Guard, c codec[In, Out], h func(context.Context, 
 			resp, err = g.serve(ctx, req, &call.work)
 		}
 		if resp != nil {
-			return c.event(&call.in, resp), nil
+			return c.event(&call.event, resp), nil
 		}
-		return call.own, err
+		return call.output, err
 	}
 }
 
@@ -40,24 +40,24 @@ type eventCall[In, Out any] struct {
 	work    httpWork
 	codec   codec[In, Out]
 	handler func(context.Context, In) (Out, error)
-	in      In
-	own     Out // what the handler returned, or the argument of Answer; zero after forget
+	event   In
+	output  Out // what the handler returned, or the argument of Answer; zero after forget
 }
 
 func (c *eventCall[In, Out]) handle(ctx context.Context) (Response, error) {
 	var err error
-	if c.own, err = c.handler(ctx, c.in); err != nil {
+	if c.output, err = c.handler(ctx, c.event); err != nil {
 		return Response{}, err
 	}
-	return c.codec.response(&c.in, c.own), nil
+	return c.codec.response(&c.event, c.output), nil
 }
 
 func (c *eventCall[In, Out]) answer(v any) (Response, error) {
 	var ok bool
-	if c.own, ok = v.(Out); !ok {
+	if c.output, ok = v.(Out); !ok {
 		return Response{}, isNotTheAnswer[Out](v)
 	}
-	return c.codec.response(&c.in, c.own), nil
+	return c.codec.response(&c.event, c.output), nil
 }
 
-func (c *eventCall[In, Out]) forget() { c.own = *new(Out) }
+func (c *eventCall[In, Out]) forget() { c.output = *new(Out) }

@@ -43,7 +43,7 @@ const webSocketMessage = "MESSAGE"
 // Options.Key of a WebSocket API.
 func keyInBody(_ context.Context, r *Request) (string, error) {
 	k := keyInJSON(r.Body)
-	if k.given && k.err == nil && k.text == "" {
+	if k.isSet && k.err == nil && k.text == "" {
 		return "", errors.New("it is empty")
 	}
 	return k.text, k.err

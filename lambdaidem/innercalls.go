@@ -49,8 +49,8 @@ func isHalfDone(rec Record) bool {
 // innerOutcome summarizes the inner calls of the attempt's handler in one Outcome:
 // OutcomeUncertain or OutcomeReleased, or "" if these calls do not affect the handler's outcome.
 func (a *attempt) innerOutcome() Outcome {
-	left, _ := a.inner.outcome()
-	return left
+	innerOutcome, _ := a.inner.outcome()
+	return innerOutcome
 }
 
 // releasedEnding returns how the attempt's call ended, if the call's record is released. An outer
@@ -82,10 +82,10 @@ func (a *attempt) isInner() bool { return a != nil && a.outer != nil && a.outer.
 func (a *attempt) beginInner() (number int64) {
 	// Register the call for every outer handler too, because the call may continue in a goroutine
 	// after the attempt's handler has returned.
-	for around := a; around != nil; around = around.outer {
-		if !around.inner.begin() {
-			for begun := a; begun != around; begun = begun.outer {
-				begun.inner.end()
+	for each := a; each != nil; each = each.outer {
+		if !each.inner.begin() {
+			for prev := a; prev != each; prev = prev.outer {
+				prev.inner.end()
 			}
 			return 0
 		}
@@ -112,8 +112,8 @@ func (a *attempt) outermost() *attempt {
 //   - d is the decision about the call, or zero if the call panicked.
 func (a *attempt) endInner(number int64, rec innerRecord, inner *attempt, d decision) {
 	a.recordInner(number, rec, inner, d)
-	for around := a; around != nil; around = around.outer {
-		around.inner.end()
+	for each := a; each != nil; each = each.outer {
+		each.inner.end()
 	}
 }
 
@@ -123,19 +123,19 @@ func (a *attempt) endInner(number int64, rec innerRecord, inner *attempt, d deci
 // The ending may change the outcome of the handler that made the call. For each outer handler,
 // recordInner records only whether the call may have had an effect.
 func (a *attempt) recordInner(number int64, rec innerRecord, inner *attempt, d decision) {
-	left := inner.endingOf(d)
-	effect := left == OutcomeSucceeded || left == OutcomeUncertain || d.carriedOut() || d.panicked(inner) || inner != nil && inner.mayHaveHadEffect()
+	innerEnding := inner.endingOf(d)
+	effect := innerEnding == OutcomeSucceeded || innerEnding == OutcomeUncertain || d.carriedOut() || d.panicked(inner) || inner != nil && inner.mayHaveHadEffect()
 	ran := inner != nil && inner.started && d.refusal == nil
 	calls := &a.outermost().callsBegun
-	counts := true // whether to record the ending for the handler of the attempt around
-	for around := a; around != nil; around = around.outer {
+	counts := true // whether to record the ending for the next handler
+	for each := a; each != nil; each = each.outer {
 		switch {
 		case counts:
 			// If this handler has already succeeded, its outcome can't change, so the ending counts
 			// for the next outer handler.
-			counts = around.inner.record(number, calls, rec, left, ran, effect) == handlerSucceeded
+			counts = each.inner.record(number, calls, rec, innerEnding, ran, effect) == handlerSucceeded
 		case effect:
-			around.inner.setEffect()
+			each.inner.setEffect()
 		}
 	}
 }
@@ -171,18 +171,18 @@ func (a *attempt) endingOf(d decision) Outcome {
 	case d.refusal == nil, d.replaced:
 		return a.innerEnding
 	}
-	var left Outcome
+	var innerEnding Outcome
 	switch {
 	case d.refusal.Code == ErrOutcomeUnknown:
-		left = OutcomeUncertain
+		innerEnding = OutcomeUncertain
 	case d.refusal.temporary():
-		left = OutcomeReleased
+		innerEnding = OutcomeReleased
 	}
 	switch {
 	case a == nil || !a.started:
-		return left
+		return innerEnding
 	case a.g.opts.Optimistic: // the writes of the call's handler were not made, but calls inside it may have had effects
-		return outcomeOfBoth(left, a.innerOutcome())
+		return outcomeOfBoth(innerEnding, a.innerOutcome())
 	default: // the call's handler ran, and its answer is not stored
 		return OutcomeUncertain
 	}
@@ -257,26 +257,26 @@ func (a *attempt) settle(o Outcome, answer answerTells) (settled Outcome, reason
 	// Refuse further inner calls, for example from a goroutine. A further call must have no effect:
 	// the client may learn that the request failed, or a retry may run the handler again.
 	a.inner.setHandler(handlerFailed)
-	left, running := a.inner.outcome()
+	innerOutcome, running := a.inner.outcome()
 	switch {
-	case a.steps.left:
-		left, reason = OutcomeUncertain, errHandlerReturned
+	case a.steps.leftRunning:
+		innerOutcome, reason = OutcomeUncertain, errHandlerReturned
 	case running:
 		reason = errInnerRunning
-	case left == OutcomeUncertain:
+	case innerOutcome == OutcomeUncertain:
 		reason = errInnerUnknown
-	case left == OutcomeReleased && (stored || answer == final):
+	case innerOutcome == OutcomeReleased && (stored || answer == final):
 		reason = errInnerRefused
 	case a.steps.anyUnreadable() && (stored || answer == final):
-		left, reason = OutcomeReleased, errStepUnreadable
+		innerOutcome, reason = OutcomeReleased, errStepUnreadable
 	default:
 		return o, nil
 	}
 	switch {
-	case stored && left == OutcomeReleased && a.g.opts.Policy == Hold:
+	case stored && innerOutcome == OutcomeReleased && a.g.opts.Policy == Hold:
 		return OutcomeUncertain, reason
 	case stored, o == OutcomeReleased:
-		return left, reason
+		return innerOutcome, reason
 	case answer == final: // o is uncertain, or an invalid value of Options.Outcome
 		return o, reason
 	}

@@ -18,9 +18,9 @@ type innerCalls struct {
 // unsettledCall is a guarded call that a retry may still complete, or whose outcome is unknown.
 // Several such calls for the same record share one unsettledCall.
 type unsettledCall struct {
-	left   Outcome // OutcomeReleased if a retry of the call may succeed, OutcomeUncertain if its outcome is unknown
-	effect bool    // the call may have had an effect
-	begun  int64   // how many calls had begun when this call ended; a call with a higher number began after that
+	innerEnding Outcome // OutcomeReleased if a retry of the call may succeed, OutcomeUncertain if its outcome is unknown
+	effect      bool    // the call may have had an effect
+	callsBegun  int64   // how many calls had begun when this call ended; a call with a higher number began after that
 }
 
 // handlerState says whether a handler may still make guarded calls.
@@ -65,28 +65,28 @@ func (i *innerCalls) end() {
 // earlier call for the same record, record removes the note of the earlier call.
 //
 //   - number is the call's number, and calls counts the calls that have begun.
-//   - left says how the call ended; see attempt.endingOf.
+//   - innerEnding says how the call ended; see attempt.endingOf.
 //   - ran reports whether the call's own handler ran.
 //   - effect reports whether the call may have had an effect.
-func (i *innerCalls) record(number int64, calls *atomic.Int64, rec innerRecord, left Outcome, ran, effect bool) handlerState {
+func (i *innerCalls) record(number int64, calls *atomic.Int64, rec innerRecord, innerEnding Outcome, ran, effect bool) handlerState {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.effect = i.effect || effect
 	earlier := i.unsettled[rec]
 	switch {
-	case left == OutcomeReleased, left == OutcomeUncertain:
+	case innerEnding == OutcomeReleased, innerEnding == OutcomeUncertain:
 		if i.unsettled == nil {
 			i.unsettled = make(map[innerRecord]unsettledCall)
 		}
 		// Load the counter while the mutex is locked, so that a later note never has a smaller
 		// count.
-		i.unsettled[rec] = unsettledCall{outcomeOfBoth(left, earlier.left), effect || earlier.effect, calls.Load()}
+		i.unsettled[rec] = unsettledCall{outcomeOfBoth(innerEnding, earlier.innerEnding), effect || earlier.effect, calls.Load()}
 	// Keep the note of an earlier call that was still running when this call began: the handler may
 	// report that call's refusal, although this call succeeded.
-	case number <= earlier.begun: // this call began before the earlier one had ended
-	case left == OutcomeSucceeded, left == OutcomeFailed: // the record has an answer
+	case number <= earlier.callsBegun: // this call began before the earlier one had ended
+	case innerEnding == OutcomeSucceeded, innerEnding == OutcomeFailed: // the record has an answer
 		delete(i.unsettled, rec)
-	case left == "" && ran && !earlier.effect: // the earlier call was only refused
+	case innerEnding == "" && ran && !earlier.effect: // the earlier call was only refused
 		delete(i.unsettled, rec)
 	}
 	return i.handler
@@ -119,22 +119,22 @@ func (i *innerCalls) setHandler(s handlerState) {
 	i.handler = s
 }
 
-// outcome summarizes the inner calls for attempt.settle. The result left is the first of these that
+// outcome summarizes the inner calls for attempt.settle. innerOutcome is the first of these that
 // applies:
 //
 //   - OutcomeUncertain: a call is still running, or the outcome of a call is unknown.
 //   - OutcomeReleased: a retry of a call may succeed.
 //   - "": the inner calls do not affect the handler's outcome.
 //
-// The result running reports whether a call is still running.
-func (i *innerCalls) outcome() (left Outcome, running bool) {
+// running reports whether a call is still running.
+func (i *innerCalls) outcome() (innerOutcome Outcome, running bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.running > 0 {
 		return OutcomeUncertain, true
 	}
 	for _, one := range i.unsettled {
-		left = outcomeOfBoth(left, one.left)
+		innerOutcome = outcomeOfBoth(innerOutcome, one.innerEnding)
 	}
-	return left, false
+	return innerOutcome, false
 }

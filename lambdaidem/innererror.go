@@ -187,13 +187,13 @@ func withoutPassedOn(err error) error {
 // return such a refusal as their own error. innerCallError is the Err of the refusal, so the event
 // that reports the handler's error then shows which of its calls was refused, and why.
 type innerCallError struct {
-	what   string // the operation or route
+	route  string // the operation or route
 	record string // the record's id
 	err    error  // the cause of the refusal; nil if its code says all
 }
 
 func (e *innerCallError) Error() string {
-	s := "the guarded call " + e.what + " inside the handler, record " + e.record
+	s := "the guarded call " + e.route + " inside the handler, record " + e.record
 	if e.err != nil {
 		s += ": " + e.err.Error()
 	}

@@ -27,7 +27,7 @@ type jsonField struct {
 
 // hiddenField describes a struct field that is missing from the JSON of its type.
 type hiddenField struct {
-	why string // which field is missing and why, for an error text
+	reason string // which field is missing and why, for an error text
 	// shadowed reports whether encoding/json prefers another field of the same name. That field is
 	// embedded less deeply or, at the same depth, has its name from a tag. Programmers often shadow
 	// a field on purpose.
@@ -38,7 +38,7 @@ type hiddenField struct {
 // nor MarshalText, in the order of the struct. hidden describes a field that is missing from the
 // JSON although no tag omits it. If several fields are missing, hidden describes one that is not
 // shadowed, if there is one.
-func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
+func jsonFields(t reflect.Type) (fields []jsonField, hidden *hiddenField) {
 	var all []jsonField
 	var repeated *hiddenField
 	type embedded struct {
@@ -51,7 +51,7 @@ func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
 		var next []embedded
 		for _, e := range level {
 			if visited[e.t] { // encoding/json does not write an embedded type's fields twice
-				repeated = &hiddenField{why: fmt.Sprintf("JSON shows nothing of %s, since %v is embedded twice", strings.TrimSuffix(e.path, "."), e.t)}
+				repeated = &hiddenField{reason: fmt.Sprintf("JSON shows nothing of %s, since %v is embedded twice", strings.TrimSuffix(e.path, "."), e.t)}
 				continue
 			}
 			visited[e.t] = true
@@ -97,21 +97,21 @@ func jsonFields(t reflect.Type) (shown []jsonField, hidden *hiddenField) {
 		first := same[0]
 		switch {
 		case len(same) == 1:
-			shown = append(shown, f)
+			fields = append(fields, f)
 		case len(same[1].index) == len(first.index) && same[1].tagged == first.tagged:
-			hidden = &hiddenField{why: fmt.Sprintf("JSON shows neither %s nor %s, since both are called %q", first.path, same[1].path, f.name)}
+			hidden = &hiddenField{reason: fmt.Sprintf("JSON shows neither %s nor %s, since both are called %q", first.path, same[1].path, f.name)}
 		case slices.Equal(first.index, f.index):
-			shown = append(shown, f)
+			fields = append(fields, f)
 			if hidden == nil || hidden.shadowed {
-				hidden = &hiddenField{shadowed: true, why: fmt.Sprintf("JSON shows %s and not %s, since both are called %q", first.path, same[1].path, f.name)}
+				hidden = &hiddenField{shadowed: true, reason: fmt.Sprintf("JSON shows %s and not %s, since both are called %q", first.path, same[1].path, f.name)}
 			}
 		}
 	}
-	slices.SortFunc(shown, func(a, b jsonField) int { return slices.Compare(a.index, b.index) })
+	slices.SortFunc(fields, func(a, b jsonField) int { return slices.Compare(a.index, b.index) })
 	if repeated != nil && (hidden == nil || hidden.shadowed) {
 		hidden = repeated
 	}
-	return shown, hidden
+	return fields, hidden
 }
 
 func btoi(b bool) int {
@@ -166,7 +166,7 @@ func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 		switch {
 		case f.Anonymous && (direct || byPointer) && !ok:
 			field, ok = f, true
-		case seen(f) && (!f.Anonymous || !hides(indirect(f.Type))): // don't count an embedded struct that JSON never shows, such as sync.Mutex
+		case isWritten(f) && (!f.Anonymous || !hides(indirect(f.Type))): // don't count an embedded struct that JSON never shows, such as sync.Mutex
 			others = true
 		}
 	}
@@ -194,7 +194,7 @@ func hiddenIn(t reflect.Type) *hiddenField {
 // ignores shadowed fields unless strict is true.
 func hiddenFrom(t reflect.Type, strict bool) string {
 	if found := hiddenIn(t); found != nil && (strict || !found.shadowed) {
-		return found.why
+		return found.reason
 	}
 	return ""
 }
@@ -209,7 +209,7 @@ func findHidden(t reflect.Type, met map[reflect.Type]bool) *hiddenField {
 		return findHidden(t.Elem(), met)
 	case reflect.Struct:
 		if field, ok := promoted(t); ok {
-			return &hiddenField{why: fmt.Sprintf("JSON shows nothing of %v but the %v embedded in it, whose method makes all of the JSON; "+
+			return &hiddenField{reason: fmt.Sprintf("JSON shows nothing of %v but the %v embedded in it, whose method makes all of the JSON; "+
 				"give that field a name, or the type a MarshalJSON of its own", t, field.Type)}
 		}
 	}
@@ -224,7 +224,7 @@ func findHidden(t reflect.Type, met map[reflect.Type]bool) *hiddenField {
 	case reflect.Struct:
 		fields, hidden := jsonFields(t)
 		if hidden != nil {
-			hidden.why = fmt.Sprintf("of %v %s; give one of them another name", t, hidden.why)
+			hidden.reason = fmt.Sprintf("of %v %s; give one of them another name", t, hidden.reason)
 		}
 		for _, f := range fields {
 			hidden = worse(hidden, findHidden(t.FieldByIndex(f.index).Type, met))

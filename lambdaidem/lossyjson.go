@@ -27,8 +27,8 @@ import (
 //   - a field that is missing although no tag omits it, but a shadowed field only if strict is
 //     true.
 func unseen(text []byte, v any, name string, strict bool) error {
-	if why := hiddenFrom(reflect.TypeOf(v), strict); why != "" {
-		return fmt.Errorf("%s is of a type whose JSON hides a part: %s", name, why)
+	if reason := hiddenFrom(reflect.TypeOf(v), strict); reason != "" {
+		return fmt.Errorf("%s is of a type whose JSON hides a part: %s", name, reason)
 	}
 	// encoding/json writes the escape \ufffd only for invalid bytes; it doesn't escape the
 	// character U+FFFD itself. But a MarshalJSON method may write the escape too. So if text has
@@ -38,7 +38,7 @@ func unseen(text []byte, v any, name string, strict bool) error {
 		return nil
 	}
 	if found := s.value(reflect.ValueOf(v)); found != nil {
-		return errors.New(name + found.where + " " + found.what)
+		return errors.New(name + found.path + " " + found.fault)
 	}
 	return nil
 }
@@ -59,17 +59,17 @@ type search struct {
 	visits, nested int
 }
 
-// hidden describes a value that encoding/json does not write completely: where it is, such as
-// ".Items[2]", and what is wrong with it.
-type hidden struct{ where, what string }
+// hidden describes a value that encoding/json does not write completely: its path, such as
+// ".Items[2]", and its fault.
+type hidden struct{ path, fault string }
 
-func (h *hidden) at(where string) *hidden {
-	h.where = where + h.where
+func (h *hidden) at(path string) *hidden {
+	h.path = path + h.path
 	return h
 }
 
 func notUTF8() *hidden {
-	return &hidden{what: "holds a text that is not UTF-8; make it a []byte"}
+	return &hidden{fault: "holds a text that is not UTF-8; make it a []byte"}
 }
 
 var (
@@ -85,13 +85,13 @@ func (s *search) value(v reflect.Value) *hidden {
 	s.nested++
 	defer func() { s.nested-- }()
 	if s.visits++; s.visits > maxVisits || s.nested > maxNested {
-		return &hidden{what: "is too large or too deep to be looked at"}
+		return &hidden{fault: "is too large or too deep to be looked at"}
 	}
 	t := v.Type()
 	switch {
 	case v.Kind() == reflect.Interface && !v.IsNil():
-		if why := hiddenFrom(v.Elem().Type(), s.strict); why != "" {
-			return &hidden{what: "is of a type whose JSON hides a part: " + why}
+		if reason := hiddenFrom(v.Elem().Type(), s.strict); reason != "" {
+			return &hidden{fault: "is of a type whose JSON hides a part: " + reason}
 		}
 		return s.value(v.Elem())
 	case v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer:
@@ -141,11 +141,11 @@ func (s *search) entries(v reflect.Value) *hidden {
 func (s *search) fields(v reflect.Value) *hidden {
 	t := v.Type()
 	if hides(t) && !v.IsZero() {
-		return &hidden{what: fmt.Sprintf("is a %s, of which JSON sees nothing: it has no exported field and marshals nothing", t)}
+		return &hidden{fault: fmt.Sprintf("is a %s, of which JSON sees nothing: it has no exported field and marshals nothing", t)}
 	}
 	for i := range v.NumField() {
 		f := t.Field(i)
-		if !seen(f) || f.Anonymous && hides(indirect(f.Type)) { // skip an embedded struct that JSON never shows, such as sync.Mutex
+		if !isWritten(f) || f.Anonymous && hides(indirect(f.Type)) { // skip an embedded struct that JSON never shows, such as sync.Mutex
 			continue
 		}
 		if found := s.value(v.Field(i)); found != nil {
@@ -183,8 +183,8 @@ func (s *search) ownText(v reflect.Value) *hidden {
 
 func marshals(t reflect.Type) bool { return t.Implements(jsonMarshaler) || t.Implements(textMarshaler) }
 
-// seen reports whether encoding/json writes the field, or fields that are promoted from it.
-func seen(f reflect.StructField) bool {
+// isWritten reports whether encoding/json writes the field, or fields that are promoted from it.
+func isWritten(f reflect.StructField) bool {
 	return f.Tag.Get("json") != "-" && (f.IsExported() || f.Anonymous)
 }
 
@@ -239,7 +239,7 @@ func couldHide(t reflect.Type, met map[reflect.Type]bool) bool {
 			return true
 		}
 		for i := range t.NumField() {
-			if f := t.Field(i); seen(f) && couldHide(f.Type, met) {
+			if f := t.Field(i); isWritten(f) && couldHide(f.Type, met) {
 				return true
 			}
 		}

@@ -4,15 +4,15 @@ import "encoding/base64"
 
 // message is a message or stream record of any event source.
 type message struct {
-	name   string      // identifies the message in the response, such as the itemIdentifier of SQS
-	source string      // ARN of the queue, topic or stream, or a similar name for EventBridge and Kafka; the default of BatchOptions.Operation
-	group  string      // messages of one group must run in order; "" if order does not matter
-	sent   key         // the idempotency key that the sender gave, such as an attribute named MessageKey
-	id     string      // the id that the source gave, the same in each delivery
-	body   []byte      // the body or detail
-	parts  []string    // values that the fingerprint covers besides the body, such as the group or an SNS subject
-	form   []string    // names of the values in parts, and of the envelopes that were unwrapped; see payload.form
-	attrs  []attribute // message attributes, headers or properties
+	name      string      // identifies the message in the response, such as the itemIdentifier of SQS
+	source    string      // ARN of the queue, topic or stream, or a similar name for EventBridge and Kafka; the default of BatchOptions.Operation
+	group     string      // messages of one group must run in order; "" if order does not matter
+	senderKey key         // the idempotency key that the sender gave, such as an attribute named MessageKey
+	id        string      // the id that the source gave, the same in each delivery
+	body      []byte      // the body or detail
+	parts     []string    // values that the fingerprint covers besides the body, such as the group or an SNS subject
+	form      []string    // names of the values in parts, and of the envelopes that were unwrapped; see payload.form
+	attrs     []attribute // message attributes, headers or properties
 }
 
 // attribute is a message attribute of SQS or SNS, a header of Kafka or RabbitMQ, or a property of

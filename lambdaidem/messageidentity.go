@@ -22,35 +22,35 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, event E, t *batchMess
 			t.refusal.forNow, t.panicked = true, true
 		}
 	}()
-	t.message = b.read(event, t.raw)
-	who := Identity{Namespace: b.g.opts.Namespace, Tenant: tenantOf(ctx), Operation: b.opts.Operation, Message: true}
-	defaultTo(&who.Operation, t.source)
+	t.message = b.convert(event, t.raw)
+	identity := Identity{Namespace: b.g.opts.Namespace, Tenant: tenantOf(ctx), Operation: b.opts.Operation, Message: true}
+	defaultTo(&identity.Operation, t.source)
 	defer func() {
-		if t.call.who == (Identity{}) {
-			t.call.who = who
+		if t.call.identity == (Identity{}) {
+			t.call.identity = identity
 		}
 	}()
-	if t.unguarded = b.g.off; t.unguarded {
+	if t.unguarded = b.g.switchedOff; t.unguarded {
 		return
 	}
 	if err := mayBegin(); err != nil { // BatchOptions.Key takes time too
 		t.refusal = notBegun(err)
 		return
 	}
-	if who.Operation == "" {
+	if identity.Operation == "" {
 		t.refusal = requestInvalid("The message names no source.", errNoSource)
 		return
 	}
-	text, err := t.sent.text, t.sent.err
+	text, err := t.senderKey.text, t.senderKey.err
 	switch {
 	case b.opts.Key != nil:
 		text, err = b.opts.Key(ctx, t.raw)
-	case !t.sent.given:
-		text, who.OwnID = t.id, true
+	case !t.senderKey.isSet:
+		text, identity.OwnID = t.id, true
 	case text == "" && err == nil: // an empty key is invalid, and not missing, like an empty header
 		err = errors.New("it is empty")
 	}
-	if err == nil && text != "" && !who.OwnID { // ValidateKey does not apply to ids that the source gave
+	if err == nil && text != "" && !identity.OwnID { // ValidateKey does not apply to ids that the source gave
 		err = b.g.opts.ValidateKey(text)
 	}
 	switch {
@@ -62,9 +62,9 @@ func (b *messageGuard[E, M]) identify(ctx context.Context, event E, t *batchMess
 	case text == "":
 		t.refusal = keyMissing("The message has no idempotency key.")
 	default:
-		who.Key = text
+		identity.Key = text
 		p, parts := t.payload(b.opts.FingerprintAttributes)
-		t.call = b.g.newCall(who, p, parts...)
+		t.call = b.g.newCall(identity, p, parts...)
 		t.call.repeated = b.opts.Repeated != nil && b.opts.Repeated(t.raw)
 		b.warnOfOwnID(t)
 	}
@@ -76,7 +76,7 @@ var errNoSource = errors.New("the message names no source: set BatchOptions.Oper
 // id that the source gave it. If such a message is sent again, it has a new id, and Hold
 // does not prevent a second run.
 func (b *messageGuard[E, M]) warnOfOwnID(t *batchMessage[M]) {
-	if b.g.opts.Policy != Hold || !t.call.who.OwnID {
+	if b.g.opts.Policy != Hold || !t.call.identity.OwnID {
 		return
 	}
 	b.ownOnce.Do(func() {

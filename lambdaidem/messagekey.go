@@ -17,11 +17,11 @@ import (
 //   - WebSocket APIs: a member of the message's body, which must be a string
 const MessageKey = "x-idempotency-key"
 
-// key is the idempotency key that a sender gave with a message. given is false if there is
+// key is the idempotency key that a sender gave with a message. isSet is false if there is
 // none. err says why the key is invalid.
 type key struct {
 	text  string
-	given bool
+	isSet bool
 	err   error
 }
 
@@ -33,14 +33,14 @@ func (m *message) attribute(name, dataType, value string) {
 	if !strings.EqualFold(name, MessageKey) {
 		return
 	}
-	twice := m.sent.given
-	m.sent = key{text: value, given: true}
+	twice := m.senderKey.isSet
+	m.senderKey = key{text: value, isSet: true}
 	custom, isText := strings.CutPrefix(dataType, "String")
 	switch {
 	case twice:
-		m.sent.err = fmt.Errorf("the message has %s twice", MessageKey)
+		m.senderKey.err = fmt.Errorf("the message has %s twice", MessageKey)
 	case !isText || custom == ".Array" || custom != "" && custom[0] != '.':
-		m.sent.err = fmt.Errorf("%s has type %q; it must be String", MessageKey, dataType)
+		m.senderKey.err = fmt.Errorf("%s has type %q; it must be String", MessageKey, dataType)
 	}
 }
 
@@ -56,15 +56,15 @@ func keyInJSON(object json.RawMessage) key {
 			continue
 		}
 		if found {
-			return key{given: true, err: fmt.Errorf("the member %s is there twice", MessageKey)}
+			return key{isSet: true, err: fmt.Errorf("the member %s is there twice", MessageKey)}
 		}
 		found = true
 		var text *string
 		switch err := json.Unmarshal(value, &text); {
 		case err != nil:
-			k = key{given: true, err: fmt.Errorf("the member %s is not a string", name)}
+			k = key{isSet: true, err: fmt.Errorf("the member %s is not a string", name)}
 		case text != nil:
-			k = key{given: true, text: *text}
+			k = key{isSet: true, text: *text}
 		}
 	}
 	return k

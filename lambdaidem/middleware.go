@@ -79,7 +79,7 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.pass(w, r)
 		return
 	}
-	call := &httpCall{h: h, w: w, r: r, read: req}
+	call := &httpCall{h: h, w: w, r: r, request: req}
 	resp, err := g.serve(ctx, req, &httpWork{g: g, served: call})
 	switch { // a net/http handler returns no error, so err is a refusal or comes from a rejected transaction
 	case err == nil:
@@ -89,7 +89,7 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		resp = g.ownAnswer(ctx, req, conditionFailed(err))
 	}
 	if resp == nil {
-		resp = &call.own
+		resp = &call.response
 	}
 	send(w, resp)
 }
@@ -97,22 +97,22 @@ func (h *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // httpCall implements the interface "served" for a net/http request: it calls the handler
 // and keeps the handler's response.
 type httpCall struct {
-	h    *guarded
-	w    http.ResponseWriter
-	r    *http.Request
-	read *Request // the request as the guard has read it, with its body
-	run  *attempt // the attempt that runs the handler; nil before the handler runs
-	own  Response // the handler's response
+	h        *guarded
+	w        http.ResponseWriter
+	r        *http.Request
+	request  *Request // the request as the guard has read it, with its body
+	run      *attempt // the attempt that runs the handler; nil before the handler runs
+	response Response // the handler's response
 }
 
 // serve calls a handler and returns its response.
 func (c *httpCall) serve(ctx context.Context, handler http.Handler) (Response, error) {
-	kept := newBufferedAnswer(c.w.Header())
-	inside := inner(ctx, c.r, c.read)
+	buffered := newBufferedAnswer(c.w.Header())
+	inside := inner(ctx, c.r, c.request)
 	defer copyBack(c.r, inside)
-	handler.ServeHTTP(kept, inside)
-	c.own = kept.response()
-	return c.own, nil
+	handler.ServeHTTP(buffered, inside)
+	c.response = buffered.response()
+	return c.response, nil
 }
 
 func (c *httpCall) handle(ctx context.Context) (Response, error) {
@@ -131,33 +131,33 @@ func (c *httpCall) answer(v any) (Response, error) {
 	return Response{}, isNotTheAnswer[http.Handler](v)
 }
 
-func (c *httpCall) forget() { c.own = Response{} }
+func (c *httpCall) forget() { c.response = Response{} }
 
 // readRequest returns the request that the client sent, with its body. If a part of the
 // request can't be read or is invalid, readRequest sets Request.malformed to the error.
 func (h *guarded) readRequest(r *http.Request) *Request {
-	req := &Request{Method: strings.ToUpper(r.Method), headers: headers{sent: r.Header}}
+	req := &Request{Method: strings.ToUpper(r.Method), headers: headers{header: r.Header}}
 	for _, values := range r.Header {
 		req.nHeaders += len(values)
 	}
-	asked, refusal := targetOf(r)
+	reqTarget, refusal := targetOf(r)
 	if refusal != nil {
 		req.malformed = refusal
 	}
-	req.Path, req.Query = asked.path, asked.query
-	if req.Host, req.Route = routeOf(r, asked); req.Host == "" {
-		req.Host = asked.host
+	req.Path, req.Query = reqTarget.path, reqTarget.query
+	if req.Host, req.Route = routeOf(r, reqTarget); req.Host == "" {
+		req.Host = reqTarget.host
 	}
-	if req.Body, refusal = h.readBody(r, asked); refusal != nil && req.malformed == nil {
+	if req.Body, refusal = h.readBody(r, reqTarget); refusal != nil && req.malformed == nil {
 		req.malformed = refusal
 	}
 	return req
 }
 
-// inner returns the request for the handler: a copy of r with the given context and with
-// the body that the guard has read.
-func inner(ctx context.Context, r *http.Request, read *Request) *http.Request {
+// inner returns the request for the handler: a copy of r with the given context and with the body
+// of request, which the guard has read.
+func inner(ctx context.Context, r *http.Request, request *Request) *http.Request {
 	r = r.WithContext(ctx)
-	r.Body = io.NopCloser(bytes.NewReader(read.Body))
+	r.Body = io.NopCloser(bytes.NewReader(request.Body))
 	return r
 }

@@ -11,7 +11,7 @@ import (
 // deadline there is no time for a line each.
 func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M], errs []error) {
 	var idle, late []*batchMessage[M] // idle: all messages that did not begin; late: those that did not begin because too little time was left
-	var why error                     // the error to log: that of the first message in late; if there is none, that of the first message in idle
+	var cause error                   // the error to log: that of the first message in late; if there is none, that of the first message in idle
 	for i, err := range errs {
 		t := all[i]
 		if err == nil || t.end.err != nil {
@@ -25,8 +25,8 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M
 		t.end = refusedDo[struct{}](notBegun(err))
 		b.notBegunInside(ctx, t)
 		isLate := err == errLate || err == ctx.Err() //nolint:errorlint // timeToBegin returns these errors unwrapped
-		if why == nil || isLate && len(late) == 0 {
-			why = err
+		if cause == nil || isLate && len(late) == 0 {
+			cause = err
 		}
 		if idle = append(idle, t); isLate {
 			late = append(late, t)
@@ -37,7 +37,7 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M
 		b.cutShort(ctx, late, late[0].end.refusal)
 	}
 	if len(idle) > 0 && b.opts.OnFailure == nil {
-		slog.Default().WarnContext(ctx, "messages were not begun", "source", idle[0].source, "count", len(idle), "ids", firstNames(idle), "why", why)
+		slog.Default().WarnContext(ctx, "messages were not begun", "source", idle[0].source, "count", len(idle), "ids", firstNames(idle), "why", cause)
 	}
 }
 
@@ -58,11 +58,11 @@ func (b *messageGuard[E, M]) notBegunInside(ctx context.Context, t *batchMessage
 
 // cutShort sends one EventOutOfTime for all messages that did not begin because too little
 // time was left.
-func (b *messageGuard[E, M]) cutShort(ctx context.Context, late []*batchMessage[M], why error) {
-	who := late[0].call.who
-	who.Key, who.OwnID = "", false
-	e := b.g.event(EventOutOfTime, &who, why)
-	e.Scope, e.Messages = who.scope(b.g.readable(&who)), len(late)
+func (b *messageGuard[E, M]) cutShort(ctx context.Context, late []*batchMessage[M], cause error) {
+	identity := late[0].call.identity
+	identity.Key, identity.OwnID = "", false
+	e := b.g.event(EventOutOfTime, &identity, cause)
+	e.Scope, e.Messages = identity.scope(b.g.readable(&identity)), len(late)
 	b.g.opts.Observer.Observe(ctx, e)
 }
 

@@ -45,10 +45,10 @@ func Outermost(next http.Handler) http.Handler {
 // original is a copy of the parts of a request that handlers around the guarded one may change.
 // Outermost makes it before they run.
 type original struct {
-	uri    string // the request URI
-	host   string // the Host header
-	length int64  // the declared Content-Length; -1 if unknown
-	read   int64  // the number of bytes that were read from the body
+	uri       string // the request URI
+	host      string // the Host header
+	length    int64  // the declared Content-Length; -1 if unknown
+	bytesRead int64  // the number of bytes that were read from the body
 }
 
 type originalKey struct{}
@@ -58,8 +58,8 @@ func originalOf(r *http.Request) *original {
 	return o
 }
 
-// countedBody is a request body that counts the bytes that handlers read from it. The count is
-// in original.read. bodyLength uses the count as the length of a body without a Content-Length.
+// countedBody is a request body that counts the bytes that handlers read from it. The count is in
+// original.bytesRead. bodyLength uses the count as the length of a body without a Content-Length.
 type countedBody struct {
 	io.ReadCloser
 	o *original
@@ -67,6 +67,6 @@ type countedBody struct {
 
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.o.read += int64(n)
+	b.o.bytesRead += int64(n)
 	return n, err
 }

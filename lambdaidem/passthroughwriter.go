@@ -46,7 +46,7 @@ func (p *passThrough) writer() http.ResponseWriter {
 type passThroughWriter struct{ p *passThrough }
 
 func (w passThroughWriter) Header() http.Header {
-	if w.p.buffered == nil && w.p.run.enlist.begun(nil) {
+	if w.p.buffered == nil && w.p.run.enlist.hasBegun(nil) {
 		w.p.buffer()
 	}
 	if w.p.buffered != nil {
@@ -74,11 +74,11 @@ func (w passThroughWriter) Write(b []byte) (int, error) {
 	return w.p.w.Write(b)
 }
 
-func (w passThroughWriter) ReadFrom(from io.Reader) (int64, error) {
+func (w passThroughWriter) ReadFrom(r io.Reader) (int64, error) {
 	if w.p.buffers() {
-		return io.Copy(struct{ io.Writer }{w.p.buffered}, from)
+		return io.Copy(struct{ io.Writer }{w.p.buffered}, r)
 	}
-	return io.Copy(w.p.w, from) // io.Copy calls the ReadFrom method of w.p.w if there is one
+	return io.Copy(w.p.w, r) // io.Copy calls the ReadFrom method of w.p.w if there is one
 }
 
 // FlushError flushes the response for http.ResponseController. It returns an error if the

@@ -24,13 +24,13 @@ type payload struct {
 // requestCall returns the guarded call for a request. The body is compared as a JSON value if the
 // Content-Type is JSON or missing. Any other body, such as plain text, is compared byte by byte,
 // because its spaces may have a meaning.
-func (g *Guard) requestCall(who Identity, r *Request) call {
+func (g *Guard) requestCall(identity Identity, r *Request) call {
 	media := r.contentType()
 	p := payload{body: r.Body, json: media == "" || isJSON(media)}
 	if len(g.fingerprints.headers) > 0 {
-		return g.newCall(who, p, g.withHeaders(r)...)
+		return g.newCall(identity, p, g.withHeaders(r)...)
 	}
-	return g.newCall(who, p, r.Method, r.Path, sortedQuery(r.Query))
+	return g.newCall(identity, p, r.Method, r.Path, sortedQuery(r.Query))
 }
 
 // withHeaders returns what the fingerprint of a request covers besides the body, with the headers

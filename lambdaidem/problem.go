@@ -132,9 +132,9 @@ func notBegun(cause error) *Error {
 	return &Error{Code: ErrNotBegun, Status: http.StatusServiceUnavailable, Detail: "The message was not handled.", Err: cause}
 }
 
-func headersTooMany(got, most int) *Error {
+func headersTooMany(count, limit int) *Error {
 	return &Error{Code: ErrHeadersTooMany, Status: http.StatusRequestHeaderFieldsTooLarge,
-		Detail: fmt.Sprintf("The request has %d headers; at most %d are allowed.", got, most)}
+		Detail: fmt.Sprintf("The request has %d headers; at most %d are allowed.", count, limit)}
 }
 
 func bodyTooLarge(limit int64) *Error {

@@ -33,7 +33,7 @@ type Record struct {
 	Steps       Steps     // stored results of the handler's steps; nil if there are none or the record is completed
 }
 
-// LeaseLiveAt reports whether an attempt holds a live lease on the record at now. It
+// LeaseLiveAt reports whether an attempt holds a live lease on the record at the time now. It
 // compares whole milliseconds. A lease is no longer live in the millisecond of LeaseEnd.
 func (r Record) LeaseLiveAt(now time.Time) bool {
 	return r.State == InProgress && r.LeaseEnd.UnixMilli() > now.UnixMilli()
@@ -47,7 +47,7 @@ func (r Record) LeaseLiveAt(now time.Time) bool {
 // record from then on. This requires a store that is a [Holder].
 func (r Record) Held() bool { return r.State == InProgress && r.Expires.IsZero() }
 
-// GoneAt reports whether every method of a [Store] treats the record as absent at now.
+// GoneAt reports whether every method of a [Store] treats the record as absent at the time now.
 // That is so if there is no record, or if it has expired and no lease on it is live.
 // GoneAt compares the expiry in whole seconds, like DynamoDB's TTL.
 func (r Record) GoneAt(now time.Time) bool {

@@ -53,23 +53,23 @@ func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 		a.report(request, EventStoreError, err)
 		return decision{}, false
 	}
-	means := a.meaningOf(rec)
-	if means == isFinished {
-		return a.fromRecord(ctx, means, rec), true
+	recMeaning := a.meaningOf(rec)
+	if recMeaning == isFinished {
+		return a.fromRecord(ctx, recMeaning, rec), true
 	}
 	// A run without a lease could repeat the steps of the record, or run beside another attempt.
-	a.needsLease = means != isFree || len(rec.Steps) > 0
+	a.needsLease = recMeaning != isFree || len(rec.Steps) > 0
 	return decision{}, false
 }
 
 // readInHalfTheTime reads the record. It uses at most half of the time until ctx ends, so that
 // a slow read leaves the other half for acquiring the record.
 func (a *attempt) readInHalfTheTime(ctx context.Context) (Record, error) {
-	asked := time.Now()
-	defer a.spent(asked)
+	start := time.Now()
+	defer a.spent(start)
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, end.Sub(asked)/2)
+		ctx, cancel = context.WithTimeout(ctx, end.Sub(start)/2)
 		defer cancel()
 	}
 	return a.g.store.Get(ctx, a.id, a.g.opts.Clock())

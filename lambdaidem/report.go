@@ -14,15 +14,15 @@ func (a *attempt) report(ctx context.Context, kind Kind, err error) {
 		return
 	}
 	if a.scope == "" {
-		a.scope = a.call.who.scope(a.g.readable(&a.call.who))
+		a.scope = a.call.identity.scope(a.g.readable(&a.call.identity))
 	}
-	e := a.g.event(kind, &a.call.who, err)
+	e := a.g.event(kind, &a.call.identity, err)
 	e.RecordID, e.Scope, e.Attempt, e.Handler, e.Store, e.Cached = a.id, a.scope, a.number, a.inHandler, a.inStore, a.cached
 	e.Invocation = a.invocation
 	if kind == EventNeverStarted {
 		e.TokenHash = TokenHash(a.token)
 	}
-	e.Duration, e.Reason, e.Throttle = a.g.opts.Clock().Sub(a.began), reasonOf(err), throttleOf(err)
+	e.Duration, e.Reason, e.Throttle = a.g.opts.Clock().Sub(a.clockStart), reasonOf(err), throttleOf(err)
 	a.g.opts.Observer.Observe(ctx, e)
 }
 
@@ -30,12 +30,12 @@ func (a *attempt) report(ctx context.Context, kind Kind, err error) {
 // guarded handler made the call, refused also records the refusal in that handler's attempt,
 // because the refusal can prevent the handler's own answer from being stored. See
 // attempt.recordInner.
-func (g *Guard) refused(ctx context.Context, who Identity, kind Kind, refusal *Error) {
+func (g *Guard) refused(ctx context.Context, identity Identity, kind Kind, refusal *Error) {
 	if outer := attemptOf(ctx); outer != nil {
 		outer.recordInner(0, innerRecord{}, nil, decision{refusal: refusal})
 	}
-	e := g.event(kind, &who, refusal)
-	e.Scope = who.scope(g.readable(&who))
+	e := g.event(kind, &identity, refusal)
+	e.Scope = identity.scope(g.readable(&identity))
 	g.opts.Observer.Observe(ctx, e)
 }
 
@@ -43,22 +43,22 @@ func (g *Guard) refused(ctx context.Context, who Identity, kind Kind, refusal *E
 func (g *Guard) bypassed(ctx context.Context) {
 	runcount.Add(ctx)
 	kind := EventBypassed
-	if g.off {
+	if g.switchedOff {
 		kind = EventSwitchedOff
 	}
 	g.opts.Observer.Observe(ctx, Event{Kind: kind})
 }
 
 // event returns an Event with the given kind and error, and with the fields that are derived from
-// who, the identity of a call.
-func (g *Guard) event(kind Kind, who *Identity, err error) Event {
-	e := Event{Kind: kind, Route: g.readable(who), Caller: scopePart(who.Principal), Key: g.keyLabel(who.Key), Err: err}
-	if who.Method != "" {
-		e.Route = scopePart(who.Method) + " " + e.Route
+// the identity of a call.
+func (g *Guard) event(kind Kind, identity *Identity, err error) Event {
+	e := Event{Kind: kind, Route: g.readable(identity), Caller: scopePart(identity.Principal), Key: g.keyLabel(identity.Key), Err: err}
+	if identity.Method != "" {
+		e.Route = scopePart(identity.Method) + " " + e.Route
 	}
-	e.Template = who.template(e.Route)
-	if who.Tenant != "" {
-		e.Caller += " " + scopePart(who.Tenant)
+	e.Template = identity.template(e.Route)
+	if identity.Tenant != "" {
+		e.Caller += " " + scopePart(identity.Tenant)
 	}
 	return e
 }

@@ -11,7 +11,7 @@ import (
 // readBody reads the body, but at most one byte more than Options.MaxBody. It returns an error
 // if the body is longer, can't be read, or may be incomplete. The guard must not compare an
 // incomplete body, because a part of one body can equal another body.
-func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
+func (h *guarded) readBody(r *http.Request, reqTarget target) ([]byte, *Error) {
 	var body []byte
 	if r.Body != nil {
 		var err error
@@ -25,10 +25,10 @@ func (h *guarded) readBody(r *http.Request, asked target) ([]byte, *Error) {
 			return body, bodyTooLarge(int64(h.g.opts.MaxBody))
 		}
 	}
-	switch sent := bodyLength(r, isFirst(r, asked, h)); {
-	case sent == int64(len(body)), sent == unread:
+	switch length := bodyLength(r, isFirst(r, reqTarget, h)); {
+	case length == int64(len(body)), length == unread:
 		return body, nil
-	case sent < 0:
+	case length < 0:
 		return body, bodyUnknown(http.StatusLengthRequired, "The request has no Content-Length, so it can't be told here whether its body is whole.",
 			errors.New("the body's length is unknown, and handlers outside of the guard may have read some of it: "+
 				"put lambdaidem.Outermost around the outermost handler"))
@@ -53,7 +53,7 @@ func bodyLength(r *http.Request, first bool) int64 {
 	case r.ContentLength > 0, r.ContentLength == 0 && (!counted || o.length >= 0):
 		return r.ContentLength
 	case counted:
-		return o.read
+		return o.bytesRead
 	case r.PostForm != nil, r.MultipartForm != nil:
 		return someRead
 	case first:
@@ -73,9 +73,9 @@ const (
 
 // isFirst reports whether the server calls h directly, or through an http.ServeMux only. No
 // other handler can then have read the body.
-func isFirst(r *http.Request, asked target, h *guarded) bool {
+func isFirst(r *http.Request, reqTarget target, h *guarded) bool {
 	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
-	if server == nil || r.URL.EscapedPath() != asked.path || r.Form != nil || r.PostForm != nil || r.MultipartForm != nil {
+	if server == nil || r.URL.EscapedPath() != reqTarget.path || r.Form != nil || r.PostForm != nil || r.MultipartForm != nil {
 		return false
 	}
 	root := server.Handler

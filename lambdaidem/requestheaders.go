@@ -8,7 +8,7 @@ import (
 
 // headers has the headers of a request as they arrived.
 type headers struct {
-	sent http.Header // headers of a net/http request; nil for an event
+	header http.Header // headers of a net/http request; nil for an event
 
 	// multi has every value of each header of an event.
 	multi map[string][]string
@@ -26,8 +26,8 @@ type headers struct {
 // the name does not matter. If the event has the name in several capitalizations, appendTo visits
 // them in sorted order. The order of a map is random, but equal events must yield equal values.
 func (h *headers) appendTo(values []string, name string) []string {
-	if h.sent != nil {
-		return append(values, h.sent.Values(name)...)
+	if h.header != nil {
+		return append(values, h.header.Values(name)...)
 	}
 	none := len(values)
 	one, several := spellings(h.multi, name)

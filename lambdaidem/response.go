@@ -70,18 +70,18 @@ func (r *Response) clone() *Response {
 	return &own
 }
 
-// cloneHeaders returns a deep copy of from. All copied values share one backing array,
-// which saves allocations.
-func cloneHeaders(from map[string][]string) map[string][]string {
-	if from == nil {
+// cloneHeaders returns a deep copy of header. All copied values share one backing array, which
+// saves allocations.
+func cloneHeaders(header map[string][]string) map[string][]string {
+	if header == nil {
 		return nil
 	}
 	all := 0
-	for _, values := range from {
+	for _, values := range header {
 		all += len(values)
 	}
-	out, room := make(map[string][]string, len(from)), make([]string, 0, all)
-	for name, values := range from {
+	out, room := make(map[string][]string, len(header)), make([]string, 0, all)
+	for name, values := range header {
 		if values == nil { // keep nil: its JSON is null, not []
 			out[name] = nil
 			continue

@@ -22,8 +22,8 @@ func isCatchAll(template string) bool {
 //     example behind http.StripPrefix.
 //   - The pattern can match paths with different numbers of segments.
 //   - The pattern has a syntax that only other routers know.
-func routeOf(r *http.Request, asked target) (host, template string) {
-	if r.URL.EscapedPath() != asked.path {
+func routeOf(r *http.Request, reqTarget target) (host, template string) {
+	if r.URL.EscapedPath() != reqTarget.path {
 		return "", ""
 	}
 	pattern := r.Pattern
@@ -38,7 +38,7 @@ func routeOf(r *http.Request, asked target) (host, template string) {
 		return "", ""
 	}
 	host, template = strings.ToLower(pattern[:slash]), pattern[slash:]
-	if host != "" && host != asked.host || !matchesOneRoute(template, asked.path) {
+	if host != "" && host != reqTarget.host || !matchesOneRoute(template, reqTarget.path) {
 		return "", ""
 	}
 	return host, template

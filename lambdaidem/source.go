@@ -7,8 +7,8 @@ import (
 
 // source describes one kind of event source, such as SQS.
 type source[E, M any] struct {
-	list func(E) []M        // returns the messages of an event
-	read func(E, M) message // converts a message of an event to the common type
+	list    func(E) []M        // returns the messages of an event
+	convert func(E, M) message // converts a message of an event to the common type
 	// limitedRetries is true for every source except SQS: Lambda gives up a message after a
 	// number of retries, or when the message expires. If another attempt is handling a message,
 	// a new delivery of the message therefore waits until that attempt has ended. Failing at

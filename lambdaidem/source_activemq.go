@@ -22,7 +22,7 @@ import (
 func (g *Guard) ActiveMQ(h func(context.Context, events.ActiveMQMessage) error, optFns ...func(*BatchOptions[events.ActiveMQMessage])) func(context.Context, events.ActiveMQEvent) error {
 	return wholeEvent(guardMessages(g, source[events.ActiveMQEvent, events.ActiveMQMessage]{
 		list:           func(e events.ActiveMQEvent) []events.ActiveMQMessage { return e.Messages },
-		read:           activeMQMessage,
+		convert:        activeMQMessage,
 		limitedRetries: true,
 	}, h, optFns))
 }

@@ -22,7 +22,7 @@ import (
 func (g *Guard) DocumentDB(h func(context.Context, DocumentDBChange) error, optFns ...func(*BatchOptions[DocumentDBChange])) func(context.Context, DocumentDBEvent) error {
 	return wholeEvent(guardMessages(g, source[DocumentDBEvent, DocumentDBChange]{
 		list:           documentDBChanges,
-		read:           documentDBMessage,
+		convert:        documentDBMessage,
 		limitedRetries: true,
 	}, h, optFns))
 }

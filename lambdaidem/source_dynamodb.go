@@ -14,7 +14,7 @@ import (
 func (g *Guard) DynamoDBStream(h func(context.Context, events.DynamoDBEventRecord) error, optFns ...func(*BatchOptions[events.DynamoDBEventRecord])) func(context.Context, events.DynamoDBTimeWindowEvent) (events.DynamoDBEventResponse, error) {
 	b := guardMessages(g, source[events.DynamoDBTimeWindowEvent, events.DynamoDBEventRecord]{
 		list:           func(e events.DynamoDBTimeWindowEvent) []events.DynamoDBEventRecord { return e.Records },
-		read:           streamRecord,
+		convert:        streamRecord,
 		limitedRetries: true,
 	}, h, optFns)
 	return unwindowed(func(e events.DynamoDBTimeWindowEvent) events.TimeWindowProperties { return e.TimeWindowProperties }, reported(b, func(names []string) events.DynamoDBEventResponse {

@@ -16,7 +16,7 @@ import (
 func (g *Guard) EventBridge(h func(context.Context, events.EventBridgeEvent) error, optFns ...func(*BatchOptions[events.EventBridgeEvent])) func(context.Context, events.EventBridgeEvent) error {
 	return wholeEvent(guardMessages(g, source[events.EventBridgeEvent, events.EventBridgeEvent]{
 		list:           func(e events.EventBridgeEvent) []events.EventBridgeEvent { return []events.EventBridgeEvent{e} },
-		read:           eventBridgeMessage,
+		convert:        eventBridgeMessage,
 		limitedRetries: true,
 	}, h, optFns))
 }
@@ -24,7 +24,7 @@ func (g *Guard) EventBridge(h func(context.Context, events.EventBridgeEvent) err
 func eventBridgeMessage(_, e events.EventBridgeEvent) message {
 	return message{name: e.ID, source: PrincipalOf(busOperation, e.Region, e.AccountID, e.Source, e.DetailType), id: e.ID,
 		body: e.Detail, parts: busParts(e.Source, e.DetailType, e.AccountID, e.Region, e.Resources), form: []string{"event"},
-		sent: keyInJSON(e.Detail)}
+		senderKey: keyInJSON(e.Detail)}
 }
 
 // busOperation is the prefix of the default operation of EventBridge events. It distinguishes

@@ -38,7 +38,7 @@ import (
 func (g *Guard) Kafka(h func(context.Context, events.KafkaRecord) error, optFns ...func(*BatchOptions[events.KafkaRecord])) func(context.Context, events.KafkaEvent) (KafkaEventResponse, error) {
 	b := guardMessages(g, source[events.KafkaEvent, events.KafkaRecord]{
 		list:           func(e events.KafkaEvent) []events.KafkaRecord { return listByList(e.Records) },
-		read:           kafkaMessage,
+		convert:        kafkaMessage,
 		limitedRetries: true,
 	}, h, optFns)
 	return reported(b, func(names []string) KafkaEventResponse {

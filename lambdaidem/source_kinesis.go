@@ -28,7 +28,7 @@ import (
 func (g *Guard) Kinesis(h func(context.Context, events.KinesisEventRecord) error, optFns ...func(*BatchOptions[events.KinesisEventRecord])) func(context.Context, events.KinesisTimeWindowEvent) (events.KinesisEventResponse, error) {
 	b := guardMessages(g, source[events.KinesisTimeWindowEvent, events.KinesisEventRecord]{
 		list:           func(e events.KinesisTimeWindowEvent) []events.KinesisEventRecord { return e.Records },
-		read:           kinesisMessage,
+		convert:        kinesisMessage,
 		limitedRetries: true,
 	}, h, optFns)
 	return unwindowed(func(e events.KinesisTimeWindowEvent) events.TimeWindowProperties { return e.TimeWindowProperties }, reported(b, func(names []string) events.KinesisEventResponse {

@@ -24,7 +24,7 @@ import (
 func (g *Guard) RabbitMQ(h func(context.Context, events.RabbitMQMessage) error, optFns ...func(*BatchOptions[events.RabbitMQMessage])) func(context.Context, events.RabbitMQEvent) error {
 	return wholeEvent(guardMessages(g, source[events.RabbitMQEvent, events.RabbitMQMessage]{
 		list:           func(e events.RabbitMQEvent) []events.RabbitMQMessage { return listByList(e.MessagesByQueue) },
-		read:           rabbitMQMessage,
+		convert:        rabbitMQMessage,
 		limitedRetries: true,
 	}, h, optFns))
 }
@@ -50,8 +50,8 @@ func rabbitMQMessage(e events.RabbitMQEvent, r events.RabbitMQMessage) message {
 	}
 	if id := r.BasicProperties.MessageID; id != nil {
 		m.name = *id
-		if !m.sent.given {
-			m.sent = key{text: *id, given: true}
+		if !m.senderKey.isSet {
+			m.senderKey = key{text: *id, isSet: true}
 		}
 	}
 	return m

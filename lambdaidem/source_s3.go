@@ -27,7 +27,7 @@ import (
 func (g *Guard) S3(h func(context.Context, events.S3EventRecord) error, optFns ...func(*BatchOptions[events.S3EventRecord])) func(context.Context, events.S3Event) error {
 	return wholeEvent(guardMessages(g, source[events.S3Event, events.S3EventRecord]{
 		list:           func(e events.S3Event) []events.S3EventRecord { return e.Records },
-		read:           s3Message,
+		convert:        s3Message,
 		limitedRetries: true,
 	}, h, optFns))
 }

@@ -18,7 +18,7 @@ import (
 func (g *Guard) SNS(h func(context.Context, events.SNSEventRecord) error, optFns ...func(*BatchOptions[events.SNSEventRecord])) func(context.Context, events.SNSEvent) error {
 	return wholeEvent(guardMessages(g, source[events.SNSEvent, events.SNSEventRecord]{
 		list:           func(e events.SNSEvent) []events.SNSEventRecord { return e.Records },
-		read:           snsMessage,
+		convert:        snsMessage,
 		limitedRetries: true,
 	}, h, optFns))
 }

@@ -35,8 +35,8 @@ import (
 //     release the record before a redrive.
 func (g *Guard) SQS(h func(context.Context, events.SQSMessage) error, optFns ...func(*BatchOptions[events.SQSMessage])) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
 	b := guardMessages(g, source[events.SQSEvent, events.SQSMessage]{
-		list: func(e events.SQSEvent) []events.SQSMessage { return e.Records },
-		read: sqsMessage,
+		list:    func(e events.SQSEvent) []events.SQSMessage { return e.Records },
+		convert: sqsMessage,
 	}, h, optFns)
 	return reported(b, func(names []string) events.SQSEventResponse {
 		return events.SQSEventResponse{BatchItemFailures: failuresOf(names, func(name string) events.SQSBatchItemFailure { return events.SQSBatchItemFailure{ItemIdentifier: name} })}

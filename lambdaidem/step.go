@@ -75,11 +75,11 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 	if within, _ := ctx.Value(stepKey{}).(*attempt); within == a {
 		return none, fmt.Errorf("step %q did not run: it is within another step, which is stored whole or not at all", name)
 	}
-	text, stored, err := a.steps.begin(ctx, name, a.g.opts.MaxStepBytes)
+	text, isStored, err := a.steps.begin(ctx, name, a.g.opts.MaxStepBytes)
 	if err != nil {
 		return none, fmt.Errorf("step %q did not run: %w", name, err)
 	}
-	if stored {
+	if isStored {
 		value, err := decodeStep[T](name, text)
 		a.steps.decoded(name, err == nil)
 		return value, err
@@ -163,7 +163,7 @@ func noJSON(t reflect.Type) bool {
 	case reflect.Struct:
 		for i := range t.NumField() {
 			f := t.Field(i)
-			if seen(f) && f.IsExported() && !strings.Contains(f.Tag.Get("json"), ",omit") && noJSON(f.Type) {
+			if isWritten(f) && f.IsExported() && !strings.Contains(f.Tag.Get("json"), ",omit") && noJSON(f.Type) {
 				return true
 			}
 		}

@@ -17,33 +17,33 @@ type steps struct {
 	// the record, so it must include the steps that the previous call has saved.
 	saving sync.Mutex
 
-	mu         sync.Mutex
-	stored     Steps                    // the steps in the record, or those of this attempt if it failed open; the map is replaced and never modified, because a store may still read it
-	running    map[string]chan struct{} // the running calls of Step by name; each channel is closed when its call ends
-	over       error                    // why no further step may run; nil while steps may run
-	unreadable map[string]bool          // the steps whose stored results could not be decoded; another deployment may be able to
-	left       bool                     // a step was still running when the handler returned
-	unsaved    error                    // why the result of a step could not be stored; nil if all results were stored
-	lostTo     *Record                  // the record of the attempt that has taken over, found by a save; nil if there is none
-	cancel     context.CancelFunc       // ends the handler's context
-	stop       context.CancelFunc       // ends the running call of SaveSteps; nil if none is running
+	mu          sync.Mutex
+	results     Steps                    // the steps in the record, or those of this attempt if it failed open; the map is replaced and never modified, because a store may still read it
+	running     map[string]chan struct{} // the running calls of Step by name; each channel is closed when its call ends
+	refusal     error                    // why no further step may run; nil while steps may run
+	unreadable  map[string]bool          // the steps whose stored results could not be decoded; another deployment may be able to
+	leftRunning bool                     // a step was still running when the handler returned
+	unsaved     error                    // why the result of a step could not be stored; nil if all results were stored
+	lostTo      *Record                  // the record of the attempt that has taken over, found by a save; nil if there is none
+	cancel      context.CancelFunc       // ends the handler's context
+	stop        context.CancelFunc       // ends the running call of SaveSteps; nil if none is running
 }
 
 // errHandlerReturned is the error of a step that runs after the handler has returned.
 var errHandlerReturned = errors.New("the handler has returned; it must wait for the steps that it began")
 
 // begin returns the stored result of the step with the given name. It first waits while another
-// call runs the step. If stored is false and err is nil, the caller must run the step and then call
-// the method end. An error means that the step must not run. limit is Options.MaxStepBytes.
-func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte, stored bool, err error) {
+// call runs the step. If isStored is false and err is nil, the caller must run the step and then
+// call the method end. An error means that the step must not run. limit is Options.MaxStepBytes.
+func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte, isStored bool, err error) {
 	for {
 		s.mu.Lock()
-		text, stored = s.stored[name]
+		text, isStored = s.results[name]
 		busy := s.running[name]
-		switch size := stepBytes(s.stored) + len(name); {
-		case s.over != nil:
-			err = s.over
-		case stored || busy != nil:
+		switch size := stepBytes(s.results) + len(name); {
+		case s.refusal != nil:
+			err = s.refusal
+		case isStored || busy != nil:
 		case ctx.Err() != nil: // the handler's time is over
 			err = context.Cause(ctx)
 		case size > limit:
@@ -55,8 +55,8 @@ func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte,
 			s.running[name] = make(chan struct{})
 		}
 		s.mu.Unlock()
-		if err != nil || stored || busy == nil {
-			return text, stored, err
+		if err != nil || isStored || busy == nil {
+			return text, isStored, err
 		}
 		select {
 		case <-busy:
@@ -71,7 +71,7 @@ func (s *steps) begin(ctx context.Context, name string, limit int) (text []byte,
 func (s *steps) any() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.stored) > 0
+	return len(s.results) > 0
 }
 
 // decoded records whether the stored result of the step with the given name could be decoded. If
@@ -112,10 +112,10 @@ func (s *steps) end(name string) {
 func (s *steps) beginSave(name string, text []byte, stop context.CancelFunc) (Steps, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over != nil {
-		return nil, fmt.Errorf("step %q ran, and its result was not stored: %w", name, s.over)
+	if s.refusal != nil {
+		return nil, fmt.Errorf("step %q ran, and its result was not stored: %w", name, s.refusal)
 	}
-	all := maps.Clone(s.stored)
+	all := maps.Clone(s.results)
 	if all == nil {
 		all = Steps{}
 	}
@@ -130,8 +130,8 @@ func (s *steps) fail(name string, cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := Uncertain(fmt.Errorf("step %q ran, and its result could not be stored: %w: %w", name, ErrOutcomeUnknown, cause))
-	if s.over == nil {
-		s.over, s.unsaved = err, err
+	if s.refusal == nil {
+		s.refusal, s.unsaved = err, err
 	}
 	return err
 }
@@ -143,8 +143,8 @@ func (s *steps) lost(name string, rec Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := fmt.Errorf("step %q ran, and its result was not stored: %w: another attempt has taken over", name, ErrLeaseLost)
-	if s.over == nil {
-		s.over, s.lostTo = err, &rec
+	if s.refusal == nil {
+		s.refusal, s.lostTo = err, &rec
 		s.cancel()
 	}
 	return err
@@ -155,8 +155,8 @@ func (s *steps) lost(name string, rec Record) error {
 func (s *steps) close() (running bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over == nil {
-		s.over = errHandlerReturned
+	if s.refusal == nil {
+		s.refusal = errHandlerReturned
 	}
 	if s.stop != nil {
 		s.stop() // a save must not outlive the guarded call
@@ -180,8 +180,8 @@ func (a *attempt) stepsRefused() error {
 // attempt has time, even after the handler's context has ended. If the attempt failed open,
 // saveStep keeps the result in memory only.
 //
-// If another attempt has taken over the record, the error wraps ErrLeaseLost. If steps.over is
-// already set, the error wraps steps.over. After any other failure, the attempt is uncertain.
+// If another attempt has taken over the record, the error wraps ErrLeaseLost. If steps.refusal is
+// already set, the error wraps it. After any other failure, the attempt is uncertain.
 func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error {
 	s := &a.steps
 	s.saving.Lock()
@@ -219,7 +219,7 @@ func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error 
 func (s *steps) keep(all Steps) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stored = all
+	s.results = all
 }
 
 func (s *steps) endSave() {
@@ -250,7 +250,7 @@ func (a *attempt) conclude(ctx context.Context, w work) decision {
 		a.inner.setHandler(handlerFailed)
 		return a.stepLost(ctx)
 	}
-	a.steps.left = running
+	a.steps.leftRunning = running
 	return a.finish(ctx, w, w.ending())
 }
 
@@ -276,11 +276,11 @@ func (a *attempt) stepLost(ctx context.Context) decision {
 	rec := *a.steps.lostTo
 	read, cancel := a.finishContext(ctx)
 	defer cancel()
-	asked := time.Now()
-	if now, err := a.g.store.Get(read, a.id, a.g.opts.Clock()); err == nil {
-		rec = now
+	start := time.Now()
+	if current, err := a.g.store.Get(read, a.id, a.g.opts.Clock()); err == nil {
+		rec = current
 	}
-	a.spent(asked)
+	a.spent(start)
 	return a.lost(ctx, rec, ending{})
 }
 

@@ -64,10 +64,10 @@ type Preparer interface {
 // Holder is an optional interface of a [Store] that can remove the expiry of a record.
 type Holder interface {
 	// Hold removes the expiry of a record that is in progress, and returns the changed record. The
-	// record then waits for an operator, as if it had been acquired under policy [Hold]. The
-	// argument seen is the record as the caller has read it, and now is the time of the call.
+	// record then waits for an operator, as if it had been acquired under policy [Hold]. oldRec
+	// is the record as the caller has read it, and now is the time of the call.
 	//
-	// If the record has expired, or no longer has the state, token and lease end of seen, Hold
+	// If the record has expired, or no longer has the state, token and lease end of oldRec, Hold
 	// changes nothing. It then returns the current record, or the zero Record if there is none, and
 	// no error. Any error is a StoreError.
 	//
@@ -77,15 +77,15 @@ type Holder interface {
 	// The guard calls Hold for the record of a dead attempt that began under policy [Rerun], if the
 	// policy has been changed to Hold since. Otherwise the record would expire, and the next retry
 	// would run the handler although no operator has decided.
-	Hold(ctx context.Context, seen Record, now time.Time) (Record, error)
+	Hold(ctx context.Context, oldRec Record, now time.Time) (Record, error)
 }
 
-// HeldUntil returns the lease end that [Holder.Hold] gives a record. The parameter seen is the
-// record before the call of Hold. The result is one millisecond after seen.LeaseEnd, because that
-// is the smallest difference between two lease ends. The new lease end makes the store refuse a
-// takeover that still expects the old one. The new lease end does not revive the lease, because the
-// guard calls Hold only after the lease has ended.
-func HeldUntil(seen Record) time.Time { return seen.LeaseEnd.Add(time.Millisecond) }
+// HeldUntil returns the lease end that [Holder.Hold] gives a record. oldRec is the record before
+// the call of Hold. The result is one millisecond after oldRec.LeaseEnd, because that is the
+// smallest difference between two lease ends. The new lease end makes the store refuse a takeover
+// that still expects the old one. The new lease end does not revive the lease, because the guard
+// calls Hold only after the lease has ended.
+func HeldUntil(oldRec Record) time.Time { return oldRec.LeaseEnd.Add(time.Millisecond) }
 
 // Steps maps the name of each step of a record to the step's result, as JSON.
 type Steps map[string][]byte

@@ -12,7 +12,7 @@ import (
 func (g *Guard) failureOf(err error, outcome Outcome) *Failure {
 	f := failureText(err)
 	f.Code, f.Status = ErrPermanent, http.StatusInternalServerError
-	if e := g.deciding(err, outcome, unmarked); e != nil {
+	if e := g.decidingError(err, outcome, unmarked); e != nil {
 		f.Code, f.Status = e.Code, e.Status
 	}
 	return f

@@ -77,7 +77,7 @@ func rebuild[T any](text []byte, accept func(v any, encoded, text []byte) error)
 		}
 		return v, nil
 	}
-	var why error
+	var firstErr error
 	for _, numbers := range numberForms {
 		again, err := fromJSON[T](text, numbers)
 		if err == nil {
@@ -88,11 +88,11 @@ func rebuild[T any](text []byte, accept func(v any, encoded, text []byte) error)
 				}
 			}
 		}
-		if why == nil {
-			why = err
+		if firstErr == nil {
+			firstErr = err
 		}
 	}
-	return v, why
+	return v, firstErr
 }
 
 // sameText returns an error if two JSON texts of a value differ: the parameter encoded, which is

@@ -18,15 +18,15 @@ type StoreError struct {
 // Error returns the method, the reason, whether the write may have been applied, and the
 // cause.
 func (e *StoreError) Error() string {
-	why := string(e.Reason)
-	if why == "" {
-		why = "failed"
+	reason := string(e.Reason)
+	if reason == "" {
+		reason = "failed"
 	}
 	happened := "may have been applied"
 	if e.NotApplied {
 		happened = "not applied"
 	}
-	return fmt.Sprintf("idempotency store: %s: %s (%s): %v", e.Op, why, happened, e.Err)
+	return fmt.Sprintf("idempotency store: %s: %s (%s): %v", e.Op, reason, happened, e.Err)
 }
 
 // Unwrap returns the cause.

@@ -15,8 +15,8 @@ func streams[T any]() bool {
 	return t.Implements(reader) || t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(reader)
 }
 
-func streamRefused(what string) *Error {
+func streamRefused(subject string) *Error {
 	return &Error{Code: ErrStreaming, Status: http.StatusInternalServerError,
 		Detail: "A streaming response can't be stored and replayed.",
-		Err:    errors.New(what + " is a stream; return the whole response, or leave this handler unguarded")}
+		Err:    errors.New(subject + " is a stream; return the whole response, or leave this handler unguarded")}
 }

@@ -30,20 +30,20 @@ func targetOf(r *http.Request) (target, *Error) {
 			Err: errors.New("the request has no RequestURI, so a path that was stripped can't be told from one that was not: " +
 				"put lambdaidem.Outermost around the outermost handler; in tests make requests by httptest.NewRequest")}
 	}
-	asked, err := parseTarget(r.Host, uri)
+	reqTarget, err := parseTarget(r.Host, uri)
 	if err == nil && o != nil && (o.uri != uri || o.host != r.Host) {
 		var first target
 		if first, err = parseTarget(o.host, o.uri); err == nil {
-			asked = target{joinRewritten(first.host, asked.host), joinRewritten(first.path, asked.path), joinRewritten(first.query, asked.query)}
+			reqTarget = target{joinRewritten(first.host, reqTarget.host), joinRewritten(first.path, reqTarget.path), joinRewritten(first.query, reqTarget.query)}
 		}
 	}
 	if err != nil {
 		return target{}, requestInvalid("The request's target is no URI.", errors.Unwrap(err)) // without the URI itself
 	}
-	if now := r.URL.EscapedPath(); !strings.HasSuffix(asked.path, now) {
-		asked.path += rewrittenTo + now
+	if now := r.URL.EscapedPath(); !strings.HasSuffix(reqTarget.path, now) {
+		reqTarget.path += rewrittenTo + now
 	}
-	return asked, nil
+	return reqTarget, nil
 }
 
 func parseTarget(host, uri string) (target, error) {

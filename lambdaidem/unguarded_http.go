@@ -17,16 +17,16 @@ func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := h.g.unguarded(ctx)
-	p := &passThrough{next: h.next, r: r, run: a, w: w, before: maps.Clone(w.Header())}
+	p := &passThrough{next: h.next, r: r, run: a, w: w, outer: maps.Clone(w.Header())}
 	work := &httpWork{g: h.g, served: p}
 	d := a.runAlone(ctx, work)
 	if p.buffered == nil { // the response has been sent, or is being sent
 		return
 	}
-	seen := &Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, headers: headers{sent: r.Header}}
-	resp, err := work.handlerResponse(ctx, seen, d)
+	req := &Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, headers: headers{header: r.Header}}
+	resp, err := work.handlerResponse(ctx, req, d)
 	if err != nil {
-		resp = h.g.ownAnswer(ctx, seen, conditionFailed(err))
+		resp = h.g.ownAnswer(ctx, req, conditionFailed(err))
 	}
 	if resp == nil {
 		resp = &work.response
@@ -53,7 +53,7 @@ type passThrough struct {
 	r        *http.Request
 	run      *attempt
 	w        http.ResponseWriter
-	before   http.Header     // the headers that outer handlers have set
+	outer    http.Header     // the headers that outer handlers have set
 	early    http.Header     // a copy of the header of w, made when buffering began or when sync last ran
 	buffered *bufferedAnswer // nil while the response goes straight to w
 }
@@ -79,7 +79,7 @@ func (p *passThrough) answer(v any) (Response, error) {
 // response. If the result is false, the response goes to the client at once, and the handler
 // can't enlist writes from then on.
 func (p *passThrough) buffers() bool {
-	if p.buffered == nil && p.run.enlist.begun(errAnswerBegan) {
+	if p.buffered == nil && p.run.enlist.hasBegun(errAnswerBegan) {
 		p.buffer()
 	}
 	p.sync()
@@ -90,7 +90,7 @@ func (p *passThrough) buffers() bool {
 // handler has changed it so far.
 func (p *passThrough) buffer() {
 	p.early = p.w.Header().Clone()
-	p.buffered = newBufferedAnswer(p.before)
+	p.buffered = newBufferedAnswer(p.outer)
 	p.buffered.header = p.w.Header().Clone()
 }
 
@@ -108,7 +108,7 @@ func (p *passThrough) sync() {
 		}
 	}
 	for name := range p.early {
-		if _, left := header[name]; !left {
+		if _, present := header[name]; !present {
 			delete(p.buffered.header, name)
 		}
 	}
@@ -136,5 +136,5 @@ func (p *passThrough) forget() {
 func (p *passThrough) restore() {
 	header := p.w.Header()
 	clear(header)
-	maps.Copy(header, p.before)
+	maps.Copy(header, p.outer)
 }

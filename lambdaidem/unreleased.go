@@ -42,16 +42,16 @@ type unreleased struct {
 }
 
 // unreleasedClaim is a claim whose record may be in progress although no handler is running, so
-// that a later call must release the record. unreleased.mu guards the fields due, pause and
-// withdrawing. The other fields don't change.
+// that a later call must release the record. unreleased.mu guards the fields dueTime, pause
+// and withdrawing. The other fields don't change.
 type unreleasedClaim struct {
 	g           *Guard
 	lease       Lease         // the lease to release
 	started     bool          // the handler was started before the attempt tried to release the record
 	invocation  string        // Lambda's request id of the claim's invocation, for events
-	over        string        // token of the record that the claim takes over; empty if it creates a record
+	oldToken    string        // token of the record that the claim takes over; empty if it creates a record
 	arrivesBy   time.Time     // when the claim's last request expires: the store refuses it from then on
-	due         time.Time     // the earliest time for the next withdrawal
+	dueTime     time.Time     // the earliest time for the next withdrawal
 	pause       time.Duration // how long to wait after the next withdrawal if the claim may still arrive; then doubled
 	withdrawing bool          // a call is withdrawing the claim now
 }
@@ -65,8 +65,8 @@ func (a *attempt) newUnreleasedClaim(cause error) *unreleasedClaim {
 	lease.LastFailure = failureCode(cause)
 	// The attempt sends no further request with the claim, and AWS refuses a request that was
 	// signed more than 15 minutes (MinTTL) ago.
-	return &unreleasedClaim{g: a.g, lease: lease, started: a.started, invocation: a.invocation, over: a.recordOfLastClaim().Token,
-		arrivesBy: now.Add(MinTTL), due: now, pause: withdrawalPause}
+	return &unreleasedClaim{g: a.g, lease: lease, started: a.started, invocation: a.invocation, oldToken: a.recordOfLastClaim().Token,
+		arrivesBy: now.Add(MinTTL), dueTime: now, pause: withdrawalPause}
 }
 
 // withdraw releases the record if the claim holds the record's lease. rec and err are the results
@@ -74,17 +74,17 @@ func (a *attempt) newUnreleasedClaim(cause error) *unreleasedClaim {
 // can give the claim the lease later. The claim can then be removed from the list of unreleased
 // claims.
 func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, resolved bool, err error) {
-	asked, now := time.Now(), c.g.opts.Clock()
+	start, now := time.Now(), c.g.opts.Clock()
 	lease := c.lease
 	lease.Expires = ceil(now.Add(c.g.opts.TTL), time.Second)
 	rec, err = c.g.store.Release(ctx, lease, now)
-	return rec, c.resolvedBy(rec, err, asked), err
+	return rec, c.resolvedBy(rec, err, start), err
 }
 
 // resolvedBy reports whether the claim is resolved: it does not hold the lease and can never
-// acquire it. asked is the time at which Store.Release was called; rec and err are its results. A
+// acquire it. start is the time at which Store.Release was called; rec and err are its results. A
 // request with the claim may still be on its way to the database, until arrivesBy at the latest.
-func (c *unreleasedClaim) resolvedBy(rec Record, err error, asked time.Time) bool {
+func (c *unreleasedClaim) resolvedBy(rec Record, err error, start time.Time) bool {
 	switch {
 	case err == nil:
 		// The record was released under the claim's token. The database would refuse a late request
@@ -92,12 +92,12 @@ func (c *unreleasedClaim) resolvedBy(rec Record, err error, asked time.Time) boo
 		return true
 	case !errors.Is(err, ErrLeaseLost):
 		return false
-	case rec.State == Completed, rec.State != Absent && rec.Token != c.over:
-		// The claim may take over only a record with the token c.over, so the database would refuse
-		// a late request with the claim.
+	case rec.State == Completed, rec.State != Absent && rec.Token != c.oldToken:
+		// The claim may take over only a record with the token c.oldToken, so the database would
+		// refuse a late request with the claim.
 		return true
 	}
-	return !asked.Before(c.arrivesBy)
+	return !start.Before(c.arrivesBy)
 }
 
 // remember adds a claim to the list. If the list is full, remember removes the oldest claim and
@@ -148,7 +148,7 @@ func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	}
 	var first *unreleasedClaim
 	for _, c := range u.claims {
-		if !c.withdrawing && !now.Before(c.due) && (first == nil || c.due.Before(first.due)) {
+		if !c.withdrawing && !now.Before(c.dueTime) && (first == nil || c.dueTime.Before(first.dueTime)) {
 			first = c
 		}
 	}
@@ -174,12 +174,12 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 		// The withdrawal failed. The store may be out of reach, so withdraw no claim for a while.
 		// If only this claim fails, for example because its record is damaged, claims with earlier
 		// due times go first.
-		u.pausedUntil, c.due = now.Add(withdrawalPause), now
+		u.pausedUntil, c.dueTime = now.Add(withdrawalPause), now
 		return
 	}
-	c.due = now.Add(c.pause)
+	c.dueTime = now.Add(c.pause)
 	if now.Before(c.arrivesBy) {
-		c.due = earlier(c.due, c.arrivesBy)
+		c.dueTime = earlier(c.dueTime, c.arrivesBy)
 	}
 	c.pause *= 2
 }
@@ -198,7 +198,7 @@ func (a *attempt) rememberClaim(ctx context.Context, cause error, rec Record, er
 	}
 	late := errors.Is(err, ErrLeaseLost) // the claim does not hold the lease now, but may still reach the database
 	if late {
-		c.due, c.pause = c.due.Add(c.pause), 2*c.pause
+		c.dueTime, c.pause = c.dueTime.Add(c.pause), 2*c.pause
 	}
 	dropped := a.g.unreleased.remember(c) // before the events, because Options.Observer may panic
 	if !late && !c.started {
@@ -219,9 +219,9 @@ func (a *attempt) withdrawUnreleased(ctx context.Context) {
 	if u.count.Load() == 0 {
 		return
 	}
-	asked := time.Now()
-	defer a.spent(asked)
-	within, cancel := context.WithDeadline(ctx, asked.Add(min(withdrawalTime, max(a.left(), 0)/20)))
+	start := time.Now()
+	defer a.spent(start)
+	within, cancel := context.WithDeadline(ctx, start.Add(min(withdrawalTime, max(a.left(), 0)/20)))
 	defer cancel()
 	for range withdrawalsAtOnce {
 		c := u.next(time.Now())
@@ -244,16 +244,16 @@ func (a *attempt) withdrawClaimOn(ctx context.Context, rec Record) Record {
 	if c == nil {
 		return rec
 	}
-	asked := time.Now()
-	defer a.spent(asked)
-	within, cancel := context.WithDeadline(ctx, asked.Add(min(withdrawalTime, max(a.left(), 0)/20)))
+	start := time.Now()
+	defer a.spent(start)
+	within, cancel := context.WithDeadline(ctx, start.Add(min(withdrawalTime, max(a.left(), 0)/20)))
 	defer cancel()
-	now, resolved, err := c.withdraw(within)
+	current, resolved, err := c.withdraw(within)
 	if resolved {
 		a.g.unreleased.forget(c)
 	}
 	if err != nil && !errors.Is(err, ErrLeaseLost) {
 		return rec
 	}
-	return now
+	return current
 }

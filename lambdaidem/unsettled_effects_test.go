@@ -164,11 +164,11 @@ type noHold struct {
 	holds int
 }
 
-func (s *noHold) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
+func (s *noHold) Hold(ctx context.Context, oldRec lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
 	if s.holds++; s.down {
 		return lambdaidem.Record{}, &lambdaidem.StoreError{Op: "hold", Reason: lambdaidem.ReasonThrottled, NotApplied: true, Err: errWire}
 	}
-	return s.faulty.Store.(lambdaidem.Holder).Hold(ctx, seen, now)
+	return s.faulty.Store.(lambdaidem.Holder).Hold(ctx, oldRec, now)
 }
 
 // The record's expiry can't be removed. If the client were told that an operator must decide, it
@@ -209,12 +209,12 @@ type racing struct {
 	before func()
 }
 
-func (s *racing) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
+func (s *racing) Hold(ctx context.Context, oldRec lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
 	if f := s.before; f != nil {
 		s.before = nil
 		f()
 	}
-	return s.faulty.Store.(lambdaidem.Holder).Hold(ctx, seen, now)
+	return s.faulty.Store.(lambdaidem.Holder).Hold(ctx, oldRec, now)
 }
 
 // Versions under Rerun and Hold run side by side. Another attempt has taken over and completed

@@ -28,18 +28,18 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, meaning) {
 			}
 			return rec, isBusy
 		}
-		asked := time.Now()
-		now, err := a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
-		a.spent(asked)
+		start := time.Now()
+		current, err := a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
+		a.spent(start)
 		if ctx.Err() == nil {
 			unread = err
 		}
 		if err != nil {
 			continue // a failed read says nothing about the record, so read it again
 		}
-		now = a.withdrawClaimOn(ctx, now)
-		if means := a.meaningOf(now); means != isBusy {
-			return now, means
+		current = a.withdrawClaimOn(ctx, current)
+		if recMeaning := a.meaningOf(current); recMeaning != isBusy {
+			return current, recMeaning
 		}
 	}
 }

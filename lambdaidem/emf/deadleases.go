@@ -23,10 +23,10 @@ type DeadLeases struct {
 	OldestHeld time.Duration // time since the end of the oldest lease of a held record; 0 if there is none
 }
 
-// Add counts one more lease. ago is the time since the lease ended. held reports whether the
+// Add counts one more lease. ago is the time since the lease ended. isHeld reports whether the
 // record of the lease waits for an operator.
-func (d *DeadLeases) Add(ago time.Duration, held bool) {
-	if held {
+func (d *DeadLeases) Add(ago time.Duration, isHeld bool) {
+	if isHeld {
 		d.Held++
 		d.OldestHeld = max(d.OldestHeld, ago)
 		return

@@ -15,12 +15,12 @@ func appendDimension(b []byte, text string) []byte {
 	return appendText(b, text, maxDimension)
 }
 
-// appendText appends a text to a JSON string. The parameter most is the maximum number of bytes; a
-// longer text is cut. CloudWatch accepts only printable ASCII in the value of a dimension. Every
-// other byte, and what JSON would escape, is written as %XX.
-func appendText(b []byte, text string, most int) []byte {
+// appendText appends a text to a JSON string, but at most maxBytes bytes: a longer text is cut.
+// CloudWatch accepts only printable ASCII in the value of a dimension. Every other byte, and what
+// JSON would escape, is written as %XX.
+func appendText(b []byte, text string, maxBytes int) []byte {
 	const digits = "0123456789ABCDEF"
-	end := len(b) + most
+	end := len(b) + maxBytes
 	for _, c := range []byte(text) {
 		plain := ' ' <= c && c < 0x7f && c != '"' && c != '\\'
 		switch {

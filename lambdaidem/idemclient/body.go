@@ -8,44 +8,44 @@ import (
 	"net/http"
 )
 
-// repeatable prepares req for several attempts. out is the request to send, still without its key.
-// nextBody returns the body for a further attempt. nextBody is nil if the body can be sent only
-// once: req has no GetBody, and the body is longer than maxBuffer bytes. repeatable does not change
-// req. The caller need not close the body of req.
-func repeatable(req *http.Request, maxBuffer int64) (out *http.Request, nextBody func() (io.ReadCloser, error), err error) {
-	out = req.WithContext(req.Context()) // a shallow copy keeps the trailers, which reading the body may set
+// repeatable prepares req for several attempts. outReq is the request to send, still without its
+// key. nextBody returns the body for a further attempt. nextBody is nil if the body can be sent
+// only once: req has no GetBody, and the body is longer than maxBuffer bytes. repeatable does not
+// change req. The caller need not close the body of req.
+func repeatable(req *http.Request, maxBuffer int64) (outReq *http.Request, nextBody func() (io.ReadCloser, error), err error) {
+	outReq = req.WithContext(req.Context()) // a shallow copy keeps the trailers, which reading the body may set
 	switch {
 	case req.Body == nil:
-		return out, func() (io.ReadCloser, error) { return nil, nil }, nil //nolint:nilnil // in http.Request a nil Body means no body
+		return outReq, func() (io.ReadCloser, error) { return nil, nil }, nil //nolint:nilnil // in http.Request a nil Body means no body
 	case req.GetBody != nil:
-		return out, req.GetBody, nil
+		return outReq, req.GetBody, nil
 	case req.ContentLength > maxBuffer:
-		return out, nil, nil
+		return outReq, nil, nil
 	}
 	data, err := readBody(req, maxBuffer+1)
 	if err != nil {
 		return nil, nil, err
 	}
 	if int64(len(data)) > maxBuffer {
-		out.Body = readCloser{io.MultiReader(bytes.NewReader(data), req.Body), req.Body}
-		return out, nil, nil
+		outReq.Body = readCloser{io.MultiReader(bytes.NewReader(data), req.Body), req.Body}
+		return outReq, nil, nil
 	}
 	_ = req.Body.Close() // readBody has read all of it
 	if req.ContentLength > 0 && req.ContentLength != int64(len(data)) {
 		return nil, nil, fmt.Errorf("idemclient: the request's body has %d bytes; its ContentLength is %d", len(data), req.ContentLength)
 	}
 	nextBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
-	out.GetBody = nextBody
-	out.Body, _ = nextBody()
+	outReq.GetBody = nextBody
+	outReq.Body, _ = nextBody()
 	if len(req.TransferEncoding) == 0 && len(req.Trailer) == 0 { // both require chunked encoding, without a Content-Length
-		out.ContentLength = int64(len(data))
+		outReq.ContentLength = int64(len(data))
 		if len(data) == 0 {
-			out.Body = http.NoBody // with another body, a ContentLength of 0 means unknown
+			outReq.Body = http.NoBody // with another body, a ContentLength of 0 means unknown
 			nextBody = func() (io.ReadCloser, error) { return http.NoBody, nil }
-			out.GetBody = nextBody
+			outReq.GetBody = nextBody
 		}
 	}
-	return out, nextBody, nil
+	return outReq, nextBody, nil
 }
 
 // readBody reads up to limit bytes of a request's body. If the context ends first, readBody closes

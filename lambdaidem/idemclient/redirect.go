@@ -32,12 +32,12 @@ func (t *Transport) withoutKey(req *http.Request) *http.Request {
 	if len(t.keysIn(req.Header)) == 0 || t.hasListedHost(req) || lastRedirect(req, t.hasListedHost) == nil {
 		return req
 	}
-	out := req.WithContext(req.Context())
-	out.Header = req.Header.Clone()
+	outReq := req.WithContext(req.Context())
+	outReq.Header = req.Header.Clone()
 	for name := range req.Header {
 		if strings.EqualFold(name, t.opts.KeyHeader) {
-			delete(out.Header, name)
+			delete(outReq.Header, name)
 		}
 	}
-	return out
+	return outReq
 }

@@ -68,9 +68,9 @@ const attemptHeader = "Idempotency-Attempt"
 // body can't be read, RoundTrip returns an error without sending the request.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.guards(req) {
-		sent := t.withoutKey(req)
-		resp, err := t.base.RoundTrip(sent)
-		nameRequest(resp, sent)
+		outReq := t.withoutKey(req)
+		resp, err := t.base.RoundTrip(outReq)
+		nameRequest(resp, outReq)
 		return resp, err //nolint:wrapcheck // an unguarded request gets base's error unchanged
 	}
 	header, err := t.headerWithKey(req)
@@ -78,24 +78,24 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
-	out, nextBody, err := repeatable(req, t.opts.MaxBuffer)
+	outReq, nextBody, err := repeatable(req, t.opts.MaxBuffer)
 	if err != nil {
 		return nil, err
 	}
 	waits := &backoff.ExponentialBackOff{InitialInterval: t.opts.InitialWait, MaxInterval: t.opts.MaxWait,
 		Multiplier: 2, RandomizationFactor: 0.5}
 	for n := 1; ; n++ {
-		out.Header = header.Clone() // base may still use the header of the attempt before
+		outReq.Header = header.Clone() // base may still use the header of the attempt before
 		if n > 1 {
-			out.Header.Set(attemptHeader, strconv.Itoa(n))
+			outReq.Header.Set(attemptHeader, strconv.Itoa(n))
 		}
 		start := time.Now()
-		resp, err := t.base.RoundTrip(out)
+		resp, err := t.base.RoundTrip(outReq)
 		took := time.Since(start)
-		nameRequest(resp, out)
+		nameRequest(resp, outReq)
 		v := judge(resp, err)
-		wait := sum(waits.NextBackOff(), min(v.after, t.opts.MaxRetryAfter))
-		v.retry = v.retry && n < t.opts.MaxAttempts && nextBody != nil && v.after <= t.opts.MaxRetryAfter && mayWait(req, wait)
+		wait := sum(waits.NextBackOff(), min(v.retryAfter, t.opts.MaxRetryAfter))
+		v.retry = v.retry && n < t.opts.MaxAttempts && nextBody != nil && v.retryAfter <= t.opts.MaxRetryAfter && mayWait(req, wait)
 		t.observe(req, n, resp, v, took, wait)
 		if !v.retry {
 			return resp, err
@@ -108,8 +108,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, fmt.Errorf("idemclient: GetBody failed before attempt %d: %w", n+1, err)
 		}
-		out = out.WithContext(out.Context()) // a copy: base may still read the request of the attempt before
-		out.Body = body
+		outReq = outReq.WithContext(outReq.Context()) // a copy: base may still read the request of the attempt before
+		outReq.Body = body
 	}
 }
 

@@ -37,10 +37,10 @@ const replayMark = "X-Idempotency-Replayed"
 
 // verdict is the decision whether to retry after an attempt, with its reasons.
 type verdict struct {
-	retry bool          // the request should be sent again
-	code  string        // code of the response's problem document; empty if none was read
-	err   error         // why there is no response, or why its code could not be read
-	after time.Duration // the response's Retry-After; 0 if it has none
+	retry      bool          // the request should be sent again
+	code       string        // code of the response's problem document; empty if none was read
+	err        error         // why there is no response, or why its code could not be read
+	retryAfter time.Duration // the response's Retry-After; 0 if it has none
 }
 
 // judge decides whether to retry after an attempt that returned resp and err. If judge reads
@@ -65,7 +65,7 @@ func judge(resp *http.Response, err error) verdict {
 	case resp.StatusCode == http.StatusConflict:
 		v.retry = v.code == codeInProgress
 	}
-	v.after = retryAfter(resp.Header, time.Now())
+	v.retryAfter = retryAfter(resp.Header, time.Now())
 	return v
 }
 

@@ -22,32 +22,32 @@ func (r Request) APIGateway() events.APIGatewayProxyRequest {
 	r = r.withDefaults()
 	r.Header.Set("Host", host)
 	query := parsedQuery(r.Query)
-	out := events.APIGatewayProxyRequest{
+	event := events.APIGatewayProxyRequest{
 		Resource: r.Route, Path: r.Path, HTTPMethod: r.Method,
 		Headers: lastValues(r.Header), MultiValueHeaders: r.Header,
 		QueryStringParameters: lastValues(query), MultiValueQueryStringParameters: query, PathParameters: r.parameters(),
 	}
-	out.Body, out.IsBase64Encoded = r.encoded()
-	c := &out.RequestContext
+	event.Body, event.IsBase64Encoded = r.encoded()
+	c := &event.RequestContext
 	c.AccountID, c.Stage, c.DomainName, c.Protocol = accountID, "prod", host, protocol
 	c.HTTPMethod, c.ResourcePath, c.Path = r.Method, r.Route, "/prod"+r.Path
 	c.Identity.SourceIP = sourceIP
-	switch who := r.Caller; who.kind {
+	switch caller := r.Caller; caller.kind {
 	case jwt:
-		c.Authorizer = map[string]any{"claims": map[string]any{"iss": who.first, "sub": who.second}}
+		c.Authorizer = map[string]any{"claims": map[string]any{"iss": caller.first, "sub": caller.second}}
 	case iam:
-		c.Identity.UserArn = who.first
+		c.Identity.UserArn = caller.first
 	case cognito:
-		c.Identity.UserArn, c.Identity.CognitoIdentityID = who.first, who.second
+		c.Identity.UserArn, c.Identity.CognitoIdentityID = caller.first, caller.second
 	case authorizer:
-		c.Authorizer = map[string]any{"principalId": who.first}
+		c.Authorizer = map[string]any{"principalId": caller.first}
 	case certificate:
-		c.Identity.ClientCert = &events.APIGatewayCustomAuthorizerRequestTypeRequestIdentityClientCert{SubjectDN: who.first, IssuerDN: who.second}
+		c.Identity.ClientCert = &events.APIGatewayCustomAuthorizerRequestTypeRequestIdentityClientCert{SubjectDN: caller.first, IssuerDN: caller.second}
 	case apiKey:
-		c.Identity.APIKeyID = who.first
+		c.Identity.APIKeyID = caller.first
 	case nobody:
 	}
-	return out
+	return event
 }
 
 // APIGatewayV2 returns the request as an event of an HTTP API, in payload format version
@@ -55,50 +55,50 @@ func (r Request) APIGateway() events.APIGatewayProxyRequest {
 func (r Request) APIGatewayV2() events.APIGatewayV2HTTPRequest {
 	r = r.withDefaults()
 	headers, cookies := r.joined()
-	out := events.APIGatewayV2HTTPRequest{
+	event := events.APIGatewayV2HTTPRequest{
 		Version: "2.0", RouteKey: r.Method + " " + r.Route, RawPath: r.Path, RawQueryString: r.Query,
 		Headers: headers, Cookies: cookies, QueryStringParameters: joined(parsedQuery(r.Query)), PathParameters: r.parameters(),
 	}
 	if r.Route == "$default" {
-		out.RouteKey = r.Route
+		event.RouteKey = r.Route
 	}
-	out.Body, out.IsBase64Encoded = r.encoded()
-	c := &out.RequestContext
-	c.AccountID, c.Stage, c.DomainName, c.RouteKey = accountID, "$default", host, out.RouteKey
+	event.Body, event.IsBase64Encoded = r.encoded()
+	c := &event.RequestContext
+	c.AccountID, c.Stage, c.DomainName, c.RouteKey = accountID, "$default", host, event.RouteKey
 	c.HTTP = events.APIGatewayV2HTTPRequestContextHTTPDescription{Method: r.Method, Path: r.Path, Protocol: protocol, SourceIP: sourceIP}
 	type description = events.APIGatewayV2HTTPRequestContextAuthorizerDescription
-	switch who := r.Caller; who.kind {
+	switch caller := r.Caller; caller.kind {
 	case jwt:
-		c.Authorizer = &description{JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: map[string]string{"iss": who.first, "sub": who.second}}}
+		c.Authorizer = &description{JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: map[string]string{"iss": caller.first, "sub": caller.second}}}
 	case iam:
-		c.Authorizer = &description{IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: who.first}}
+		c.Authorizer = &description{IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: caller.first}}
 	case cognito:
-		if who.first == "" {
+		if caller.first == "" {
 			panic("idemtest: APIGatewayV2 can't carry a Cognito identity without the ARN of its role; give Cognito both")
 		}
-		c.Authorizer = &description{IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: who.first,
-			CognitoIdentity: events.APIGatewayV2HTTPRequestContextAuthorizerCognitoIdentity{IdentityID: who.second}}}
+		c.Authorizer = &description{IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: caller.first,
+			CognitoIdentity: events.APIGatewayV2HTTPRequestContextAuthorizerCognitoIdentity{IdentityID: caller.second}}}
 	case authorizer:
-		c.Authorizer = &description{Lambda: map[string]any{"principalId": who.first}}
+		c.Authorizer = &description{Lambda: map[string]any{"principalId": caller.first}}
 	case certificate:
-		c.Authentication.ClientCert.SubjectDN, c.Authentication.ClientCert.IssuerDN = who.first, who.second
+		c.Authentication.ClientCert.SubjectDN, c.Authentication.ClientCert.IssuerDN = caller.first, caller.second
 	case apiKey:
-		who.cantCarry("APIGatewayV2", "JWT, IAM, Cognito, Authorizer and Certificate: API keys are of REST APIs")
+		caller.cantCarry("APIGatewayV2", "JWT, IAM, Cognito, Authorizer and Certificate: API keys are of REST APIs")
 	case nobody:
 	}
-	return out
+	return event
 }
 
 // FunctionURL returns the request as an event of a Lambda function URL.
 func (r Request) FunctionURL() events.LambdaFunctionURLRequest {
 	r = r.withDefaults()
 	headers, cookies := r.joined()
-	out := events.LambdaFunctionURLRequest{
+	event := events.LambdaFunctionURLRequest{
 		Version: "2.0", RawPath: r.Path, RawQueryString: r.Query,
 		Headers: headers, Cookies: cookies, QueryStringParameters: joined(parsedQuery(r.Query)),
 	}
-	out.Body, out.IsBase64Encoded = r.encoded()
-	c := &out.RequestContext
+	event.Body, event.IsBase64Encoded = r.encoded()
+	c := &event.RequestContext
 	c.AccountID, c.DomainName = accountID, host
 	c.HTTP = events.LambdaFunctionURLRequestContextHTTPDescription{Method: r.Method, Path: r.Path, Protocol: protocol, SourceIP: sourceIP}
 	switch r.Caller.kind {
@@ -109,30 +109,30 @@ func (r Request) FunctionURL() events.LambdaFunctionURLRequest {
 	default:
 		r.Caller.cantCarry("FunctionURL", "IAM alone")
 	}
-	return out
+	return event
 }
 
 // ALB returns the request as an event of an Application Load Balancer whose target group
 // has multi-value headers disabled, which is AWS's default. The event has only the last
 // value of each header and parameter.
 func (r Request) ALB() events.ALBTargetGroupRequest {
-	out, header, query := r.alb()
-	out.Headers, out.QueryStringParameters = lastValues(header), lastValues(query)
-	return out
+	event, header, query := r.alb()
+	event.Headers, event.QueryStringParameters = lastValues(header), lastValues(query)
+	return event
 }
 
 // ALBMultiValue returns the request as an event of an Application Load Balancer whose
 // target group has multi-value headers enabled.
 func (r Request) ALBMultiValue() events.ALBTargetGroupRequest {
-	out, header, query := r.alb()
-	out.MultiValueHeaders, out.MultiValueQueryStringParameters = header, query
-	return out
+	event, header, query := r.alb()
+	event.MultiValueHeaders, event.MultiValueQueryStringParameters = header, query
+	return event
 }
 
 // alb returns an event with the fields that ALB and ALBMultiValue set in the same way. It
 // returns the headers and query parameters separately, because the two methods set them in
 // different fields.
-func (r Request) alb() (out events.ALBTargetGroupRequest, header, query map[string][]string) {
+func (r Request) alb() (event events.ALBTargetGroupRequest, header, query map[string][]string) {
 	r = r.withDefaults()
 	if r.Caller.kind != nobody {
 		r.Caller.cantCarry("ALB", "nobody: Options.Principal reads one from the request")
@@ -149,10 +149,10 @@ func (r Request) alb() (out events.ALBTargetGroupRequest, header, query map[stri
 			query[name] = append(query[name], value)
 		}
 	}
-	out = events.ALBTargetGroupRequest{HTTPMethod: r.Method, Path: r.Path}
-	out.RequestContext.ELB.TargetGroupArn = "arn:aws:elasticloadbalancing:us-east-1:" + accountID + ":targetgroup/idemtest/6d0ecf831eec9f09"
-	out.Body, out.IsBase64Encoded = r.encoded()
-	return out, header, query
+	event = events.ALBTargetGroupRequest{HTTPMethod: r.Method, Path: r.Path}
+	event.RequestContext.ELB.TargetGroupArn = "arn:aws:elasticloadbalancing:us-east-1:" + accountID + ":targetgroup/idemtest/6d0ecf831eec9f09"
+	event.Body, event.IsBase64Encoded = r.encoded()
+	return event, header, query
 }
 
 // encoded returns the body for an event. A body that is not valid UTF-8 is encoded as

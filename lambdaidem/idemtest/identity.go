@@ -16,32 +16,32 @@ import (
 // [Request.IdentityALB] or [Request.IdentityHTTP].
 func (r Request) Identity() lambdaidem.Identity {
 	r = r.withDefaults()
-	who := r.identity()
-	who.Principal = r.Caller.Principal()
+	identity := r.identity()
+	identity.Principal = r.Caller.Principal()
 	if namesRoute(r.Route) {
-		who.Route = r.Route
+		identity.Route = r.Route
 	} else {
-		who.Path = r.Path
+		identity.Path = r.Path
 	}
-	return who
+	return identity
 }
 
 // IdentityFunctionURL returns the identity of the record, like [Request.Identity], for an
 // event of [Request.FunctionURL].
 func (r Request) IdentityFunctionURL() lambdaidem.Identity {
 	r = r.withDefaults()
-	who := r.identity()
-	who.Principal, who.Path = r.Caller.Principal(), r.Path
-	return who
+	identity := r.identity()
+	identity.Principal, identity.Path = r.Caller.Principal(), r.Path
+	return identity
 }
 
 // IdentityALB returns the identity of the record, like [Request.Identity], for an event of
 // [Request.ALB] or [Request.ALBMultiValue].
 func (r Request) IdentityALB() lambdaidem.Identity {
 	r = r.withDefaults()
-	who := r.identity()
-	who.Path = r.Path
-	return who
+	identity := r.identity()
+	identity.Path = r.Path
+	return identity
 }
 
 // IdentityHTTP returns the identity of the record for a request of [Request.HTTP]. An http.ServeMux
@@ -51,9 +51,9 @@ func (r Request) IdentityALB() lambdaidem.Identity {
 // another router does not set http.Request.Pattern. Then set Route of the result to "" and Path to
 // the request's path.
 func (r Request) IdentityHTTP() lambdaidem.Identity {
-	who := r.Identity()
-	who.Principal, who.Host = "", host
-	return who
+	identity := r.Identity()
+	identity.Principal, identity.Host = "", host
+	return identity
 }
 
 // identity returns the fields of the identity that are the same for all kinds of events and

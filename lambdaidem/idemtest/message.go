@@ -48,8 +48,8 @@ const (
 	arnTail = ":" + region + ":" + accountID + ":"
 )
 
-// sent is the time at which every message was sent.
-var sent = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+// sentAt is the time at which every message was sent.
+var sentAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func withMessageDefaults(all []Message) []Message {
 	out := make([]Message, len(all))
@@ -81,11 +81,11 @@ func (m Message) attributes() map[string]string {
 // SQS returns an event with the messages, from the queue with the given name. A queue whose name
 // ends in .fifo is a FIFO queue.
 func SQS(queue string, messages ...Message) events.SQSEvent {
-	out := events.SQSEvent{Records: []events.SQSMessage{}}
+	event := events.SQSEvent{Records: []events.SQSMessage{}}
 	for i, m := range withMessageDefaults(messages) {
 		r := events.SQSMessage{MessageId: m.ID, ReceiptHandle: fmt.Sprintf("receipt-%s-%d", m.ID, m.Receives), Body: m.Body,
 			EventSource: "aws:sqs", EventSourceARN: arnHead + "sqs" + arnTail + queue, AWSRegion: region, MessageAttributes: map[string]events.SQSMessageAttribute{}}
-		millis := fmt.Sprint(sent.UnixMilli())
+		millis := fmt.Sprint(sentAt.UnixMilli())
 		r.Attributes = map[string]string{"ApproximateReceiveCount": fmt.Sprint(m.Receives), "SentTimestamp": millis, "ApproximateFirstReceiveTimestamp": millis, "SenderId": "AIDAEXAMPLE"}
 		if strings.HasSuffix(queue, ".fifo") {
 			r.Attributes["MessageGroupId"], r.Attributes["MessageDeduplicationId"], r.Attributes["SequenceNumber"] = m.Group, m.ID, sequence(i)
@@ -93,9 +93,9 @@ func SQS(queue string, messages ...Message) events.SQSEvent {
 		for name, value := range m.attributes() {
 			r.MessageAttributes[name] = events.SQSMessageAttribute{DataType: "String", StringValue: &value, StringListValues: []string{}, BinaryListValues: [][]byte{}}
 		}
-		out.Records = append(out.Records, r)
+		event.Records = append(event.Records, r)
 	}
-	return out
+	return event
 }
 
 // sequence returns the sequence number of the i-th message. It increases with i.
@@ -111,7 +111,7 @@ func SNS(topic string, m Message) events.SNSEvent {
 	}
 	return events.SNSEvent{Records: []events.SNSEventRecord{{
 		EventVersion: "1.0", EventSource: "aws:sns", EventSubscriptionArn: arn + ":11111111-2222-3333-4444-555555555555",
-		SNS: events.SNSEntity{Type: "Notification", MessageID: m.ID, TopicArn: arn, Message: m.Body, MessageAttributes: all, Timestamp: sent, SignatureVersion: "1"},
+		SNS: events.SNSEntity{Type: "Notification", MessageID: m.ID, TopicArn: arn, Message: m.Body, MessageAttributes: all, Timestamp: sentAt, SignatureVersion: "1"},
 	}}}
 }
 
@@ -129,36 +129,36 @@ func EventBridge(source, detailType string, m Message) events.EventBridgeEvent {
 		detail[lambdaidem.MessageKey] = mustJSON(m.Key)
 		body = mustJSON(detail)
 	}
-	return events.EventBridgeEvent{Version: "0", ID: m.ID, Source: source, DetailType: detailType, AccountID: accountID, Region: region, Time: sent, Resources: []string{}, Detail: body}
+	return events.EventBridgeEvent{Version: "0", ID: m.ID, Source: source, DetailType: detailType, AccountID: accountID, Region: region, Time: sentAt, Resources: []string{}, Detail: body}
 }
 
 // Kinesis returns an event of the data stream with the given name, with a record for each message.
 func Kinesis(stream string, messages ...Message) events.KinesisTimeWindowEvent {
-	out := events.KinesisTimeWindowEvent{KinesisEvent: events.KinesisEvent{Records: []events.KinesisEventRecord{}}}
+	event := events.KinesisTimeWindowEvent{KinesisEvent: events.KinesisEvent{Records: []events.KinesisEventRecord{}}}
 	for i, m := range withMessageDefaults(messages) {
-		out.Records = append(out.Records, events.KinesisEventRecord{
+		event.Records = append(event.Records, events.KinesisEventRecord{
 			EventID: "shardId-000000000000:" + m.ID, EventName: "aws:kinesis:record", EventSource: "aws:kinesis", EventVersion: "1.0", AwsRegion: region, EventSourceArn: arnHead + "kinesis" + arnTail + "stream/" + stream,
-			Kinesis: events.KinesisRecord{PartitionKey: m.Group, SequenceNumber: sequence(i), Data: []byte(m.Body), KinesisSchemaVersion: "1.0", ApproximateArrivalTimestamp: events.SecondsEpochTime{Time: sent}},
+			Kinesis: events.KinesisRecord{PartitionKey: m.Group, SequenceNumber: sequence(i), Data: []byte(m.Body), KinesisSchemaVersion: "1.0", ApproximateArrivalTimestamp: events.SecondsEpochTime{Time: sentAt}},
 		})
 	}
-	return out
+	return event
 }
 
 // DynamoDBStream returns an event of the stream of the table with the given name. Each message
 // becomes the record of an item that was inserted. The item's partition key is its
 // attribute "id".
 func DynamoDBStream(table string, messages ...Message) events.DynamoDBTimeWindowEvent {
-	out := events.DynamoDBTimeWindowEvent{DynamoDBEvent: events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{}}}
+	event := events.DynamoDBTimeWindowEvent{DynamoDBEvent: events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{}}}
 	for i, m := range withMessageDefaults(messages) {
 		id := events.NewStringAttribute(m.Group)
-		out.Records = append(out.Records, events.DynamoDBEventRecord{
+		event.Records = append(event.Records, events.DynamoDBEventRecord{
 			EventID: m.ID, EventName: "INSERT", EventSource: "aws:dynamodb", EventVersion: "1.1", AWSRegion: region, EventSourceArn: arnHead + "dynamodb" + arnTail + "table/" + table + "/stream/2026-01-01T00:00:00.000",
-			Change: events.DynamoDBStreamRecord{ApproximateCreationDateTime: events.SecondsEpochTime{Time: sent}, SequenceNumber: sequence(i), StreamViewType: "NEW_AND_OLD_IMAGES",
+			Change: events.DynamoDBStreamRecord{ApproximateCreationDateTime: events.SecondsEpochTime{Time: sentAt}, SequenceNumber: sequence(i), StreamViewType: "NEW_AND_OLD_IMAGES",
 				Keys:     map[string]events.DynamoDBAttributeValue{"id": id},
 				NewImage: map[string]events.DynamoDBAttributeValue{"id": id, "body": events.NewStringAttribute(m.Body)}},
 		})
 	}
-	return out
+	return event
 }
 
 // Kafka returns an event of the topic with the given name, in an Amazon MSK cluster. A message's
@@ -166,20 +166,20 @@ func DynamoDBStream(table string, messages ...Message) events.DynamoDBTimeWindow
 // have messages of several groups. An event lists the messages partition by partition. A message's
 // offset is derived from its ID, so that it is the same in each event that has the message.
 func Kafka(topic string, messages ...Message) events.KafkaEvent {
-	out := events.KafkaEvent{EventSource: "aws:kafka", EventSourceARN: arnHead + "kafka" + arnTail + "cluster/test/11111111-2222-3333-4444-555555555555-1",
+	event := events.KafkaEvent{EventSource: "aws:kafka", EventSourceARN: arnHead + "kafka" + arnTail + "cluster/test/11111111-2222-3333-4444-555555555555-1",
 		BootstrapServers: "b-1.example.com:9092", Records: map[string][]events.KafkaRecord{}}
 	for _, m := range withMessageDefaults(messages) {
 		r := events.KafkaRecord{Topic: topic, Partition: int64(crc32.ChecksumIEEE([]byte(m.Group)) % 100), Offset: int64(crc32.ChecksumIEEE([]byte(m.ID))),
-			Timestamp: events.MilliSecondsEpochTime{Time: sent}, TimestampType: "CREATE_TIME", Headers: []map[string]events.JSONNumberBytes{},
+			Timestamp: events.MilliSecondsEpochTime{Time: sentAt}, TimestampType: "CREATE_TIME", Headers: []map[string]events.JSONNumberBytes{},
 			Key: base64.StdEncoding.EncodeToString([]byte(m.Group)), Value: base64.StdEncoding.EncodeToString([]byte(m.Body))}
 		all := m.attributes()
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			r.Headers = append(r.Headers, map[string]events.JSONNumberBytes{name: []byte(all[name])})
 		}
 		partition := fmt.Sprintf("%s-%d", topic, r.Partition)
-		out.Records[partition] = append(out.Records[partition], r)
+		event.Records[partition] = append(event.Records[partition], r)
 	}
-	return out
+	return event
 }
 
 func mustJSON(v any) json.RawMessage {

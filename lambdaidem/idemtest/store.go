@@ -24,10 +24,10 @@ import (
 type Store struct {
 	inner lambdaidem.Store
 
-	mu     sync.Mutex
-	next   map[Verb][]Fault // set by Next: the faults of the next calls of each verb, one for each call
-	always map[Verb]Fault   // set by Always: the fault of every call when next has none left
-	calls  []Call           // every call so far
+	mu         sync.Mutex
+	nextFaults map[Verb][]Fault // set by Next: the faults of the next calls of each verb, one for each call
+	always     map[Verb]Fault   // set by Always: the fault of every call when nextFaults has none left
+	calls      []Call           // every call so far
 }
 
 // Call is one call that reached a [Store]. Calls that a process makes after its
@@ -46,7 +46,7 @@ func NewStore(inner lambdaidem.Store) *Store {
 	if inner == nil {
 		inner = memstore.New()
 	}
-	return &Store{inner: inner, next: map[Verb][]Fault{}, always: map[Verb]Fault{}}
+	return &Store{inner: inner, nextFaults: map[Verb][]Fault{}, always: map[Verb]Fault{}}
 }
 
 // Next adds faults for the next calls of a verb, one for each call. A call whose fault is
@@ -61,7 +61,7 @@ func (s *Store) Next(v Verb, faults ...Fault) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.next[v] = append(s.next[v], faults...)
+	s.nextFaults[v] = append(s.nextFaults[v], faults...)
 }
 
 // Always sets the fault of all further calls of a verb. If [Store.Next] has added faults for the
@@ -122,13 +122,13 @@ func (s *Store) Prepare(ctx context.Context) error {
 }
 
 // Hold removes the expiry of a record, if the inner store is a lambdaidem.Holder. Otherwise it
-// changes nothing and returns the parameter seen. Faults don't apply to Hold.
-func (s *Store) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
+// changes nothing and returns oldRec. Faults don't apply to Hold.
+func (s *Store) Hold(ctx context.Context, oldRec lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
 	process.EndIfDead(ctx)
 	if inner, ok := s.inner.(lambdaidem.Holder); ok {
-		return inner.Hold(ctx, seen, now) //nolint:wrapcheck // passes the error of the inner store on unchanged
+		return inner.Hold(ctx, oldRec, now) //nolint:wrapcheck // passes the error of the inner store on unchanged
 	}
-	return seen, nil
+	return oldRec, nil
 }
 
 // SaveSteps stores the results of a handler's steps; see lambdaidem.StepStore. It fails if the
@@ -151,8 +151,8 @@ func (s *Store) call(ctx context.Context, v Verb, id string, pass func() (lambda
 	process.EndIfDead(ctx)
 	s.mu.Lock()
 	f := s.always[v]
-	if rest := s.next[v]; len(rest) > 0 {
-		f, s.next[v] = rest[0], rest[1:]
+	if rest := s.nextFaults[v]; len(rest) > 0 {
+		f, s.nextFaults[v] = rest[0], rest[1:]
 	}
 	s.calls = append(s.calls, Call{v, id, f})
 	s.mu.Unlock()

@@ -107,19 +107,19 @@ func (n node) name() string {
 
 // check returns an error if the node, used in this position, can't be part of a key's
 // expression.
-func (n node) check(at position) error {
+func (n node) check(pos position) error {
 	children := n.children()
 	switch n.kind() {
 	case int(jmespath.ASTField), int(jmespath.ASTCurrentNode), int(jmespath.ASTIdentity), int(jmespath.ASTIndex):
 		return nil
 	case int(jmespath.ASTKeyValPair):
-		return children[0].check(at)
+		return children[0].check(pos)
 	case int(jmespath.ASTOrExpression):
-		return checkAll(children, at, at)
+		return checkAll(children, pos, pos)
 	case int(jmespath.ASTAndExpression), int(jmespath.ASTPipe), int(jmespath.ASTSubexpression), int(jmespath.ASTIndexExpression), int(jmespath.ASTProjection):
-		return checkAll(children, insideOf, at)
+		return checkAll(children, insideOf, pos)
 	case int(jmespath.ASTFilterProjection): // children: the list, the expression for each element, the condition
-		return checkAll(children, insideOf, at, insideOf)
+		return checkAll(children, insideOf, pos, insideOf)
 	case int(jmespath.ASTFlatten), int(jmespath.ASTNotExpression):
 		return checkAll(children, insideOf)
 	case int(jmespath.ASTSlice):
@@ -127,11 +127,11 @@ func (n node) check(at position) error {
 	case int(jmespath.ASTComparator):
 		return n.checkComparison()
 	case int(jmespath.ASTMultiSelectList), int(jmespath.ASTMultiSelectHash):
-		return n.checkParts(at)
+		return n.checkParts(pos)
 	case int(jmespath.ASTFunctionExpression):
-		return n.checkCall(at)
+		return n.checkCall(pos)
 	case int(jmespath.ASTLiteral):
-		return n.checkLiteral(at)
+		return n.checkLiteral(pos)
 	case int(jmespath.ASTValueProjection):
 		return errors.New(`"*" takes the members of an object in another order each time; name them: [a, b]`)
 	case int(jmespath.ASTExpRef):
@@ -141,11 +141,11 @@ func (n node) check(at position) error {
 	}
 }
 
-// checkAll checks as many nodes as there are positions: nodes[i] in position at[i]. It
+// checkAll checks as many nodes as there are positions: nodes[i] in positions[i]. It
 // returns the first error.
-func checkAll(nodes []node, at ...position) error {
-	for i, is := range at {
-		if err := nodes[i].check(is); err != nil {
+func checkAll(nodes []node, positions ...position) error {
+	for i, pos := range positions {
+		if err := nodes[i].check(pos); err != nil {
 			return err
 		}
 	}
@@ -197,8 +197,8 @@ func (n node) checkComparison() error {
 // checkParts checks a list [a, b] or an object {x: a} that the expression builds. It accepts the
 // list or object only as the expression's result or as a part of the result, because keyOf looks
 // for missing parts only there.
-func (n node) checkParts(at position) error {
-	if at != asResult {
+func (n node) checkParts(pos position) error {
+	if pos != asResult {
 		return errors.New("what [a, b] or {x: a} put together must be the result: what is made of it would not miss a part")
 	}
 	onlyLiterals, names := true, map[string]int{}
@@ -230,8 +230,8 @@ func (n node) checkParts(at position) error {
 
 var errConstant = errors.New("a literal would be the key of whatever it stands in for; it may stand in a comparison, or be a text in [a, b]")
 
-func (n node) checkLiteral(at position) error {
-	if at != comparedTo {
+func (n node) checkLiteral(pos position) error {
+	if pos != comparedTo {
 		return errConstant
 	}
 	switch v := n.value(); v.Kind() {

@@ -10,10 +10,10 @@ import (
 // function says whether an expression may call a function of JMESPath, and which arguments are
 // allowed.
 type function struct {
-	refused string     // why the function is rejected; empty if it is allowed
-	boolean bool       // the function always returns true or false
-	takes   []position // for each argument, how the function uses it; see position and samePosition
-	more    bool       // the last argument may be repeated
+	refused  string     // why the function is rejected; empty if it is allowed
+	boolean  bool       // the function always returns true or false
+	takes    []position // for each argument, how the function uses it; see position and samePosition
+	variadic bool       // the last argument may be repeated
 }
 
 // samePosition marks an argument whose value becomes the function's result or a part of it, as
@@ -35,7 +35,7 @@ var functions = map[string]function{
 	"starts_with": {boolean: true, takes: []position{insideOf, comparedTo}},
 	"length":      {takes: []position{insideOf}},
 	"map":         {takes: []position{samePosition, insideOf}},
-	"not_null":    {takes: []position{samePosition}, more: true},
+	"not_null":    {takes: []position{samePosition}, variadic: true},
 	"reverse":     {takes: []position{insideOf}},
 	"to_array":    {takes: []position{samePosition}},
 
@@ -60,9 +60,9 @@ var functions = map[string]function{
 }
 
 // checkCall returns an error if n, which is a call of a function, can't be part of a key's
-// expression: if the function is unknown or refused, or if an argument is wrong. The parameter at
-// is the position of the call.
-func (n node) checkCall(at position) error {
+// expression: if the function is unknown or refused, or if an argument is wrong. pos is the
+// position of the call.
+func (n node) checkCall(pos position) error {
 	name := n.name()
 	f, known := functions[name]
 	switch {
@@ -72,7 +72,7 @@ func (n node) checkCall(at position) error {
 		return fmt.Errorf("the function %s %s", name, f.refused)
 	}
 	args := n.children()
-	if len(args) < len(f.takes) || len(args) > len(f.takes) && !f.more {
+	if len(args) < len(f.takes) || len(args) > len(f.takes) && !f.variadic {
 		return fmt.Errorf("the function %s has %d arguments; it takes %d", name, len(args), len(f.takes))
 	}
 	if name == "map" {
@@ -90,7 +90,7 @@ func (n node) checkCall(at position) error {
 	for i, arg := range args {
 		takes := f.takes[min(i, len(f.takes)-1)]
 		if takes == samePosition {
-			takes = at
+			takes = pos
 		}
 		if err := arg.check(takes); err != nil {
 			return err

@@ -34,14 +34,14 @@ func keyOf(result, document any) (string, error) {
 	}
 }
 
-// orHash returns text if it is a valid key. Otherwise it returns the hash of the value that text
-// was made from, or "" if text is empty. A text that begins like a hash is hashed too, so that a
+// orHash returns text if it is a valid key. Otherwise it returns the hash of value, from which text
+// was made, or "" if text is empty. A text that begins like a hash is hashed too, so that a
 // client can't send the hash of another value as its key.
-func orHash(text string, of any) (string, error) {
+func orHash(text string, value any) (string, error) {
 	if lambdaidem.PrintableKey(text) == nil && !strings.HasPrefix(text, lambdaidem.HashKeyPrefix) {
 		return text, nil
 	}
-	return lambdaidem.HashKey(of)
+	return lambdaidem.HashKey(value)
 }
 
 // isMissing reports whether v is null or an empty string, list or object. A list or object that the

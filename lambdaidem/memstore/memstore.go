@@ -158,14 +158,14 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 }
 
 // Hold removes the expiry of a record that is in progress; see [lambdaidem.Holder].
-func (s *Store) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
+func (s *Store) Hold(ctx context.Context, oldRec lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
 	if err := ended(ctx, "hold"); err != nil {
 		return lambdaidem.Record{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.at(seen.ID, now)
-	if r.State != lambdaidem.InProgress || !isUnchanged(r, seen) {
+	r := s.at(oldRec.ID, now)
+	if r.State != lambdaidem.InProgress || !isUnchanged(r, oldRec) {
 		return copied(r), nil
 	}
 	r.Expires, r.LeaseEnd = time.Time{}, lambdaidem.HeldUntil(r)
@@ -191,7 +191,7 @@ func (s *Store) Len() int {
 }
 
 // at returns the record with an id. It returns the zero Record if there is none, or if it has
-// expired at now.
+// expired at the time now.
 func (s *Store) at(id string, now time.Time) lambdaidem.Record {
 	r := s.records[id]
 	if r.GoneAt(now) {
@@ -230,14 +230,14 @@ func (s *Store) sweep(now time.Time) {
 	}
 }
 
-// isUnchanged compares r, the current record, with seen, the record as an attempt has read it
+// isUnchanged compares r, the current record, with oldRec, the record as an attempt has read it
 // before. It reports whether the attempt may take over r: r is in progress or released, and has the
-// same state, token and end of the lease as seen.
-func isUnchanged(r, seen lambdaidem.Record) bool {
+// same state, token and end of the lease as oldRec.
+func isUnchanged(r, oldRec lambdaidem.Record) bool {
 	return (r.State == lambdaidem.InProgress || r.State == lambdaidem.Released) &&
-		r.State == seen.State &&
-		r.Token == seen.Token &&
-		r.LeaseEnd.UnixMilli() == seen.LeaseEnd.UnixMilli()
+		r.State == oldRec.State &&
+		r.Token == oldRec.Token &&
+		r.LeaseEnd.UnixMilli() == oldRec.LeaseEnd.UnixMilli()
 }
 
 // ended returns an error if ctx has ended. The calling method must then return that error, which

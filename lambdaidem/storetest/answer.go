@@ -147,10 +147,10 @@ func ownsAnswer(ctx context.Context, s *story, result lambdaidem.Result) error {
 		return s.err
 	}
 	given := copied(result)
-	want := completed(inProgress, result)
+	wantRec := completed(inProgress, result)
 	calls := []struct {
-		what string
-		call func() (lambdaidem.Record, error)
+		label string
+		call  func() (lambdaidem.Record, error)
 	}{
 		{"the completion", func() (lambdaidem.Record, error) {
 			r, err := s.store.Complete(ctx, s.lease("a", time.Second), given)
@@ -168,12 +168,12 @@ func ownsAnswer(ctx context.Context, s *story, result lambdaidem.Result) error {
 		{"a read", func() (lambdaidem.Record, error) { return s.store.Get(ctx, s.id, s.at(2*time.Second)) }},
 	}
 	for _, c := range calls {
-		got, err := c.call()
+		gotRec, err := c.call()
 		if err != nil {
-			return fmt.Errorf("%s returned an error, want none: %w", c.what, err)
+			return fmt.Errorf("%s returned an error, want none: %w", c.label, err)
 		}
-		scribble(got.Result)
-		s.reads("after the caller overwrote the answer that it passed to and got from "+c.what, 2*time.Second, want)
+		scribble(gotRec.Result)
+		s.reads("after the caller overwrote the answer that it passed to and got from "+c.label, 2*time.Second, wantRec)
 	}
 	return s.err
 }

@@ -60,19 +60,19 @@ func onTransactor(name string, tell func(*commitStory)) func(context.Context, En
 // commits commits a transaction that claims the record by c and completes it. It checks that the
 // transaction is applied. elapsed is the time of the completion, counted from the beginning of the
 // story.
-func (s *commitStory) commits(what string, c lambdaidem.Claim, elapsed time.Duration) {
+func (s *commitStory) commits(label string, c lambdaidem.Claim, elapsed time.Duration) {
 	completion := s.completion(c, elapsed)
-	want := completed(claimed(*completion.Claim), completion.Result)
-	s.check(what, "Commit", s.at(elapsed), want, nil, func() (lambdaidem.Record, error) {
+	wantRec := completed(claimed(*completion.Claim), completion.Result)
+	s.check(label, "Commit", s.at(elapsed), wantRec, nil, func() (lambdaidem.Record, error) {
 		_, err := s.commit(completion)
-		return want, err // a transaction need not return all fields of the record; check also reads the record
+		return wantRec, err // a transaction need not return all fields of the record; check also reads the record
 	})
 }
 
 // losesCommit commits a transaction like the method commits, and checks that the transaction
 // changes nothing and returns ErrLeaseLost with the record current.
-func (s *commitStory) losesCommit(what string, c lambdaidem.Claim, elapsed time.Duration, current lambdaidem.Record) {
-	s.check(what, "Commit", c.Now, current, lambdaidem.ErrLeaseLost, func() (lambdaidem.Record, error) {
+func (s *commitStory) losesCommit(label string, c lambdaidem.Claim, elapsed time.Duration, current lambdaidem.Record) {
+	s.check(label, "Commit", c.Now, current, lambdaidem.ErrLeaseLost, func() (lambdaidem.Record, error) {
 		return s.commit(s.completion(c, elapsed))
 	})
 }

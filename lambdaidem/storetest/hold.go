@@ -71,11 +71,11 @@ var holdSteps = []Step{
 	},
 }
 
-// heldFrom returns the record that Holder.Hold must return for the record seen, which is in
-// progress: the same record without an expiry, and with the lease end that HeldUntil returns.
-func heldFrom(seen lambdaidem.Record) lambdaidem.Record {
-	held := seen
-	held.Expires, held.LeaseEnd = time.Time{}, lambdaidem.HeldUntil(seen)
+// heldFrom returns the record that Holder.Hold must return for oldRec, a record in progress: the
+// same record without an expiry, and with the lease end that HeldUntil returns.
+func heldFrom(oldRec lambdaidem.Record) lambdaidem.Record {
+	held := oldRec
+	held.Expires, held.LeaseEnd = time.Time{}, lambdaidem.HeldUntil(oldRec)
 	return held
 }
 
@@ -101,11 +101,10 @@ func onHolder(name string, tell func(*holdStory)) func(context.Context, Env) err
 	}
 }
 
-// holds calls Hold for the record seen, which was read before. It checks that Hold and then Get
-// return the record want. The parameter elapsed is the time of the call, counted from the beginning
-// of the story.
-func (s *holdStory) holds(what string, elapsed time.Duration, seen, want lambdaidem.Record) {
-	s.check(what, "Hold", s.at(elapsed), want, nil, func() (lambdaidem.Record, error) {
-		return s.holder.Hold(s.ctx, seen, s.at(elapsed))
+// holds calls Hold for oldRec, a record that was read before. It checks that Hold and then Get
+// return wantRec. elapsed is the time of the call, counted from the beginning of the story.
+func (s *holdStory) holds(label string, elapsed time.Duration, oldRec, wantRec lambdaidem.Record) {
+	s.check(label, "Hold", s.at(elapsed), wantRec, nil, func() (lambdaidem.Record, error) {
+		return s.holder.Hold(s.ctx, oldRec, s.at(elapsed))
 	})
 }

@@ -159,13 +159,13 @@ func (s *story) oneWins(claim func(token string) lambdaidem.Claim) error {
 	if won != 1 {
 		return fmt.Errorf("%d of %d concurrent calls of Acquire got the lease, want 1; check the condition and write the record in one atomic operation", won, racers)
 	}
-	want := claimed(claims[winner])
+	wantRec := claimed(claims[winner])
 	for i := range got {
-		if err := mismatch(fmt.Sprintf("concurrent call %d of Acquire", i), got[i], want); err != nil {
+		if err := mismatch(fmt.Sprintf("concurrent call %d of Acquire", i), got[i], wantRec); err != nil {
 			return err
 		}
 	}
-	s.readsAt("after all acquires", want.StartedAt, want)
+	s.readsAt("after all acquires", wantRec.StartedAt, wantRec)
 	return s.err
 }
 

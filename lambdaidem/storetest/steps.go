@@ -71,14 +71,14 @@ var savedSteps = []Step{
 		Doc:  "A takeover MUST keep the record's steps and return them, including steps that were saved after claim.Over was read.",
 		Run: onStepStore("a takeover keeps the steps", func(s *stepStory) {
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			seen := s.saves("the first save", a, time.Second, "charge", `1`)
-			now := s.saves("a save after the record was seen", seen, leaseLength, "mail", `2`)
-			c := s.takeover("b", leaseLength+time.Second, seen)
-			want := claimed(c)
-			want.Steps = now.Steps
-			s.acquire("the takeover of the record as it was first seen", c, want)
-			s.acquire("the same takeover again", s.takeover("b", leaseLength+2*time.Second, seen), want)
-			s.saves("the next attempt's save", want, leaseLength+3*time.Second, "ship", `3`)
+			oldRec := s.saves("the first save", a, time.Second, "charge", `1`)
+			newRec := s.saves("a save after the record was seen", oldRec, leaseLength, "mail", `2`)
+			c := s.takeover("b", leaseLength+time.Second, oldRec)
+			wantRec := claimed(c)
+			wantRec.Steps = newRec.Steps
+			s.acquire("the takeover of the record as it was first seen", c, wantRec)
+			s.acquire("the same takeover again", s.takeover("b", leaseLength+2*time.Second, oldRec), wantRec)
+			s.saves("the next attempt's save", wantRec, leaseLength+3*time.Second, "ship", `3`)
 		}),
 	},
 	{
@@ -166,11 +166,11 @@ var savedSteps = []Step{
 			a = s.saves("the save", a, time.Second, "charge", `1`)
 			given := copiedSteps(a.Steps)
 			given["mail"] = []byte(`2`)
-			want := a
-			want.Steps = copiedSteps(given)
+			wantRec := a
+			wantRec.Steps = copiedSteps(given)
 			for _, c := range []struct {
-				what string
-				call func() (lambdaidem.Record, error)
+				label string
+				call  func() (lambdaidem.Record, error)
 			}{
 				{"a save", func() (lambdaidem.Record, error) {
 					r, err := s.steps.SaveSteps(s.ctx, s.lease("a", time.Second), given, s.at(2*time.Second))
@@ -183,13 +183,13 @@ var savedSteps = []Step{
 				if s.err != nil {
 					return
 				}
-				got, err := c.call()
+				gotRec, err := c.call()
 				if err != nil {
-					s.err = fmt.Errorf("%s returned an error, want none: %w", c.what, err)
+					s.err = fmt.Errorf("%s returned an error, want none: %w", c.label, err)
 					return
 				}
-				scribbleSteps(got.Steps)
-				s.reads("after the caller overwrote the steps that it passed to and got from "+c.what, 2*time.Second, want)
+				scribbleSteps(gotRec.Steps)
+				s.reads("after the caller overwrote the steps that it passed to and got from "+c.label, 2*time.Second, wantRec)
 			}
 		}),
 	},
@@ -239,68 +239,68 @@ func onStepStore(name string, tell func(*stepStory)) func(context.Context, Env) 
 }
 
 // saves calls SaveSteps with the token of rec, a record in progress. It passes the steps of rec and
-// further ones, whose names and results alternate in more. saves checks that all these steps are
+// further ones, whose names and results alternate in pairs. saves checks that all these steps are
 // stored, and returns the record that the store must now have.
-func (s *stepStory) saves(what string, rec lambdaidem.Record, elapsed time.Duration, more ...string) lambdaidem.Record {
-	want := rec
-	want.Steps = copiedSteps(rec.Steps)
-	for pair := range slices.Chunk(more, 2) {
-		want.Steps[pair[0]] = []byte(pair[1])
+func (s *stepStory) saves(label string, rec lambdaidem.Record, elapsed time.Duration, pairs ...string) lambdaidem.Record {
+	wantRec := rec
+	wantRec.Steps = copiedSteps(rec.Steps)
+	for pair := range slices.Chunk(pairs, 2) {
+		wantRec.Steps[pair[0]] = []byte(pair[1])
 	}
-	s.save(what, rec.Token, elapsed, want.Steps, want, nil)
-	return want
+	s.save(label, rec.Token, elapsed, wantRec.Steps, wantRec, nil)
+	return wantRec
 }
 
 // losesSave calls SaveSteps with the given token, and with the steps of the store's current record
 // and one further step. It checks that the call changes nothing and returns ErrLeaseLost with the
 // current record.
-func (s *stepStory) losesSave(what, token string, elapsed time.Duration, current lambdaidem.Record) {
-	s.losesSaveAt(what, token, s.at(elapsed), current)
+func (s *stepStory) losesSave(label, token string, elapsed time.Duration, current lambdaidem.Record) {
+	s.losesSaveAt(label, token, s.at(elapsed), current)
 }
 
-// losesSaveAt is like losesSave, but the parameter now is the absolute time of the call.
-func (s *stepStory) losesSaveAt(what, token string, now time.Time, current lambdaidem.Record) {
-	more := copiedSteps(current.Steps)
-	more["of a lost lease"] = []byte(`true`)
-	s.saveAt(what, token, now, more, current, lambdaidem.ErrLeaseLost)
+// losesSaveAt is like losesSave, but callTime is the absolute time of the call.
+func (s *stepStory) losesSaveAt(label, token string, callTime time.Time, current lambdaidem.Record) {
+	steps := copiedSteps(current.Steps)
+	steps["of a lost lease"] = []byte(`true`)
+	s.saveAt(label, token, callTime, steps, current, lambdaidem.ErrLeaseLost)
 }
 
-// save calls SaveSteps and checks that it returns the record want and the error wantErr. elapsed is
-// the time of the call, counted from the beginning of the story.
-func (s *stepStory) save(what, token string, elapsed time.Duration, steps lambdaidem.Steps, want lambdaidem.Record, wantErr error) {
-	s.saveAt(what, token, s.at(elapsed), steps, want, wantErr)
+// save calls SaveSteps and checks that it returns wantRec and wantErr. elapsed is the time of the
+// call, counted from the beginning of the story.
+func (s *stepStory) save(label, token string, elapsed time.Duration, steps lambdaidem.Steps, wantRec lambdaidem.Record, wantErr error) {
+	s.saveAt(label, token, s.at(elapsed), steps, wantRec, wantErr)
 }
 
-// saveAt is like save, but the parameter now is the absolute time of the call.
-func (s *stepStory) saveAt(what, token string, now time.Time, steps lambdaidem.Steps, want lambdaidem.Record, wantErr error) {
-	s.check(what, "SaveSteps", now, want, wantErr, func() (lambdaidem.Record, error) {
-		return s.steps.SaveSteps(s.ctx, lambdaidem.Lease{ID: s.id, Token: token, Expires: now.Add(releaseTTL)}, copiedSteps(steps), now)
+// saveAt is like save, but callTime is the absolute time of the call.
+func (s *stepStory) saveAt(label, token string, callTime time.Time, steps lambdaidem.Steps, wantRec lambdaidem.Record, wantErr error) {
+	s.check(label, "SaveSteps", callTime, wantRec, wantErr, func() (lambdaidem.Record, error) {
+		return s.steps.SaveSteps(s.ctx, lambdaidem.Lease{ID: s.id, Token: token, Expires: callTime.Add(releaseTTL)}, copiedSteps(steps), callTime)
 	})
 }
 
 // rejectsSave calls SaveSteps and checks that it changes nothing and returns a StoreError with
 // ReasonInvalid and with NotApplied set.
-func (s *stepStory) rejectsSave(what, token string, elapsed time.Duration, steps lambdaidem.Steps, current lambdaidem.Record) {
+func (s *stepStory) rejectsSave(label, token string, elapsed time.Duration, steps lambdaidem.Steps, current lambdaidem.Record) {
 	if s.err != nil {
 		return
 	}
 	_, err := s.steps.SaveSteps(s.ctx, s.lease(token, elapsed), copiedSteps(steps), s.at(elapsed))
 	failure := (*lambdaidem.StoreError)(nil)
 	if !errors.As(err, &failure) || failure.Reason != lambdaidem.ReasonInvalid || !failure.NotApplied {
-		s.err = fmt.Errorf("%s: SaveSteps must return a *lambdaidem.StoreError with ReasonInvalid and NotApplied; its error is: %w", what, errOrNone(err))
+		s.err = fmt.Errorf("%s: SaveSteps must return a *lambdaidem.StoreError with ReasonInvalid and NotApplied; its error is: %w", label, errOrNone(err))
 	}
-	s.reads(what, elapsed, current)
+	s.reads(label, elapsed, current)
 }
 
-// acquiresOver calls Acquire to take over a record. seen is that record, as an earlier call
-// returned it. acquiresOver checks that the claim gets the lease, and that the record keeps its
+// acquiresOver calls Acquire to take over oldRec, a record that an earlier call returned.
+// acquiresOver checks that the claim gets the lease, and that the record keeps its
 // steps. It returns the record that the store must now have.
-func (s *stepStory) acquiresOver(what, token string, elapsed time.Duration, seen lambdaidem.Record) lambdaidem.Record {
-	c := s.takeover(token, elapsed, seen)
-	want := claimed(c)
-	want.Steps = seen.Steps
-	s.acquire(what, c, want)
-	return want
+func (s *stepStory) acquiresOver(label, token string, elapsed time.Duration, oldRec lambdaidem.Record) lambdaidem.Record {
+	c := s.takeover(token, elapsed, oldRec)
+	wantRec := claimed(c)
+	wantRec.Steps = oldRec.Steps
+	s.acquire(label, c, wantRec)
+	return wantRec
 }
 
 var errNone = errors.New("nil")

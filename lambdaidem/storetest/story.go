@@ -17,7 +17,7 @@ import (
 // Get. After the first failure, err is set and the methods do nothing. Methods have these
 // parameters in common:
 //
-//   - what describes the call in error messages.
+//   - label describes the call in error messages.
 //   - elapsed is the time of the call, counted from the beginning of the story.
 type story struct {
 	ctx   context.Context
@@ -63,12 +63,11 @@ func (s *story) claim(token string, elapsed time.Duration) lambdaidem.Claim {
 	}
 }
 
-// takeover returns a claim that takes over a record. The parameter seen is that record, as an
-// earlier call returned it. Except for the field Over, the claim is the result of s.claim(token,
-// elapsed).
-func (s *story) takeover(token string, elapsed time.Duration, seen lambdaidem.Record) lambdaidem.Claim {
+// takeover returns a claim that takes over oldRec, a record that an earlier call returned. Except
+// for the field Over, the claim is the result of s.claim(token, elapsed).
+func (s *story) takeover(token string, elapsed time.Duration, oldRec lambdaidem.Record) lambdaidem.Claim {
 	c := s.claim(token, elapsed)
-	c.Over = &seen
+	c.Over = &oldRec
 	return c
 }
 
@@ -92,40 +91,40 @@ func (s *story) lease(token string, elapsed time.Duration) lambdaidem.Lease {
 
 // acquires calls Acquire and checks that the claim gets the lease. It returns the record that
 // the store must now have.
-func (s *story) acquires(what string, c lambdaidem.Claim) lambdaidem.Record {
-	want := claimed(c)
-	s.acquire(what, c, want)
-	return want
+func (s *story) acquires(label string, c lambdaidem.Claim) lambdaidem.Record {
+	wantRec := claimed(c)
+	s.acquire(label, c, wantRec)
+	return wantRec
 }
 
 // refuses calls Acquire and checks that the claim does not get the lease. The call must return
 // the complete current record.
-func (s *story) refuses(what string, c lambdaidem.Claim, current lambdaidem.Record) {
-	s.acquire(what, c, current)
+func (s *story) refuses(label string, c lambdaidem.Claim, current lambdaidem.Record) {
+	s.acquire(label, c, current)
 }
 
-// acquire calls Acquire and checks that it returns the record want and no error.
-func (s *story) acquire(what string, c lambdaidem.Claim, want lambdaidem.Record) {
-	s.check(what, "Acquire", c.Now, want, nil, func() (lambdaidem.Record, error) { return s.store.Acquire(s.ctx, c) })
+// acquire calls Acquire and checks that it returns wantRec and no error.
+func (s *story) acquire(label string, c lambdaidem.Claim, wantRec lambdaidem.Record) {
+	s.check(label, "Acquire", c.Now, wantRec, nil, func() (lambdaidem.Record, error) { return s.store.Acquire(s.ctx, c) })
 }
 
 // completes calls Complete with the token of rec, a record in progress, and checks that the result
 // r is stored. It returns the record that the store must now have.
-func (s *story) completes(what string, rec lambdaidem.Record, r lambdaidem.Result) lambdaidem.Record {
-	want := completed(rec, r)
-	s.complete(what, rec.Token, r, want, nil)
-	return want
+func (s *story) completes(label string, rec lambdaidem.Record, r lambdaidem.Result) lambdaidem.Record {
+	wantRec := completed(rec, r)
+	s.complete(label, rec.Token, r, wantRec, nil)
+	return wantRec
 }
 
 // losesCompletion calls Complete and checks that it changes nothing and returns ErrLeaseLost
 // with the current record.
-func (s *story) losesCompletion(what, token string, r lambdaidem.Result, current lambdaidem.Record) {
-	s.complete(what, token, r, current, lambdaidem.ErrLeaseLost)
+func (s *story) losesCompletion(label, token string, r lambdaidem.Result, current lambdaidem.Record) {
+	s.complete(label, token, r, current, lambdaidem.ErrLeaseLost)
 }
 
-// complete calls Complete and checks that it returns the record want and the error wantErr.
-func (s *story) complete(what, token string, r lambdaidem.Result, want lambdaidem.Record, wantErr error) {
-	s.check(what, "Complete", r.At, want, wantErr, func() (lambdaidem.Record, error) {
+// complete calls Complete and checks that it returns wantRec and wantErr.
+func (s *story) complete(label, token string, r lambdaidem.Result, wantRec lambdaidem.Record, wantErr error) {
+	s.check(label, "Complete", r.At, wantRec, wantErr, func() (lambdaidem.Record, error) {
 		return s.store.Complete(s.ctx, lambdaidem.Lease{ID: s.id, Token: token, Expires: r.Expires}, r)
 	})
 }
@@ -133,81 +132,81 @@ func (s *story) complete(what, token string, r lambdaidem.Result, want lambdaide
 // releases calls Release with the token of rec, a record in progress, and checks that the record is
 // released. elapsed is the time of the call, counted from the beginning of the story. releases
 // returns the record that the store must now have.
-func (s *story) releases(what string, rec lambdaidem.Record, elapsed time.Duration) lambdaidem.Record {
-	want := rec
-	want.State = lambdaidem.Released
+func (s *story) releases(label string, rec lambdaidem.Record, elapsed time.Duration) lambdaidem.Record {
+	wantRec := rec
+	wantRec.State = lambdaidem.Released
 	lease := s.lease(rec.Token, elapsed)
-	want.Expires, want.LastFailure, want.Bound = lease.Expires, lease.LastFailure, lease.Bound
-	s.release(what, rec.Token, elapsed, want, nil)
-	return want
+	wantRec.Expires, wantRec.LastFailure, wantRec.Bound = lease.Expires, lease.LastFailure, lease.Bound
+	s.release(label, rec.Token, elapsed, wantRec, nil)
+	return wantRec
 }
 
 // losesRelease calls Release and checks that it changes nothing and returns ErrLeaseLost with
 // the current record.
-func (s *story) losesRelease(what, token string, elapsed time.Duration, current lambdaidem.Record) {
-	s.release(what, token, elapsed, current, lambdaidem.ErrLeaseLost)
+func (s *story) losesRelease(label, token string, elapsed time.Duration, current lambdaidem.Record) {
+	s.release(label, token, elapsed, current, lambdaidem.ErrLeaseLost)
 }
 
-// release calls Release and checks that it returns the record want and the error wantErr.
-func (s *story) release(what, token string, elapsed time.Duration, want lambdaidem.Record, wantErr error) {
-	s.check(what, "Release", s.at(elapsed), want, wantErr, func() (lambdaidem.Record, error) {
+// release calls Release and checks that it returns wantRec and wantErr.
+func (s *story) release(label, token string, elapsed time.Duration, wantRec lambdaidem.Record, wantErr error) {
+	s.check(label, "Release", s.at(elapsed), wantRec, wantErr, func() (lambdaidem.Record, error) {
 		return s.store.Release(s.ctx, s.lease(token, elapsed), s.at(elapsed))
 	})
 }
 
-// reads checks that Get returns the record want. elapsed is the time of the call, counted from the
+// reads checks that Get returns wantRec. elapsed is the time of the call, counted from the
 // beginning of the story.
-func (s *story) reads(what string, elapsed time.Duration, want lambdaidem.Record) {
-	s.readsAt(what, s.at(elapsed), want)
+func (s *story) reads(label string, elapsed time.Duration, wantRec lambdaidem.Record) {
+	s.readsAt(label, s.at(elapsed), wantRec)
 }
 
-// readsAt checks that Get returns the record want at the time now.
-func (s *story) readsAt(what string, now time.Time, want lambdaidem.Record) {
+// readsAt is like reads, but callTime is the absolute time of the call.
+func (s *story) readsAt(label string, callTime time.Time, wantRec lambdaidem.Record) {
 	if s.err != nil {
 		return
 	}
-	got, err := s.store.Get(s.ctx, s.id, now)
+	gotRec, err := s.store.Get(s.ctx, s.id, callTime)
 	switch {
 	case err != nil:
-		s.err = fmt.Errorf("%s: Get returned an error, want none: %w", what, err)
+		s.err = fmt.Errorf("%s: Get returned an error, want none: %w", label, err)
 	default:
-		s.compare(what+": Get", got, want)
+		s.compare(label+": Get", gotRec, wantRec)
 	}
 }
 
-// check runs the function call, which calls a method of the store. The call must return the record
-// want and the error wantErr, which is nil or ErrLeaseLost. Get must then also return want at the
-// time now. The parameter method is the name of the store's method, for error messages.
-func (s *story) check(what, method string, now time.Time, want lambdaidem.Record, wantErr error, call func() (lambdaidem.Record, error)) {
+// check runs the function call, which calls a method of the store. The call must return wantRec and
+// wantErr, which is nil or ErrLeaseLost. Get must then also return wantRec at callTime. The
+// parameter method is the name of the store's method, for error messages.
+func (s *story) check(label, method string, callTime time.Time, wantRec lambdaidem.Record, wantErr error, call func() (lambdaidem.Record, error)) {
 	if s.err != nil {
 		return
 	}
-	got, err := call()
+	gotRec, err := call()
 	switch {
 	case err == nil && wantErr != nil:
-		s.err = fmt.Errorf("%s: %s returned no error, want ErrLeaseLost (%w) and an unchanged record", what, method, wantErr)
+		s.err = fmt.Errorf("%s: %s returned no error, want ErrLeaseLost (%w) and an unchanged record", label, method, wantErr)
 	case err != nil && wantErr == nil:
-		s.err = fmt.Errorf("%s: %s returned an error, want none: %w", what, method, err)
+		s.err = fmt.Errorf("%s: %s returned an error, want none: %w", label, method, err)
 	case !errors.Is(err, wantErr):
-		s.err = fmt.Errorf("%s: %s returned the wrong error, want ErrLeaseLost (%w): %w", what, method, wantErr, err)
+		s.err = fmt.Errorf("%s: %s returned the wrong error, want ErrLeaseLost (%w): %w", label, method, wantErr, err)
 	default:
-		s.compare(what+": "+method, got, want)
+		s.compare(label+": "+method, gotRec, wantRec)
 	}
-	s.readsAt("after "+what, now, want)
+	s.readsAt("after "+label, callTime, wantRec)
 }
 
-// compare checks that got, the record that the call returned, equals want. If the store keeps
+// compare checks that gotRec, the record that the call returned, equals wantRec. If the store keeps
 // an answer separately from the record, compare loads the answer first.
-func (s *story) compare(call string, got, want lambdaidem.Record) {
-	got, err := s.loaded(got)
+func (s *story) compare(call string, gotRec, wantRec lambdaidem.Record) {
+	gotRec, err := s.loaded(gotRec)
 	if err == nil {
-		want, err = s.loaded(want)
+		wantRec, err = s.loaded(wantRec)
 	}
 	if err != nil {
 		s.err = fmt.Errorf("%s returned a wrong answer: %w", call, err)
 		return
 	}
-	s.err = mismatch(call, got, want)
+	s.err = mismatch(call, gotRec, wantRec)
 }
 
 // loaded returns the record r with its answer. If the store keeps the answer separately from the
@@ -265,24 +264,24 @@ func completed(r lambdaidem.Record, result lambdaidem.Result) lambdaidem.Record 
 	return r
 }
 
-// mismatch returns an error that describes how got, the record that the call returned, differs
-// from want. It returns nil if the two records are equal.
-func mismatch(call string, got, want lambdaidem.Record) error {
-	diffs := differences(got, want)
+// mismatch returns an error that describes how gotRec, the record that the call returned, differs
+// from wantRec. It returns nil if the two records are equal.
+func mismatch(call string, gotRec, wantRec lambdaidem.Record) error {
+	diffs := differences(gotRec, wantRec)
 	switch {
 	case len(diffs) == 0:
 		return nil
-	case len(differences(got, lambdaidem.Record{})) == 0:
-		return fmt.Errorf("%s returned the zero Record, as if there were no record; want one with State %q", call, want.State)
-	case len(differences(want, lambdaidem.Record{})) == 0:
-		return fmt.Errorf("%s returned a record with State %q; want the zero Record, because there is no record or it has expired", call, got.State)
+	case len(differences(gotRec, lambdaidem.Record{})) == 0:
+		return fmt.Errorf("%s returned the zero Record, as if there were no record; want one with State %q", call, wantRec.State)
+	case len(differences(wantRec, lambdaidem.Record{})) == 0:
+		return fmt.Errorf("%s returned a record with State %q; want the zero Record, because there is no record or it has expired", call, gotRec.State)
 	default:
 		return fmt.Errorf("%s returned a wrong record: %s", call, strings.Join(diffs, "; "))
 	}
 }
 
-// differences returns one text for each field that is different in the records got and want.
-func differences(got, want lambdaidem.Record) []string {
+// differences returns one text for each field that is different in gotRec and wantRec.
+func differences(gotRec, wantRec lambdaidem.Record) []string {
 	var diffs []string
 	differs := func(field string, same bool, got, want any) {
 		if !same {
@@ -295,25 +294,25 @@ func differences(got, want lambdaidem.Record) []string {
 	moment := func(field string, got, want time.Time) {
 		differs(field, got.Equal(want), timeText(got), timeText(want))
 	}
-	same("ID", got.ID, want.ID)
-	same("State", string(got.State), string(want.State))
-	same("Token", got.Token, want.Token)
-	same("Attempt", got.Attempt, want.Attempt)
-	moment("LeaseEnd", got.LeaseEnd, want.LeaseEnd)
-	moment("Expires", got.Expires, want.Expires)
-	same("Fingerprint", got.Fingerprint, want.Fingerprint)
-	same("Scope", got.Scope, want.Scope)
-	moment("StartedAt", got.StartedAt, want.StartedAt)
-	same("Invocation", got.Invocation, want.Invocation)
-	same("LastFailure", got.LastFailure, want.LastFailure)
-	same("Bound", got.Bound, want.Bound)
-	moment("CompletedAt", got.CompletedAt, want.CompletedAt)
-	same("Result.Outcome", got.Result.Outcome, want.Result.Outcome)
-	differs("Result.Value", bytes.Equal(got.Result.Value, want.Result.Value), excerpt(got.Result.Value), excerpt(want.Result.Value))
-	differs("Result.Failure", failure(got) == failure(want), failure(got), failure(want))
-	moment("Result.At", got.Result.At, want.Result.At)
-	moment("Result.Expires", got.Result.Expires, want.Result.Expires)
-	differs("Steps", maps.EqualFunc(got.Steps, want.Steps, bytes.Equal), stepsText(got.Steps), stepsText(want.Steps))
+	same("ID", gotRec.ID, wantRec.ID)
+	same("State", string(gotRec.State), string(wantRec.State))
+	same("Token", gotRec.Token, wantRec.Token)
+	same("Attempt", gotRec.Attempt, wantRec.Attempt)
+	moment("LeaseEnd", gotRec.LeaseEnd, wantRec.LeaseEnd)
+	moment("Expires", gotRec.Expires, wantRec.Expires)
+	same("Fingerprint", gotRec.Fingerprint, wantRec.Fingerprint)
+	same("Scope", gotRec.Scope, wantRec.Scope)
+	moment("StartedAt", gotRec.StartedAt, wantRec.StartedAt)
+	same("Invocation", gotRec.Invocation, wantRec.Invocation)
+	same("LastFailure", gotRec.LastFailure, wantRec.LastFailure)
+	same("Bound", gotRec.Bound, wantRec.Bound)
+	moment("CompletedAt", gotRec.CompletedAt, wantRec.CompletedAt)
+	same("Result.Outcome", gotRec.Result.Outcome, wantRec.Result.Outcome)
+	differs("Result.Value", bytes.Equal(gotRec.Result.Value, wantRec.Result.Value), excerpt(gotRec.Result.Value), excerpt(wantRec.Result.Value))
+	differs("Result.Failure", failure(gotRec) == failure(wantRec), failure(gotRec), failure(wantRec))
+	moment("Result.At", gotRec.Result.At, wantRec.Result.At)
+	moment("Result.Expires", gotRec.Result.Expires, wantRec.Result.Expires)
+	differs("Steps", maps.EqualFunc(gotRec.Steps, wantRec.Steps, bytes.Equal), stepsText(gotRec.Steps), stepsText(wantRec.Steps))
 	return diffs
 }
 

@@ -68,9 +68,9 @@ var takeoverSteps = []Step{
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover looks at the token")
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			seen := a
-			seen.Token = "z"
-			s.refuses("a takeover of another token's record", s.takeover("b", leaseLength, seen), a)
+			oldRec := a
+			oldRec.Token = "z"
+			s.refuses("a takeover of another token's record", s.takeover("b", leaseLength, oldRec), a)
 			return s.err
 		},
 	},
@@ -81,9 +81,9 @@ var takeoverSteps = []Step{
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover looks at the state")
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			seen := a
-			seen.State = lambdaidem.Released
-			s.refuses("a takeover of a released record that is in progress", s.takeover("b", time.Second, seen), a)
+			oldRec := a
+			oldRec.State = lambdaidem.Released
+			s.refuses("a takeover of a released record that is in progress", s.takeover("b", time.Second, oldRec), a)
 			released := s.releases("the release", a, 2*time.Second)
 			s.refuses("a takeover of a dead lease that was released", s.takeover("b", leaseLength, a), released)
 
@@ -102,14 +102,14 @@ var takeoverSteps = []Step{
 			s := e.story(ctx, "takeover looks at the lease end")
 			a := s.acquires("the first acquire", s.claim("a", 0))
 			for _, difference := range []time.Duration{-time.Millisecond, time.Millisecond} {
-				seen := a
-				seen.LeaseEnd = seen.LeaseEnd.Add(difference)
-				s.refuses("a takeover of another lease end", s.takeover("b", 2*leaseLength, seen), a)
+				oldRec := a
+				oldRec.LeaseEnd = oldRec.LeaseEnd.Add(difference)
+				s.refuses("a takeover of another lease end", s.takeover("b", 2*leaseLength, oldRec), a)
 			}
 			released := s.releases("the release", a, 2*leaseLength)
-			seen := released
-			seen.LeaseEnd = seen.LeaseEnd.Add(time.Millisecond)
-			s.refuses("a takeover of a released record with another lease end", s.takeover("b", 2*leaseLength, seen), released)
+			oldRec := released
+			oldRec.LeaseEnd = oldRec.LeaseEnd.Add(time.Millisecond)
+			s.refuses("a takeover of a released record with another lease end", s.takeover("b", 2*leaseLength, oldRec), released)
 			return s.err
 		},
 	},
@@ -119,8 +119,8 @@ var takeoverSteps = []Step{
 		Doc:  "A takeover MUST NOT create a record. If there is none any more, it MUST return the zero Record, and the guard makes a plain Acquire.",
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "takeover creates nothing")
-			seen := claimed(s.claim("a", 0))
-			s.refuses("a takeover of a record that does not exist", s.takeover("b", leaseLength, seen), absent)
+			oldRec := claimed(s.claim("a", 0))
+			s.refuses("a takeover of a record that does not exist", s.takeover("b", leaseLength, oldRec), absent)
 			s.acquires("a plain acquire after it", s.claim("b", leaseLength+time.Second))
 			return s.err
 		},
@@ -137,9 +137,9 @@ var takeoverSteps = []Step{
 			s.reads("a century later", century, a)
 			s.refuses("a plain acquire a century later", s.claim("b", century), a)
 
-			over := s.takeover("b", 2*time.Minute, a)
-			over.Expires = time.Time{}
-			b := s.acquires("the held takeover", over)
+			takeover := s.takeover("b", 2*time.Minute, a)
+			takeover.Expires = time.Time{}
+			b := s.acquires("the held takeover", takeover)
 			s.reads("a century after the takeover", century, b)
 			s.completes("the completion", b, s.answer(3*time.Minute, "first")) // gives the record an expiry, so that the database deletes it after the run
 			return s.err

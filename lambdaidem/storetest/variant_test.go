@@ -53,7 +53,7 @@ func (v *variant) Acquire(ctx context.Context, c lambdaidem.Claim) (lambdaidem.R
 	switch {
 	case c.Over == nil && !v.isFree(r, c):
 		return v.refused(r, c), nil
-	case c.Over != nil && (!v.isSeen(r, *c.Over) || v.has(heldNeverTaken) && r.Held()):
+	case c.Over != nil && (!v.isUnchanged(r, *c.Over) || v.has(heldNeverTaken) && r.Held()):
 		return v.refused(r, c), nil
 	}
 
@@ -159,23 +159,24 @@ func (v *variant) isFree(r lambdaidem.Record, c lambdaidem.Claim) bool {
 	}
 }
 
-// isSeen reports whether r is still the record seen, so that a takeover may replace it.
-func (v *variant) isSeen(r, seen lambdaidem.Record) bool {
+// isUnchanged reports whether r, the current record, is still oldRec, so that a takeover may
+// replace it.
+func (v *variant) isUnchanged(r, oldRec lambdaidem.Record) bool {
 	switch {
 	case r.State == lambdaidem.Absent:
 		return v.has(takeoverCreates)
 	case r.State == lambdaidem.Completed:
-		return v.has(takeoverTakesCompleted) && seen.State == lambdaidem.Completed ||
-			v.has(takeoverIgnoresState) && r.Token == seen.Token && r.LeaseEnd.Equal(seen.LeaseEnd)
+		return v.has(takeoverTakesCompleted) && oldRec.State == lambdaidem.Completed ||
+			v.has(takeoverIgnoresState) && r.Token == oldRec.Token && r.LeaseEnd.Equal(oldRec.LeaseEnd)
 	case r.State == lambdaidem.Released && v.has(takeoverRefusesReleased):
 		return false
 	}
-	end := r.LeaseEnd.Equal(seen.LeaseEnd)
+	end := r.LeaseEnd.Equal(oldRec.LeaseEnd)
 	if v.has(takeoverComparesEndInSeconds) {
-		end = r.LeaseEnd.Unix() == seen.LeaseEnd.Unix()
+		end = r.LeaseEnd.Unix() == oldRec.LeaseEnd.Unix()
 	}
-	return (r.Token == seen.Token || v.has(takeoverIgnoresToken)) &&
-		(r.State == seen.State || v.has(takeoverIgnoresState)) &&
+	return (r.Token == oldRec.Token || v.has(takeoverIgnoresToken)) &&
+		(r.State == oldRec.State || v.has(takeoverIgnoresState)) &&
 		(end || v.has(takeoverIgnoresEnd))
 }
 
@@ -373,23 +374,23 @@ func (v *variant) Release(ctx context.Context, l lambdaidem.Lease, now time.Time
 	return v.put(r), nil
 }
 
-func (v *variant) Hold(ctx context.Context, seen lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
+func (v *variant) Hold(ctx context.Context, oldRec lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
 	if err := v.ended(ctx, "hold"); err != nil {
 		return lambdaidem.Record{}, err
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	r := v.at(seen.ID, now)
+	r := v.at(oldRec.ID, now)
 	if v.has(holdIgnoresExpiry) {
-		r = v.records[seen.ID]
+		r = v.records[oldRec.ID]
 	}
-	same := (r.State == lambdaidem.InProgress && seen.State == r.State || v.has(holdIgnoresState)) &&
-		(r.Token == seen.Token || v.has(holdIgnoresToken)) && (r.LeaseEnd.Equal(seen.LeaseEnd) || v.has(holdIgnoresLeaseEnd))
+	same := (r.State == lambdaidem.InProgress && oldRec.State == r.State || v.has(holdIgnoresState)) &&
+		(r.Token == oldRec.Token || v.has(holdIgnoresToken)) && (r.LeaseEnd.Equal(oldRec.LeaseEnd) || v.has(holdIgnoresLeaseEnd))
 	switch {
 	case !same && v.has(holdOfChangedFails):
 		return copied(r), lambdaidem.ErrLeaseLost
 	case !same && v.has(holdShowsNoOther):
-		return copied(seen), nil
+		return copied(oldRec), nil
 	case !same, v.has(holdForgotten):
 		return copied(r), nil
 	case v.has(holdDropsFingerprint):
@@ -504,7 +505,8 @@ func (v *variant) ended(ctx context.Context, op string) error {
 	return e
 }
 
-// at returns the record with an id, or the zero Record if there is none or it has expired at now.
+// at returns the record with an id, or the zero Record if there is none or it has expired at the
+// time now.
 func (v *variant) at(id string, now time.Time) lambdaidem.Record {
 	r := v.records[v.key(id)]
 	if now.After(v.latest) {
@@ -519,7 +521,8 @@ func (v *variant) at(id string, now time.Time) lambdaidem.Record {
 	return r
 }
 
-// isGone reports whether r has expired at now, like Record.GoneAt, unless the fault changes that.
+// isGone reports whether r has expired at the time now, like Record.GoneAt, unless the fault
+// changes that.
 func (v *variant) isGone(r lambdaidem.Record, now time.Time) bool {
 	if r.State == lambdaidem.Absent {
 		return true

@@ -60,15 +60,15 @@ func Run(items []Item, o Options, do func(i int) error) []error {
 
 // run is the state of one call of Run. Items are identified by their index.
 type run struct {
-	items   []Item
-	opts    Options
-	do      func(i int) error
-	errs    []error // the errors of the items that have ended
-	ready   []int   // the items that may begin, in ascending order
-	waits   []int   // for each item, the number of items that it still waits for
-	after   [][]int // for each item, the items that wait for it
-	failed  bool    // an item has failed
-	lateErr error   // the error of Options.May; no item begins if it is not nil
+	items      []Item
+	opts       Options
+	do         func(i int) error
+	errs       []error // the errors of the items that have ended
+	readyItems []int   // the items that may begin, in ascending order
+	waits      []int   // for each item, the number of items that it still waits for
+	waiters    [][]int // for each item, the items that wait for it
+	failed     bool    // an item has failed
+	lateErr    error   // the error of Options.May; no item begins if it is not nil
 
 	groups map[string]bool     // the groups in which an item has failed
 	ends   map[[2]string]error // by Key and Content: the error of the first item with that pair; nil if it succeeded
@@ -77,7 +77,7 @@ type run struct {
 // link makes each item wait for the previous item of its group, and for the previous item with the
 // same key. Items that wait for nothing become ready.
 func (r *run) link() {
-	r.waits, r.after = make([]int, len(r.items)), make([][]int, len(r.items))
+	r.waits, r.waiters = make([]int, len(r.items)), make([][]int, len(r.items))
 	r.groups, r.ends = map[string]bool{}, map[[2]string]error{}
 	lastOfGroup, lastOfKey := map[string]int{}, map[string]int{}
 	wait := func(i int, last map[string]int, name string) {
@@ -86,7 +86,7 @@ func (r *run) link() {
 		}
 		if before, ok := last[name]; ok {
 			r.waits[i]++
-			r.after[before] = append(r.after[before], i)
+			r.waiters[before] = append(r.waiters[before], i)
 		}
 		last[name] = i
 	}
@@ -94,15 +94,15 @@ func (r *run) link() {
 		wait(i, lastOfGroup, item.Group)
 		wait(i, lastOfKey, item.Key)
 		if r.waits[i] == 0 {
-			r.ready = append(r.ready, i)
+			r.readyItems = append(r.readyItems, i)
 		}
 	}
 }
 
-// next removes the first item from r.ready and returns it.
+// next removes the first item from r.readyItems and returns it.
 func (r *run) next() int {
-	i := r.ready[0]
-	r.ready = r.ready[1:]
+	i := r.readyItems[0]
+	r.readyItems = r.readyItems[1:]
 	return i
 }
 
@@ -110,15 +110,15 @@ func (r *run) next() int {
 // if the item is a duplicate of an item that succeeded.
 func (r *run) skips(i int) (bool, error) {
 	item := r.items[i]
-	of := [2]string{item.Key, item.Content}
+	pair := [2]string{item.Key, item.Content}
 	switch {
 	case r.opts.StopAll && r.failed:
 		return true, ErrStopped
 	case item.Group != "" && r.groups[item.Group]:
 		return true, ErrGroup
-	case item.Key != "" && r.ends[of] != nil:
+	case item.Key != "" && r.ends[pair] != nil:
 		return true, ErrDuplicate
-	case item.Key != "" && r.ended(of):
+	case item.Key != "" && r.ended(pair):
 		return true, nil
 	}
 	if r.lateErr == nil && r.opts.May != nil {
@@ -142,13 +142,13 @@ func (r *run) settle(i int) {
 		r.failed = true
 		r.groups[item.Group] = true
 	}
-	if of := [2]string{item.Key, item.Content}; !r.ended(of) {
-		r.ends[of] = r.errs[i] // only for the first item: a later duplicate may end with another error, such as ErrGroup
+	if pair := [2]string{item.Key, item.Content}; !r.ended(pair) {
+		r.ends[pair] = r.errs[i] // only for the first item: a later duplicate may end with another error, such as ErrGroup
 	}
-	for _, next := range r.after[i] {
+	for _, next := range r.waiters[i] {
 		if r.waits[next]--; r.waits[next] == 0 {
-			at, _ := slices.BinarySearch(r.ready, next)
-			r.ready = slices.Insert(r.ready, at, next)
+			at, _ := slices.BinarySearch(r.readyItems, next)
+			r.readyItems = slices.Insert(r.readyItems, at, next)
 		}
 	}
 }
@@ -165,11 +165,11 @@ func (r *run) sequentially() {
 		}()
 		err = r.do(i)
 	}
-	for len(r.ready) > 0 {
+	for len(r.readyItems) > 0 {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			for len(r.ready) > 0 {
+			for len(r.readyItems) > 0 {
 				i := r.next()
 				if skipped, err := r.skips(i); skipped {
 					r.errs[i] = err
@@ -193,7 +193,7 @@ func (r *run) concurrently() {
 	ended := make(chan end)
 	running := 0
 	for {
-		for running < r.opts.Concurrency && len(r.ready) > 0 {
+		for running < r.opts.Concurrency && len(r.readyItems) > 0 {
 			i := r.next()
 			if skipped, err := r.skips(i); skipped {
 				r.errs[i] = err

@@ -13,28 +13,28 @@ func (p *Pointers) Cut(text []byte) []byte {
 	}
 	c := cutter{text: text}
 	c.value(&p.root)
-	return text[:c.kept]
+	return text[:c.resultLen]
 }
 
 // cutter does the work of Cut. It removes parts of a text in place: it moves the other parts
 // towards the beginning of the text. It does not check for invalid JSON, because the text is in
 // canonical form.
 type cutter struct {
-	text []byte
-	pos  int // the next byte to read
-	kept int // length of the result so far, which is text[:kept]; at most pos
+	text      []byte
+	pos       int // the next byte to read
+	resultLen int // length of the result so far, which is text[:resultLen]; at most pos
 }
 
 // value reads the value at c.pos and copies it to the result, except for the parts that the JSON
-// Pointers name. The parameter at is the node for this value in the tree of JSON Pointers.
-func (c *cutter) value(at *node) {
+// Pointers name. n is the node for this value in the tree of JSON Pointers.
+func (c *cutter) value(n *node) {
 	switch c.text[c.pos] {
 	case '{':
 		c.all('}', func(int) *node {
-			return at.members[string(c.text[c.pos+1:c.afterString(c.pos)-1])]
+			return n.members[string(c.text[c.pos+1:c.afterString(c.pos)-1])]
 		})
 	case '[':
-		c.all(']', func(i int) *node { return at.elements[i] })
+		c.all(']', func(i int) *node { return n.elements[i] })
 	default:
 		c.keep(c.after(c.pos))
 	}
@@ -47,25 +47,25 @@ func (c *cutter) value(at *node) {
 // tree of JSON Pointers. The node is nil if no pointer names the member or element or a part of it.
 func (c *cutter) all(closing byte, find func(i int) *node) {
 	c.keep(c.pos + 1)
-	first := c.kept
+	first := c.resultLen
 	for i := 0; c.text[c.pos] != closing; i++ {
-		at := find(i)
+		n := find(i)
 		value := c.pos
 		if closing == '}' {
 			value = c.afterString(c.pos) + 1
 		}
-		if at != nil && at.named {
+		if n != nil && n.named {
 			c.pos = c.after(value)
 		} else {
-			if c.kept > first {
-				c.text[c.kept] = ','
-				c.kept++
+			if c.resultLen > first {
+				c.text[c.resultLen] = ','
+				c.resultLen++
 			}
-			if at == nil {
+			if n == nil {
 				c.keep(c.after(value))
 			} else {
 				c.keep(value)
-				c.value(at)
+				c.value(n)
 			}
 		}
 		if c.text[c.pos] == ',' {
@@ -77,7 +77,7 @@ func (c *cutter) all(closing byte, find func(i int) *node) {
 
 // keep appends the text from pos to end to the result, and sets pos to end.
 func (c *cutter) keep(end int) {
-	c.kept += copy(c.text[c.kept:], c.text[c.pos:end])
+	c.resultLen += copy(c.text[c.resultLen:], c.text[c.pos:end])
 	c.pos = end
 }
 

@@ -22,7 +22,7 @@ import (
 // opened is an object whose members are being read.
 type opened struct {
 	start     int  // position of the object in the output
-	members   int  // index of its first member in scanner.open
+	members   int  // index of its first member in scanner.openMembers
 	names     int  // offset of its first member's folded name in scanner.names
 	moved     int  // len(scanner.moved) when the object began
 	unordered bool // the members read so far are not sorted
@@ -53,7 +53,7 @@ type position struct {
 
 // begin starts reading an object.
 func (s *scanner) begin() opened {
-	return opened{start: s.at(), members: len(s.open), names: len(s.names), moved: len(s.moved)}
+	return opened{start: s.at(), members: len(s.openMembers), names: len(s.names), moved: len(s.moved)}
 }
 
 // name reads the name of a member. It reports false if the name is not a valid string.
@@ -63,9 +63,9 @@ func (s *scanner) name() (member, bool) {
 		return member{}, false
 	}
 	spelt := s.src[begin:s.pos]
-	if s.from > begin { // the name has an escape, so its canonical spelling is in out
+	if s.copyPos > begin { // the name has an escape, so its canonical spelling is in buf
 		s.flush()
-		spelt = s.out[start:]
+		spelt = s.buf[start:]
 	}
 	// Fold an escape such as \n like any other text. Different escapes stay different, and no
 	// escape becomes equal to text. appendFolded drops a combining dot (U+0307) after an i, but no
@@ -82,7 +82,7 @@ func (s *scanner) name() (member, bool) {
 // add adds the member m to the object o after the value of m has been read. It reports false if the
 // object has too many members, or if m has the same name as the member before it.
 func (s *scanner) add(o *opened, m member) bool {
-	count := len(s.open) - o.members
+	count := len(s.openMembers) - o.members
 	if count == s.lim.Members {
 		return false
 	}
@@ -91,13 +91,13 @@ func (s *scanner) add(o *opened, m member) bool {
 	// As long as the members come in the order of their names, comparing neighbors finds every
 	// duplicate. Otherwise the method end sorts them and finds the duplicates.
 	if count > 0 && !o.unordered {
-		c := s.compare(&s.open[len(s.open)-1], &m)
+		c := s.compare(&s.openMembers[len(s.openMembers)-1], &m)
 		if c == 0 {
 			return false
 		}
 		o.unordered = c > 0
 	}
-	s.open = append(s.open, m)
+	s.openMembers = append(s.openMembers, m)
 	return true
 }
 
@@ -105,7 +105,7 @@ func (s *scanner) add(o *opened, m member) bool {
 // have the same name.
 func (s *scanner) end(o opened) bool {
 	if o.unordered {
-		members := s.open[o.members:]
+		members := s.openMembers[o.members:]
 		if !s.sort(members) {
 			return false
 		}
@@ -120,7 +120,7 @@ func (s *scanner) end(o opened) bool {
 			s.sorted = append(s.sorted, members[i].position)
 		}
 	}
-	s.open = s.open[:o.members]
+	s.openMembers = s.openMembers[:o.members]
 	s.names = s.names[:o.names]
 	return true
 }
@@ -170,11 +170,11 @@ func (s *scanner) compare(a, b *member) int {
 // each name, so that the function prefix can read prefixSize bytes even if the name is shorter.
 const prefixSize = 8
 
-// prefix returns the first 8 bytes of the folded name names[at:] as a number that has the
+// prefix returns the first 8 bytes of the folded name names[start:] as a number that has the
 // same order as the name. If the name is shorter, the remaining bytes are zero.
-func prefix(names []byte, at int) uint64 {
-	p := binary.BigEndian.Uint64(names[at : at+prefixSize])
-	if behind := prefixSize - (len(names) - at); behind > 0 {
+func prefix(names []byte, start int) uint64 {
+	p := binary.BigEndian.Uint64(names[start : start+prefixSize])
+	if behind := prefixSize - (len(names) - start); behind > 0 {
 		p = p >> (8 * behind) << (8 * behind)
 	}
 	return p
@@ -212,8 +212,8 @@ func (s *scanner) reorder(dst []byte, start, end, n int) {
 
 // retained returns the size of the scanner's buffers in bytes.
 func (s *scanner) retained() int {
-	return cap(s.out) + cap(s.names) +
-		cap(s.open)*int(unsafe.Sizeof(member{})) +
+	return cap(s.buf) + cap(s.names) +
+		cap(s.openMembers)*int(unsafe.Sizeof(member{})) +
 		cap(s.moved)*int(unsafe.Sizeof(object{})) +
 		cap(s.sorted)*int(unsafe.Sizeof(position{}))
 }

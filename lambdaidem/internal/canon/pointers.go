@@ -46,37 +46,37 @@ func (p *Pointers) add(pointer string) error {
 	case !utf8.ValidString(pointer):
 		return errors.New("is not UTF-8")
 	}
-	at := &p.root
+	n := &p.root
 	for _, token := range strings.Split(pointer[1:], "/") {
 		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
 		if strings.Count(token, "~") != strings.Count(token, "~0")+strings.Count(token, "~1") {
 			return errors.New(`has a "~" that is neither ~0 nor ~1 (RFC 6901, section 3)`)
 		}
-		at = at.child(name)
+		n = n.child(name)
 	}
-	at.named = true
+	n.named = true
 	return nil
 }
 
 // child returns the child node for name, which is one token of a pointer after its escapes are
 // decoded. If the node has no such child, child adds it.
-func (at *node) child(name string) *node {
+func (n *node) child(name string) *node {
 	spelled := spell(name)
-	next := at.members[spelled]
+	next := n.members[spelled]
 	if next != nil {
 		return next
 	}
 	next = &node{}
-	if at.members == nil {
-		at.members = make(map[string]*node)
+	if n.members == nil {
+		n.members = make(map[string]*node)
 	}
-	at.members[spelled] = next
+	n.members[spelled] = next
 	// An array index has neither leading zeros (RFC 6901, section 4) nor a sign.
 	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i <= math.MaxInt32 && strconv.Itoa(i) == name {
-		if at.elements == nil {
-			at.elements = make(map[int]*node)
+		if n.elements == nil {
+			n.elements = make(map[int]*node)
 		}
-		at.elements[i] = next
+		n.elements[i] = next
 	}
 	return next
 }

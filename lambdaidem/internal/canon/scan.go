@@ -5,35 +5,35 @@ import "slices"
 // scanner reads a JSON text in one pass. Its output is the text in canonical form, except that the
 // members of objects still have the order of src.
 //
-// The output is out followed by src[from:pos]. The scanner copies to out only at white space or an
-// escape, because the output differs from src there.
+// The output is buf followed by src[copyPos:pos]. The scanner copies to buf only at white space or
+// an escape, because the output differs from src there.
 //
 // src must be valid UTF-8. The methods return false as soon as the text turns out to have no
 // canonical form. After that, only reset may be called.
 type scanner struct {
-	src  []byte
-	from int // the first byte of src that is not yet copied to out
-	pos  int // the next byte of src to read
-	lim  Limits
+	src     []byte
+	copyPos int // the first byte of src that is not yet copied to buf
+	pos     int // the next byte of src to read
+	lim     Limits
 
-	out    []byte     // the output, without src[from:pos]
-	spelt  []byte     // the whole output, set at the end of the text; may be src
-	open   []member   // the members read so far of all objects that have not ended
-	names  []byte     // the folded names of those members
-	moved  []object   // objects that have ended and whose members must be reordered, inner before outer
-	sorted []position // the members of the objects in moved, in their new order
-	cost   int        // comparisons, compared bytes and copied bytes; tests check that it grows linearly
+	buf         []byte     // the output, without src[copyPos:pos]
+	spelt       []byte     // the whole output, set at the end of the text; may be src
+	openMembers []member   // the members read so far of all objects that have not ended
+	names       []byte     // the folded names of those members
+	moved       []object   // objects that have ended and whose members must be reordered, inner before outer
+	sorted      []position // the members of the objects in moved, in their new order
+	cost        int        // comparisons, compared bytes and copied bytes; tests check that it grows linearly
 }
 
 func (s *scanner) reset(src []byte, lim Limits) {
 	*s = scanner{
-		src:    src,
-		lim:    lim,
-		out:    s.out[:0],
-		open:   s.open[:0],
-		names:  s.names[:0],
-		moved:  s.moved[:0],
-		sorted: s.sorted[:0],
+		src:         src,
+		lim:         lim,
+		buf:         s.buf[:0],
+		openMembers: s.openMembers[:0],
+		names:       s.names[:0],
+		moved:       s.moved[:0],
+		sorted:      s.sorted[:0],
 	}
 }
 
@@ -43,22 +43,22 @@ func (s *scanner) text() bool {
 	if !s.value(0) || s.peek() != 0 || s.pos != len(s.src) {
 		return false
 	}
-	if s.spelt = s.src; s.from > 0 {
+	if s.spelt = s.src; s.copyPos > 0 {
 		s.flush()
-		s.spelt = s.out
+		s.spelt = s.buf
 	}
 	return true
 }
 
 // at returns the length of the output so far.
-func (s *scanner) at() int { return len(s.out) + s.pos - s.from }
+func (s *scanner) at() int { return len(s.buf) + s.pos - s.copyPos }
 
-// flush copies src[from:pos] to out. Before that, it enlarges out so that the rest of src
+// flush copies src[copyPos:pos] to buf. Before that, it enlarges buf so that the rest of src
 // fits too. That is enough for the whole output, because the canonical form is never longer
 // than the text.
 func (s *scanner) flush() {
-	s.out = append(slices.Grow(s.out, len(s.src)-s.from), s.src[s.from:s.pos]...)
-	s.from = s.pos
+	s.buf = append(slices.Grow(s.buf, len(s.src)-s.copyPos), s.src[s.copyPos:s.pos]...)
+	s.copyPos = s.pos
 }
 
 // value reads one value. depth is the number of arrays and objects around the value. value returns
@@ -209,7 +209,7 @@ func (s *scanner) space() byte {
 	if end := s.pos; end > begin {
 		s.pos = begin
 		s.flush()
-		s.from, s.pos = end, end
+		s.copyPos, s.pos = end, end
 	}
 	if s.pos == len(s.src) {
 		return 0

@@ -30,9 +30,9 @@ func (s *scanner) string() bool {
 			}
 			s.pos = i
 			s.flush()
-			s.out = appendEscaped(s.out, r)
+			s.buf = appendEscaped(s.buf, r)
 			i += size
-			s.from = i
+			s.copyPos = i
 		default: // a control character
 			return false
 		}
