@@ -17,10 +17,10 @@ import (
 func frozenSince(d time.Duration) time.Time { return elapsedtest.Move(time.Now(), -d, 0) }
 
 func TestE1_AFrozenProcessSendsNoForgottenTransactionAgain(t *testing.T) {
-	for first, want := range map[time.Time]bool{frozenSince(maxResend + time.Minute): false, frozenSince(maxResend - time.Minute): true, {}: true} {
-		p := &prepared{completion: &lambdaidem.Completion{Alone: true}, first: first}
+	for startedAt, want := range map[time.Time]bool{frozenSince(maxResend + time.Minute): false, frozenSince(maxResend - time.Minute): true} {
+		p := &prepared{completion: &lambdaidem.Completion{Alone: true}, startedAt: startedAt}
 		if got := p.mayBeSent() == nil; got != want {
-			t.Errorf("first sent at %v: %v, want %v", first, got, want)
+			t.Errorf("started at %v: %v, want %v", startedAt, got, want)
 		}
 	}
 }
@@ -37,13 +37,14 @@ func TestE1_AProcessFrozenBetweenTwoTriesSendsNoForgottenTransactionAgain(t *tes
 		}{
 			"too long":               {maxResend + time.Minute, lambdaidem.Completion{Alone: true}, 1, false},
 			"shortly":                {maxResend - time.Minute, lambdaidem.Completion{Alone: true}, 2, true},
-			"too long, with a lease": {maxResend + time.Minute, lambdaidem.Completion{Lease: lease, Result: result}, 2, true},
+			"shortly, with a lease":  {maxResendWithLease - time.Minute, lambdaidem.Completion{Lease: lease, Result: result}, 2, true},
+			"too long, with a lease": {maxResendWithLease + time.Minute, lambdaidem.Completion{Lease: lease, Result: result}, 1, false},
 			"too long, with a claim": {maxResend + time.Minute, lambdaidem.Completion{Lease: lease, Result: result, Claim: &lambdaidem.Claim{ID: lease.ID, Token: lease.Token}}, 1, false},
 		} {
 			t.Run(string(transport)+", "+name, func(t *testing.T) {
 				var tx *transaction
 				freeze := func(*http.Request, dynamodb.HTTPClient) (*http.Response, error) {
-					tx.prepared.first = frozenSince(c.frozen)
+					tx.prepared.startedAt = frozenSince(c.frozen)
 					return nil, errors.New("connection reset by peer")
 				}
 				client, w := inMemory(freeze, succeed)
@@ -56,8 +57,8 @@ func TestE1_AProcessFrozenBetweenTwoTriesSendsNoForgottenTransactionAgain(t *tes
 					return
 				}
 				wantStoreError(t, err, opCommit, lambdaidem.ReasonUnknown, false)
-				if !errors.Is(err, errSentTooLongAgo) {
-					t.Errorf("the error is %v; want %v", err, errSentTooLongAgo)
+				if !errors.Is(err, errTooLate) {
+					t.Errorf("the error is %v; want %v", err, errTooLate)
 				}
 			})
 		}

@@ -90,7 +90,7 @@ type prepared struct {
 	now        time.Time         // the time at which the record's condition judges the expiry: Claim.Now or, without a claim, Result.At
 	token      string            // the fencing token of the attempt; empty without a record
 	writes     []*Write          // the handler's writes, which follow the action on the record
-	first      time.Time         // when the request was first sent; zero if it was not sent yet
+	startedAt  time.Time         // when Commit began to prepare the request
 }
 
 // records returns how many actions of the transaction write the idempotency record: 1, or 0
@@ -112,7 +112,7 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 	if _, err := io.ReadFull(t.random, token[:]); err != nil {
 		panic(fmt.Sprintf("dynamostore: the guard's Options.Random: %v", err))
 	}
-	p := &prepared{completion: c, writes: t.enlisted.writes, token: c.Lease.Token, now: c.Result.At}
+	p := &prepared{completion: c, writes: t.enlisted.writes, token: c.Lease.Token, now: c.Result.At, startedAt: time.Now()}
 	if c.Claim != nil {
 		p.now = c.Claim.Now
 	}

@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"strconv"
@@ -283,13 +284,12 @@ func TestE1_AnAttemptWithoutALeaseTakesOverItsOwnLateClaim(t *testing.T) {
 	})
 }
 
-// A request is answered. Its duplicate fails open while the answer is alive, and fails after the
-// answer has expired. The caller gets the answer, and not a failure that the duplicate can't store.
-func TestX5_AFailureAfterFailOpenIsNotToldIfAnAnswerExpiredMeanwhile(t *testing.T) {
+// A request is answered. Its duplicate fails open while the answer is alive, and fails for good after
+// the answer has expired. The caller is not told that, because it would not ask again.
+func TestX5_AFinalFailureAfterFailOpenIsNotToldIfAnAnswerExpiredMeanwhile(t *testing.T) {
 	for name, failure := range map[string]error{
 		"stored":   lambdaidem.Reject(402, "card_declined", "no money"),
-		"released": lambdaidem.Reject(404, "no_account", "no such account"),
-		"retry":    lambdaidem.Retryable(errors.New("no connection to the bank")),
+		"released": lambdaidem.Retryable(lambdaidem.Reject(402, "card_declined", "no money")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -304,11 +304,49 @@ func TestX5_AFailureAfterFailOpenIsNotToldIfAnAnswerExpiredMeanwhile(t *testing.
 					d.unreachable.Store(false)
 				}()
 				got, err := d.credit(t, 20*time.Second, func(context.Context) (string, error) { return "", failure })
-				if got != "moved" || err != nil {
-					t.Errorf("the duplicate gets %q, %v", got, err)
+				if !errors.Is(err, lambdaidem.ErrInProgress) {
+					t.Errorf("the duplicate gets %q, %v; want ErrInProgress", got, err)
 				}
 				d.wantBalance(t, 40)
 			})
 		})
 	}
+}
+
+// A process is frozen for more than an hour while it writes the parts of an answer. Meanwhile a retry
+// is answered, and TTL deletes its record. The transaction is not sent.
+func TestE1_AProcessFrozenBeforeItsTransactionDoesNotSendIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openCreditDesk(t, optimistic, func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL })
+		id := d.guard.RecordID(lambdaidem.Identity{Operation: "pay", Key: "k"})
+		wasFrozen := false
+		client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
+			if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".PutItem") && !wasFrozen {
+				wasFrozen = true
+				if got, err := d.credit(t, 0, well); err != nil {
+					t.Errorf("the retry gets %q, %v", got, err)
+				}
+				time.Sleep(lambdaidem.MinTTL + lambdaidem.KeptAfterExpiry + time.Minute)
+				if _, err := d.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(d.table), Key: attributes{"id": str(id)}}); err != nil {
+					t.Error(err)
+				}
+			}
+			return send()
+		})
+		tx, _ := New(client, d.table).Begin(rand.Reader).(*transaction)
+		tx.enlisted.UpdateValue("credit", "accounts", map[string]string{"id": "bob"}, "ADD balance :n", Args{":n": 40})
+		tx.Seal(lambdaidem.OutcomeSucceeded)
+		answer, _ := large(t.Context())
+		startedAt := time.Now().Truncate(time.Second)
+		expires := startedAt.Add(time.Hour)
+		_, err := tx.Commit(t.Context(), &lambdaidem.Completion{ // not by a guard, because its contexts would end
+			Lease:  lambdaidem.Lease{ID: id, Token: "A", Scope: "shop Do pay", Expires: expires},
+			Result: lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(answer), At: startedAt, Expires: expires},
+			Claim:  &lambdaidem.Claim{ID: id, Token: "A", Scope: "shop Do pay", Now: startedAt, LeaseEnd: startedAt, Expires: expires},
+		})
+		if !wasFrozen || !errors.Is(err, errTooLate) {
+			t.Errorf("frozen: %t; Commit returned %v", wasFrozen, err)
+		}
+		d.wantBalance(t, 40)
+	})
 }

@@ -10,18 +10,12 @@ import (
 // takes over oldRec. Otherwise the attempt ends, and d is what the caller of the guarded call
 // receives.
 func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldRec Record, mayRetry bool) {
-	rec = a.withdrawClaimOn(ctx, rec)
-	recMeaning := a.meaningOf(rec)
-	if recMeaning == isBusy {
-		rec, recMeaning = a.wait(ctx, rec)
-	}
+	rec, recMeaning := a.meaningWithoutLease(ctx, rec)
 	switch {
 	case recMeaning == isBusy, recMeaning == isAcquired:
 		return a.inProgress(ctx), rec, false
 	case recMeaning != isFree:
 		return a.fromRecordAfterRun(ctx, recMeaning, rec), rec, false
-	case a.mayHaveReplacedAnswer(rec):
-		return a.inProgress(ctx), rec, false
 	case len(rec.Steps) > 0 && a.failedOpen: // a retry with a lease can use the stored steps
 		return a.inProgress(ctx), rec, false
 	case len(rec.Steps) > 0:
@@ -33,6 +27,21 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldR
 		return a.inProgress(ctx), rec, false
 	}
 	return decision{}, rec, true
+}
+
+// meaningWithoutLease is like meaningOf, for an attempt whose handler has run without a lease. If
+// another attempt is running, meaningWithoutLease waits for it. A record that may have replaced an
+// answer is not free, but busy.
+func (a *attempt) meaningWithoutLease(ctx context.Context, rec Record) (Record, meaning) {
+	rec = a.withdrawClaimOn(ctx, rec)
+	recMeaning := a.meaningOf(rec)
+	if recMeaning == isBusy {
+		rec, recMeaning = a.wait(ctx, rec)
+	}
+	if recMeaning == isFree && a.mayHaveReplacedAnswer(rec) {
+		return rec, isBusy
+	}
+	return rec, recMeaning
 }
 
 // mayHaveReplacedAnswer reports whether rec may have replaced an answer that expired after this

@@ -95,12 +95,16 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 		d = a.finishOptimistic(ctx, end)
 	case end.outcome == OutcomeReleased:
 		var takenOver *Record
-		if d, takenOver = a.release(ctx, end.err); takenOver != nil {
+		d, takenOver = a.release(ctx, end.err)
+		late, cancel := a.finishContext(ctx) // failedLate may load an answer
+		switch {
+		case takenOver != nil:
 			a.takenOver = true
-			late, cancel := a.finishContext(ctx) // failedLate may load an answer
 			d = a.failedLate(late, *takenOver, end)
-			cancel()
+		case a.failedOpen && end.final && d.refusal == nil && !d.replays && a.mayHaveHadAnswer(late):
+			d = a.inProgress(ctx)
 		}
+		cancel()
 	default:
 		a.report(ctx, EventUncertain, end.err)
 		if a.txMayCommit {

@@ -11,9 +11,6 @@ import (
 // another attempt has taken over or completed the record. rec is the current record. The
 // parameter end describes how this attempt's handler ended.
 func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
-	if a.failedOpen && rec.State == Absent { // the record may have expired since the attempt began
-		rec = a.read(ctx)
-	}
 	recMeaning := a.meaningOf(rec)
 	if a.failedOpen {
 		// With FailOpen, the caller receives the handler's answer, with two exceptions:
@@ -22,7 +19,7 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 		//   - The handler's answer is final, such as a 402, and another attempt may carry out the
 		//     call. The client would not repeat the request, and would not learn the other result.
 		final := end.final || end.outcome == OutcomeFailed
-		if recMeaning != isFinished && (!final || !a.mayBeCarriedOut(rec)) {
+		if recMeaning != isFinished && (!final || !a.mayBeCarriedOut(rec) && !a.mayHaveHadAnswer(ctx)) {
 			return decision{}
 		}
 	}
@@ -33,16 +30,16 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	return a.inProgress(ctx)
 }
 
-// read returns the record, or the zero Record if the store does not return it. A record that has
-// expired may still count; see expiryJudgedAt.
-func (a *attempt) read(ctx context.Context) Record {
+// mayHaveHadAnswer reports whether the record may have had an answer that was alive when this
+// attempt began without a lease, and has expired since.
+func (a *attempt) mayHaveHadAnswer(ctx context.Context) bool {
 	defer a.spent(time.Now())
 	rec, err := a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
 	if err != nil {
 		a.report(ctx, EventStoreError, err)
-		return Record{}
+		return false
 	}
-	return rec
+	return rec.State == Completed && a.mayBeCarriedOut(rec) || rec.Token != a.token && a.mayHaveReplacedAnswer(rec)
 }
 
 // failedLate returns what the caller receives if the handler failed after another attempt had taken
@@ -67,7 +64,7 @@ func (a *attempt) fromRecordAfterRun(ctx context.Context, recMeaning meaning, re
 		// The handler's writes were not committed, so package idemtest must not count the run.
 		runcount.Undo(ctx)
 	}
-	a.leftEffects = a.mayHaveLeftEffects()
+	a.leftEffects = a.mayHaveLeftEffects() || a.withoutLease() && a.mayHaveReplacedAnswer(rec)
 	return a.fromRecord(ctx, recMeaning, rec)
 }
 

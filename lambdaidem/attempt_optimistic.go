@@ -87,11 +87,7 @@ func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, er
 			return a.unknown(err), false, err
 		}
 	}
-	rec = a.withdrawClaimOn(ctx, rec)
-	recMeaning := a.meaningOf(rec)
-	if recMeaning == isBusy {
-		rec, recMeaning = a.wait(ctx, rec)
-	}
+	rec, recMeaning := a.meaningWithoutLease(ctx, rec)
 	switch recMeaning { //nolint:exhaustive // the record decides the call in all other cases
 	case isFree:
 		a.bound = boundOver(rec)

@@ -70,7 +70,7 @@ func (a *attempt) sendRelease(ctx context.Context, cause error) (Record, error) 
 		start := time.Now()
 		lease := a.lease()
 		lease.LastFailure = failure
-		rec, err := a.g.store.Release(ctx, lease, a.expiryJudgedAt())
+		rec, err := a.g.store.Release(ctx, lease, a.g.opts.Clock())
 		a.spent(start)
 		// With FailOpen, try only once: the attempt holds the lease only if the reply to its claim
 		// was lost.

@@ -116,7 +116,7 @@ func (d done[T]) returned(ctx context.Context) error {
 		return d.err
 	}
 	e := &passedOn{err: d.err, storedAs: d.storedAs}
-	e.byGuard = d.refusal != nil || d.replay != nil || d.rejected && ownWritesRejected(d.err)
+	e.byGuard = d.refusal != nil || d.replay != nil || d.rejected && isOwnRejection(d.err)
 	e.stored = d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded || d.replay != nil && d.replay.Code != ErrAnswerUnavailable
 	e.retryable = d.outcome == OutcomeReleased && isRetryable(d.err)
 	if runOf(ctx) == nil && !e.differs() {

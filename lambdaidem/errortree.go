@@ -191,6 +191,13 @@ func refusesPart(err error) bool {
 	})
 }
 
+// isOwnRejection reports whether err itself is an *Error that a guard made about writes that the
+// handler has enlisted.
+func isOwnRejection(err error) bool {
+	e, ok := err.(*Error) //nolint:errorlint // the error itself alone
+	return ok && e != nil && e.byGuard() && e.ofOwnWrites()
+}
+
 // ofOwnWrites reports whether e may be about writes that the handler itself has enlisted.
 func (e *Error) ofOwnWrites() bool {
 	return e != nil && (e.Code == ErrConditionFailed || e.Code == ErrWriteInvalid)

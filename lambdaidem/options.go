@@ -193,8 +193,8 @@ type Options struct {
 	//     may carry out the request, or has done so. The client gets 409 [ErrInProgress]. If the
 	//     store does not reply, the client gets the 402.
 	//   - The handler enlisted writes, but the guard can't commit them. If the store does not
-	//     reply, the client gets 503 [ErrOutcomeUnknown]. If another attempt is running, the client
-	//     gets 409 [ErrInProgress].
+	//     reply, the client gets 503 [ErrOutcomeUnknown]. If another attempt is running, or has begun
+	//     since and was released, the client gets 409 [ErrInProgress].
 	//   - The handler enlisted writes, and returned more than 30 minutes after its attempt began.
 	//     The writes are not made, and the client gets 503 [ErrOutcomeUnknown].
 	//   - The handler enlisted writes, and the record has another payload. The writes are not made,

@@ -70,8 +70,8 @@ type Store interface {
 //
 //   - Claim.Now is the time when the attempt began. The guard calls Commit within 30 minutes after
 //     that; see Options.Optimistic.
-//   - A store must not send the transaction again more than 10 minutes after it sent it first, even
-//     if the process was frozen meanwhile.
+//   - A store must not send the transaction more than 10 minutes after the call of Commit, even if
+//     the process was frozen meanwhile.
 //   - AWS accepts a request for up to 15 minutes after it was signed.
 //
 // The rest of the hour allows for clocks that differ.
