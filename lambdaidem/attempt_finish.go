@@ -101,7 +101,7 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 		case takenOver != nil:
 			a.takenOver = true
 			d = a.failedLate(late, *takenOver, end)
-		case a.failedOpen && end.final && d.refusal == nil && !d.replays && a.mayHaveHadAnswer(late):
+		case a.failedOpen && end.final && a.mayHaveHadAnswer(late):
 			d = a.inProgress(ctx)
 		}
 		cancel()

@@ -39,7 +39,7 @@ func (a *attempt) mayHaveHadAnswer(ctx context.Context) bool {
 		a.report(ctx, EventStoreError, err)
 		return false
 	}
-	return rec.State == Completed && a.mayBeCarriedOut(rec) || rec.Token != a.token && a.mayHaveReplacedAnswer(rec)
+	return rec.Token != a.token && (a.mayBeCarriedOut(rec) || a.mayHaveReplacedAnswer(rec))
 }
 
 // failedLate returns what the caller receives if the handler failed after another attempt had taken
@@ -64,7 +64,7 @@ func (a *attempt) fromRecordAfterRun(ctx context.Context, recMeaning meaning, re
 		// The handler's writes were not committed, so package idemtest must not count the run.
 		runcount.Undo(ctx)
 	}
-	a.leftEffects = a.mayHaveLeftEffects() || a.withoutLease() && a.mayHaveReplacedAnswer(rec)
+	a.leftEffects = a.mayHaveLeftEffects() || a.mayHaveReplacedAnswer(rec)
 	return a.fromRecord(ctx, recMeaning, rec)
 }
 

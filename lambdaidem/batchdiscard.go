@@ -32,6 +32,6 @@ func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (
 	if !b.opts.Discard(ctx, t.raw, cause) {
 		return false
 	}
-	slog.Default().WarnContext(ctx, "a message was discarded: it is acknowledged, and this time it did not run", "source", t.source, "id", t.name, "error", cause)
+	slog.Default().WarnContext(ctx, "a message was discarded: it is acknowledged without an effect", "source", t.source, "id", t.name, "error", cause)
 	return true
 }

@@ -98,6 +98,7 @@ type done[T any] struct {
 	// nil if these are the code and the status of ErrPermanent, or if err is not stored.
 	storedAs *Error
 	rejected bool // the database has rejected the writes of fn, and err says so: it is the guard's, or the one that the write specifies
+	noRecord bool // the call ran unguarded, so err is not stored
 	merged   bool // the call ran without a record inside a guarded handler, as a part of that handler
 }
 
@@ -117,7 +118,7 @@ func (d done[T]) returned(ctx context.Context) error {
 	}
 	e := &passedOn{err: d.err, storedAs: d.storedAs}
 	e.byGuard = d.refusal != nil || d.replay != nil || d.rejected && isOwnRejection(d.err)
-	e.stored = d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded || d.replay != nil && d.replay.Code != ErrAnswerUnavailable
+	e.stored = !d.noRecord && (d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded) || d.replay != nil && d.replay.Code != ErrAnswerUnavailable
 	e.retryable = d.outcome == OutcomeReleased && isRetryable(d.err)
 	if runOf(ctx) == nil && !e.differs() {
 		return d.err
@@ -151,7 +152,7 @@ func do[T any](ctx context.Context, g *Guard, identity Identity, c Call, fn func
 			return refusedDo[T](d.refusal)
 		}
 		got := w.handlerResult()
-		got.merged = merged
+		got.merged, got.noRecord, got.storedAs = merged, true, nil
 		return got
 	}
 	if c.Key == "" {

@@ -84,6 +84,19 @@ func TestV3_AMismatchAsksForNoNewKeyIfAnAnswerMayHaveBeenReplaced(t *testing.T) 
 	})
 }
 
+// As before, but the attempt's failure is not final. Its client gets it, and asks again.
+func TestX5_AFailureThatIsNotFinalIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := withLedger(afterwards(20*time.Second, unavailable), failOpen)
+		r.sendBefore(t, first(), enlisting(created))
+		r.sendAfter(t, first(), enlisting(unavailable))
+		l.fail(acquire, requestLost)
+		if out := r.send(t, first()); out.StatusCode != 503 || out.Body != "" {
+			t.Errorf("%+v", out)
+		}
+	})
+}
+
 // The answer that has expired is a failure. The attempt succeeds, and its client gets its answer.
 func TestX5_ASuccessIsToldAlthoughAFailureExpiredMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
+
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -218,15 +220,52 @@ func TestX2_ARefusalAsTheVerdictOfAWriteShowsNoCode(t *testing.T) {
 		r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
 		_, before := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "reserve", Key: "k"}, answersOne)
 		refusal, _ := errors.AsType[*lambdaidem.Error](before)
-		_, err := lambdaidem.Do(ctx, r.guard, charge, func(ctx context.Context) (int, error) {
-			enlist(ctx, "w")
-			l.fail(commit, rejects(refusal))
-			return 1, nil
-		})
-		if errors.Is(err, lambdaidem.ErrStoreUnavailable) {
-			t.Errorf("the function has run, and the caller finds ErrStoreUnavailable in %v", err)
+		own := &lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: 500}
+		for key, verdict := range map[string]error{"refusal": refusal, "joined": errors.Join(own, refusal)} {
+			_, err := lambdaidem.Do(ctx, r.guard, lambdaidem.Call{Operation: "charge", Key: key}, func(ctx context.Context) (int, error) {
+				enlist(ctx, "w")
+				l.fail(commit, rejects(verdict))
+				return 1, nil
+			})
+			if errors.Is(err, lambdaidem.ErrStoreUnavailable) {
+				t.Errorf("%s: the function has run, and the caller finds ErrStoreUnavailable in %v", key, err)
+			}
 		}
 		return response{StatusCode: 503}, nil
 	})
 	_, _ = h(t.Context(), first())
+}
+
+// A Do without a record stores nothing, so errors.Is finds every code of its error.
+func TestX2_AnUnguardedDoShowsEveryCode(t *testing.T) {
+	g := newRig(nil, func(o *lambdaidem.Options) { o.KeyOptional = true }).guard
+	first, second := lambdaidem.Reject(404, "no_account", "No."), lambdaidem.Reject(402, "declined", "No.")
+	for name, call := range map[string]lambdaidem.Call{"no key": {Operation: "pay"}, "skip": {Operation: "pay", Key: "k", Skip: true}} {
+		_, err := lambdaidem.Do(t.Context(), g, call, func(context.Context) (int, error) { return 0, errors.Join(first, second) })
+		for _, target := range []error{lambdaidem.Code("no_account"), lambdaidem.Code("declined"), first, second} {
+			if !errors.Is(err, target) {
+				t.Errorf("%s: errors.Is does not find %v in %v", name, target, err)
+			}
+		}
+		if e, ok := errors.AsType[*lambdaidem.Error](err); !ok || e != first {
+			t.Errorf("%s: errors.As finds %v in %v", name, e, err)
+		}
+	}
+}
+
+// The database rejects the write of a message's handler. OnFailure finds the guard's code and the
+// store's error, as the caller of Do does.
+func TestX2_AMessageShowsItsOwnRejectedWrite(t *testing.T) {
+	r, l := withLedger(nil)
+	l.fail(commit, rejects(&lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: 500, Err: errWire}))
+	var got error
+	h := r.guard.SQS(func(ctx context.Context, _ events.SQSMessage) error { enlist(ctx, "w"); return nil }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+		o.OnFailure = func(_ context.Context, _ events.SQSMessage, err error) { got = err }
+	})
+	if _, err := h(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", EventSourceARN: "arn:q", Body: "{}"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(got, lambdaidem.ErrConditionFailed) || !errors.Is(got, errWire) {
+		t.Errorf("OnFailure gets %v", got)
+	}
 }

@@ -14,6 +14,7 @@ type messageWork struct {
 	fn      func(context.Context) error
 	ran     bool // the handler has been called
 	err     error
+	refused bool    // the database has rejected the writes that the handler enlisted
 	outcome Outcome // how the message has ended; empty before that, and if it runs unguarded
 }
 
@@ -43,7 +44,7 @@ func (w *messageWork) answered() {
 func (*messageWork) replay(decision) error { return nil }
 
 func (w *messageWork) rejected(err error) ending {
-	w.err = safeError(err)
+	w.err, w.refused = safeError(err), true
 	w.answered()
 	return w.ending()
 }
@@ -86,7 +87,7 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 	case d.replays: // an earlier attempt has handled the message
 		return done[struct{}]{}
 	}
-	return done[struct{}]{err: w.err, outcome: w.attempt.outcomeLeft(w.outcome)}
+	return done[struct{}]{err: w.err, outcome: w.attempt.outcomeLeft(w.outcome), rejected: w.refused}
 }
 
 // passMessage runs the handler of a message unguarded.
