@@ -35,6 +35,7 @@ type attempt struct {
 	mayHoldLease  bool    // the reply to a claim is missing, so this attempt may hold the lease
 	lastClaimOver *Record // the record that the last claim replaces; nil if the claim creates a record
 	failedOpen    bool    // the handler runs without a lease because of Options.FailOpen
+	openedBy      error   // the error because of which failedOpen is set; otherwise nil
 	needsLease    bool    // the handler must not run without a lease, even with Options.FailOpen, because of the record that lookUp has read
 	cached        bool    // the record is from the process's cache
 	entry         *cacheEntry

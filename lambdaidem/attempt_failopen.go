@@ -23,8 +23,7 @@ func (a *attempt) notAcquired(ctx context.Context, oldRec Record, err error) (d 
 	// An inner call never runs without a lease: a retry of the outer handler could not know what
 	// the inner call did.
 	if a.g.opts.FailOpen && !a.isInner() && ctx.Err() == nil && len(oldRec.Steps) == 0 && !tookOver && !a.needsLease {
-		a.failedOpen = true
-		a.report(ctx, EventFailedOpen, err)
+		a.failedOpen, a.openedBy = true, err
 		return decision{}, true
 	}
 	a.withdraw(ctx)

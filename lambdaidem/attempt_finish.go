@@ -55,6 +55,9 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 			a.report(ctx, EventUncertain, errEndingDied)
 		}
 	}()
+	if a.failedOpen {
+		a.report(ctx, EventFailedOpen, a.openedBy)
+	}
 	a.started = true
 	runcount.Add(ctx)
 	started := time.Now()

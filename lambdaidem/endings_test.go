@@ -74,7 +74,7 @@ func TestX5_FailedOpenWithoutTimeReleasesNothing(t *testing.T) {
 		defer cancel()
 		wantProblem(t, r.sendCtx(ctx, t, first()), 503, lambdaidem.ErrOutOfTime)
 		r.wantRuns(t, 0)
-		r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventFailedOpen, lambdaidem.EventOutOfTime)
+		r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventOutOfTime)
 		if slices.Contains(r.store.calls, release) {
 			t.Errorf("calls %v", r.store.calls)
 		}
