@@ -319,10 +319,9 @@ func TestE1_AProcessFrozenBeforeItsTransactionDoesNotSendIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := openCreditDesk(t, optimistic, func(o *lambdaidem.Options) { o.TTL = lambdaidem.MinTTL })
 		id := d.guard.RecordID(lambdaidem.Identity{Operation: "pay", Key: "k"})
-		wasFrozen := false
+		var wasFrozen atomic.Bool
 		client := d.through(func(r *http.Request, _ []byte, send func() (*http.Response, error)) (*http.Response, error) {
-			if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".PutItem") && !wasFrozen {
-				wasFrozen = true
+			if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".PutItem") && wasFrozen.CompareAndSwap(false, true) {
 				if got, err := d.credit(t, 0, well); err != nil {
 					t.Errorf("the retry gets %q, %v", got, err)
 				}
@@ -344,8 +343,8 @@ func TestE1_AProcessFrozenBeforeItsTransactionDoesNotSendIt(t *testing.T) {
 			Result: lambdaidem.Result{Outcome: lambdaidem.OutcomeSucceeded, Value: []byte(answer), At: startedAt, Expires: expires},
 			Claim:  &lambdaidem.Claim{ID: id, Token: "A", Scope: "shop Do pay", Now: startedAt, LeaseEnd: startedAt, Expires: expires},
 		})
-		if !wasFrozen || !errors.Is(err, errTooLate) {
-			t.Errorf("frozen: %t; Commit returned %v", wasFrozen, err)
+		if !wasFrozen.Load() || !errors.Is(err, errTooLate) {
+			t.Errorf("frozen: %t; Commit returned %v", wasFrozen.Load(), err)
 		}
 		d.wantBalance(t, 40)
 	})
