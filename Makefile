@@ -101,7 +101,7 @@ simulator_test = GOGC=1600 $(GO) test
 draw_failing = -html='$(CURDIR)/.build/simulate'
 
 # The race detector slows the simulator down too much for the whole proof, so test-go runs only a
-# few hundred seeds. test-simulator runs all of them and prints the counts.
+# hundred seeds. test-simulator runs all of them and prints the counts.
 # -parallel: the small cases differ in length. With more of them at a time than there are cores, no
 # core is idle while the longest one ends.
 .PHONY: test-simulator

@@ -718,7 +718,7 @@ func TestR3_TheSmallestSavingIsAUnit(t *testing.T) {
 		attrs := s.layout.attributes(itm)
 		return sizeOf(attrs)
 	}
-	for random := 2000; random < 2010; random++ {
+	for random := 2000; random < 2003; random++ {
 		for text := 1024; ; text++ {
 			whole := withValue([]byte(noise(random) + strings.Repeat("x", text)))
 			p, err := s.pack(t.Context(), lease, whole)

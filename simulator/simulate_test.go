@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 0, "how many seeds TestSimulate tries; 0: 10,000, or 300 under the race detector")
+	seeds = flag.Int("seeds", 0, "how many seeds TestSimulate tries; 0: 10,000, or 150 under the race detector")
 	first = flag.Uint64("seed", 0, "the first seed")
 	html  = flag.String("html", "", "the folder for the diagram of each failing seed, as an HTML file; empty: none is written")
 	draw  = flag.Bool("draw", false, "TestSimulate_G3 writes the diagram of every seed, failing or not")
@@ -38,7 +38,7 @@ func TestSimulate_G3(t *testing.T) {
 	if n == 0 {
 		n = 10_000
 		if raceEnabled {
-			n = 300
+			n = 150
 		}
 	}
 	var (
