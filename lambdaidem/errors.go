@@ -106,9 +106,9 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Code, e.Err}
 }
 
-// Is is called by errors.Is. It reports whether target was made by [Reject] and has the code and the
-// status of e, and no guard has made e. So a handler that compares the error of [Do] with a variable
-// finds it in a replay too.
+// Is reports whether e and target have the same code and status, [Reject] made target, and no guard
+// made e. errors.Is calls Is. A handler can therefore compare the error of [Do] with a variable
+// that holds a result of Reject, even in a replay.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t != nil && e != nil && t.rejected && !e.byGuard() && t.Code == e.Code && t.Status == e.Status
