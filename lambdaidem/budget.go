@@ -190,8 +190,8 @@ const longestFinish = 15 * time.Minute
 
 // cleanupContext returns the context for releasing a record, or for the transaction of an unguarded
 // call. The context ignores cancellation of the request's context. The context ends at cleanupEnd,
-// or at finishEnd if that is earlier and has not passed. The time after finishEnd is for sending
-// the answer.
+// or earlier at finishEnd, unless finishEnd has passed. The time after finishEnd is for sending the
+// answer.
 func (b *budget) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := b.cleanupEnd()
 	if due := b.finishEnd(); time.Until(due) > 0 {

@@ -59,8 +59,8 @@ type Error struct {
 	// record's fingerprint was made under settings that this guard does not know.
 	unsure bool
 	// unfinished means that an earlier attempt may have begun the same message without finishing
-	// it, so that the guard must not call BatchOptions.Discard. The guard sets unfinished if unsure
-	// is set and the record is not completed, or an operator has completed the record with
+	// it, so that the guard must not call BatchOptions.Discard. unfinished is set only together
+	// with unsure, and only if the record is not completed or an operator has completed it with
 	// OutcomeFailed.
 	unfinished bool
 	// forNow is set if the refusal is not final: a function of the application, such as
