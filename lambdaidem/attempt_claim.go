@@ -66,9 +66,10 @@ func (a *attempt) claimAt(now time.Time, oldRec Record) Claim {
 	return c
 }
 
-// boundOver returns Claim.Bound for a claim that takes over rec: why the record refuses another
-// payload, or "" if it accepts any. A record in progress can be taken over only if its attempt has
-// died, so its result is BoundByDeadAttempt. BoundByInnerCall has priority.
+// boundOver returns the Claim.Bound of a claim that takes over rec: the reason why the record
+// refuses another payload, or "" if the record accepts any payload. A claim takes over a record in
+// progress only if the record's attempt has died. boundOver then returns BoundByDeadAttempt, unless
+// rec.Bound is BoundByInnerCall.
 func boundOver(rec Record) string {
 	if rec.State == InProgress && rec.Bound != BoundByInnerCall {
 		return BoundByDeadAttempt

@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// claimFailed decides how to continue after the store has refused a completion with a claim. rec is
-// the current record. If mayRetry is true, the attempt may send another completion, whose claim
-// takes over oldRec. Otherwise the attempt ends, and d is what the caller of the guarded call
-// receives.
+// claimFailed decides how an attempt without a lease continues after its completion was refused,
+// because the claim in the completion did not fit rec, the current record. If mayRetry is true, the
+// attempt may send another completion, whose claim takes over oldRec. Otherwise the attempt ends,
+// and d is what the caller of the guarded call receives.
 func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldRec Record, mayRetry bool) {
 	rec, recMeaning := a.meaningWithoutLease(ctx, rec)
 	switch {
@@ -30,8 +30,9 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldR
 }
 
 // meaningWithoutLease is like meaningOf, for an attempt whose handler has run without a lease. If
-// another attempt is running, meaningWithoutLease waits for it. A record that may have replaced an
-// answer is not free, but busy.
+// another attempt is running, meaningWithoutLease first waits for that attempt, and returns the
+// record as it is then. If the record is free, but may have replaced an answer, the meaning is
+// isBusy.
 func (a *attempt) meaningWithoutLease(ctx context.Context, rec Record) (Record, meaning) {
 	rec = a.withdrawClaimOn(ctx, rec)
 	recMeaning := a.meaningOf(rec)

@@ -12,9 +12,9 @@ import (
 // without a lease because of Options.FailOpen and the database has rejected its earlier
 // transaction. If the attempt has no lease, the transaction also claims the record.
 
-// completion returns the completion that stores the result r: by the transaction tx, or by
-// Store.Complete if tx is nil. If the attempt has no lease, the completion for a transaction also
-// claims the record.
+// completion returns the completion that stores the result r, to be sent by the transaction tx, or
+// by Store.Complete if tx is nil. In a transaction of an attempt without a lease, the completion
+// also claims the record.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.firstCompletion = Completion{Lease: a.lease(), Result: r}
 	c := &a.firstCompletion
@@ -30,9 +30,10 @@ func (a *attempt) completion(r Result, tx Tx) *Completion {
 // Options.Optimistic or Options.FailOpen.
 func (a *attempt) withoutLease() bool { return a.g.opts.Optimistic || a.failedOpen }
 
-// expiryJudgedAt returns the time at which the attempt judges whether its record has expired: the
-// current time, or the beginning of an attempt without a lease. A retry's record may have expired
-// while this handler ran. This attempt must then not repeat the retry's effects.
+// expiryJudgedAt returns the time at which the attempt judges whether its record has expired. With
+// a lease, this is the current time. Without a lease, it is the time when the attempt began: the
+// record may have expired since then, with the answer of a retry whose effects this attempt must
+// not repeat.
 func (a *attempt) expiryJudgedAt() time.Time {
 	if a.withoutLease() {
 		return a.clockStart
@@ -63,8 +64,8 @@ func (c *Completion) with(r Result) *Completion {
 }
 
 // completingTx returns the transaction that completes the record, or nil if Store.Complete is to
-// complete it. tx is the transaction with the handler's writes; if tx is not nil, completingTx
-// returns tx.
+// complete it. If tx, the transaction with the handler's writes, is not nil, completingTx returns
+// tx.
 func (a *attempt) completingTx(tx Tx) Tx {
 	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.txRejected) {
 		// Without a lease, the completion must also claim the record. A transaction without writes
@@ -75,9 +76,9 @@ func (a *attempt) completingTx(tx Tx) Tx {
 }
 
 // txTooLate ends an attempt without a lease whose handler returned too late to send a transaction.
-// last is the error of the last transaction, or nil if none was sent. The caller receives
-// ErrOutcomeUnknown if the handler may have had effects. After an optimistic attempt that wrote
-// nothing, the caller receives ErrOutOfTime, or what the record of another attempt implies.
+// last is the error of the last transaction that was sent, or nil. An optimistic attempt first
+// calls checkRecord, which may decide what the caller receives. Otherwise the caller receives
+// ErrOutcomeUnknown if the handler may have had effects, and ErrOutOfTime if not.
 func (a *attempt) txTooLate(ctx context.Context, last error) decision {
 	if a.g.opts.Optimistic {
 		if d, decided, err := a.checkRecord(ctx); decided || err != nil {

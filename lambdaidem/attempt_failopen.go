@@ -7,9 +7,8 @@ import "context"
 
 // notAcquired decides what happens after a claim or Preparer.Prepare has failed with err. oldRec is
 // the record that the claim was to take over, or the zero Record. If mayRun is true, the handler
-// may run without a lease, which only Options.FailOpen permits. Otherwise d refuses the call.
-//
-// Even with FailOpen, the handler must not repeat a step that an earlier attempt has stored.
+// may run without a lease. Only Options.FailOpen permits that, and only if the handler can't repeat
+// a step that an earlier attempt has stored. Otherwise d refuses the call.
 func (a *attempt) notAcquired(ctx context.Context, oldRec Record, err error) (d decision, mayRun bool) {
 	if reasonOf(err) == ReasonForeign {
 		a.report(ctx, EventUnreadable, err)

@@ -14,9 +14,8 @@ import (
 
 // run calls the handler and finishes the record. Its result is what the caller receives.
 func (a *attempt) run(ctx context.Context, w work) (d decision) {
-	// While this call runs, no writes may be enlisted in the transactions of outer
-	// handlers. A retry of an outer handler replays this call without running it, so writes
-	// that were enlisted inside the call would be missing from the retry's transaction.
+	// While this call runs, refuse writes to the transactions of outer handlers. A retry of an
+	// outer handler replays this call without running it, and would miss these writes.
 	for outer := a.outer; outer != nil; outer = outer.outer {
 		outer.enlist.pause()
 		defer outer.enlist.resume()
@@ -134,9 +133,9 @@ func (a *attempt) unknown(cause error) decision {
 	return decision{refusal: outcomeUnknown(cause, max(a.leaseEnd.Sub(a.g.opts.Clock()), a.g.opts.RetryAfter))}
 }
 
-// shownOnly gives the text of a handler's error to logs, but hides the error from errors.Is and
-// errors.As. A shownOnly is the cause of an ErrOutcomeUnknown. A caller that found the handler's
-// code in that error, such as "card_declined", would take the outcome for a definite one.
+// shownOnly is the cause of an ErrOutcomeUnknown that replaces a handler's error. Logs show the
+// text of that error, but errors.Is and errors.As don't find it. A caller that found its code, such
+// as "card_declined", would take the outcome for a definite one.
 type shownOnly struct{ err error }
 
 func (e shownOnly) Error() string { return e.err.Error() }

@@ -44,8 +44,8 @@ func (a *attempt) hold(ctx context.Context, rec Record) (Record, error) {
 	return current, err
 }
 
-// notHeld refuses a call after the method hold has returned err for it, because the expiry of the
-// record could not be removed. Refusing the call is enough, because the next retry calls hold
+// notHeld refuses a call because the expiry of a dead attempt's record could not be removed: the
+// method hold has returned err. Nothing else needs to be done, because the next retry calls hold
 // again.
 func (a *attempt) notHeld(err error) decision {
 	if a.started { // with FailOpen, the handler has run

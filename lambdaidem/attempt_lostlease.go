@@ -13,11 +13,9 @@ import (
 func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	recMeaning := a.meaningOf(rec)
 	if a.failedOpen {
-		// With FailOpen, the caller receives the handler's answer, with two exceptions:
-		//
-		//   - The record has an answer. The caller receives that answer.
-		//   - The handler's answer is final, such as a 402, and another attempt may carry out the
-		//     call. The client would not repeat the request, and would not learn the other result.
+		// With FailOpen, the caller receives the handler's answer, unless the record has another
+		// one. After a final answer, such as a 402, the client would not repeat the request. So the
+		// caller does not receive a final answer if another attempt may carry out the call.
 		final := end.final || end.outcome == OutcomeFailed
 		if recMeaning != isFinished && (!final || !a.mayBeCarriedOut(rec) && !a.mayHaveHadAnswer(ctx)) {
 			return decision{}
@@ -44,8 +42,8 @@ func (a *attempt) mayHaveHadAnswer(ctx context.Context) bool {
 
 // failedLate returns what the caller receives if the handler failed after another attempt had taken
 // over the record. If rec, the current record, has an answer or another payload, rec decides.
-// Otherwise the caller receives the failure, or ErrInProgress in place of a final failure such as a
-// 402. After a final failure, the client would not learn that the other attempt succeeded.
+// Otherwise the caller receives the failure. But ErrInProgress replaces a final failure, such as a
+// 402, after which the client would not learn that the other attempt succeeded.
 func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
 	recMeaning := a.meaningOf(rec)
 	switch {

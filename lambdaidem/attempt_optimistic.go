@@ -67,10 +67,12 @@ func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 	return decision{}
 }
 
-// checkRecord reads the record of an optimistic attempt that has no answer to store. Without a
-// lease, another attempt may have stored one or taken the lease. If this call may not take over the
-// record, decided is true, and d is what the caller receives. If the record can't be read, err is
-// not nil, and d refuses the call.
+// checkRecord reads the record of an optimistic attempt that has no answer to store. Another
+// attempt may have stored an answer or taken the lease, because this attempt has no lease.
+//
+//   - If this call may not take over the record, decided is true, and d is what the caller
+//     receives.
+//   - If the record can't be read, err is not nil, and d refuses the call.
 func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, err error) {
 	ctx, cancel := a.finishContext(ctx)
 	defer cancel()

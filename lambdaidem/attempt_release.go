@@ -44,9 +44,9 @@ func (a *attempt) release(ctx context.Context, cause error) (d decision, takenOv
 	return decision{}, nil
 }
 
-// withdraw releases the record if the reply to a claim was lost, so that this attempt may hold the
-// lease without knowing it. If the release fails, or the claim may still reach the database, a
-// later call of this process tries the release again; see unreleased.go.
+// withdraw releases the record if the reply to a claim was lost and the attempt may therefore hold
+// the lease. If the release fails, or the claim may still reach the database, a later call of this
+// process tries the release again; see unreleased.go.
 func (a *attempt) withdraw(ctx context.Context) {
 	if !a.mayHoldLease {
 		return

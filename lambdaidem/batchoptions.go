@@ -37,10 +37,10 @@ type BatchOptions[M any] struct {
 	Operation string
 	// FingerprintAttributes names parts of messages that belong to the payload besides the body,
 	// such as a tenant: attributes of SQS and SNS, headers of Kafka and RabbitMQ, or properties of
-	// ActiveMQ. Two messages with the same key must have the same such attributes, with the same
-	// types and values. Otherwise the later message fails with [ErrPayloadMismatch]. Case does not
-	// matter in the names. Default: none, because tracers add attributes that differ each time a
-	// sender sends a message again.
+	// ActiveMQ. Two messages with the same key must agree in which of these attributes they have,
+	// and in their types and values. Otherwise the later message fails with [ErrPayloadMismatch].
+	// Case does not matter in the names. Default: none, because tracers add attributes that differ
+	// each time a sender sends a message again.
 	//
 	// After a change of the list, a message whose record is older than the change fails with
 	// [ErrPayloadMismatch].
@@ -59,8 +59,8 @@ type BatchOptions[M any] struct {
 	// invocation times out, and Lambda retries the whole batch. The lease lasts until then, so no
 	// other attempt runs.
 	//
-	// With Concurrency 1, every message can begin if Timeout is the function's timeout less a
-	// second, divided by the batch size.
+	// With Concurrency 1, every message of a batch of n can begin if Timeout is (t - 1 s) / n, where
+	// t is the function's timeout.
 	Timeout time.Duration
 	// Concurrency is the number of messages that run at the same time. Messages of the
 	// same group (FIFO group, partition key, Kafka partition, item of a table, or document)

@@ -71,8 +71,8 @@ func wholeEvent[E, M any](b *messageGuard[E, M]) func(context.Context, E) error 
 
 // errorsOf returns the errors of the messages that failed. If Lambda receives the errors,
 // lambdaError gives each of them the right errorType and message. If an outer guarded handler
-// receives the errors, done.returned hides marks such as Retryable. The mark of a message must not
-// decide about the outer handler's record.
+// receives the errors, done.returned hides marks such as Retryable, because the mark of a message
+// must not decide about the outer handler's record.
 func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 	inside := attemptOf(ctx) != nil
 	var errs []error

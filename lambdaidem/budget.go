@@ -91,15 +91,15 @@ func (b *budget) maySendTx() bool {
 	return age < longestWithoutLease
 }
 
-// longestWithoutLease is how long after its beginning an attempt without a lease may send its
-// transaction. Another attempt's record makes that transaction fail, unless the record expired
-// before this attempt began. The transaction must therefore arrive while the store still has the
-// record; see KeptAfterExpiry.
+// longestWithoutLease is the maximum age of an attempt without a lease when it sends its
+// transaction. The transaction fails if the store has another attempt's record, even one that has
+// expired since this attempt began. The transaction must therefore arrive before the store deletes
+// such a record; see KeptAfterExpiry.
 const longestWithoutLease = 30 * time.Minute
 
-// setReserved sets reserved, the time for storing and sending the answer. If Options.Reserve is
-// set, reserved is the result of reserveOf, which the field reserve has. Otherwise it is a tenth of
-// the time until the attempt must end, but at most 500 ms.
+// setReserved sets b.reserved, the time for storing and sending the answer. If Options.Reserve is
+// set, b.reserved becomes b.reserve, the result of reserveOf. Otherwise it becomes a tenth of the
+// time until the attempt must end, but at most 500 ms.
 func (b *budget) setReserved() {
 	b.reserved = b.reserve
 	if b.opts.Reserve == 0 {
@@ -118,8 +118,8 @@ func (o Options) reserveOf(timeLeft time.Duration) time.Duration {
 	return o.Reserve
 }
 
-// answerMargin returns the part of the reserved time that is left for sending the answer: half of
-// it, but at most 200 ms. The rest is for storing the answer.
+// answerMargin returns how much of the reserved time is for sending the answer: half, but at most
+// 200 ms. The rest is for storing the answer.
 //
 // Under the CPU quota of 128 MB on Lambda, sending an answer of 1 MB took up to 189 ms. With half
 // of the reserved time, 3 of 100 such answers missed the deadline. With a tenth, up to 44 missed
@@ -190,8 +190,8 @@ const longestFinish = 15 * time.Minute
 
 // cleanupContext returns the context for releasing a record, or for the transaction of an unguarded
 // call. The context ignores cancellation of the request's context. The context ends at cleanupEnd,
-// or at finishEnd if that is earlier and has not passed. The time after finishEnd is for sending
-// the answer.
+// or earlier at finishEnd, unless finishEnd has passed. The time after finishEnd is for sending the
+// answer.
 func (b *budget) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := b.cleanupEnd()
 	if due := b.finishEnd(); time.Until(due) > 0 {

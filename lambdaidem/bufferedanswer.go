@@ -45,8 +45,8 @@ func (k *bufferedAnswer) WriteHeader(status int) {
 	k.status, k.snapshot, k.unchanged = status, k.header.Clone(), make(map[string]bool, len(k.outer))
 	for name, before := range k.outer {
 		// A header that the handler has set again counts as changed, even with the same values:
-		// outer handlers may set others before a replay. Setting a header replaces its slice, so an
-		// unchanged header has the slice that it has in k.initial, with the same values.
+		// before a replay, outer handlers may set other values. Setting a header replaces its
+		// slice, so compare the slices too.
 		values, present := k.header[name]
 		k.unchanged[name] = present && slices.Equal(before, values) && (len(values) == 0 || &k.initial[name][0] == &values[0])
 	}

@@ -48,9 +48,9 @@ func (o CacheOptions) settle() CacheOptions {
 	return o
 }
 
-// cache maps record ids to finished records, and evicts the least recently used one when it
-// is full. Its methods take the current time as an argument. It starts no goroutine. A nil
-// cache stores nothing.
+// cache maps record ids to finished records. When the cache is full, it evicts the record that was
+// used least recently. Its methods take the current time as an argument. It starts no goroutine. A
+// nil cache stores nothing.
 type cache struct {
 	opts CacheOptions
 
@@ -97,9 +97,9 @@ func (c *cache) get(id string, now time.Time, skew time.Duration) *cacheEntry {
 	if !ok {
 		return nil
 	}
-	// Remove the entry if it is older than MaxAge, or if its age is unknown because the machine's
-	// clock was set back. Also remove the entry if less than skew is left until the record expires.
-	// On a machine whose clock is ahead, another attempt may already be running for the same id.
+	// Remove an entry that is older than MaxAge, or whose age is unknown because the clock was set
+	// back. Also remove an entry less than skew before its record expires: another attempt may
+	// already be running on a machine whose clock is ahead.
 	age, known := elapsed.Between(m.ageStart, now)
 	if m.record.GoneAt(now.Add(skew)) || !known || age >= c.opts.MaxAge {
 		c.entries.Remove(id)

@@ -64,7 +64,7 @@ type Call struct {
 //
 //   - a guard's error about a step or a guarded call inside fn, and the code of that error
 //   - [ErrRetryable] or [ErrPermanent], unless that mark has decided the outcome
-//   - another Code or *Error than that of the record, if the error is stored
+//   - a Code or *Error other than the record's, if the error is stored
 //
 // Do wraps the error if one of these exceptions applies, or if a guarded handler has called Do. A
 // mark in the error does not count for such a handler, because the handler may have had effects of

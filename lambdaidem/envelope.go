@@ -17,8 +17,8 @@ func (m *message) unwrap() {
 	if m.senderKey.isSet || len(m.body) == 0 || m.body[0] != '{' {
 		return
 	}
-	// The message keeps the queue's id, the default key. The envelope's id is not safe: anyone who
-	// may send to the queue can write an envelope with another message's id.
+	// Keep the queue's id as the default key. The envelope's id is not safe: any sender can write
+	// an envelope with another message's id.
 	switch {
 	case bytes.Contains(m.body, []byte(`"TopicArn"`)) && hasOnly(m.body, envelopeOfSNS):
 		m.unwrapSNS()

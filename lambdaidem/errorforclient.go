@@ -40,9 +40,9 @@ func isUnstored(err error, e *Error) bool {
 }
 
 // answeredError is like clientError, for an error of a guarded handler with the given outcome. If
-// that error is stored, every retry gets the same answer. answeredError then returns the *Error
-// that decidingError chooses for the record. It returns nil if decidingError chooses none, or one
-// without a status.
+// the error is stored, answeredError returns the *Error that decidingError chooses for the record,
+// because every retry gets the same answer. The result is then nil if there is no such *Error, or
+// if it has no HTTP status.
 func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 	if outcome != OutcomeFailed && outcome != OutcomeSucceeded {
 		return g.clientError(err)
@@ -121,9 +121,9 @@ func forClient(e *Error, err error) *Error {
 	case ErrInProgress, ErrAttemptAbandoned, ErrOutcomeUnknown:
 		return e
 	case ErrStoreUnavailable, ErrOutOfTime:
-		// e is the refusal of a guarded call that the handler made. Its text says that this call was
-		// not carried out. The client would think that its own request was meant, which may have had
-		// effects. So replace the text.
+		// e refuses a guarded call that the handler made. Replace its text, which says that the
+		// call was not carried out: the client would apply this to its own request, which may have
+		// had effects.
 		shown := *e
 		shown.Detail = "A part of the request could not be completed now. Repeat the request later with the same key."
 		return &shown

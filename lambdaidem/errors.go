@@ -59,8 +59,8 @@ type Error struct {
 	// record's fingerprint was made under settings that this guard does not know.
 	unsure bool
 	// unfinished means that an earlier attempt may have begun the same message without finishing
-	// it, so that the guard must not call BatchOptions.Discard. The guard sets unfinished if unsure
-	// is set and the record is not completed, or an operator has completed the record with
+	// it, so that the guard must not call BatchOptions.Discard. unfinished is set only together
+	// with unsure, and only if the record is not completed or an operator has completed it with
 	// OutcomeFailed.
 	unfinished bool
 	// forNow is set if the refusal is not final: a function of the application, such as
@@ -106,9 +106,9 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Code, e.Err}
 }
 
-// Is is called by errors.Is. It reports whether target was made by [Reject] and has the code and the
-// status of e, and no guard has made e. So a handler that compares the error of [Do] with a variable
-// finds it in a replay too.
+// Is reports whether e and target have the same code and status, [Reject] made target, and no guard
+// made e. errors.Is calls Is. A handler can therefore compare the error of [Do] with a variable
+// that holds a result of Reject, even in a replay.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t != nil && e != nil && t.rejected && !e.byGuard() && t.Code == e.Code && t.Status == e.Status

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// wrapped returns the errors that err wraps, one level deep. wrapped returns none for a passedOn,
-// because the errors inside describe only that inner call.
+// wrapped returns the errors that err wraps, one level deep. It returns none for a passedOn, the
+// error of an inner call, because the errors inside describe only that call.
 //
-// Only the method As of err finds some errors. wrapped adds such an error if it is a mark or the
-// error of an inner call. wrapped then also adds errUnseen, for further errors that As does not
-// show.
+// Some errors can be found only by the method As of err. If such an error is a mark or the error of
+// an inner call, wrapped adds it to the result. wrapped then also adds errUnseen, which stands for
+// further errors that As may find.
 func wrapped(err error) []error {
 	if _, ok := err.(*passedOn); ok { //nolint:errorlint // err itself
 		return nil
@@ -55,8 +55,8 @@ func contained(err error) []error {
 
 // isView reports whether err shows the errors of a list one after another. The methods Is and As of
 // such an err examine the first error. Unwrap returns a value of the same type with the others. A
-// list of github.com/hashicorp/go-multierror unwraps to such an err. The list itself shows more
-// errors.
+// list of github.com/hashicorp/go-multierror unwraps to such an err, but its method WrappedErrors
+// returns all errors, so contained leaves err out.
 func isView(err error) bool {
 	e, ok := err.(interface {
 		Is(target error) bool
@@ -70,9 +70,9 @@ func isView(err error) bool {
 	return others == nil || reflect.TypeOf(others) == reflect.TypeOf(err)
 }
 
-// leadsTo reports whether target is err, or an error that methods of err, and of the errors inside,
-// return. wrapped calls leadsTo, so leadsTo must not call wrapped: the search at each level would
-// then repeat the searches of all levels below it.
+// leadsTo reports whether target is err, is one of the errors that contained returns for err, or is
+// contained in one of those at any depth. leadsTo must not call wrapped, which calls leadsTo: the
+// search at each level would then repeat the searches of all levels below.
 func leadsTo(err, target error) bool {
 	return same(err, target) || slices.ContainsFunc(contained(err), func(one error) bool { return leadsTo(one, target) })
 }
@@ -87,9 +87,9 @@ func same(a, b error) bool {
 // contain although none of its methods shows them.
 var errUnseen = errors.New("errors that can't be seen")
 
-// errorsByAs returns the errors that the method As of e finds, at most one of each type. The types
-// are passedOn, the error of an inner call, and those of the marks: uncertainError, permanentError
-// and retryableError.
+// errorsByAs returns the errors that the method As of e finds, at most one of each of these types:
+// passedOn, the error of an inner call, and the marks uncertainError, permanentError and
+// retryableError.
 func errorsByAs(e interface{ As(target any) bool }) []error {
 	return slices.Concat(errorByAs[*passedOn](e), errorByAs[*uncertainError](e), errorByAs[*permanentError](e), errorByAs[*retryableError](e))
 }
@@ -136,8 +136,8 @@ func hasOwn[M error](err error) bool {
 
 // anyVisible reports whether match returns true for err or for an error that err wraps, those
 // inside the errors of inner calls included. anyVisible skips codes and refusals of guards, and
-// everything that a refusal wraps. If byGuard is true, anyVisible skips them only inside the errors
-// of inner calls.
+// everything that a refusal wraps. But if byGuard is true, which means that a guard made err,
+// anyVisible skips them only inside the errors of inner calls.
 func anyVisible(err error, byGuard bool, match func(error) bool) bool {
 	if inner, ok := err.(*passedOn); ok { //nolint:errorlint // the tree is walked here
 		return anyVisible(inner.err, false, match)

@@ -82,8 +82,7 @@ func (o Options) signer(secret []byte, headers []string) signer {
 
 // settingsFor returns a digest of what a fingerprint depends on besides the payload: the options,
 // and form, which describes what the payload consists of. Each fingerprint begins with a part of
-// the digest. Two different fingerprints prove that the payloads differ only if their digests are
-// equal.
+// the digest. Fingerprints that begin differently can't show whether their payloads differ.
 func (s *signer) settingsFor(form string) [sha256.Size]byte {
 	if form == "" {
 		return s.settings

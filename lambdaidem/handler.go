@@ -87,10 +87,9 @@ func handle[In, Out any](
 	identity := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Operation: operation, Handler: true}
 	c := Call{Operation: operation, Payload: in, Skip: g.switchedOff || o.Skip != nil && o.Skip(ctx, in)}
 	if reflect.TypeFor[In]().Kind() == reflect.Interface {
-		// The type of &in is always *In. Without the pointer, Payload would have the type of the
-		// value in the interface. A client can choose that type by sending a JSON string instead of
-		// an object. A client must not be able to choose typedJSON.form, which depends on that
-		// type.
+		// The type of &in is always *In. The value in the interface has a type that a client can
+		// choose, for example by sending a JSON string instead of an object. typedJSON.form, which
+		// depends on the type of Payload, must not be the client's choice.
 		c.Payload = &in
 	}
 	c.Repeated = !c.Skip && o.Repeated != nil && o.Repeated(ctx, in)

@@ -78,8 +78,8 @@ type httpWork struct {
 	refused  bool      // the database has rejected the writes that the handler enlisted
 	err      error     // the error that the handler returned, or that replaces it after a rejected transaction
 	// errorStands is true if the handler runs unguarded. The handler's error is then returned
-	// unchanged, as without a guard, unless the client may receive an *Error in it. The method
-	// rejected sets errorStands to false, because it replaces the handler's answer.
+	// unchanged, as without a guard, unless it contains an *Error that the client may receive. The
+	// method rejected sets errorStands to false, because it replaces the handler's answer.
 	errorStands bool
 }
 

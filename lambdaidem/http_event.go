@@ -3,9 +3,9 @@ package lambdaidem
 import "context"
 
 // codec converts between the HTTP events of one type and the types Request and Response, which are
-// the same for all events. A codec does not decide whether a response is stored: Guard.outcomeOf
-// decides that in the same way for all events. The methods take pointers to events, because events
-// are large.
+// the same for all events. A codec does not decide whether a response is stored; Guard.outcomeOf
+// does, in the same way for all events. The methods take pointers to events, because events are
+// large.
 type codec[In, Out any] interface {
 	request(*In, *Request)      // fills in a zero Request from the event
 	response(*In, Out) Response // converts what the handler returned for the event

@@ -68,10 +68,9 @@ func (i *Identity) resource() string {
 	}
 }
 
-// settle clears Path or Route, so that only the other one identifies the record. If Route is the
-// template of a single route, settle clears Path. If Route is empty or a catch-all, such as
-// "/{proxy+}", settle clears Route: a catch-all matches many paths, and each path needs its own
-// records.
+// settle clears Path if Route is the template of a single route. If Route is empty or a catch-all,
+// such as "/{proxy+}", settle clears Route, so that Path identifies the record: a catch-all matches
+// many paths, and each path needs its own records.
 func (i *Identity) settle() {
 	if isCatchAll(i.Route) {
 		i.Route = ""

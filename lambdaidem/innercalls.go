@@ -254,8 +254,8 @@ func (a *attempt) settle(o Outcome, answer answerTells) (settled Outcome, reason
 		a.inner.setHandler(handlerSucceeded)
 		return o, nil
 	}
-	// Refuse further inner calls, for example from a goroutine. A further call must have no effect:
-	// the client may learn that the request failed, or a retry may run the handler again.
+	// Refuse further inner calls, for example from a goroutine. They must have no effect: the
+	// client may learn that the request failed, or a retry may run the handler again.
 	a.inner.setHandler(handlerFailed)
 	innerOutcome, running := a.inner.outcome()
 	switch {

@@ -55,9 +55,8 @@ func (t *Transport) newValue(req *http.Request) (string, error) {
 		}
 		return value, nil
 	}
-	// A redirected request keeps its key. If the caller set the key's header on the first
-	// request, net/http copies it. If this transport added the key, net/http does not, so take
-	// the key from the request that was redirected.
+	// A redirected request keeps its key. net/http copies a header that the caller set, but not one
+	// that this transport added. So take the key from the request that was redirected.
 	if from := lastRedirect(req, t.guards); from != nil {
 		if values := t.keysIn(from.Header); len(values) > 0 {
 			return values[0], nil

@@ -36,9 +36,9 @@ func received(t testing.TB, event, answer any, ignored []string) any {
 		return httpAnswer{Status: a.StatusCode, Header: without(withCookies(a.Headers, a.Cookies), ignored), Body: a.Body, Base64: a.IsBase64Encoded}
 	case events.ALBTargetGroupResponse:
 		header := merged(a.Headers, nil)
-		// A load balancer that sends multi-value headers reads only the multi-value
-		// headers of the response. Any other load balancer reads only the single-value
-		// headers ("Lambda functions as targets for Application Load Balancers").
+		// If a load balancer sends multi-value headers, it reads only those of the response, and
+		// otherwise only the single-value headers ("Lambda functions as targets for Application
+		// Load Balancers").
 		if in, ok := event.(events.ALBTargetGroupRequest); ok && in.MultiValueHeaders != nil {
 			header = merged(nil, a.MultiValueHeaders)
 		}
@@ -89,8 +89,8 @@ func answerOf(r *http.Response, body []byte, ignored []string) httpAnswer {
 	return httpAnswer{Status: r.StatusCode, Header: without(merged(nil, r.Header), ignored), Trailer: without(merged(nil, r.Trailer), ignored), Body: string(body)}
 }
 
-// without deletes some headers from the map header, and returns this map: it deletes [Mark] and the
-// headers named in ignored. A replay may differ from the first response in these headers.
+// without deletes [Mark] and the headers named in ignored from the map header, and returns the map.
+// A replay may differ from the first response in these headers.
 func without(header map[string][]string, ignored []string) map[string][]string {
 	delete(header, strings.ToLower(Mark))
 	for _, name := range ignored {
