@@ -20,11 +20,10 @@ type OperatorOptions struct {
 	// to allow no difference.
 	MaxSkew time.Duration
 
-	// Force allows Release and Settle to change a record whose lease is live. The
-	// attempt that holds the lease may still be running, so its effects may come after
-	// those of a retry, or after a caller has received the operator's answer. The
-	// attempt can no longer store an answer, because the record gets a new token.
-	// Default: false.
+	// Force allows Release and Settle to change a record whose lease is live. The attempt that
+	// holds the lease may still be running. It can no longer store an answer, because the record
+	// gets a new token. But its effects may come after the effects of a retry, or after a caller
+	// has received the operator's answer. Default: false.
 	Force bool
 
 	// Again allows Settle to replace an answer that an operator gave before. Callers may

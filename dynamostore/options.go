@@ -50,11 +50,11 @@ type Options struct {
 	// after compression and encryption: 1 byte to 384 KB. A larger answer is stored in separate
 	// items. Default 20 KB.
 	//
-	// Separate items cost about one write unit more to store, and make replays cheaper. A replay
-	// begins with a write that DynamoDB refuses, which costs write units for the whole record. So
-	// the rarer replays are, the larger MaxInline should be. With on-demand prices, both ways cost
-	// the same for 22 KB and one replay for every 20 first requests, or for 54 KB and one replay
-	// for every 50.
+	// A replay begins with a write that DynamoDB refuses, which costs write units for the whole
+	// record. Separate items make the record smaller and replays cheaper, but cost about one write
+	// unit more to store. So the rarer replays are, the larger MaxInline should be. With on-demand
+	// prices, both ways cost the same for 22 KB and one replay for every 20 first requests, or for
+	// 54 KB and one replay for every 50.
 	MaxInline int
 
 	// MaxAnswer is the maximum size in bytes of an answer before compression: 1 byte to
@@ -115,8 +115,8 @@ type Options struct {
 	// key.
 	//
 	// Every item of this package has the same value in both key attributes: the id of a record or
-	// of a part of an answer, which begins with "lambdaidem#". So no partition of the table is hot,
-	// nor of an index whose partition key is the table's sort key.
+	// of a part of an answer, which begins with "lambdaidem#". So the table has no hot partition,
+	// and neither has an index whose partition key is the table's sort key.
 	SortKeyAttribute string
 
 	// Each of the six fields below names one attribute of a record. The names of all attributes of

@@ -135,9 +135,9 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 }
 
 // writeAnswerParts writes the parts of a large answer, before the transaction that refers to them.
-// It returns the result to store in the record. If c creates its record, but the record already
-// belongs to another attempt, writeAnswerParts writes nothing. It then returns that record with
-// [lambdaidem.ErrLeaseLost].
+// It returns the result to store in the record. If the completion c would create the record, but
+// another attempt has already created it, writeAnswerParts writes nothing, and returns that
+// attempt's record with [lambdaidem.ErrLeaseLost].
 func (s *Store) writeAnswerParts(ctx context.Context, c *lambdaidem.Completion) (answer lambdaidem.Result, current lambdaidem.Record, err error) {
 	p, err := s.pack(ctx, c.Lease, c.Result)
 	if err != nil {

@@ -39,11 +39,13 @@ type API interface {
 
 // Options are the optional settings of [New].
 type Options struct {
-	// Older lists the ids or ARNs of other KMS keys that may decrypt data keys, besides the key
-	// that encrypts. List a new key here one deployment before it begins to encrypt. After it has
-	// begun and is deployed everywhere, list the former key here, and keep it enabled in KMS, until
-	// the TTL, the function's timeout and 15 minutes have passed and no record from before is held.
-	// Default: none.
+	// Older lists the ids or ARNs of the KMS keys that may decrypt data keys, besides the key that
+	// encrypts. Default: none. To change keys, first deploy with the new key in Older. Then deploy
+	// with the new key passed to [New] and the former key in Older.
+	//
+	// The former key must stay in Older, and enabled in KMS, until both are true: the TTL, the
+	// function's timeout and 15 minutes have passed since the second deployment, and no record from
+	// before it waits for an operator (policy lambdaidem.Hold).
 	//
 	// All other KMS keys are refused. Otherwise anyone who can write to the table could store a
 	// forged answer, encrypted under a KMS key of their own.
@@ -102,12 +104,11 @@ func (s *service) generate(ctx context.Context) (dynamostore.Key, error) {
 	return dynamostore.Key{ID: base64.RawURLEncoding.EncodeToString(out.CiphertextBlob), Secret: out.Plaintext}, nil
 }
 
-// decrypt returns the data key with the given id. The id is the data key itself in encrypted form,
-// so KMS can decrypt it. decrypt implements dynamostore.Encryption.Find.
+// decrypt returns the data key with the given id. The id is the encrypted data key, so KMS can
+// decrypt it. decrypt implements dynamostore.Encryption.Find.
 //
 // The error wraps dynamostore.ErrKeyGone only if the id is damaged. An error of KMS does not prove
-// that the key is lost: the cause may be a mistake in the configuration, and decryption may succeed
-// later.
+// that the key is lost: the cause may be a mistake in the configuration, which can be corrected.
 func (s *service) decrypt(ctx context.Context, id string) (dynamostore.Key, error) {
 	blob, err := base64.RawURLEncoding.DecodeString(id)
 	if err != nil {
