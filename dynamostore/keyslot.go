@@ -114,10 +114,9 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 	return k, err
 }
 
-// due reports whether the key should be fetched now. That is so if no key is cached, or if the
-// cached key is older than keyFor. After ErrKeyGone, and after a failed refresh of a key that is
-// still usable, due returns false until a pause has passed. The pause is keyFor divided by
-// refreshPause.
+// due reports whether the key should be fetched now: no key is cached, or the cached key is older
+// than keyFor. But due returns false during a pause of keyFor/refreshPause, which begins with
+// ErrKeyGone or with a failed refresh of a key that is still usable.
 func (s *keySlot) due(keyFor time.Duration) bool {
 	age, known := elapsed.Since(s.fetchedAt)
 	switch {

@@ -55,9 +55,8 @@ type Operator struct {
 
 // Operator returns an Operator for the person with the given name. Each record that the Operator
 // changes keeps the name, and the given reason for the change. Operator returns an error if the
-// name or the reason is blank or is not UTF-8. It also returns an error if the name is longer than
-// [MaxOperator] bytes, or the reason is longer than [MaxReason] bytes. Operator panics on an
-// invalid option.
+// name or the reason is blank or not UTF-8, if the name is longer than [MaxOperator] bytes, or if
+// the reason is longer than [MaxReason] bytes. Operator panics on an invalid option.
 func (s *Store) Operator(name, reason string, optFns ...func(*OperatorOptions)) (*Operator, error) {
 	o := OperatorOptions{}
 	for _, fn := range optFns {

@@ -22,8 +22,8 @@ type operatorWrite struct {
 	condition string  // its ConditionExpression
 }
 
-// write makes the conditional UpdateItem that the parameter request describes, with the new values
-// in itm. inspected is the record as the operator read it.
+// write makes the conditional UpdateItem that request describes, with the new values in itm.
+// inspected is the record as the operator read it.
 //
 // write returns the record as it is now. If the record has changed since it was read, the error is
 // ErrRecordChanged. Any other error is a StoreError.

@@ -15,11 +15,11 @@ type Options struct {
 	// first: 1 to 20. Default 3.
 	Attempts int
 
-	// AttemptTimeout is the timeout of each try of a request, at least 1 ms. If a connection broke
-	// while the function was frozen, the try that uses it fails after AttemptTimeout, and the next
-	// try opens a new connection. Default 2 s. DynamoDB replies in single-digit milliseconds for a
-	// single item, but the first TLS connection takes longer in a small function, which has only a
-	// fraction of a processor.
+	// AttemptTimeout is the timeout of each try of a request, at least 1 ms. Default 2 s. If a
+	// connection broke while the function was frozen, the try that uses it fails after
+	// AttemptTimeout, and the next try opens a new connection. DynamoDB replies to a request for
+	// one item in single-digit milliseconds. But the first TLS connection takes longer in a small
+	// function, which has only a fraction of a processor.
 	AttemptTimeout time.Duration
 
 	// BackoffBase and BackoffMax limit the random wait after a failed try ("full jitter",
@@ -38,9 +38,9 @@ type Options struct {
 	// use. Default: math/rand/v2.Float64.
 	Random func() float64
 
-	// CompressFrom is the minimum size in bytes of an answer that is compressed. It must be at
-	// least 1. The value math.MaxInt disables compression. Default 2 KB, because compressing
-	// smaller JSON rarely saves a write unit.
+	// CompressFrom is the minimum size in bytes of an answer that is compressed, at least 1. The
+	// value math.MaxInt disables compression. Default 2 KB, because compressing smaller JSON rarely
+	// saves a write unit.
 	//
 	// An answer is stored compressed only if that saves at least 1 KB, which is one write unit.
 	// Answers that are not compressed can be read in the console.

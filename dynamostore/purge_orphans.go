@@ -53,9 +53,9 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 }
 
 // orphanAge is the age at which a part that no record refers to is certainly an orphan; see
-// isOrphan. An attempt completes the record right after it has written the parts. It tries for at
-// most 15 minutes, and AWS accepts the last request for at most 15 minutes more. The rest of the
-// hour allows for clocks that differ.
+// isOrphan. After an attempt has written the parts, it tries for at most 15 minutes to complete the
+// record, and AWS accepts the last request for at most 15 minutes more. The rest of the hour allows
+// for clocks that differ.
 const orphanAge = time.Hour
 
 // isOrphan reports whether a purge may delete a part that no record refers to: no attempt and no

@@ -134,8 +134,8 @@ var (
 )
 
 // shown returns the record in an item for a caller that does not hold the lease, or the zero Record
-// if the item is nil. If not all keys of the steps are cached, the results of the steps are nil.
-// Only the holder of the lease needs the results, so shown does not fetch keys for them.
+// if the item is nil. Such a caller does not need the results of the steps, so shown fetches no
+// keys: if the results are encrypted under a key that is not cached, all results are nil.
 func (s *Store) shown(itm *item) lambdaidem.Record {
 	if itm == nil {
 		return lambdaidem.Record{}

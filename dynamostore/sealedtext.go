@@ -21,7 +21,7 @@ import (
 //
 // The AES key and the nonce are derived from the store's key and the salt by HKDF-SHA256. The
 // associated data are everything before the ciphertext, then the record's id, then the purpose of
-// the text. For the purposes, see apart.purpose and purposeOfStep.
+// the text; see apart.purpose and purposeOfStep.
 const (
 	cipherName  = "AES-256-GCM"
 	sealVersion = 1

@@ -43,9 +43,9 @@ func (t *transaction) Seal(o lambdaidem.Outcome) bool { return t.enlisted.seal(o
 func (t *transaction) Writes() int { return t.enlisted.count() }
 
 // Refuse forbids enlisting until Refuse(nil) is called: every call that enlists a write panics with
-// a text that includes the parameter reason. The guard forbids enlisting while a step or a guarded
-// call runs inside the handler. A retry skips a step or a call that has already completed, so the
-// retry's transaction would lack the writes that were enlisted inside the step or call.
+// a text that includes reason. The guard calls Refuse while a step or a guarded call runs inside
+// the handler. A retry skips a completed step or call, so the retry's transaction would lack the
+// writes that were enlisted inside it.
 func (t *transaction) Refuse(reason error) { t.enlisted.refuse(reason) }
 
 // Commit makes the enlisted writes and completes the record in one TransactWriteItems. It

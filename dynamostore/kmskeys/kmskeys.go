@@ -51,11 +51,11 @@ type Options struct {
 	// forged answer, encrypted under a KMS key of their own.
 	Older []string
 
-	// Context is the encryption context of each call to KMS; see "Encryption context" in
-	// the AWS KMS developer guide. It is not secret: KMS logs it in CloudTrail. A key
-	// policy can demand a certain context. Default: {"lambdaidem": "answers"}.
+	// Context is the encryption context of each call to KMS; see "Encryption context" in the AWS
+	// KMS developer guide. It is not secret: KMS logs it in CloudTrail. A key policy can demand a
+	// certain context. Default: {"lambdaidem": "answers"}.
 	//
-	// KMS decrypts a data key only with the Context that was used to encrypt it. So don't change
+	// KMS decrypts a data key only with the Context with which it was encrypted. So don't change
 	// Context while the table has answers or steps that were encrypted with the old Context.
 	Context map[string]string
 }

@@ -175,10 +175,9 @@ func (a *Attempt) succeeded(r *Request) bool {
 	return a.whole() && a.Status == http.StatusOK && r.Answer.Success(a.Body)
 }
 
-// refused reports whether the response is complete and says that the request's condition failed.
-// Answer.Refusal reads the error code only in the body, but the SDK prefers an error code in the
-// header. So if the header has an error code, refused returns false, and the SDK's client decodes
-// the response.
+// refused reports whether the response is complete and says that the request's condition failed. If
+// the header has an error code, refused returns false, and the SDK's client decodes the response:
+// Answer.Refusal reads only the code in the body, but the SDK prefers the code in the header.
 func (a *Attempt) refused(r *Request) bool {
 	return a.whole() && a.Status == http.StatusBadRequest && first(a.Header, "X-Amzn-Errortype") == "" && r.Answer.Refusal(a.Body)
 }
