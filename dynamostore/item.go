@@ -42,10 +42,10 @@ func (itm *item) heldBy(token string) bool {
 	return itm != nil && itm.Status == lambdaidem.InProgress && itm.Token == token
 }
 
-// record returns the item as a [lambdaidem.Record]. If the answer is compressed,
-// encrypted or stored in parts, Record.Result has no Value and no Failure. Result.Apart then
-// describes how the answer is stored, and [Store.Load] returns the answer. If the steps are
-// encrypted, Record.Steps has the names of the steps with nil results.
+// record returns the item as a [lambdaidem.Record]. If the answer is compressed, encrypted or
+// stored in parts, Record.Result has neither Value nor Failure: Result.Apart describes how the
+// answer is stored, and [Store.Load] returns it. If the steps are encrypted, Record.Steps has their
+// names with nil results.
 func (itm *item) record() lambdaidem.Record {
 	r := lambdaidem.Record{
 		ID:          itm.ID,

@@ -52,10 +52,9 @@ func (itm *item) finish(r lambdaidem.Result) {
 	}
 }
 
-// release changes the item to a released record, which the next attempt can take over at once. The
-// parameter failure is the error code of the attempt, or "" if the code is unknown. The parameter
-// bound says why the record refuses a retry with a different payload, or is "" if the record
-// accepts one.
+// release changes the item to a released record, which the next attempt can take over at once.
+// failure is the error code of the attempt, or "" if the code is unknown. bound says why the record
+// refuses a retry with a different payload, or is "" if the record accepts one.
 func (itm *item) release(expires time.Time, failure, bound string) {
 	itm.Status, itm.LeaseShard = lambdaidem.Released, ""
 	itm.Expiration = deletionOf(expires)

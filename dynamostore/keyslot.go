@@ -38,8 +38,10 @@ func (s *keySlot) last() Key {
 	return s.key
 }
 
-// get returns the key. If no key is cached, or the cached key is older than keyFor, get calls ask
-// to fetch it. If ask fails, get returns the cached key until that key is twice as old as keyFor.
+// get returns the key. It calls ask to fetch the key if none is cached, or if the cached key is
+// older than keyFor. If ask fails, get returns the cached key until that key is twice as old as
+// keyFor. But if the error is ErrKeyGone and the slot is for a decryption key, get drops the cached
+// key and returns the error.
 //
 // Only one of several concurrent callers calls ask. The others return the cached key. If the cached
 // key can't be used, they wait for the result of ask.
@@ -76,9 +78,9 @@ func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(contex
 }
 
 // fetch calls ask, caches the key that ask returns, and passes its own result to the callers that
-// wait for f. If ask fails, fetch returns the cached key if the method usable still allows that,
-// and otherwise the error. If the parameter usable is true, the cached key could be used before
-// this call, and ask gets less time.
+// wait for f. If ask fails, fetch returns the cached key if that key is still usable, and otherwise
+// the error. The parameter usable says whether the cached key was usable before this call. If it
+// was, ask gets less time.
 func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usable bool, ask func(context.Context) (Key, error)) (Key, error) {
 	timeout := firstTimeout
 	if usable {
@@ -112,10 +114,9 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 	return k, err
 }
 
-// due reports whether the key should be fetched now. That is so if no key is cached, or if the
-// cached key is older than keyFor. After ErrKeyGone, and after a failed refresh of a key that is
-// still usable, due returns false until a pause has passed. The pause is keyFor divided by
-// refreshPause.
+// due reports whether the key should be fetched now: no key is cached, or the cached key is older
+// than keyFor. But due returns false during a pause of keyFor/refreshPause, which begins with
+// ErrKeyGone or with a failed refresh of a key that is still usable.
 func (s *keySlot) due(keyFor time.Duration) bool {
 	age, known := elapsed.Since(s.fetchedAt)
 	switch {

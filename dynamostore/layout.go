@@ -52,8 +52,8 @@ func (l *layout) nameOf(standard string) string {
 	panic("no attribute is called " + standard)
 }
 
-// names returns the ExpressionAttributeNames of a request with the given updates and the given
-// condition. It includes only the placeholders that the UpdateExpression and the condition use,
+// names returns the ExpressionAttributeNames of a request that makes the given updates under the
+// given condition. It includes only the placeholders that occur in the request's expressions,
 // because DynamoDB refuses a request with an unused placeholder.
 func (l *layout) names(sets updates, condition string) map[string]string {
 	names := map[string]string{}

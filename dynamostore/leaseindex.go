@@ -15,9 +15,8 @@ func (o *Options) leaseShard(id string) string {
 	if o.LeaseIndex == "" {
 		return ""
 	}
-	// The shard is a hash of the id: 32-bit FNV-1a, as in package hash/fnv. The ids of a guard's
-	// records contain a hash already, but other callers of the store may use ids that would fill
-	// the shards unevenly.
+	// Hash the id by 32-bit FNV-1a, as in package hash/fnv, to fill the shards evenly even with ids
+	// that no guard has made.
 	h := uint32(2166136261)
 	for i := range len(id) {
 		h = (h ^ uint32(id[i])) * 16777619

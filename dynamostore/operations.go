@@ -33,10 +33,11 @@ const (
 	OperationForgotten OperationKind = "forgotten" // the answer was deleted and the record expires soon; after that, a retry runs the handler again
 )
 
-// Limits of the list of operations in a record: the changes that operators made to the record. They
+// Each record has a list of operations: the changes that operators made to the record. These limits
 // keep the list within 3.3 KB, because the cost of each replay depends on the record's size.
 const (
-	// MaxOperations is the maximum number of operations in a record. Older operations are dropped.
+	// MaxOperations is the maximum number of changes by operators in a record's list; see
+	// [Operation]. The oldest changes are dropped.
 	MaxOperations = 8
 	// MaxOperator is the maximum length, in bytes, of the name of an operator: the person who
 	// changes a record. See [Store.Operator].

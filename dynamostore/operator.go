@@ -20,11 +20,10 @@ type OperatorOptions struct {
 	// to allow no difference.
 	MaxSkew time.Duration
 
-	// Force allows Release and Settle to change a record whose lease is live. The
-	// attempt that holds the lease may still be running, so its effects may come after
-	// those of a retry, or after a caller has received the operator's answer. The
-	// attempt can no longer store an answer, because the record gets a new token.
-	// Default: false.
+	// Force allows Release and Settle to change a record whose lease is live. The attempt that
+	// holds the lease may still be running. It can no longer store an answer, because the record
+	// gets a new token. But its effects may come after the effects of a retry, or after a caller
+	// has received the operator's answer. Default: false.
 	Force bool
 
 	// Again allows Settle to replace an answer that an operator gave before. Callers may
@@ -56,9 +55,8 @@ type Operator struct {
 
 // Operator returns an Operator for the person with the given name. Each record that the Operator
 // changes keeps the name, and the given reason for the change. Operator returns an error if the
-// name or the reason is blank or is not UTF-8. It also returns an error if the name is longer than
-// [MaxOperator] bytes, or the reason is longer than [MaxReason] bytes. Operator panics on an
-// invalid option.
+// name or the reason is blank or not UTF-8, if the name is longer than [MaxOperator] bytes, or if
+// the reason is longer than [MaxReason] bytes. Operator panics on an invalid option.
 func (s *Store) Operator(name, reason string, optFns ...func(*OperatorOptions)) (*Operator, error) {
 	o := OperatorOptions{}
 	for _, fn := range optFns {

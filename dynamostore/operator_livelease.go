@@ -24,10 +24,10 @@ func (e *LeaseLiveError) Error() string {
 // Left returns the time from Now until the lease no longer counts as live.
 func (e *LeaseLiveError) Left() time.Duration { return e.End.Add(e.MaxSkew).Sub(e.Now) }
 
-// mayChange returns an error if the operator must not release or settle the record. That is so if
-// inspected.Record was not read from the store, if the record is absent, expired or completed, or
-// if its lease is live. But if OperatorOptions.Force is set, a live lease is no error, and the
-// result forced is true.
+// mayChange returns an error if the operator must not release or settle the record:
+// inspected.Record was not read from the store, the record is absent, expired or completed, or its
+// lease is live. If OperatorOptions.Force is set, a live lease is no error, and the result forced
+// is true.
 func (o *Operator) mayChange(inspected Inspected) (forced bool, err error) {
 	now, rec := inspected.At(), inspected.Record
 	switch {

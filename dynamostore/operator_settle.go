@@ -64,9 +64,9 @@ func (i Inspected) settled() bool {
 }
 
 // isSettled reports whether a record with this state, token and list of operations has an answer
-// that an operator gave. If so, the record is completed, and its latest operation is an
-// OperationSettled with the record's token. A later change, such as a purge, adds another operation
-// or replaces the token.
+// that an operator gave. Such a record is completed, and its last operation is an OperationSettled
+// with the record's token. A later change, such as a purge, adds another operation or replaces the
+// token.
 func isSettled(state lambdaidem.State, token string, did []Operation) bool {
 	n := len(did)
 	return state == lambdaidem.Completed && n > 0 && did[n-1].What == OperationSettled && did[n-1].Token == token
@@ -87,9 +87,9 @@ func (o *Operator) maySettleAgain(inspected Inspected) error {
 	return nil
 }
 
-// mayStore returns an error if the result must not be stored in the record. The result must fit the
-// record's kind. If the function that took the record's lease encrypts answers, the operator's
-// store needs an encryption key, except for a result without an answer (lambdaidem.NoAnswer).
+// mayStore returns an error if the result does not fit the record's kind. It also returns an error
+// if the function that took the record's lease encrypts answers and the operator's store has no
+// encryption key. A result without an answer (lambdaidem.NoAnswer) needs no key.
 func (o *Operator) mayStore(inspected Inspected, result lambdaidem.Result) error {
 	if err := lambdaidem.CheckResult(inspected.Record.Scope, result); err != nil {
 		return fmt.Errorf("dynamostore: Settle: %w", err)

@@ -22,8 +22,8 @@ type operatorWrite struct {
 	condition string  // its ConditionExpression
 }
 
-// write makes the conditional UpdateItem that the parameter request describes, with the new values
-// in itm. inspected is the record as the operator read it.
+// write makes the conditional UpdateItem that request describes, with the new values in itm.
+// inspected is the record as the operator read it.
 //
 // write returns the record as it is now. If the record has changed since it was read, the error is
 // ErrRecordChanged. Any other error is a StoreError.
@@ -65,18 +65,17 @@ func (o *Operator) write(ctx context.Context, inspected Inspected, request *oper
 	return now, ErrRecordChanged
 }
 
-// isSameAttempt reports whether the record still belongs to the attempt that it belonged to when
-// oldRec was read. If so, the list of operations in current contains every operation that was
-// applied since then. If not, the list proves nothing: after an expiry, the next attempt creates
-// the record anew, with no operations.
+// isSameAttempt reports whether current is of the same attempt as oldRec, an earlier state of the
+// record. Only then does the absence of an operation from the record's list prove that the
+// operation was not applied: after an expiry, the next attempt creates the record anew, with an
+// empty list.
 func isSameAttempt(current, oldRec lambdaidem.Record) bool {
 	return current.State != lambdaidem.Absent && current.Attempt == oldRec.Attempt && current.StartedAt.Equal(oldRec.StartedAt)
 }
 
 // nextItem returns an item for the update of an inspected record. The item has a new token, and the
-// record's list of operations with an operation of the kind opKind appended. The caller sets the
-// other attributes that are to be written. nextItem returns an error if OperatorOptions.Random
-// fails.
+// record's list of operations with one of the kind opKind appended. The caller sets the item's
+// other attributes. nextItem returns an error if OperatorOptions.Random fails.
 func (o *Operator) nextItem(inspected Inspected, opKind OperationKind, forced bool) (*item, error) {
 	own, err := o.newToken()
 	if err != nil {

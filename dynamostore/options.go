@@ -15,11 +15,11 @@ type Options struct {
 	// first: 1 to 20. Default 3.
 	Attempts int
 
-	// AttemptTimeout is the timeout of each try of a request, at least 1 ms. If a connection broke
-	// while the function was frozen, the try that uses it fails after AttemptTimeout, and the next
-	// try opens a new connection. Default 2 s. DynamoDB replies in single-digit milliseconds for a
-	// single item, but the first TLS connection takes longer in a small function, which has only a
-	// fraction of a processor.
+	// AttemptTimeout is the timeout of each try of a request, at least 1 ms. Default 2 s. If a
+	// connection broke while the function was frozen, the try that uses it fails after
+	// AttemptTimeout, and the next try opens a new connection. DynamoDB replies to a request for
+	// one item in single-digit milliseconds. But the first TLS connection takes longer in a small
+	// function, which has only a fraction of a processor.
 	AttemptTimeout time.Duration
 
 	// BackoffBase and BackoffMax limit the random wait after a failed try ("full jitter",
@@ -38,9 +38,9 @@ type Options struct {
 	// use. Default: math/rand/v2.Float64.
 	Random func() float64
 
-	// CompressFrom is the minimum size in bytes of an answer that is compressed. It must be at
-	// least 1. The value math.MaxInt disables compression. Default 2 KB, because compressing
-	// smaller JSON rarely saves a write unit.
+	// CompressFrom is the minimum size in bytes of an answer that is compressed, at least 1. The
+	// value math.MaxInt disables compression. Default 2 KB, because compressing smaller JSON rarely
+	// saves a write unit.
 	//
 	// An answer is stored compressed only if that saves at least 1 KB, which is one write unit.
 	// Answers that are not compressed can be read in the console.
@@ -50,11 +50,11 @@ type Options struct {
 	// after compression and encryption: 1 byte to 384 KB. A larger answer is stored in separate
 	// items. Default 20 KB.
 	//
-	// Separate items cost about one write unit more to store, and make replays cheaper. A replay
-	// begins with a write that DynamoDB refuses, which costs write units for the whole record. So
-	// the rarer replays are, the larger MaxInline should be. With on-demand prices, both ways cost
-	// the same for 22 KB and one replay for every 20 first requests, or for 54 KB and one replay
-	// for every 50.
+	// A replay begins with a write that DynamoDB refuses, which costs write units for the whole
+	// record. Separate items make the record smaller and replays cheaper, but cost about one write
+	// unit more to store. So the rarer replays are, the larger MaxInline should be. With on-demand
+	// prices, both ways cost the same for 22 KB and one replay for every 20 first requests, or for
+	// 54 KB and one replay for every 50.
 	MaxInline int
 
 	// MaxAnswer is the maximum size in bytes of an answer before compression: 1 byte to
@@ -115,8 +115,8 @@ type Options struct {
 	// key.
 	//
 	// Every item of this package has the same value in both key attributes: the id of a record or
-	// of a part of an answer, which begins with "lambdaidem#". So no partition of the table is hot,
-	// nor of an index whose partition key is the table's sort key.
+	// of a part of an answer, which begins with "lambdaidem#". So the table has no hot partition,
+	// and neither has an index whose partition key is the table's sort key.
 	SortKeyAttribute string
 
 	// Each of the six fields below names one attribute of a record. The names of all attributes of

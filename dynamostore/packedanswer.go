@@ -64,8 +64,7 @@ func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdai
 
 // prepare makes a result ready for the write that completes the record: it compresses and encrypts
 // the answer, and writes the parts of a large one. It returns the result to store, or a StoreError.
-// After an error, some parts may remain in the table. No record refers to these parts, and they
-// expire.
+// After an error, some parts may remain in the table until they expire. No record refers to them.
 func (s *Store) prepare(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Result, error) {
 	p, err := s.pack(ctx, lease, result)
 	if err == nil {

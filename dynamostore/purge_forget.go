@@ -29,11 +29,11 @@ func (p *purge) forget(ctx context.Context, itm *item, now time.Time) (bool, err
 
 // forgottenAt returns the expiry that a purge sets in order to forget a record: MinTTL (15 minutes)
 // from now, plus MaxSkew for a clock that is ahead, plus a second for rounding. AWS refuses a
-// request more than MinTTL after it was signed, so the expiry is still in the future when the
-// purge's request arrives.
+// request more than MinTTL after it was signed, so the purge's request can't arrive after this
+// expiry.
 func (p *purge) forgottenAt(now time.Time) time.Time {
-	// If the purge set an expiry in the past, DynamoDB could grant the lease to a delayed second
-	// copy of a claim, whose attempt ended when the first copy was refused.
+	// With an expiry in the past, DynamoDB could grant the lease to a delayed copy of a claim whose
+	// attempt has already ended.
 	return now.Add(lambdaidem.MinTTL + p.o.opts.MaxSkew + time.Second)
 }
 

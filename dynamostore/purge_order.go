@@ -22,9 +22,9 @@ func (p *purge) record(ctx context.Context, itm *item, clock Inspected) error {
 	return nil
 }
 
-// writes returns the functions that purge a record. The caller calls them in this
-// order. Each function sends requests, and returns false if DynamoDB refused a request because
-// the record has changed since it was read. The caller must then stop.
+// writes returns the functions that purge a record, in the order in which the caller calls them.
+// Each function sends requests, and returns false if DynamoDB refused a request because the record
+// has changed since it was read. The caller must then stop.
 func (p *purge) writes(itm *item, clock Inspected) (all []func(context.Context) (bool, error)) {
 	add := func(write func(context.Context) (bool, error)) { all = append(all, write) }
 	switch {

@@ -53,18 +53,17 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 }
 
 // orphanAge is the age at which a part that no record refers to is certainly an orphan; see
-// isOrphan. An attempt completes the record right after it has written the parts. It tries for at
-// most 15 minutes, and AWS accepts the last request for at most 15 minutes more. The rest of the
-// hour allows for clocks that differ.
+// isOrphan. After an attempt has written the parts, it tries for at most 15 minutes to complete the
+// record, and AWS accepts the last request for at most 15 minutes more. The rest of the hour allows
+// for clocks that differ.
 const orphanAge = time.Hour
 
-// isOrphan reports whether a purge may delete a part that no record refers to, because no attempt
-// and no operator can still complete the record with an answer that has this part. The parameter
-// current is the record as it is now, or nil if there is none. now is the database's time.
+// isOrphan reports whether a purge may delete a part that no record refers to: no attempt and no
+// operator can still complete the record with an answer that has this part. The parameter current
+// is the record as it is now, or nil if there is none. now is the database's time.
 func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
-	// Treat a record as expired early. An attempt whose clock is ahead may already see the record
-	// as expired, and write the parts of a new answer, which must stay. One second is added because
-	// now is rounded down.
+	// An attempt whose clock is ahead may already treat the record as expired, and write the parts
+	// of a new answer. One second is added because now is rounded down.
 	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
 		// The answer of an attempt never changes. But an operator may settle a record again.
 		if current.Status == lambdaidem.Completed && !isSettled(current.Status, current.Token, current.Operations) {

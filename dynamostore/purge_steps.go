@@ -9,9 +9,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// erasesSteps reports whether the purge erases the steps of the record because of
-// PurgeOptions.Steps. The record must be released, or in progress although its attempt has died. If
-// PurgeOptions.Forget is set too, the purge calls forgetSteps for a released record instead.
+// erasesSteps reports whether the purge calls eraseSteps for the record. It does so if
+// PurgeOptions.Steps is set, the record has steps, and the record is released or its attempt has
+// died. But if PurgeOptions.Forget is set too, the purge calls forgetSteps for a released record.
 func (p *purge) erasesSteps(itm *item, clock Inspected) bool {
 	if !p.opts.Steps || len(itm.Steps) == 0 {
 		return false
@@ -22,15 +22,15 @@ func (p *purge) erasesSteps(itm *item, clock Inspected) bool {
 	return itm.Status == lambdaidem.InProgress && !itm.record().LeaseLiveAt(clock.At().Add(-p.o.opts.MaxSkew))
 }
 
-// onlyErasesSteps reports whether PurgeOptions.Forget is set and the record has not expired.
-// eraseSteps then does only a part of what the purge was asked to do, because eraseSteps does not
-// make the record expire.
+// onlyErasesSteps reports whether eraseSteps does only a part of the purge of this record:
+// PurgeOptions.Forget is set and the record has not expired. eraseSteps does not make the record
+// expire, so the record needs a second purge.
 func (p *purge) onlyErasesSteps(itm *item, clock Inspected) bool {
 	return p.opts.Forget && !itm.record().GoneAt(clock.At())
 }
 
 // eraseSteps erases the steps of a record. It also completes the record, with the failure
-// lambdaidem.NoAnswer, so that no retry runs the handler. Without the stored results, a retry would
+// lambdaidem.NoAnswer, so that no retry runs the handler: without the stored results, a retry would
 // repeat the effects of the steps. eraseSteps reports false if the record has changed since it was
 // read.
 func (p *purge) eraseSteps(ctx context.Context, itm *item, clock Inspected) (bool, error) {
@@ -38,9 +38,8 @@ func (p *purge) eraseSteps(ctx context.Context, itm *item, clock Inspected) (boo
 	expires := p.o.expires(inspected)
 	switch own := inspected.Record.Expires; {
 	case own.IsZero():
-		// The record waits for an operator under policy Hold, and has no expiry. It must
-		// not get one: nobody knows until when retries may arrive, and a retry after the
-		// expiry would run the handler again, which would repeat the steps.
+		// The record waits for an operator (policy Hold), and must not get an expiry. A retry after
+		// the expiry would repeat the steps.
 		expires = own
 	case inspected.Record.GoneAt(inspected.At()):
 		expires = own // the record already counts as absent, and must stay so

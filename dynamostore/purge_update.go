@@ -41,9 +41,9 @@ func (itm *item) asSeen() attributes {
 }
 
 // wasApplied reports whether an earlier try of a refused write was applied, although its reply was
-// lost. newItm has the values that the write stores, and current is the item in the table. The write
-// was applied if current contains the Operation that the write appends: the last one in newItm. If
-// the write appends none, wasApplied returns false.
+// lost. newItm has the values that the write stores, and current is the item in the table. The
+// write was applied if current contains the Operation that the write appends, the last one in
+// newItm. If the write appends none, wasApplied returns false.
 func (s *Store) wasApplied(current attributes, newItm *item) bool {
 	itm, err := s.layout.parse(current)
 	n := len(newItm.Operations)

@@ -57,9 +57,9 @@ func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) it
 	}
 }
 
-// scanLeases reads a page of the table, by an eventually consistent read, without the parts of
-// answers and without completed and released records. The page includes items without a known
-// state: a function that renames the attribute "status" may have written a record in progress.
+// scanLeases reads a page of the table, by an eventually consistent read. It leaves out the parts
+// of answers, and completed and released records. The page includes items without a known state:
+// they may be records in progress of a function that renames the attribute "status".
 func (s *Store) scanLeases(ctx context.Context, position string, limit int32) (page, error) {
 	return s.scan(ctx, position, &dynamodb.ScanInput{
 		Limit:                     aws.Int32(limit),

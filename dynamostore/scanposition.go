@@ -7,7 +7,8 @@ import (
 
 // scanPosition returns the key of a page's last item as a string for page.next, or "" if last is
 // empty. The string is the partition key or, if the table has a sort key, a JSON array of both
-// keys. Both are needed, because the last item may belong to another tool.
+// keys. An item of this package has the same value in both, but the last item may be another
+// tool's.
 func (l *layout) scanPosition(last attributes) string {
 	if len(last) == 0 {
 		return ""

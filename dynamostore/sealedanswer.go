@@ -44,9 +44,9 @@ func (a *apart) zipped() bool {
 	return a.Encoding == encodingGzip || a.Encoding == encodingSealedGzip
 }
 
-// purpose returns the part of an answer's associated data that says what was encrypted: the
-// answer's encoding, and whether the answer is a value or a failure. Decryption with other
-// associated data fails. So nobody can pass an answer off as another kind by changing the record.
+// purpose returns the part of AES-GCM's associated data that says what was encrypted: the answer's
+// encoding, and whether the answer is a value or a failure. Decryption with another purpose fails,
+// so nobody can pass an answer off as another kind by changing the record.
 func (a *apart) purpose() string {
 	if a.Parts.Failure {
 		return a.Encoding + " failure"
@@ -102,12 +102,12 @@ func (s *Store) findCached(id string) (Key, error) {
 	return Key{}, &keyError{id: id, err: errNotAtHand}
 }
 
-// decryptText decrypts the ciphertext of a text of the record with the given id. It returns the
-// plaintext and the fencing token of the attempt that encrypted it. The parameter purpose is the
-// role of the text in the record, such as the result of a certain step.
+// decryptText decrypts an answer of the record with the given id, or the result of a step. The
+// parameter purpose says which; see apart.purpose and purposeOfStep. decryptText returns the
+// plaintext and the fencing token of the attempt that encrypted it.
 //
-// The error is a damagedAnswerError if this store can never decrypt the text, and a keyError if the
-// key can't be fetched now.
+// The error is a damagedAnswerError if this store can never decrypt the ciphertext, and a keyError
+// if the key can't be fetched now.
 func (s *Store) decryptText(id, purpose string, ciphertext []byte, find finder) (text []byte, token string, err error) {
 	parsed, err := parseSealed(ciphertext)
 	if err != nil {
@@ -134,8 +134,8 @@ var (
 )
 
 // shown returns the record in an item for a caller that does not hold the lease, or the zero Record
-// if the item is nil. If not all keys of the steps are cached, the results of the steps are nil.
-// Only the holder of the lease needs the results, so shown does not fetch keys for them.
+// if the item is nil. Such a caller does not need the results of the steps, so shown fetches no
+// keys: if the results are encrypted under a key that is not cached, all results are nil.
 func (s *Store) shown(itm *item) lambdaidem.Record {
 	if itm == nil {
 		return lambdaidem.Record{}
@@ -152,7 +152,7 @@ func (s *Store) shown(itm *item) lambdaidem.Record {
 // decrypted returns the record in an item, with the results of its steps decrypted. The attempt
 // that holds the record's lease calls decrypted, because its handler needs the results.
 //
-// The error is a StoreError whose NotApplied is false, because the attempt has already sent a write
+// The error is a StoreError. Its NotApplied is false, because the attempt has already sent a write
 // to the record, which may have been applied.
 func (s *Store) decrypted(ctx context.Context, op string, itm *item) (lambdaidem.Record, error) {
 	r := s.trusted(itm)

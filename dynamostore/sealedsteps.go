@@ -55,11 +55,11 @@ func (s *Store) needsResealing(itm *item) bool {
 }
 
 // resealSteps encrypts the steps of an item under the current key and stores them in DynamoDB.
-// Otherwise a record could need an old key long after the guard's TTL, because each attempt extends
-// the life of its record.
+// Without it, a record could need an old key long after the guard's TTL, because each attempt
+// extends the life of its record.
 //
-// resealSteps ignores errors, because the attempt already has the decrypted steps and can run. The
-// next attempt tries again.
+// resealSteps ignores errors: the attempt can run, because it already has the decrypted steps, and
+// the next attempt tries again.
 func (s *Store) resealSteps(ctx context.Context, itm *item, steps lambdaidem.Steps, now time.Time) {
 	newItm, err := s.itemWithSteps(ctx, itm.ID, itm.Token, steps)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 //
 // The AES key and the nonce are derived from the store's key and the salt by HKDF-SHA256. The
 // associated data are everything before the ciphertext, then the record's id, then the purpose of
-// the text. For the purposes, see apart.purpose and purposeOfStep.
+// the text; see apart.purpose and purposeOfStep.
 const (
 	cipherName  = "AES-256-GCM"
 	sealVersion = 1
@@ -32,9 +32,9 @@ const (
 	saltInfo    = "lambdaidem salt of a text 1"
 )
 
-// seal returns the sealed form of a text of the record with the given id. The parameter token is
-// the fencing token of the attempt. The parameter purpose is the role of the text in the record,
-// such as the result of a certain step. The result is the same for the same arguments.
+// seal encrypts a text of the record with the given id, and returns its sealed form. The parameter
+// token is the fencing token of the attempt. The parameter purpose says which text it is, such as
+// the result of a certain step. The same arguments always give the same result.
 func (k Key) seal(id, token, purpose string, text []byte) []byte {
 	out := make([]byte, 0, 1+sizedBytes(k.ID)+sizedBytes(token)+saltBytes+len(text)+tagBytes)
 	out = appendSized(append(out, sealVersion), k.ID)
@@ -45,12 +45,12 @@ func (k Key) seal(id, token, purpose string, text []byte) []byte {
 	return aead.Seal(out, nonce, text, associated(out, id, purpose))
 }
 
-// salt returns the salt for encrypting a text: an HMAC-SHA256 of associatedData and the text. seal
-// adds the salt to the associated data afterwards. A retried write encrypts the same text to the
-// same bytes again. Different texts have different salts, so they are encrypted under different
-// keys and nonces.
+// salt returns the salt for encrypting a text: an HMAC-SHA256 of associatedData and the text, with
+// a key derived from k. The same arguments always give the same salt, so a write that is sent again
+// has the same bytes. Different texts have different salts. seal derives the AES key and the nonce
+// from the salt, so it never encrypts two texts with the same key and nonce.
 //
-// Nobody without the key can tell the salt from a random one, because HMAC-SHA256 (RFC 2104) is a
+// Nobody without k can tell the salt from a random one, because HMAC-SHA256 (RFC 2104) is a
 // pseudorandom function. RFC 8452 and RFC 6979 derive nonces in a similar way.
 func (k Key) salt(associatedData, text []byte) []byte {
 	own, err := hkdf.Expand(sha256.New, k.Secret, saltInfo, sha256.Size)
@@ -86,9 +86,8 @@ func parseSealed(b []byte) (s sealed, err error) {
 	if s.keyID, rest, ok = cutSized(rest); ok {
 		s.token, rest, ok = cutSized(rest)
 	}
-	// No key has an id of more than maxKeyID bytes. Refuse a damaged text with a longer id
-	// here: the keyring caches each id that it looks up, so long ids would take much memory.
-	// See keyring.slot.
+	// No key has a longer id. Refuse it here, because the keyring caches each id that it looks up;
+	// see keyring.slot.
 	if !ok || len(rest) < saltBytes+tagBytes || len(s.keyID) > maxKeyID {
 		return s, errNoSeal
 	}

@@ -11,8 +11,8 @@ import (
 const maxItemSize = 400 * 1024
 
 // reservedSize is the number of bytes of an item that its steps must leave free for the record's
-// other attributes. Without the room, no attempt could finish the record and no operator could
-// settle it. The table has the maximum size of these attributes in bytes, including their names:
+// other attributes. Otherwise no attempt could finish the record and no operator could settle it.
+// The table has the maximum size of these attributes in bytes, including their names:
 //
 //	scope         3,939  five parts of 256 characters; an escaped character takes three
 //	operations    3,285  MaxOperations operations, with the longest name and reason each
@@ -24,13 +24,12 @@ const maxItemSize = 400 * 1024
 // The sum is 7,720. The rest of the 8 KiB is for attributes to which Options give longer names.
 const reservedSize = 8 << 10
 
-// maxStepsSize is the maximum size in bytes of a record's steps, together with the record's key and
-// token, including the names of the attributes. The rest of DynamoDB's limit is reservedSize, for
-// the record's other attributes.
+// maxStepsSize is the maximum size in bytes of a record's steps, key and token together, including
+// the names of the attributes. The rest of an item, reservedSize, is for the other attributes.
 const maxStepsSize = maxItemSize - reservedSize
 
-// bytesPerWrite is the number of bytes that one write unit covers. DynamoDB rounds the size
-// of an item up to a multiple of it (AWS, "DynamoDB read and write operations").
+// bytesPerWrite is the number of bytes that one write unit covers. DynamoDB rounds the size of an
+// item up to a multiple of bytesPerWrite (AWS, "DynamoDB read and write operations").
 const bytesPerWrite = 1024
 
 // sizeOf returns the size of an item in bytes, by the rules that AWS publishes ("DynamoDB item
@@ -81,8 +80,8 @@ func sizeOfSet[T any](members []T, size func(T) int) int {
 	return n
 }
 
-// sizeOfNumber returns the size in bytes of a number in decimal notation: one byte for
-// each pair of significant digits, one byte more, and another one for a minus sign.
+// sizeOfNumber returns the size in bytes of a number in decimal notation: one byte for each pair of
+// significant digits, plus one byte, plus one more for a minus sign.
 func sizeOfNumber(s string) int {
 	mantissa, _, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(s, "-")), "e")
 	digits := strings.Trim(strings.Replace(mantissa, ".", "", 1), "0") // leading and trailing zeros are not significant

@@ -25,11 +25,10 @@ const (
 	sealedSteps  = "sealed steps" // the results are encrypted
 )
 
-// SaveSteps stores the results of an attempt's steps by one conditional UpdateItem. It
-// implements [lambdaidem.StepStore]. Each save writes all steps of the record, and consumes
-// write units for the whole item. If the steps would leave less than 8 KB of the 400 KB that
-// DynamoDB allows for an item, SaveSteps sends nothing and returns an error: the next attempt
-// and operators must be able to add to the record.
+// SaveSteps stores the results of an attempt's steps by one conditional UpdateItem. It implements
+// [lambdaidem.StepStore]. Each save writes all steps of the record, and consumes write units for
+// the whole item. DynamoDB allows 400 KB for an item. If the steps would leave less than 8 KB of
+// that, which later attempts and operators need, SaveSteps sends nothing and returns an error.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
 	newItm, err := s.itemWithSteps(ctx, lease.ID, lease.Token, steps)
 	if err != nil {
@@ -118,9 +117,8 @@ func (itm *item) marksSteps() bool {
 }
 
 // strangeSteps returns what is wrong with the steps of an item that is not completed, or "" if
-// nothing is wrong. It finds one problem: an item that has steps but no encoding for them. Another
-// version of this package, which does not know steps, has then overwritten some attributes of the
-// item.
+// nothing is wrong. It finds one problem: the item has steps but no encoding for them. This happens
+// if another version of this package, which does not know steps, has written to the item.
 func (itm *item) strangeSteps() string {
 	if len(itm.Steps) > 0 && !itm.marksSteps() {
 		return "it has " + attrSteps + " and no " + attrEncoding + ": a version that knows no steps has written over it"

@@ -31,12 +31,12 @@ var (
 
 // New returns a store for a table. table is the table's name or its ARN.
 //
-// The store uses a copy of client with the same credentials, HTTP client, Region,
-// endpoint, logging, tracing and APIOptions. Retries and timeouts are those of Options.
-// A Retryer set on client is not used.
+// The store uses a copy of client with the same credentials, HTTP client, Region, endpoint,
+// logging, tracing and APIOptions. Retries and timeouts are those of Options; a Retryer set on
+// client is not used.
 //
-// New panics if client is nil, or if the table's name or an option is invalid. The text of
-// the panic names the option.
+// New panics if client is nil, or if the table's name or an option is invalid. The text of the
+// panic names the option.
 func New(client *dynamodb.Client, table string, optFns ...func(*Options)) *Store {
 	if client == nil {
 		panic("dynamostore: New: client is nil; pass dynamodb.NewFromConfig(cfg)")

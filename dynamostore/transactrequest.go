@@ -20,7 +20,7 @@ type transactRequest struct {
 }
 
 // transacting returns a TransactWriteItems with the given ClientRequestToken. The parameter record
-// is the JSON of the action that writes the record, or nil if there is none. The error is a
+// is the JSON of the action that writes the record, or nil if no action does. The error is a
 // WriteError.
 //
 // The request is encoded only once, because DynamoDB may refuse a request with the same token but

@@ -29,9 +29,9 @@ const (
 )
 
 // directTransport returns the direct transport for the store's client, or an error that says why
-// the transport can't make the requests that the user's SDK client would make. If the last
-// parameter is false, the user has not chosen TransportDirect. A setting that the transport would
-// ignore is then an error too.
+// the transport can't make the requests that the user's SDK client would make. The last parameter
+// says whether the user has chosen TransportDirect. If not, a setting that the transport would
+// ignore is an error too.
 //
 // The function below is a placeholder, which the function init in the file direct.go replaces.
 // Without that file, the SDK's client sends every request.

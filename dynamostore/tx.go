@@ -43,9 +43,9 @@ func (t *transaction) Seal(o lambdaidem.Outcome) bool { return t.enlisted.seal(o
 func (t *transaction) Writes() int { return t.enlisted.count() }
 
 // Refuse forbids enlisting until Refuse(nil) is called: every call that enlists a write panics with
-// a text that includes the parameter reason. The guard forbids enlisting while a step or a guarded
-// call runs inside the handler. A retry skips a step or a call that has already completed, so the
-// retry's transaction would lack the writes that were enlisted inside the step or call.
+// a text that includes reason. The guard calls Refuse while a step or a guarded call runs inside
+// the handler. A retry skips a completed step or call, so the retry's transaction would lack the
+// writes that were enlisted inside it.
 func (t *transaction) Refuse(reason error) { t.enlisted.refuse(reason) }
 
 // Commit makes the enlisted writes and completes the record in one TransactWriteItems. It
@@ -135,9 +135,9 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 }
 
 // writeAnswerParts writes the parts of a large answer, before the transaction that refers to them.
-// It returns the result to store in the record. If c creates its record, but the record already
-// belongs to another attempt, writeAnswerParts writes nothing. It then returns that record with
-// [lambdaidem.ErrLeaseLost].
+// It returns the result to store in the record. If the completion c would create the record, but
+// another attempt has already created it, writeAnswerParts writes nothing, and returns that
+// attempt's record with [lambdaidem.ErrLeaseLost].
 func (s *Store) writeAnswerParts(ctx context.Context, c *lambdaidem.Completion) (answer lambdaidem.Result, current lambdaidem.Record, err error) {
 	p, err := s.pack(ctx, c.Lease, c.Result)
 	if err != nil {

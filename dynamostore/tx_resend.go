@@ -29,9 +29,10 @@ func (p *prepared) mayBeSent() error {
 //     the record; see [lambdaidem.KeptAfterExpiry].
 const maxResend = 9 * time.Minute
 
-// maxResendWithLease is how long the transaction of an attempt with a lease may be sent. It is never
-// applied twice, because the record must be in progress. But an operator who restores a table must
-// know when the last transaction can arrive: 15 minutes after it was sent.
+// maxResendWithLease is how long the transaction of an attempt with a lease may be sent. DynamoDB
+// never applies the transaction twice: it requires a record in progress, and completes the record.
+// The limit is for operators who restore a table. They must know when the last transaction can
+// arrive, which is up to 15 minutes after it was sent.
 const maxResendWithLease = 15 * time.Minute
 
 var errTooLate = errors.New("the transaction is too old to be sent: the process was frozen, or DynamoDB did not reply for minutes")

@@ -1,16 +1,15 @@
 package dynamostore
 
-// set reports whether one of the given updates changes attribute i of itemAttributes,
-// that is, sets the attribute or removes it. set returns false if the table has no name
-// for the attribute.
+// set reports whether the given updates change attribute i of itemAttributes: give it a value or
+// remove it. It returns false if the table has no name for the attribute.
 func (l *layout) set(i int, sets updates) bool {
 	return itemAttributes[i].setBy&sets != 0 && l[i].name != ""
 }
 
-// expression returns an UpdateExpression for the attributes that the given updates
-// change. If the item has a value for an attribute, the UpdateExpression sets the attribute, and
-// the method stores the value in the given map under the attribute's placeholder. Otherwise the
-// UpdateExpression removes the attribute.
+// expression returns the UpdateExpression for the attributes that the given updates change. If itm
+// has a value for an attribute, the UpdateExpression sets the attribute, and expression stores the
+// value in values under the attribute's placeholder. Otherwise the UpdateExpression removes the
+// attribute.
 func (l *layout) expression(sets updates, itm *item, values attributes) string {
 	for i := range itemAttributes {
 		if a := &itemAttributes[i]; l.set(i, sets) {
@@ -43,9 +42,8 @@ func (l *layout) appendExpression(b []byte, sets updates, itm *item) []byte {
 	return b
 }
 
-// appendValues appends the values of the UpdateExpression's placeholders as members of a
-// JSON object. It writes a comma before each member, because the object already has the
-// values of the condition.
+// appendValues appends the values of the UpdateExpression's placeholders as members of a JSON
+// object, each preceded by a comma: the object already has the values of the condition.
 func (l *layout) appendValues(b []byte, sets updates, itm *item) []byte {
 	for i := range itemAttributes {
 		if a := &itemAttributes[i]; l.set(i, sets) {

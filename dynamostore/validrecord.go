@@ -42,8 +42,8 @@ func (itm *item) strange() string {
 }
 
 // strangeCompletion returns the reason why an item with the status completed is not a valid record,
-// or "" if it is valid. If an attribute is missing, a store with other attribute names probably
-// wrote the item. In such an item, a purge would leave the answer but report it as erased, and an
+// or "" if it is valid. An item that lacks an attribute was probably written by a store with other
+// attribute names. A purge would then report the answer as erased but leave it in the item, and an
 // operator would set an expiration that no function reads.
 func (itm *item) strangeCompletion() string {
 	switch o := lambdaidem.Outcome(itm.Outcome); {

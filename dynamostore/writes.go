@@ -28,12 +28,10 @@ func (l *layout) writes(table string) writes {
 		w.encode(table, returns)
 		return w
 	}
-	// The last argument of each call says which item DynamoDB's response contains: the item before
-	// the write (ALL_OLD), or none. The item after the write (ALL_NEW) would only repeat what the
-	// request has sent.
+	// The last argument of each call is the item that DynamoDB returns: the item before the write
+	// (ALL_OLD), or none.
 	//
-	//   - Completions, releases and saves need the old item: Complete, Release and SaveSteps know
-	//     only the lease, but must return the whole record.
+	//   - Complete, Release and SaveSteps know only the lease, but must return the whole record.
 	//   - A takeover needs the steps that the old attempt may have saved after the record was read.
 	//   - The other writes need no item.
 	return writes{
@@ -51,9 +49,9 @@ func (l *layout) writes(table string) writes {
 }
 
 // encode sets the fields head and action to the JSON that is the same for all records, so that it
-// is encoded only once. Both contain the table's name, the condition and the attribute names. Only
-// the head of an UpdateItem contains ReturnValues, because an action of a transaction returns no
-// item.
+// is encoded only once. Both contain the table's name, the condition and the attribute names. The
+// head of an UpdateItem also contains ReturnValues. An action can't, because a transaction returns
+// no item.
 func (w *write) encode(table string, returns types.ReturnValue) {
 	var b []byte
 	b = lowlevel.AppendString(append(b, `{"TableName":`...), table)

@@ -39,21 +39,23 @@ type API interface {
 
 // Options are the optional settings of [New].
 type Options struct {
-	// Older lists the ids or ARNs of other KMS keys that may decrypt data keys, besides the key
-	// that encrypts. List a new key here one deployment before it begins to encrypt. After it has
-	// begun and is deployed everywhere, list the former key here, and keep it enabled in KMS, until
-	// the TTL, the function's timeout and 15 minutes have passed and no record from before is held.
-	// Default: none.
+	// Older lists the ids or ARNs of the KMS keys that may decrypt data keys, besides the key that
+	// encrypts. Default: none. To change keys, first deploy with the new key in Older. Then deploy
+	// with the new key passed to [New] and the former key in Older.
+	//
+	// The former key must stay in Older, and enabled in KMS, until both are true: the TTL, the
+	// function's timeout and 15 minutes have passed since the second deployment, and no record from
+	// before it waits for an operator (policy lambdaidem.Hold).
 	//
 	// All other KMS keys are refused. Otherwise anyone who can write to the table could store a
 	// forged answer, encrypted under a KMS key of their own.
 	Older []string
 
-	// Context is the encryption context of each call to KMS; see "Encryption context" in
-	// the AWS KMS developer guide. It is not secret: KMS logs it in CloudTrail. A key
-	// policy can demand a certain context. Default: {"lambdaidem": "answers"}.
+	// Context is the encryption context of each call to KMS; see "Encryption context" in the AWS
+	// KMS developer guide. It is not secret: KMS logs it in CloudTrail. A key policy can demand a
+	// certain context. Default: {"lambdaidem": "answers"}.
 	//
-	// KMS decrypts a data key only with the Context that was used to encrypt it. So don't change
+	// KMS decrypts a data key only with the Context with which it was encrypted. So don't change
 	// Context while the table has answers or steps that were encrypted with the old Context.
 	Context map[string]string
 }
@@ -102,12 +104,11 @@ func (s *service) generate(ctx context.Context) (dynamostore.Key, error) {
 	return dynamostore.Key{ID: base64.RawURLEncoding.EncodeToString(out.CiphertextBlob), Secret: out.Plaintext}, nil
 }
 
-// decrypt returns the data key with the given id. The id is the data key itself in encrypted form,
-// so KMS can decrypt it. decrypt implements dynamostore.Encryption.Find.
+// decrypt returns the data key with the given id. The id is the encrypted data key, so KMS can
+// decrypt it. decrypt implements dynamostore.Encryption.Find.
 //
 // The error wraps dynamostore.ErrKeyGone only if the id is damaged. An error of KMS does not prove
-// that the key is lost: the cause may be a mistake in the configuration, and decryption may succeed
-// later.
+// that the key is lost: the cause may be a mistake in the configuration, which can be corrected.
 func (s *service) decrypt(ctx context.Context, id string) (dynamostore.Key, error) {
 	blob, err := base64.RawURLEncoding.DecodeString(id)
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 // ErrNoRecord says that Powertools has stored no record for an event. The function that selects an
 // event's data for [Handler] returns ErrNoRecord instead of a Selection. Handler then runs the
 // user's handler without looking in the table of Powertools. Some versions of Powertools store a
-// record even if nothing was selected; see [ErrNothingSelected].
+// record for an event without the data to select; see [ErrNothingSelected].
 var ErrNoRecord = errors.New("powertools: the old function stored no record for this event")
 
 // Selection is what the function with Powertools selected from an event: the data that identifies

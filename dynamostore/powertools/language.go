@@ -29,10 +29,10 @@ const (
 //   - an empty string, in Python and .NET;
 //   - in Python and Java, an object or array without elements, or one whose elements are all null.
 //
-// If the selection is right, the versions in docs/powertools.md have stored no record, except that
-// in .NET all events with such data share one. Older versions have stored one: Powertools for
-// Python before 3.35.0 for an object with members that are all null, and before 2.17.0 for all data
-// that is missing. Versions for other languages may have done so too.
+// If the selection is right, the versions in docs/powertools.md have stored no record for such
+// data. Only in .NET, all events with such data share one record. Powertools for Python stored a
+// record for an object whose members are all null before 3.35.0, and for all missing data before
+// 2.17.0. Older versions for other languages may have stored records too.
 //
 // If the table has a record for the data, set Selection.ID to its id. Return ErrNoRecord only if
 // there can't be one, because the handler then runs again.
@@ -126,9 +126,8 @@ func (l Language) hash(newHash func() hash.Hash, v *value) (string, error) {
 	if l == TypeScript {
 		return base64.StdEncoding.EncodeToString(sum), nil
 	}
-	// Powertools for Java removes leading zeros from the hash and then pads the rest with zeros
-	// to 32 digits, the length of an MD5 hash. So an MD5 hash stays the same, and a longer hash
-	// loses its leading zeros until it has 32 digits.
+	// Powertools for Java removes leading zeros, then pads with zeros to 32 digits. So an MD5 hash
+	// stays the same; a longer hash loses leading zeros.
 	digits := hex.EncodeToString(sum)
 	for l == Java && len(digits) > 32 && digits[0] == '0' {
 		digits = digits[1:]

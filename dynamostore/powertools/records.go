@@ -32,9 +32,9 @@ type Options struct {
 	// Until is the end of the migration. From then on, no record is read, and [Find] finds nothing.
 	// Default: none; every call then reads a record.
 	//
-	// Set it to the sum of the time at which the function with Powertools was stopped, the timeout
-	// of that function, and the expiry of its records (expires_after_seconds, 1 hour by default).
-	// The expiry counts from the end of an attempt.
+	// Set Until to the time at which the function with Powertools was stopped, plus the timeout of
+	// that function, plus the expiry of its records (expires_after_seconds, 1 hour by default). The
+	// expiry counts from the end of an attempt.
 	Until time.Time
 
 	// Policy decides what happens if an attempt of the function with Powertools died and left its

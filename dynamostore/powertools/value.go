@@ -10,9 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// value is a JSON value that preserves the order of an object's members and the text of numbers,
-// because in some languages Powertools hashes them unchanged. The result of encoding/json would
-// lose both.
+// value is a JSON value that preserves the order of an object's members and the text of numbers.
+// Powertools for some languages hashes both unchanged, and encoding/json would lose them.
 type value struct {
 	kind     kind
 	raw      []byte   // the text of an object or array in the data, without white space around it

@@ -4,10 +4,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// AppendAction appends one write of a transaction, in DynamoDB's JSON. item must contain
-// exactly one action: a Put, Update, Delete or ConditionCheck. The action must have a table. A
-// Put must also have an item, and any other action must have a key. Otherwise AppendAction
-// returns false. It also returns false if [AppendValue] returns false for a value.
+// AppendAction appends item, one write of a transaction, in DynamoDB's JSON. It returns false if
+// item does not have exactly one action (a Put, Update, Delete or ConditionCheck), if the action
+// has no table, if a Put has no item, or if another action has no key. It also returns false if
+// [AppendValue] returns false for a value.
 func AppendAction(b []byte, item *types.TransactWriteItem) ([]byte, bool) {
 	var a action
 	switch put, update, del, check := item.Put, item.Update, item.Delete, item.ConditionCheck; {

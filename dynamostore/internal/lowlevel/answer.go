@@ -17,13 +17,12 @@ func Empty(body string) bool {
 	return r.Take('{') && r.Take('}') && r.End()
 }
 
-// Item decodes a response that contains at most an item, such as the response to a GetItem. The
-// parameter member is the name of the item in the JSON object, such as "Item". Any other member of
-// the object makes the response invalid.
+// Item decodes a response with one optional member, an item, such as the response to a GetItem. The
+// parameter member is the member's name in the JSON, such as "Item". hasItem reports whether the
+// response has the item. ok is false if the response has any other member, or is not valid.
 //
-// For each attribute, Item calls readAttribute, which must read the attribute's value from r, or
-// return false if the value is not valid. hasItem reports whether the response has an item. ok is
-// false if the response or a value is not valid.
+// For each attribute, Item calls readAttribute, which reads the attribute's value from r. If
+// readAttribute returns false, the response is not valid.
 func Item(body, member string, readAttribute func(r *Reader, name string) bool) (hasItem, ok bool) {
 	r := Reader{jsonread.New(body)}
 	ok = r.Object(func(name string) bool {
@@ -37,9 +36,9 @@ func Item(body, member string, readAttribute func(r *Reader, name string) bool) 
 }
 
 // Refusal decodes the error response to a write whose condition failed. If the response contains
-// the existing item, Refusal calls the function readAttribute for each attribute of the item, as
-// [Item] does. hasItem reports whether the response contains an item. ok is false if body is any
-// other response, or if readAttribute returned false.
+// the existing item, Refusal calls readAttribute for each attribute of the item, as [Item] does.
+// hasItem reports whether the response contains an item. ok is false for any other response, and if
+// readAttribute returned false.
 func Refusal(body string, readAttribute func(r *Reader, name string) bool) (hasItem, ok bool) {
 	_, ok = failure(body, "ConditionalCheckFailedException", "Item", func(r *Reader) bool {
 		hasItem = true

@@ -9,8 +9,8 @@ import (
 )
 
 // Plain rewrites the body of a response for the other functions of this package, which are strict.
-// It keeps the named members of the top level unless they are null, and drops all others. It
-// returns false if the body is not one JSON object. Plain is slow, so call it only after another
+// Of the members at the top level, it keeps those with the given names, unless they are null. It
+// returns false if the body is not one JSON object. Plain is slow: call it only after another
 // function has refused the body, for example because DynamoDB has added a member.
 func Plain(body string, members ...string) (string, bool) {
 	var all map[string]any

@@ -40,8 +40,8 @@ func (r *Reader) attributes(depth int) (Attributes, bool) {
 
 // value reads an attribute value: an object with one member, whose name is the value's type, such
 // as {"S":"text"}. The parameter depth is the number of lists and maps that enclose the value.
-// value returns false if the text is not such an object, or for the other reasons that the method
-// attributes lists.
+// value returns false if the text is not such an object, if a name occurs twice in a map, or if
+// values are nested deeper than maxDepth.
 func (r *Reader) value(depth int) (v types.AttributeValue, ok bool) {
 	if depth > maxDepth || !r.Take('{') {
 		return nil, false

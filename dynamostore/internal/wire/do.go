@@ -61,8 +61,9 @@ var ErrRefused = errors.New("the condition does not hold")
 // Options.Attempts times in total. It returns nil if the request succeeded, [ErrRefused] if its
 // condition failed, and otherwise the SDK's error of the last attempt.
 //
-// The Fate says whether any attempt was applied. With ErrRefused, the Fate can be [Unknown]: an
-// earlier attempt, whose reply was lost, may have made the condition of the last attempt fail.
+// The Fate says whether any attempt was applied. It can be [Unknown] even with ErrRefused: the
+// condition of the last attempt may have failed because an earlier attempt, whose reply was lost,
+// was applied.
 func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	var made *Attempt
 	if c.first != nil {
@@ -80,10 +81,8 @@ func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	}
 	call := &call{Context: ctx, request: r, first: made}
 	if made != nil {
-		// Assume that the attempt was applied, unless it was never sent. Below, call.send
-		// passes the outcome of the attempt to the SDK's client, and the middleware witness
-		// replaces this assumption by what the outcome proves. If the caller's context has
-		// ended, the SDK does not run witness, and the assumption stays.
+		// Assume that a sent attempt may have been applied. call.send runs the middleware witness,
+		// which corrects this, except if the caller's context has ended.
 		call.unknown = !made.conn.neverSent()
 	}
 	err := call.send(c.sdk)
@@ -93,9 +92,9 @@ func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 // Watch runs the function send, which makes one call of the SDK's typed client. Watch returns the
 // error of that call, and a Fate that says whether DynamoDB has applied the request.
 //
-// send must use the client that [Client.SDK] returns, or a client with the same options, and must
-// pass its context on to the client. The middleware of this package finds the state of the call
-// there.
+// send must use the client that [Client.SDK] returns, or a client with the same options. It must
+// pass its context to the client, because the middleware of this package finds the state of the
+// call in the context.
 func Watch(ctx context.Context, send func(context.Context) error) (Fate, error) {
 	call := &call{Context: ctx}
 	err := send(call)
@@ -176,10 +175,9 @@ func (a *Attempt) succeeded(r *Request) bool {
 	return a.whole() && a.Status == http.StatusOK && r.Answer.Success(a.Body)
 }
 
-// refused reports whether the response is complete and says that the request's condition failed.
-// Answer.Refusal reads the error code only in the body, but the SDK prefers an error code in the
-// header. So if the header has an error code, refused returns false, and the SDK's client decodes
-// the response.
+// refused reports whether the response is complete and says that the request's condition failed. If
+// the header has an error code, refused returns false, and the SDK's client decodes the response:
+// Answer.Refusal reads only the code in the body, but the SDK prefers the code in the header.
 func (a *Attempt) refused(r *Request) bool {
 	return a.whole() && a.Status == http.StatusBadRequest && first(a.Header, "X-Amzn-Errortype") == "" && r.Answer.Refusal(a.Body)
 }

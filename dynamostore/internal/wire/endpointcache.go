@@ -20,11 +20,11 @@ func cacheEndpoint(r dynamodb.EndpointResolverV2) dynamodb.EndpointResolverV2 {
 	return &cachingResolver{rules: r}
 }
 
-// RunsSDKRules reports whether r runs the SDK's own endpoint rules. The result of such a
-// resolver depends only on the parameters, so it can be cached.
+// RunsSDKRules reports whether r runs the SDK's own endpoint rules. The result of these rules
+// depends only on the parameters, so it can be cached.
 //
-// r must be the EndpointResolverV2 of the client that [Client.SDK] returns. That client wraps
-// the SDK's rules in a cachingResolver, and RunsSDKRules looks for this type.
+// r must be the EndpointResolverV2 of the client that [Client.SDK] returns. In that client, a
+// cachingResolver wraps the SDK's rules, and RunsSDKRules looks for this type.
 func RunsSDKRules(r dynamodb.EndpointResolverV2) bool {
 	_, ok := r.(*cachingResolver)
 	return ok

@@ -28,9 +28,9 @@ func newHTTP(users *dynamodb.Options) *HTTP {
 	return &HTTP{users: users.HTTPClient, checksums: !users.DisableValidateResponseChecksum, correctsClock: !users.DisableClockSkewCorrection}
 }
 
-// Do implements dynamodb.HTTPClient for the SDK's client. To save time, a [First] may have sent the
-// first attempt of a call before the SDK was involved. In that case, Do sends nothing and returns
-// the response or error of that attempt. The SDK takes it for the result of an attempt of its own.
+// Do implements dynamodb.HTTPClient for the SDK's client. A [First] may have sent the first attempt
+// of a call without the SDK, to save time. In that case, Do sends nothing and returns the response
+// or error of that attempt, which the SDK's client takes for its own.
 func (h *HTTP) Do(r *http.Request) (*http.Response, error) {
 	if c := callOf(r.Context()); c != nil && c.first != nil {
 		made := c.first
@@ -48,9 +48,8 @@ func (h *HTTP) Do(r *http.Request) (*http.Response, error) {
 }
 
 // bodyInMemory replaces the body of a request of the SDK by one that the SDK can't close. The SDK
-// closes its own body as soon as it has the header of the response. If net/http is still reading
-// that body, the response is lost with the error "use of closed network connection" (aws-sdk-go-v2,
-// issue 2737).
+// closes its own body as soon as it has the header of the response. If net/http still reads that
+// body, the response is lost: "use of closed network connection" (aws-sdk-go-v2, issue 2737).
 func bodyInMemory(r *http.Request) error {
 	if r.Body == nil {
 		return nil

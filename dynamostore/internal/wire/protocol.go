@@ -36,10 +36,12 @@ func (p protocol) SerializeRequest(ctx context.Context, schema *smithy.Operation
 	return nil
 }
 
-// body returns the bytes to send in every attempt: usually r.Body. params is the SDK's input, after
-// the user's middleware. If the middleware has changed it, body returns the bytes that the SDK
-// encoded first. The SDK encodes maps in random order, and DynamoDB might take attempts with
-// different bytes for different transactions.
+// body returns the bytes to send. They are the same in every attempt, because DynamoDB might take
+// attempts with different bytes for different transactions.
+//
+// The bytes are r.Body, unless the user's middleware has changed params, the request in the SDK's
+// types. In that case, body returns what the SDK encoded in the first attempt. The SDK's encodings
+// differ, because it encodes maps in random order.
 func (r *Request) body(params any, req *smithyhttp.Request) ([]byte, error) {
 	if r.altered != nil {
 		return r.altered, nil

@@ -33,9 +33,8 @@ func retryable(err error) aws.Ternary {
 	if IsConflict(Code(err)) {
 		return aws.FalseTernary
 	}
-	// If a response was incomplete or damaged, it is unknown whether the attempt was
-	// applied. Another attempt can find out, and does no harm: each request is conditional,
-	// or has the same effect if it is applied twice.
+	// After an incomplete or damaged response, another attempt finds out whether this one was
+	// applied. It does no harm: each request is conditional or idempotent.
 	if garbled := (*smithy.DeserializationError)(nil); errors.As(err, &garbled) {
 		return aws.TrueTernary
 	}
@@ -53,9 +52,9 @@ func (o *Options) backoff(attempt int) time.Duration {
 }
 
 // mayRetry counts the attempts of the call, and returns an error if the next attempt must not be
-// made. For every attempt but the first, that is the error of Request.MayRetry. The attempt of a
-// [First] counts too, because the SDK's client receives its outcome as that of its own first
-// attempt.
+// made. It never refuses the first attempt. For the others, it returns the result of
+// Request.MayRetry. The attempt of a [First] counts as the first one, because the SDK's client
+// receives its outcome as the outcome of its own first attempt.
 func mayRetry(c *call) error {
 	if c == nil {
 		return nil

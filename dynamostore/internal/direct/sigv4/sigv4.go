@@ -57,9 +57,9 @@ func appendTwo(b []byte, n int) []byte {
 type Signer struct{ last atomic.Pointer[key] }
 
 // Authorization returns the value of the header field Authorization. scope is the Region and the
-// service for which the signature is valid. date is the date of the request, in the format
-// [TimeFormat]. canonical is the canonical request. signedHeaders has the names of the header
-// fields in the canonical request, in the same order and separated by semicolons.
+// service for which the signature is valid. date is the date of the request in [TimeFormat].
+// signedHeaders has the names of the header fields in canonical, the canonical request, in the same
+// order and separated by semicolons.
 func (s *Signer) Authorization(creds *aws.Credentials, scope Scope, date, signedHeaders string, canonical []byte) string {
 	k := s.last.Load()
 	if k == nil || !k.is(creds, scope, date) {
