@@ -87,7 +87,7 @@ func (p *process) kill() {
 	}
 }
 
-// mustLive ends the goroutine of a process that was killed.
+// exitIfKilled ends the goroutine of a process that was killed.
 func (p *process) exitIfKilled() {
 	select {
 	case <-p.dead:
