@@ -67,10 +67,12 @@ func (s *Store) locked(claim lambdaidem.Claim) *item {
 }
 
 // withoutKey returns the result of Acquire when the encryption key can't be fetched. Acquire does
-// not take the lease then, because the attempt could not encrypt its answer. If claim.Over is nil
-// and the table already has a record, withoutKey returns that record, so that the guard can replay
-// its answer. Otherwise withoutKey returns err, the error of fetching the key. If the existing item
-// is no record, it returns the error of reading the item.
+// not take the lease then, because the attempt could not encrypt its answer. These are the results:
+//
+//   - If claim.Over is nil and the table already has the record: that record, so that the guard
+//     can replay its answer.
+//   - If claim.Over is nil and the existing item is no record: the error of reading the item.
+//   - Otherwise: err, the error of fetching the key.
 func (s *Store) withoutKey(ctx context.Context, claim lambdaidem.Claim, err error) (lambdaidem.Record, error) {
 	if claim.Over == nil {
 		switch current, unread := s.Get(ctx, claim.ID, claim.Now); {

@@ -50,9 +50,9 @@ func takeValue(f field, v types.AttributeValue) (want string) {
 	return f.take(&r)
 }
 
-// wants returns "" if ok is true, and otherwise the parameter valid, a description of the valid
-// values such as "a string". Implementations of field.take return the result of wants. The
-// parameter ok says whether the decoded value is valid.
+// wants returns "" if ok is true, that is, if the decoded value is valid. Otherwise it returns the
+// parameter valid, a description of the valid values such as "a string". Implementations of
+// field.take return the result of wants.
 func wants(ok bool, valid string) string {
 	if ok {
 		return ""

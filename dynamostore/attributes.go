@@ -68,7 +68,7 @@ const (
 )
 
 // itemAttributes lists the attributes of a record. All code that encodes, decodes, renames or
-// updates attributes uses this list. The field setBy is about UpdateItem only: the PutItem that
+// updates attributes uses this list. The field setBy concerns only UpdateItem: the PutItem that
 // creates a record writes all attributes. A takeover keeps the steps and the operators' changes,
 // because they belong to the record, not to an attempt.
 var itemAttributes = [...]attribute{

@@ -35,10 +35,9 @@ func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, itm *i
 		if a.setBy&c.sets == 0 && !slices.Contains(c.also, a.standard) {
 			continue
 		}
-		// The attribute of the index's partition key has no name in this store if its
-		// Options.LeaseIndex is not set. A record may have the attribute all the same, if a
-		// function with that option wrote the record. So use the standard name: the update then
-		// removes the attribute, and the record leaves the index.
+		// Without Options.LeaseIndex, this store has no name for the index's partition key. A
+		// function with that option may have written the attribute, so use the standard name: the
+		// update then removes it, and the record leaves the index.
 		if names[a.placeholder] = column.name; column.name == "" {
 			names[a.placeholder] = a.standard
 		}

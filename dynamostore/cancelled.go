@@ -22,14 +22,13 @@ const (
 
 // judge returns the result of Commit for a TransactWriteItems request that ended with err. The
 // parameter fate says whether this request, or an earlier request of the transaction, may have been
-// applied. judge returns the same fate, except that it returns NotApplied if the condition on the
-// record failed. If the current record then shows that an earlier request was applied, judge
-// returns no error.
+// applied. judge returns the same fate, unless the condition on the record failed. In that case it
+// returns NotApplied. If the current record then shows that an earlier request was applied, judge
+// returns that record and no error.
 func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.Record, wire.Fate, error) {
 	if errors.Is(err, wire.ErrRefused) {
 		// The condition on the record failed. The current record shows whether an earlier request
-		// of this transaction was applied. If no request was applied, none can be applied later: a
-		// delayed request has the same condition, which fails again.
+		// was applied. If none was, none can be later: a delayed request has the same condition.
 		rec, err := t.refused(p, &p.request.cancelled.CancellationReasons[0])
 		return rec, wire.NotApplied, err
 	}
@@ -119,10 +118,10 @@ func recordFailed(fate wire.Fate, reason *types.CancellationReason, cause error)
 }
 
 // writeFailed returns the error of a transaction that was cancelled because of the handler's
-// writes. The parameter reasons has one reason for each write. If a write itself failed, for
-// example its condition, the error is a Rejected. If writes failed only by a conflict or
-// throttling, a retry could succeed, and the error is a StoreError. Among several writes that
-// failed alike, the one that was enlisted first decides.
+// writes. The parameter reasons has one reason for each write. If a write failed for good, for
+// example by its condition, the error is a Rejected. If writes failed only by a conflict or
+// throttling, so that a retry may succeed, the error is a StoreError. If several writes failed
+// alike, the one that was enlisted first decides.
 func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReason, cause error) error {
 	var busy *lambdaidem.StoreError
 	for i := range reasons {
@@ -136,9 +135,9 @@ func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReaso
 				busy.Reason, busy.Err = r, fmt.Errorf("the enlisted write %q: %s: %w", w.name, aws.ToString(reason.Message), cause)
 			}
 		case fate == wire.Unknown && p.records() == 0:
-			// No record shows whether an earlier request was applied. The write may have failed
-			// only because that request had already made it. So return a StoreError whose
-			// NotApplied is false.
+			// Without a record, nothing shows whether an earlier request has already made this
+			// write, so that its condition now fails. So return a StoreError whose NotApplied is
+			// false.
 			return failed(opCommit, fate, cause)
 		default:
 			rejected := writeInvalid(&WriteError{Write: w.name, Err: fmt.Errorf("%s: %s", code, aws.ToString(reason.Message))})

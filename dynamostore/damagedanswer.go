@@ -10,9 +10,9 @@ import (
 )
 
 // loadError returns the StoreError for an answer that could not be loaded because of err. If err
-// says that the answer is damaged, the Reason of the StoreError is ReasonForeign, because this
-// store can never read the answer. After any other err, or if the record has changed since it was
-// read, the failure is temporary.
+// says that the answer is damaged, the Reason is ReasonForeign, because this store can never read
+// the answer. After any other err, or if the record has changed since it was read, the failure is
+// temporary.
 func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apart, err error) error {
 	lost := (*damagedAnswerError)(nil)
 	if !errors.As(err, &lost) {

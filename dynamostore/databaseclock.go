@@ -8,9 +8,9 @@ import (
 )
 
 // At returns the current time by the database's clock: Now plus the time that has passed since the
-// record was read. At does not depend on the wall clock of this machine. It may be behind the
-// database's clock for two reasons: Now is rounded down, by up to a second, and the reply took some
-// time to arrive.
+// record was read. At does not depend on the wall clock of this machine. The result may be behind
+// the database's clock by up to a second, because Now is rounded down, and also by the time that
+// the reply took to arrive.
 func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.readAt)) }
 
 // latest returns the current time by the database's clock, like At, but also counts the time that

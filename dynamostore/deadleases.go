@@ -18,9 +18,8 @@ import (
 // opDeadLeases is the value of StoreError.Op in errors from DeadLeases.
 const opDeadLeases = "dead_leases"
 
-// deadMargin is how long a lease must have ended, by default, for DeadLeases to return it. So
-// DeadLeases does not return the lease of an attempt that is just finishing. See
-// DeadLeasesOptions.Before.
+// deadMargin is how long ago a lease must have ended, by default, for DeadLeases to return its
+// record. The margin excludes attempts that are just finishing. See DeadLeasesOptions.Before.
 const deadMargin = 2 * time.Second
 
 // DeadLeasesOptions are the options of [Store.DeadLeases]. The zero value of each field
@@ -37,10 +36,10 @@ type DeadLeasesOptions struct {
 	// 1000. Default: 100.
 	PageSize int
 
-	// Rate is the maximum number of requests per second, Query and GetItem together, at least
-	// 0.001. After an outage there may be many dead leases. Rate then limits how much of the
-	// table's capacity DeadLeases takes from the functions. Default: no limit. Requests are always
-	// sent one at a time.
+	// Rate is the maximum number of requests per second, Query and GetItem together. After an
+	// outage there may be many dead leases. Rate then limits how much of the table's capacity
+	// DeadLeases takes from the functions. Requests are always sent one at a time. Minimum: 0.001.
+	// Default: 0, which means no limit.
 	Rate float64
 }
 
@@ -185,9 +184,8 @@ func (l *deadLeaseSearch) entry(ctx context.Context, entry attributes) bool {
 		l.yield(lambdaidem.Record{}, err)
 		return false
 	case rec.State != lambdaidem.InProgress || rec.LeaseEnd.UnixMilli() > l.opts.Before.UnixMilli():
-		// Skip this entry, because the record has no dead lease. The entry is out of date: the
-		// index lags behind the table, or a store without Options.LeaseIndex completed or released
-		// the record and left the entry.
+		// Skip this entry, because the record has no dead lease: the index lags behind the table,
+		// or a store without Options.LeaseIndex ended the attempt and left the entry.
 		return true
 	}
 	return l.yield(rec, nil)

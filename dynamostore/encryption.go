@@ -54,10 +54,9 @@ type Encryption struct {
 	// the client receives a 503. When the client retries, the store calls Find again.
 	Find func(ctx context.Context, id string) (Key, error)
 
-	// KeyFor is how long a key is cached before the store calls Current or Find again. So
-	// a process can take this long to notice that a key was rotated or removed. If the
-	// call fails, the cached key is used until it is twice as old as KeyFor. Minimum: 1 s.
-	// Default: 5 minutes.
+	// KeyFor is how long a key is cached before the store calls Current or Find again. So a process
+	// can take this long to notice that a key was rotated or removed. If the call fails, the cached
+	// key is used until its age is twice KeyFor. Minimum: 1 s. Default: 5 minutes.
 	KeyFor time.Duration
 
 	// If Only is true, the store rejects every answer and step that it reads unencrypted. An answer
@@ -65,10 +64,10 @@ type Encryption struct {
 	// fails with lambdaidem.ErrAnswerUnavailable. A record with unencrypted steps is refused with
 	// lambdaidem.ErrRecordForeign.
 	//
-	// Before you set Only, wait until all unencrypted records have expired: until the TTL, the
-	// function's timeout and 15 minutes have passed since Current was deployed everywhere, and no
-	// record from before is held. See docs/operate.md, "Something changes in a deployment".
-	// Default: false.
+	// Before you set Only, wait until all unencrypted records have expired: the sum of the TTL, the
+	// function's timeout and 15 minutes after Current was deployed everywhere. Wait longer if a
+	// record from before is held, that is, waits for an operator; see docs/operate.md, "Something
+	// changes in a deployment". Default: false.
 	Only bool
 }
 
@@ -116,9 +115,10 @@ var ErrKeyGone = errors.New("the key is gone for good")
 // for good; see [ErrKeyGone].
 //
 // To rotate keys, add the new key at the end and deploy everywhere. Then move it to the front and
-// deploy again everywhere. Remove the old key when the TTL, the function's timeout and 15 minutes
-// have passed since then, and no record from before is held; see docs/operate.md, "Something
-// changes in a deployment".
+// deploy again everywhere. Remove the old key when all older records have expired: the sum of the
+// TTL, the function's timeout and 15 minutes after the second deployment. Wait longer if a record
+// from before is held, that is, waits for an operator; see docs/operate.md, "Something changes in a
+// deployment".
 //
 // StaticKeys panics if there is no key, a key is not valid, or two keys have the same id.
 func StaticKeys(keys ...Key) Encryption {

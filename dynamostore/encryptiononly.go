@@ -14,9 +14,9 @@ func (s *Store) trusted(itm *item) lambdaidem.Record {
 		return r
 	}
 	if itm.isErased() {
-		// The record has a failure in plaintext that says that there is no answer. Accept the
-		// failure, because every store writes it in plaintext. But replace its text, which anyone
-		// who can write to the table could have changed.
+		// This failure says that there is no answer. Accept it, because every store writes it in
+		// plaintext. But replace its text, which anyone who can write to the table could have
+		// changed.
 		r.Result.Failure = lambdaidem.NoAnswer("the answer was erased, or was never kept")
 		return r
 	}

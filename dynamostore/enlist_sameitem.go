@@ -5,8 +5,8 @@ import (
 )
 
 // sameItem reports whether two writes are certainly to the same item. A put does not say which of
-// its attributes are the key. Of two puts with the same key, sameItem therefore recognizes only
-// equal ones. A put and another write are compared by the other write's key.
+// its attributes are the key, so two puts count as the same item only if their items are equal. A
+// put and another kind of write are compared by the key of that other write.
 func (w *Write) sameItem(other *Write) bool {
 	if tableName(w.table) != tableName(other.table) {
 		return false

@@ -38,9 +38,8 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 func (s *Store) end(ctx context.Context, w *write, lease lambdaidem.Lease, now time.Time, apply func(*item)) (lambdaidem.Record, error) {
 	newItm := &item{ID: lease.ID, Token: lease.Token}
 	apply(newItm)
-	// newItm has only the attributes that this update sets. If they fit, the whole item may still
-	// be too large, because it also has attributes such as the fingerprint. DynamoDB then refuses
-	// the update.
+	// newItm lacks attributes that this update does not set, such as the fingerprint. So if the
+	// whole item is too large, this check may not notice, and DynamoDB refuses the update.
 	if size := s.layout.size(newItm); size > maxItemSize {
 		return lambdaidem.Record{}, tooLarge(w.op, size)
 	}

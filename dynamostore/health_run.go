@@ -46,9 +46,9 @@ func (p *probe) skip(now time.Time, failedProbe *probe) {
 }
 
 // failsAll reports whether the latest result of p means that all further checks would fail too.
-// That is so if DynamoDB did not reply or can't be reached. A missing table or a wrong primary key
-// counts only for the first probe, which tests the store's own table. Later probes may test other
-// tables.
+// That is so if DynamoDB did not reply or can't be reached. If the parameter first is true, p is
+// the first probe, which tests the store's own table. A missing table or a wrong primary key then
+// counts too.
 func (p *probe) failsAll(first bool) bool {
 	code := p.last.Code
 	return code == TimedOut || code == Unreachable || first && (code == NoTable || code == WrongKey)

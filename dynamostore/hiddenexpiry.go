@@ -17,9 +17,8 @@ func hidesExpiry(itm *item, attrs attributes) error {
 		if takeValue(&seconds, v) != "" {
 			continue
 		}
-		// Accept only times in the hundred years after the end of the lease. This excludes
-		// the record's times in epoch milliseconds: read as seconds, they are thousands of
-		// years in the future.
+		// Accept only times in the hundred years after the end of the lease. Times in epoch
+		// milliseconds, read as seconds, are thousands of years in the future.
 		if at := expiryOf(seconds); at.After(leaseEnd) && at.Before(leaseEnd.AddDate(100, 0, 0)) {
 			return foreign(fmt.Sprintf("it has no %s, but %q may be the expiration under another name", attrExpiration, name), attrs)
 		}

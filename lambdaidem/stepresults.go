@@ -96,9 +96,9 @@ func (s *steps) anyUnreadable() bool {
 	return len(s.unreadable) > 0
 }
 
-// end marks the step with the given name as no longer running, so that other calls that wait
-// for this step continue. After begin has told its caller to run the step, that caller must
-// call end, whether or not the step has succeeded.
+// end marks the step with the given name as no longer running, so that other calls that wait for
+// this step continue. A caller of begin that was told to run the step must call end afterward,
+// whether or not the step has succeeded.
 func (s *steps) end(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,9 +106,9 @@ func (s *steps) end(name string) {
 	delete(s.running, name)
 }
 
-// beginSave returns the steps to save: those already stored and a new one. It returns an error
-// if no further step may be stored. stop ends the save. If the handler returns before the save
-// has ended, the method close calls stop.
+// beginSave returns the steps to save: those already stored and the new step. It returns an error
+// if no further step may be stored, for example because the handler has returned. If the handler
+// returns during the save, the method close calls the function stop, which ends the save.
 func (s *steps) beginSave(name string, text []byte, stop context.CancelFunc) (Steps, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,9 +123,9 @@ func (s *steps) beginSave(name string, text []byte, stop context.CancelFunc) (St
 	return all, nil
 }
 
-// fail is called if the step with the given name has run, but its result can't be stored. The
-// parameter cause is the error that says why. The attempt then ends as uncertain, because a retry
-// would run the step again; see conclude. fail returns the error that Step returns.
+// fail records that the step with the given name has run, but that its result can't be stored
+// because of the error cause. The attempt then ends as uncertain (see conclude), because a retry
+// would run the step again. fail returns the error that Step returns.
 func (s *steps) fail(name string, cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *steps) fail(name string, cause error) error {
 	return err
 }
 
-// lost is called if the step with the given name has run, but another attempt has taken over
+// lost records that the step with the given name has run, but that another attempt has taken over
 // the record. rec is the current record. lost ends the handler's context, and returns the error
 // that Step returns.
 func (s *steps) lost(name string, rec Record) error {
@@ -176,12 +176,13 @@ func (a *attempt) stepsRefused() error {
 	return nil
 }
 
-// saveStep stores the result of a step, and returns nil if that succeeds. It retries as long as the
-// attempt has time, even after the handler's context has ended. If the attempt failed open,
-// saveStep keeps the result in memory only.
+// saveStep stores the result of a step. It retries as long as the attempt has time, even after the
+// handler's context has ended. If the attempt failed open, saveStep keeps the result in memory
+// only.
 //
-// If another attempt has taken over the record, the error wraps ErrLeaseLost. If steps.refusal is
-// already set, the error wraps it. After any other failure, the attempt is uncertain.
+// If another attempt has taken over the record, the error wraps ErrLeaseLost. If no further step
+// may be stored, the error wraps steps.refusal. After any other failure, the attempt ends as
+// uncertain.
 func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error {
 	s := &a.steps
 	s.saving.Lock()
@@ -254,9 +255,9 @@ func (a *attempt) conclude(ctx context.Context, w work) decision {
 	return a.finish(ctx, w, w.ending())
 }
 
-// leavesStep is called after the handler has panicked. It reports whether a step is still
-// running, or has run although its result could not be stored. The record must then not be
-// released, because a retry would run the step again.
+// leavesStep reports, after the handler has panicked, whether a step is still running or the result
+// of a step could not be stored. In both cases the record must not be released, because a retry
+// would run the step again.
 func (a *attempt) leavesStep() bool { return a.steps.close() || a.steps.unsaved != nil }
 
 // stepUnsaved refuses a call, because its handler ran a step whose result could not be stored.
@@ -271,7 +272,8 @@ func (a *attempt) stepUnsaved(ctx context.Context) decision {
 }
 
 // stepLost decides how to end a call after one of its steps has found that another attempt took
-// over the record. It reads the record again, because that attempt may have completed it since.
+// over the record. It reads the record again, because the other attempt may have completed the
+// record in the meantime.
 func (a *attempt) stepLost(ctx context.Context) decision {
 	rec := *a.steps.lostTo
 	read, cancel := a.finishContext(ctx)

@@ -19,9 +19,9 @@ import (
 // Package lambdaidem/storetest has the tests that every Store must pass.
 type Store interface {
 	// Acquire takes the lease on a record, and returns the current record. The caller holds the
-	// lease if and only if that record is in progress and has claim.Token. This is also true if an
-	// earlier request with the same claim was applied and its reply was lost. If the current record
-	// prevents the write, err is nil.
+	// lease if and only if that record is in progress and has claim.Token. This includes the case
+	// that an earlier request with the same claim was applied and its reply was lost. If the current
+	// record prevents the write, err is nil.
 	//
 	// If claim.Over is nil, Acquire MUST write the record only if there is none. The new record has
 	// attempt number 1.
@@ -47,12 +47,12 @@ type Store interface {
 	Complete(ctx context.Context, lease Lease, result Result) (Record, error)
 
 	// Release ends an attempt without storing an answer, so that the next attempt may begin at
-	// once. The record MUST be in progress and have the lease's token. If the record is already
-	// released under that token, Release succeeds too. In all other cases, Release changes nothing
-	// and returns [ErrLeaseLost] with the current record.
+	// once. Release MUST write only if the record is in progress and has the lease's token. If the
+	// record is already released under that token, Release changes nothing and succeeds. In all
+	// other cases, Release changes nothing and returns [ErrLeaseLost] with the current record.
 	//
-	// The record keeps its attempt number, fingerprint, token and invocation. Its expiry, last
-	// failure and Bound become those of the lease.
+	// A released record keeps its attempt number, fingerprint, token and invocation. Its expiry,
+	// last failure and Bound become those of the lease.
 	Release(ctx context.Context, lease Lease, now time.Time) (Record, error)
 
 	// Get returns the record with the given id. If there is none, or if it has expired at the time
@@ -66,13 +66,14 @@ type Store interface {
 // is no record, or that the record had expired at Claim.Now, when the claim was made. If the record
 // were deleted, the database would grant a late claim to an attempt that no longer exists.
 //
-// The latest claims are in transactions of attempts without a lease. They arrive within 55 minutes:
+// The claims that can arrive latest are in transactions of attempts without a lease. They arrive
+// within 55 minutes after Claim.Now, the sum of these times:
 //
-//   - Claim.Now is the time when the attempt began. The guard calls Commit within 30 minutes after
-//     that; see Options.Optimistic.
-//   - A store must not send the transaction more than 10 minutes after the call of Commit, even if
-//     the process was frozen meanwhile.
-//   - AWS accepts a request for up to 15 minutes after it was signed.
+//   - 30 minutes from Claim.Now, when the attempt began, to the call of Commit; see
+//     Options.Optimistic
+//   - 10 minutes from the call of Commit until the store sends the transaction; a store must not
+//     send it later, even if the process was frozen meanwhile
+//   - 15 minutes from the signature of the request until it arrives; AWS refuses it later
 //
 // The rest of the hour allows for clocks that differ.
 const KeptAfterExpiry = time.Hour

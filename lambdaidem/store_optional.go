@@ -82,9 +82,9 @@ type Holder interface {
 
 // HeldUntil returns the lease end that [Holder.Hold] gives a record. oldRec is the record before
 // the call of Hold. The result is one millisecond after oldRec.LeaseEnd, because that is the
-// smallest difference between two lease ends. The new lease end makes the store refuse a takeover
-// that still expects the old one. The new lease end does not revive the lease, because the guard
-// calls Hold only after the lease has ended.
+// smallest difference between two lease ends. The store then refuses a takeover whose Claim.Over
+// has the old lease end. The new lease end does not revive the lease, because the guard calls Hold
+// only after the lease has ended.
 func HeldUntil(oldRec Record) time.Time { return oldRec.LeaseEnd.Add(time.Millisecond) }
 
 // Steps maps the name of each step of a record to the step's result, as JSON.

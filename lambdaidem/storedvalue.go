@@ -13,12 +13,12 @@ import (
 // This file converts the results of Do and Handler to the JSON that a record stores, and
 // back. A replay returns a value with the same JSON as the first caller's, or an error.
 
-// storable returns the JSON to store for v, and the value to return to the first caller. That value
-// is decoded from the stored JSON, like the value that later callers receive, so it lacks whatever
-// the JSON lacks, such as unexported fields.
+// storable returns the JSON to store for v, and the value that the first caller receives. That
+// value is decoded from the stored JSON, like the value that later callers receive, so it lacks
+// whatever the JSON lacks, such as unexported fields.
 //
-// storable returns v and an error if v is a stream, if JSON can't represent v, or if decoding loses
-// more than the order of members.
+// If v is a stream, if JSON can't represent v, or if decoding changes more than the order of
+// members, storable returns v itself and an error.
 func storable[T any](v T) ([]byte, T, error) {
 	if _, stream := any(v).(io.Reader); stream { // streams can't see this if T is an interface type
 		return nil, v, streamRefused(fmt.Sprintf("a result of type %T", v))
@@ -39,8 +39,8 @@ func storable[T any](v T) ([]byte, T, error) {
 	if again, err := decodeExact[T](text); err == nil {
 		return text, again, nil
 	}
-	// If an interface in v holds a struct, the decoded value has a map instead, whose members have
-	// another order in JSON. Then store the JSON of the decoded value.
+	// A struct in an interface is decoded as a map, whose JSON has its members in another order. In
+	// that case, store the JSON of the decoded value.
 	for _, numbers := range numberForms {
 		again, err := fromJSON[T](text, numbers)
 		if err != nil {
@@ -67,8 +67,8 @@ func decodeExact[T any](text []byte) (T, error) { return rebuild[T](text, sameTe
 func replayed[T any](text []byte) (T, error) { return rebuild[T](text, sameExceptNewFields) }
 
 // rebuild decodes text into a T and checks that nothing was lost: it encodes the T again and calls
-// accept with the T, its new JSON and text. There are two ways to decode numbers; see numberForms.
-// If decoding or the check fails in both ways, rebuild returns the error of the first.
+// accept with the T, its new JSON and text. rebuild tries both ways to decode numbers; see
+// numberForms. If both fail, it returns the error of the first.
 func rebuild[T any](text []byte, accept func(v any, encoded, text []byte) error) (T, error) {
 	var v T
 	if raw, ok := any(&v).(*json.RawMessage); ok {
@@ -104,10 +104,10 @@ func sameText(v any, encoded, text []byte) error {
 	return nil
 }
 
-// sameExceptNewFields returns an error if two JSON texts of a value differ: the parameter encoded,
-// which is the JSON of v, and the parameter text, which was stored. In encoded, it allows
-// additional struct fields that are zero: the type of v may have gained these fields since the text
-// was stored.
+// sameExceptNewFields compares two JSON texts: the parameter encoded, which is the JSON of v, and
+// the parameter text, which was stored. It returns an error if their values differ, except that
+// encoded may have additional struct fields that are zero. The type of v may have gained these
+// fields since the text was stored.
 func sameExceptNewFields(v any, encoded, text []byte) error {
 	if bytes.Equal(encoded, text) {
 		return nil
@@ -152,9 +152,9 @@ func covers(whole, part any) bool {
 	return whole == part
 }
 
-// numberForms are two ways to decode a number in an interface, in the order to try them. With
-// false, fromJSON decodes the number as a float64, like encoding/json does. With true, fromJSON
-// decodes the number as a json.Number, which is for numbers that a float64 can't represent exactly.
+// numberForms has both values of fromJSON's parameter useNumber, in the order to try them. With
+// false, a number in an interface is decoded as a float64, like in encoding/json. With true, it is
+// decoded as a json.Number, for numbers that a float64 can't represent exactly.
 var numberForms = [...]bool{false, true}
 
 // fromJSON decodes text into a T. If useNumber is true, it decodes numbers in interfaces as
@@ -188,8 +188,8 @@ func sameJSON(a, b []byte) bool {
 	if okX && okY {
 		return bytes.Equal(x, y)
 	}
-	// Without canonical forms, compare the lengths and the decoded values. If a text has two
-	// members with the same name, decoding drops one of them, but the length shows it.
+	// Without canonical forms, compare the lengths and the decoded values. If two members have the
+	// same name, decoding drops one of them, but the length shows it.
 	if len(a) != len(b) {
 		return false
 	}

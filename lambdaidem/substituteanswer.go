@@ -14,7 +14,7 @@ import (
 // and [DownstreamKey] work in this http.Handler as in the guarded handler, but it can't enlist
 // writes.
 //
-// An error that wraps an Answer is an ordinary error.
+// If the handler wraps this error in another one, the guard treats it like any other error.
 func Answer(v any) error { return &answerError{v} }
 
 type answerError struct{ v any }

@@ -7,9 +7,10 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// unwindowed returns a function that calls h, except that it returns an error for an event of a
-// tumbling window. Lambda expects the window's state in the response. The state would lack the
-// records that an earlier invocation has handled, because the handler does not run for them again.
+// unwindowed returns a function that calls h, but refuses an event of a tumbling window with an
+// error. Lambda expects the window's state in the response to such an event. The state would lack
+// the messages that an earlier invocation has handled, because the handler does not run for them
+// again.
 func unwindowed[E, R any](window func(E) events.TimeWindowProperties, h func(context.Context, E) (R, error)) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, e E) (R, error) {
 		if w := window(e); w.State != nil || w.ShardID != "" || w.IsFinalInvokeForWindow || w.IsWindowTerminatedEarly || !w.Window.End.IsZero() {

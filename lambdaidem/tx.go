@@ -71,12 +71,12 @@ type Completion struct {
 	Lease  Lease  // the lease of the attempt
 	Result Result // the answer to store
 	// Claim, if not nil, makes the transaction acquire the record and complete it at once, for an
-	// attempt without a lease. The record must be in one of these states:
+	// attempt without a lease. Commit MUST apply the transaction only in one of these cases:
 	//
-	//   - There is no record, if Claim.Over is nil.
-	//   - The record equals Claim.Over and has no steps, if Claim.Over is set.
-	//   - The record is in progress under the claim's token. An earlier claim by this attempt was
-	//     then applied, although its reply was lost.
+	//   - Claim.Over is nil, and there is no record.
+	//   - Claim.Over is set, and the record equals Claim.Over and has no steps.
+	//   - The record is in progress under the claim's token: an earlier claim by this attempt was
+	//     applied, and its reply was lost.
 	//
 	// Commit MUST judge by Claim.Now, when the attempt began, whether a record has expired. This
 	// applies to the condition of the transaction and to the record that Commit returns. A record

@@ -176,9 +176,8 @@ func (c *typedJSON) entries(v reflect.Value) error {
 	for i, key := range keys {
 		names.SetMapIndex(key, reflect.ValueOf(i))
 	}
-	// Find the name that each key has in JSON. Only encoding/json knows the name, because a key may
-	// have a MarshalText method. So encode a map from each key to its index in keys, and decode it
-	// into order.
+	// Let encoding/json find the JSON name of each key, which may have a MarshalText method: encode
+	// a map from each key to its index in keys, and decode the JSON into the map order.
 	text, err := json.Marshal(names.Interface())
 	if err != nil {
 		return err //nolint:wrapcheck // the caller adds what the value is
@@ -235,8 +234,8 @@ var forms sync.Map // results of formOf: reflect.Type to string
 // formOf returns a digest of the structure of a type's JSON. Two programs get the same digest if
 // their types have the same JSON fields with the same kinds of values.
 //
-// A client that could choose the digest could hide a changed payload. The digest therefore does not
-// depend on the content of a value, such as the keys of maps or the dynamic types in interfaces.
+// The digest does not depend on the content of a value, such as the keys of maps or the dynamic
+// types in interfaces. A client that could choose the digest could hide a changed payload.
 func formOf(t reflect.Type) string {
 	if known, ok := forms.Load(t); ok {
 		return known.(string) //nolint:forcetypeassert // nothing else is stored

@@ -35,9 +35,9 @@ func (h *guarded) pass(w http.ResponseWriter, r *http.Request) {
 	send(w, resp)
 }
 
-// copyBack copies Pattern and MultipartForm to r, the original request. inside is the copy of the
-// request that the handler received. Outer handlers may log Pattern, and the server uses
-// MultipartForm to find and remove the temporary files of an upload.
+// copyBack copies Pattern and MultipartForm to r, the original request. The parameter inside is the
+// copy of the request that the handler received. Outer handlers may log Pattern, and the server
+// uses MultipartForm to find and remove the temporary files of an upload.
 func copyBack(r, inside *http.Request) {
 	r.Pattern = inside.Pattern
 	if r.MultipartForm == nil {
@@ -74,10 +74,10 @@ func (p *passThrough) answer(v any) (Response, error) {
 	return p.response(), nil
 }
 
-// buffers reports whether the response must be buffered, because the handler has called TxOf
-// and may have enlisted a write. passThrough calls buffers before it sends each part of the
-// response. If the result is false, the response goes to the client at once, and the handler
-// can't enlist writes from then on.
+// buffers reports whether the response must be buffered, because the handler has called TxOf and
+// may have enlisted a write. passThrough calls buffers before it sends each part of the response.
+// If the result is false, that part goes to the client at once, and the handler can't enlist writes
+// from then on.
 func (p *passThrough) buffers() bool {
 	if p.buffered == nil && p.run.enlist.hasBegun(errAnswerBegan) {
 		p.buffer()
@@ -94,9 +94,9 @@ func (p *passThrough) buffer() {
 	p.buffered.header = p.w.Header().Clone()
 }
 
-// sync copies to the buffered response the changes that the handler has made to the header of
-// the server's ResponseWriter. A handler that called Header before buffering began still has
-// that header, and may change it at any time.
+// sync copies into the buffered response what the handler has changed in the header of the server's
+// ResponseWriter. A handler that called Header before buffering began still holds that header, and
+// may change it at any time.
 func (p *passThrough) sync() {
 	if p.buffered == nil {
 		return

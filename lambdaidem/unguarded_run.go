@@ -25,8 +25,7 @@ func (g *Guard) bypass(ctx context.Context, w work) decision {
 }
 
 // runAlone runs the handler of w without a record, and commits the writes that the handler enlists.
-// bypass does the same with a new attempt; runAlone uses the attempt a, which must come from
-// Guard.unguarded.
+// The attempt a must come from Guard.unguarded; bypass calls runAlone with a new one.
 func (a *attempt) runAlone(ctx context.Context, w work) decision {
 	a.setReserved()
 	defer a.enlist.end(errRunEnded)
@@ -69,10 +68,9 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	a.report(ctx, EventStoreError, err)
 	a.report(ctx, EventUncertain, err)
 	if _, rejected := errors.AsType[*Rejected](err); rejected {
-		// An earlier request with this transaction may still be applied, so the outcome
-		// is unknown. But the error that the handler specified for the failed condition
-		// says that nothing was written. So hide that error from errors.Is and
-		// errors.As, and keep only its text for logs.
+		// An earlier request with this transaction may still be applied, but the handler's error
+		// for the failed condition says that nothing was written. Keep its text for logs, and hide
+		// it from errors.Is and errors.As.
 		err = shownOnly{err}
 	}
 	return a.unknown(err)

@@ -29,8 +29,8 @@ var errUnreleasedForgotten = errors.New("this process has left too many claims b
 
 // unreleased is a list of claims whose records may be in progress although no handler is running.
 // Later calls withdraw these claims, that is, they release the records. Each call first withdraws a
-// few claims that are due. If a claim holds the lease on the call's own record, the call withdraws
-// that claim at once.
+// few claims that are due. A claim that holds the lease on the call's own record is withdrawn at
+// once.
 //
 // A guard shares its list only with the guards that With derives from it.
 type unreleased struct {
@@ -82,8 +82,8 @@ func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, resolved bo
 }
 
 // resolvedBy reports whether the claim is resolved: it does not hold the lease and can never
-// acquire it. start is the time at which Store.Release was called; rec and err are its results. A
-// request with the claim may still be on its way to the database, until arrivesBy at the latest.
+// acquire it. rec and err are the results of Store.Release, and start is the time of that call.
+// Until c.arrivesBy, a request with the claim may still reach the database.
 func (c *unreleasedClaim) resolvedBy(rec Record, err error, start time.Time) bool {
 	switch {
 	case err == nil:
@@ -171,9 +171,8 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 	now := time.Now()
 	c.withdrawing = false
 	if !errors.Is(err, ErrLeaseLost) {
-		// The withdrawal failed. The store may be out of reach, so withdraw no claim for a while.
-		// If only this claim fails, for example because its record is damaged, claims with earlier
-		// due times go first.
+		// The store may be out of reach, so withdraw no claim for a while. Set dueTime to now, so
+		// that other due claims go first, in case only this claim fails.
 		u.pausedUntil, c.dueTime = now.Add(withdrawalPause), now
 		return
 	}

@@ -57,9 +57,9 @@ func onTransactor(name string, tell func(*commitStory)) func(context.Context, En
 	}
 }
 
-// commits commits a transaction that claims the record by c and completes it. It checks that the
-// transaction is applied. elapsed is the time of the completion, counted from the beginning of the
-// story.
+// commits calls Commit with the claim c, and checks that the transaction is applied: it acquires
+// and completes the record. elapsed is the time of the completion, counted from the beginning of
+// the story.
 func (s *commitStory) commits(label string, c lambdaidem.Claim, elapsed time.Duration) {
 	completion := s.completion(c, elapsed)
 	wantRec := completed(claimed(*completion.Claim), completion.Result)

@@ -30,9 +30,8 @@ var expirySteps = []Step{
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "an expired answer is locked afresh")
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			// Let a record with attempt number 2 expire. The last acquire must then set
-			// the number to 1 again. With a record whose number is 1, a store that keeps
-			// the old number would pass too.
+			// Let a record with attempt number 2 expire. The last acquire must set the number to 1
+			// again. With number 1, a store that keeps it would pass too.
 			b := s.acquires("the takeover", s.takeover("b", leaseLength, a))
 			done := s.completes("the completion", b, s.answer(2*leaseLength, "first"))
 			expiry := done.Expires.Sub(s.base)

@@ -174,8 +174,9 @@ func owns(r lambdaidem.Record, c lambdaidem.Claim) bool {
 	return r.State == lambdaidem.InProgress && r.Token == c.Token
 }
 
-// race starts as many goroutines as the constant racers says. Each runs call once, and i is its
-// number, from 0. race waits for all of them, and returns their errors, joined.
+// race starts several goroutines; the constant racers is their number. Each goroutine runs call
+// once, with its own number as i, from 0. race waits for all of them, and returns their errors,
+// joined.
 func race(call func(i int) error) error {
 	errs := make([]error, racers)
 	start := make(chan struct{})

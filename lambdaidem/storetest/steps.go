@@ -239,8 +239,8 @@ func onStepStore(name string, tell func(*stepStory)) func(context.Context, Env) 
 }
 
 // saves calls SaveSteps with the token of rec, a record in progress. It passes the steps of rec and
-// further ones, whose names and results alternate in pairs. saves checks that all these steps are
-// stored, and returns the record that the store must now have.
+// new ones: pairs lists the name and the result of each new step, in turn. saves checks that all
+// these steps are stored, and returns the record that the store must now have.
 func (s *stepStory) saves(label string, rec lambdaidem.Record, elapsed time.Duration, pairs ...string) lambdaidem.Record {
 	wantRec := rec
 	wantRec.Steps = copiedSteps(rec.Steps)

@@ -42,10 +42,10 @@ type Env struct {
 	// Prefix is the prefix of the id of every record. It is random, so that two runs with
 	// the same table use different records.
 	Prefix string
-	// Base is the time at which each [Step] of the suite begins. It is a simulated time: the Step
-	// passes Base and later times to the store as the current time. Base is in whole seconds, and two
-	// hours after the real time, so that no record expires in real time while the suite runs. A
-	// database that deletes expired records then deletes none that a Step still needs.
+	// Base is the simulated time at which each [Step] of the suite begins. The Step passes Base and
+	// later times to the store as the current time. Base is in whole seconds, and two hours after
+	// the real time, so that no record expires in real time while the suite runs. A database that
+	// deletes expired records then deletes none that a Step still needs.
 	Base time.Time
 }
 

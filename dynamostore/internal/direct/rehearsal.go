@@ -25,16 +25,14 @@ import (
 // that this package can't imitate, or the SDK's version builds requests differently. rehearse also
 // sets t.head, from the header of the SDK's request, and t.signsItself.
 func (t *Transport) rehearse() error {
-	// The transport supports neither a client without credentials nor endpoint discovery. The
-	// function Lost reports such clients too. But the store ignores the result of Lost if
-	// Options.Transport is TransportDirect, so check both settings here.
+	// Check the next two settings here, although the function Lost reports them too: the store
+	// ignores the result of Lost if Options.Transport is TransportDirect.
 	if t.options.Credentials == nil {
 		return errors.New("the client is anonymous: it has no credentials")
 	}
 	if t.options.EndpointDiscovery.EnableEndpointDiscovery == aws.EndpointDiscoveryEnabled {
-		// With endpoint discovery, the SDK's client asks DynamoDB in the background which
-		// endpoint to use. This package does not learn that endpoint, and would send its
-		// requests to another one.
+		// With endpoint discovery, the SDK's client asks DynamoDB in the background for an
+		// endpoint. This package does not learn that endpoint, and would use another one.
 		return errors.New("the client discovers its endpoint")
 	}
 	ctx, actor := context.Background(), rehearsalCredentials{t.options.Credentials}
@@ -151,10 +149,9 @@ func headOf(h http.Header, operation wire.Operation) head {
 		case lineHost, lineLength:
 			of.fields = append(of.fields, headField{line: line})
 		default:
-			// The SDK may sign a field that is not in the request's header. Don't add such a field
-			// to the head, because the field's value is unknown. Without the field, this package's
-			// signature of the test request differs from the SDK's. So rehearse returns an error,
-			// and this transport is not used.
+			// The SDK may sign a field that is not in the request's header. Don't add such a field,
+			// because its value is unknown. The two signatures then differ, and rehearse returns an
+			// error.
 			if _, sent := left[lower]; sent {
 				add(lower, line)
 			}

@@ -80,10 +80,9 @@ const mostFields = 12
 //	invocation  the id of the call
 //	signedAt    the date of the signature
 func (t *Transport) request(ctx context.Context, a *attempt, dbReq *wire.Request, dest *endpoint, creds *aws.Credentials, invocation string, signedAt time.Time) (*http.Request, error) {
-	// Count the header fields, to create the map below with the exact size: Go allocates twice
-	// as much memory for a map of nine fields as for one of eight. Three fields of t.head don't
-	// count. net/http adds host and content-length. The session token is counted below, if
-	// there is one.
+	// Count the header fields, to create the map with the exact size: for nine fields, Go allocates
+	// twice as much memory as for eight. net/http adds host and content-length. The session token
+	// is counted below.
 	fields := len(t.head.fields) - len([...]string{lineHost, lineLength, fieldToken}) + len([...]string{fieldSignature}) + len(dest.headers)
 	trace, traced := t.trace.id(ctx)
 	if traced {
