@@ -163,9 +163,9 @@ func saidByGuard(err error) bool {
 	return byStore || isGuardsCode(err) || isRefusal(err) || isPermanentReplay(err)
 }
 
-// isRetryable reports whether Retryable has marked err as a whole. If err joins several errors, all
-// of them must be marked, because an error without the mark may come from a call that had an
-// effect.
+// isRetryable reports whether Retryable has marked err as a whole. If err joins several errors,
+// isRetryable returns true only if all of them are marked, because an error without the mark may
+// come from a call that had an effect.
 func isRetryable(err error) bool {
 	if _, ok := err.(*retryableError); ok { //nolint:errorlint // the tree is walked here
 		return true

@@ -168,8 +168,8 @@ func (s *scanner) compare(a, b *member) int {
 // each name, so that the function prefix can read prefixSize bytes even if the name is shorter.
 const prefixSize = 8
 
-// prefix returns the first 8 bytes of the folded name names[start:] as a number that has the
-// same order as the name. If the name is shorter, the remaining bytes are zero.
+// prefix returns the first 8 bytes of the folded name names[start:] as a number, so that the
+// numbers sort as the names do. If the name is shorter, the remaining bytes are zero.
 func prefix(names []byte, start int) uint64 {
 	p := binary.BigEndian.Uint64(names[start : start+prefixSize])
 	if behind := prefixSize - (len(names) - start); behind > 0 {
