@@ -60,13 +60,15 @@ func (i *innerCalls) end() {
 	i.running--
 }
 
-// record makes a note of how an inner call ended, and returns the state of the handler that made
-// the call. attempt.settle uses the notes to decide that handler's outcome. If the call settles an
-// earlier call for the same record, record removes the note of the earlier call.
+// record updates the state of the inner calls after one of them has ended, and returns the state of
+// the handler. If a retry may still complete the call, or its outcome is unknown, record adds the
+// call to i.unsettled, by which attempt.settle decides the outcome of the handler. Otherwise, if
+// the call settles an earlier call for the same record, record removes the earlier call from
+// i.unsettled.
 //
-//   - number is the call's number, and calls counts the calls that have begun.
+//   - number is the call's number; see attempt.beginInner. calls counts the calls that have begun.
 //   - innerEnding says how the call ended; see attempt.endingOf.
-//   - ran reports whether the call's own handler ran.
+//   - ran reports whether the handler of the call ran.
 //   - effect reports whether the call may have had an effect.
 func (i *innerCalls) record(number int64, calls *atomic.Int64, rec innerRecord, innerEnding Outcome, ran, effect bool) handlerState {
 	i.mu.Lock()
@@ -78,12 +80,12 @@ func (i *innerCalls) record(number int64, calls *atomic.Int64, rec innerRecord, 
 		if i.unsettled == nil {
 			i.unsettled = make(map[innerRecord]unsettledCall)
 		}
-		// Load the counter while the mutex is locked, so that a later note never has a smaller
-		// count.
+		// Load the counter while the mutex is locked, so that a later unsettledCall never has a
+		// smaller callsBegun.
 		i.unsettled[rec] = unsettledCall{outcomeOfBoth(innerEnding, earlier.innerEnding), effect || earlier.effect, calls.Load()}
-	// Keep the note of an earlier call that was still running when this call began: the handler may
-	// report that call's refusal, although this call succeeded.
-	case number <= earlier.callsBegun: // this call began before the earlier one had ended
+	// Keep the earlier call as unsettled, because the handler may return the refusal of the earlier
+	// call, although the new call succeeded.
+	case number <= earlier.callsBegun: // the new call began before the earlier call ended
 	case innerEnding == OutcomeSucceeded, innerEnding == OutcomeFailed: // the record has an answer
 		delete(i.unsettled, rec)
 	case innerEnding == "" && ran && !earlier.effect: // the earlier call was only refused

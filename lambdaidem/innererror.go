@@ -7,24 +7,25 @@ import (
 )
 
 // passedOn wraps the error that an inner call, a guarded call inside a guarded handler, returns to
-// the outer handler. The outer guard ignores the marks in err, such as Retryable, and the status of
-// an error made by Reject. Both describe only the inner call.
+// the outer handler. A mark in err, such as Retryable, and the status of an error made by Reject
+// describe only the inner call, so the outer guard ignores them.
 //
-// errors.Is and errors.As find the errors that the inner call's function made. They don't find what
-// a guard said of a step or guarded call inside that function, because the function may have had
-// other effects.
+// errors.Is and errors.As find the errors that the inner call's function made. They don't find the
+// codes and errors that a guard returned for a step or a guarded call inside that function, because
+// the function may have had other effects.
 type passedOn struct {
 	err error
-	// byGuard is set if the guard of the inner call made err, and not the function of the inner
-	// call. err is then a refusal, a stored failure, or an error about rejected writes. The outer
-	// handler finds the code of such an err.
+	// byGuard is set if the guard of the inner call, and not the function of that call, made err.
+	// err is then a refusal, a stored failure, or an error about rejected writes, and the outer
+	// handler can find the code of err.
 	byGuard bool
 	// retryable is set if the inner call's record was released because the code of the inner call
 	// had marked err with [Retryable], a function of this package.
 	retryable bool
 	// stored is set if the inner call's record has err as its failure, so that every retry of the
 	// inner call gets err again. storedAs is the *Error that gave the stored failure its code and
-	// status. It is nil if that code is ErrPermanent, or if stored is not set.
+	// status. storedAs is nil if the stored failure has the code ErrPermanent, or if stored is not
+	// set.
 	stored   bool
 	storedAs *Error
 }
@@ -61,11 +62,10 @@ func (e *passedOn) Is(target error) bool {
 	})
 }
 
-// As is called by errors.As. It looks for an error of the type that target points to, sets the
-// value behind target to that error, and reports whether it has found one. It never finds a mark.
-// If stored is set, the *Error and the Code that it finds are those of the stored failure. All
-// other errors are in e.err's tree of wrapped errors, and the outer handler may find them; see
-// anyVisible.
+// As is called by errors.As. If it finds an error of the type that target points to, it sets the
+// value behind target to that error and returns true. It never finds a mark. If stored is set, the
+// only *Error and Code that it finds are those of the stored failure. It finds other errors in the
+// part of e.err's tree of wrapped errors that anyVisible visits.
 func (e *passedOn) As(target any) bool {
 	switch to := target.(type) {
 	case **permanentError, **uncertainError, **retryableError:
@@ -98,7 +98,7 @@ func (e *passedOn) As(target any) bool {
 		}
 		found, _ := to.Interface().(error)
 		_, own := found.(*Error)       //nolint:errorlint // the error itself: one that only As finds has decided nothing
-		if own || saidByGuard(found) { // the latter is about a guarded call that the function made
+		if own || saidByGuard(found) { // what a guard said is about a guarded call that the function made
 			to.SetZero()
 			return false
 		}
@@ -114,9 +114,13 @@ func (e *passedOn) code() Code {
 	return ErrPermanent
 }
 
-// differs reports whether errors.Is or errors.As finds in e.err something else than in e: one of the
-// guard's codes or errors that e hides, another code or *Error than that of the record, or no
-// ErrRetryable.
+// differs reports whether errors.Is or errors.As finds other codes and errors in e.err than in e.
+// These are the differences:
+//
+//   - e.err contains a code or an error of a guard that e hides.
+//   - The inner call's function made the stored failure, and e.err does not contain the code of
+//     that failure, or also contains another code or *Error.
+//   - e matches ErrRetryable, but e.err does not.
 func (e *passedOn) differs() bool {
 	hides := func(code Code) bool { return errors.Is(e.err, code) && !errors.Is(e, code) }
 	for code := range codedAs {
@@ -159,9 +163,9 @@ func saidByGuard(err error) bool {
 	return byStore || isGuardsCode(err) || isRefusal(err) || isPermanentReplay(err)
 }
 
-// isRetryable reports whether Retryable has marked err as a whole. If err joins several errors, all
-// of them must be marked, because an error without the mark may come from a call that had an
-// effect.
+// isRetryable reports whether Retryable has marked err as a whole. If err joins several errors,
+// isRetryable returns true only if all of them are marked, because an error without the mark may
+// come from a call that had an effect.
 func isRetryable(err error) bool {
 	if _, ok := err.(*retryableError); ok { //nolint:errorlint // the tree is walked here
 		return true
@@ -183,9 +187,9 @@ func withoutPassedOn(err error) error {
 	}
 }
 
-// innerCallError names a guarded call that a handler made and that a guard refused. Handlers often
-// return such a refusal as their own error. innerCallError is the Err of the refusal, so the event
-// that reports the handler's error then shows which of its calls was refused, and why.
+// innerCallError is the Err of the refusal of a guarded call that a handler made. It says which
+// call was refused, and why. Handlers often return such a refusal as their own error. The event
+// that reports the error then has this text.
 type innerCallError struct {
 	route  string // the operation or route
 	record string // the record's id

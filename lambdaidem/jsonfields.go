@@ -25,19 +25,21 @@ type jsonField struct {
 	path      string // the Go expression for the field, such as "Base.ID"
 }
 
-// hiddenField describes a struct field that is missing from the JSON of its type.
+// hiddenField describes an exported struct field that encoding/json does not write, although no tag
+// omits the field.
 type hiddenField struct {
 	reason string // which field is missing and why, for an error text
-	// shadowed reports whether encoding/json prefers another field of the same name. That field is
-	// embedded less deeply or, at the same depth, has its name from a tag. Programmers often shadow
-	// a field on purpose.
+	// shadowed reports whether the field is hidden because encoding/json prefers another field of
+	// the same name, which is embedded less deeply or, at the same depth, has its name from a tag.
+	// Programmers often shadow a field on purpose.
 	shadowed bool
 }
 
-// jsonFields returns the fields that encoding/json writes for a struct that has neither MarshalJSON
-// nor MarshalText, in the order of the struct. hidden describes a field that is missing from the
-// JSON although no tag omits it. If several fields are missing, hidden describes one that is not
-// shadowed, if there is one.
+// jsonFields returns the fields of the struct type t that encoding/json writes, in the order of the
+// struct. It disregards the methods MarshalJSON and MarshalText of t. The result hidden describes
+// one exported field that encoding/json does not write, although no tag omits the field. hidden is
+// nil if there is no such field. If there are several, jsonFields chooses one that is not shadowed,
+// if possible.
 func jsonFields(t reflect.Type) (fields []jsonField, hidden *hiddenField) {
 	var all []jsonField
 	var repeated *hiddenField
@@ -132,8 +134,8 @@ func validJSONName(s string) bool {
 }
 
 // promoted returns the embedded field from which the struct type t gets its MarshalJSON or
-// MarshalText method. The JSON of t then shows only that field. promoted returns false if t has no
-// such method, declares the method itself, or has no other field that JSON would show.
+// MarshalText method. encoding/json then writes only that field. The result ok is false if t has no
+// such method, declares the method itself, or has no other field that encoding/json would write.
 func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 	method := "MarshalJSON"
 	of := t
@@ -175,9 +177,9 @@ func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 
 var hiddenFields sync.Map // results of hiddenIn: reflect.Type to *hiddenField
 
-// hiddenIn returns a field that is missing from the JSON of t or of a type that t contains,
-// or nil if there is none. It does not examine the values of interfaces. It caches the
-// result for each type.
+// hiddenIn returns an exported field of t, or of a type that t contains, that encoding/json does
+// not write, although no tag omits it. It returns nil if there is none. It does not examine the
+// values of interfaces. It caches the result for each type.
 func hiddenIn(t reflect.Type) *hiddenField {
 	if t == nil {
 		return nil
@@ -190,8 +192,8 @@ func hiddenIn(t reflect.Type) *hiddenField {
 	return found
 }
 
-// hiddenFrom returns why a field is missing from the JSON of t, or "" if no field is. It
-// ignores shadowed fields unless strict is true.
+// hiddenFrom returns the reason why the field that hiddenIn finds is hidden, or "" if there is no
+// hidden field. It ignores shadowed fields unless strict is true.
 func hiddenFrom(t reflect.Type, strict bool) string {
 	if found := hiddenIn(t); found != nil && (strict || !found.shadowed) {
 		return found.reason
@@ -234,8 +236,9 @@ func findHidden(t reflect.Type, met map[reflect.Type]bool) *hiddenField {
 	return nil
 }
 
-// worse returns whichever of a and b is more likely to be hidden by mistake: the one that is not
-// shadowed, or a if both are alike. If a or b is nil, worse returns the other one.
+// worse returns one of two hidden fields. It prefers a field that is not shadowed, because such a
+// field is more likely to be hidden by mistake, and otherwise the first field. If one field is nil,
+// worse returns the other field.
 func worse(a, b *hiddenField) *hiddenField {
 	if a == nil || b != nil && a.shadowed && !b.shadowed {
 		return b

@@ -20,19 +20,19 @@ import (
 // types such as protobuf messages have them.
 
 // unseen returns an error if text, the JSON of v, does not show all of v. name describes v in the
-// error. These parts of v are an error:
+// error. These parts of v cause an error:
 //
 //   - a string that is not UTF-8: encoding/json replaces the invalid bytes with U+FFFD;
 //   - a struct that is not zero and has no exported fields: encoding/json writes nothing of it;
-//   - a field that is missing although no tag omits it, but a shadowed field only if strict is
-//     true.
+//   - an exported field that encoding/json does not write, although no tag omits the field. If
+//     strict is false, shadowed fields are allowed; see hiddenField.
 func unseen(text []byte, v any, name string, strict bool) error {
 	if reason := hiddenFrom(reflect.TypeOf(v), strict); reason != "" {
 		return fmt.Errorf("%s is of a type whose JSON hides a part: %s", name, reason)
 	}
-	// encoding/json writes the escape \ufffd only for invalid bytes; it doesn't escape the
-	// character U+FFFD itself. But a MarshalJSON method may write the escape too. So if text has
-	// the escape, search v for strings that are not UTF-8.
+	// Search v for strings that are not UTF-8 if text has the escape \ufffd. encoding/json writes
+	// this escape only for invalid bytes, but a MarshalJSON method may also write it for the
+	// character U+FFFD.
 	s := search{strict: strict, texts: bytes.Contains(text, []byte(`\ufffd`))}
 	if t := reflect.TypeOf(v); t == nil || !s.texts && !mayHide(t) {
 		return nil
@@ -43,9 +43,9 @@ func unseen(text []byte, v any, name string, strict bool) error {
 	return nil
 }
 
-// Limits for the type search, which visits a value and the values in it. The limits also end a
-// search in a value that contains itself. encoding/json accepts such a value if the cycle is in a
-// part that is not written, but a search may visit that part.
+// Limits for a search, which visits a value and the values in it. The limits also end the search of
+// a value that contains itself. encoding/json accepts such a value if the cycle is in a part that
+// it does not write, but a search may visit that part.
 const (
 	maxVisits = 1 << 20 // maximum number of values to visit
 	maxNested = 1000    // maximum nesting depth; it is the depth at which encoding/json begins to look for cycles
@@ -155,9 +155,9 @@ func (s *search) fields(v reflect.Value) *hidden {
 	return nil
 }
 
-// ownText checks the text that a value's own MarshalJSON or MarshalText method returns. It returns
-// nil if it finds no fault. The text must be valid UTF-8. The escape \ufffd from MarshalJSON is
-// also a fault, because the method may have written it in place of invalid bytes.
+// ownText calls the MarshalJSON or MarshalText method of v and returns a fault if the resulting
+// text is not UTF-8. It also returns a fault if the text of MarshalJSON has the escape \ufffd,
+// because the method may have written it in place of invalid bytes. Otherwise it returns nil.
 func (s *search) ownText(v reflect.Value) *hidden {
 	t := v.Type()
 	// A json.RawMessage is JSON already, so its method replaces nothing.

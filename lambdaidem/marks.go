@@ -80,13 +80,13 @@ func (e *retryableError) Unwrap() []error {
 	return []error{e.err, ErrRetryable}
 }
 
-// withoutMarks removes the marks of Permanent, Uncertain and Retryable from err. Lambda reports the
-// type of the result as the errorType. An error that wraps a mark, such as one of fmt.Errorf, is
-// removed too.
+// withoutMarks returns the error that Permanent, Uncertain or Retryable has marked, if err is or
+// wraps a marked error. It drops the mark, and also an error around the mark, such as one of
+// fmt.Errorf. Lambda reports the type of the result as the errorType.
 //
-// withoutMarks also removes a passedOn, the wrapper of an inner call's error, unless the handler
-// has wrapped the passedOn in an error of its own: marks inside a passedOn describe only the inner
-// call.
+// If the marked error is a passedOn, the wrapper of an inner call's error, withoutMarks also
+// removes the passedOn and the marks in it. It does not look into a passedOn that an error of the
+// handler wraps: the marks in a passedOn describe only the inner call.
 func withoutMarks(err error) error {
 	for {
 		if p, ok := firstOwn[*permanentError](err); ok {

@@ -13,8 +13,8 @@ import (
 //   - unguarded, if the message runs without a record
 //   - refusal, if the message must not run
 //
-// If too little time is left, mayBegin returns an error. identify then sets refusal without looking
-// for the key.
+// If mayBegin returns an error, because too little time is left, identify sets refusal without
+// looking for the key.
 func (b *messageGuard[E, M]) identify(ctx context.Context, event E, t *batchMessage[M], mayBegin func() error) {
 	defer func() {
 		if v := recover(); v != nil {

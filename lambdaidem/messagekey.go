@@ -45,8 +45,8 @@ func (m *message) attribute(name, dataType, value string) {
 }
 
 // keyInJSON returns the idempotency key that the sender put into a JSON object, such as the detail
-// of an event: the member MessageKey, in any capitalization. If the member is missing or null,
-// there is no key. If there are two such members, the key is invalid, because JSON readers disagree
+// of an event: the member MessageKey, in any capitalization. There is no key if the member is
+// missing or null. The key is invalid if there are two such members, because JSON readers disagree
 // about which one counts.
 func keyInJSON(object json.RawMessage) key {
 	var k key

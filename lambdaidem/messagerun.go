@@ -49,10 +49,10 @@ func (w *messageWork) rejected(err error) ending {
 	return w.ending()
 }
 
-// ending returns how the handler has ended. The outcome is never OutcomeFailed, so the guard
-// never stores an error as the answer, not even an error that the handler marked as Permanent.
-// A message that is redriven from a dead-letter queue, after the cause of the error has been
-// fixed, must run again.
+// ending returns how the handler has ended. The outcome is never OutcomeFailed, not even for an
+// error that the handler marked as Permanent, so the guard never stores an error as the answer. A
+// message must run again if it is redriven from a dead-letter queue after the cause of the error
+// was fixed.
 func (w *messageWork) ending() ending {
 	if w.err == nil {
 		o, _ := w.attempt.settle(OutcomeSucceeded, success)
@@ -79,9 +79,9 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 		refused.ran = w.ran && w.attempt.mayHaveLeftEffects()
 		return refused
 	case d.replays && d.outcome == OutcomeFailed:
-		// An operator has completed the record as failed, so the message may not have been
-		// handled. Such a record should have a Failure. If it has a Value instead, which
-		// CheckResult refuses, NoAnswer makes a Failure.
+		// An operator has completed the record as failed, so the message may not have been handled.
+		// NoAnswer stands in for a missing Failure, although CheckResult refuses a record without
+		// one.
 		failure := cmp.Or(d.failure, NoAnswer("an operator settled the message as failed"))
 		return refusedDo[struct{}](answerUnavailable(failure, d.outcome))
 	case d.replays: // an earlier attempt has handled the message

@@ -86,8 +86,9 @@ var errMismatchAfterRun = errors.New("the handler has run without a lease, or ha
 // whose payload can't be compared with the call's. The DIGEST is then that of the call's payload,
 // but the record may have been created for another payload.
 //
-// A later call with another DIGEST may be a retry with the unchanged payload. The guard says that a
-// payload has changed only if the SETTINGS are equal, and no real SETTINGS equal settingsUnknown.
+// A later call with another DIGEST may therefore have the original payload. The guard never says
+// that the payload of such a call has changed: it says so only if the SETTINGS are equal, and no
+// call's SETTINGS are equal to settingsUnknown.
 const settingsUnknown = "?"
 
 // withUnknownSettings returns the fingerprint with settingsUnknown in place of its settings.
@@ -100,8 +101,8 @@ func withUnknownSettings(fingerprint string) string {
 // fingerprint of the call's payload, made with the first secret, because an older secret may soon
 // be removed from the options.
 //
-// The fingerprint has settingsUnknown if nobody knows whether the record was created for this
-// payload. No later call is then told that its client has changed the payload.
+// If it is unknown whether the record was created for this payload, the fingerprint has
+// settingsUnknown. The guard then never says that the payload of a later call has changed.
 func (c *call) fingerprintOver(rec Record) string {
 	forgotten := rec.State == Released && rec.Bound == "" // the record accepts any payload
 	inDoubt := c.comparePayload(rec.Fingerprint) == maybeSamePayload || strings.HasPrefix(rec.Fingerprint, settingsUnknown)

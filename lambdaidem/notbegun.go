@@ -7,8 +7,8 @@ import (
 
 // conclude sets the error of each message that did not begin, or whose handler called
 // runtime.Goexit. It sends one event for all messages that lacked the time to begin. It also logs
-// one line for all messages that did not begin, unless BatchOptions.OnFailure is set: near the
-// deadline there is no time for a line each.
+// one line for all messages that did not begin, unless BatchOptions.OnFailure is set. It does not
+// log a line for each message, because there is no time for that near the deadline.
 func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M], errs []error) {
 	var idle, late []*batchMessage[M] // idle: all messages that did not begin; late: those that did not begin because too little time was left
 	var cause error                   // the error to log: that of the first message in late; if there is none, that of the first message in idle
@@ -41,9 +41,9 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M
 	}
 }
 
-// notBegunInside tells the attempt of the outer handler that the message t did not begin and may
-// succeed later. The outer handler is a guarded handler that called the handler of this batch. If
-// the outer handler fails, its failure is then not stored, so that a retry can run the message.
+// notBegunInside is for a batch handler that a guarded handler, the outer handler, has called. It
+// tells the outer handler's attempt that the message t did not begin and may succeed later. A
+// failure of the outer handler is then not stored, so that a retry can run the message.
 func (b *messageGuard[E, M]) notBegunInside(ctx context.Context, t *batchMessage[M]) {
 	outer := attemptOf(ctx)
 	if outer == nil {

@@ -59,11 +59,11 @@ type Options struct {
 	// repetitions. [SentAgain] is such a function. Default: nil, which counts no request as a
 	// repetition.
 	//
-	// If Repeated returns true, the guard first reads the record, at one read unit for each 4 KB.
-	// If the record has the answer, the guard replays it. Without the read, the guard would try to
-	// take the lease. The refused write would cost one write unit for each KB, and a write unit
-	// costs five times as much as a read unit. If the record does not have the answer, the read is
-	// an additional cost.
+	// If Repeated returns true, the guard first reads the record, at one read unit for each 4 KB,
+	// and replays the answer if the record has one. Without the read, the guard would try to take
+	// the lease with a write. For a repetition, that write is refused, but costs one write unit for
+	// each KB. A write unit costs five times as much as a read unit. If the record has no answer,
+	// the read is an additional cost.
 	Repeated func(*Request) bool
 	// Principal returns a name for the caller of a request. The same key sent by two callers
 	// belongs to two records. An error made by [Reject] is sent to the client; any other error
@@ -160,10 +160,9 @@ type Options struct {
 	//   - If it is unknown whether an inner call had its effect, the response is not stored, and no
 	//     retry runs the handler before the lease has ended.
 	//
-	// If a rule changes the outcome, the client gets 503 [ErrOutcomeUnknown] instead of the
-	// response. If a rule applies without changing the outcome, the client gets this 503 only
-	// instead of a final failure, such as a 402. See docs/effects.md, "Guarded calls inside a
-	// handler".
+	// If a rule applies, the client gets 503 [ErrOutcomeUnknown] instead of the response in two
+	// cases: the rule changes the outcome, or the response is a final failure, such as a 402. See
+	// docs/effects.md, "Guarded calls inside a handler".
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler without a lease if a request to the store fails. A retry may then
 	// run the handler again. The event [EventFailedOpen] reports each such run. Default: false; the
@@ -251,11 +250,11 @@ type Options struct {
 	// fingerprints made with any of the entries. The entry [Unsigned] stands for fingerprints
 	// without a secret.
 	//
-	// To replace a secret, deploy these lists one after the other, each of them everywhere:
-	// {old, new}, {new, old} and {new}. Before the deployment of {new}, wait until the TTL, the
-	// function's timeout and 15 minutes have passed since {new, old} was deployed everywhere, and
-	// no record from before is held. To introduce the first secret, use Unsigned() as the old one.
-	// See docs/operate.md, "Something changes in a deployment".
+	// To replace a secret, deploy these lists one after the other: {old, new}, {new, old} and
+	// {new}. Deploy each of them everywhere before the next. Before {new}, also wait for the TTL
+	// plus the function's timeout plus 15 minutes, and until no record from before {new, old} is
+	// held. To introduce the first secret, use Unsigned() as the old one. See docs/operate.md,
+	// "Something changes in a deployment".
 	FingerprintSecrets [][]byte
 	// MismatchStatus is the HTTP status of [ErrPayloadMismatch]: 422 or 409.
 	// Default: 422.

@@ -21,12 +21,15 @@ func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 }
 
 // outcomeOfMarks returns the outcome that err or the errors inside err ask for, or "" if they ask
-// for none. outcomeOfBoth chooses between different outcomes. These errors ask for an outcome:
+// for none. If they ask for different outcomes, outcomeOfBoth chooses one. These errors ask for an
+// outcome:
 //
 //   - An error that Permanent, Uncertain or Retryable has marked.
 //   - An error made by Reject, which has the outcome of a response with its status.
 //   - An ErrOutcomeUnknown, whose outcome is uncertain.
 //   - The stored failure of a guarded call that the handler made. Its outcome is innerFailure.
+//
+// Under Hold, a wrapped error that asks for no outcome counts as uncertain.
 func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case nil, *panicError: // the value of a panic is no mark
@@ -35,10 +38,9 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 		if e.stored {
 			return innerFailure
 		}
-		// e is the error of a guarded call that the handler made. A mark in e, such as
-		// Permanent, is about that call and not about the handler, so e asks for no
-		// outcome. attempt.settle decides how the result of that call changes the outcome
-		// of the handler.
+		// A mark in e, the error of a guarded call, is about that call and not about the handler.
+		// So e asks for no outcome; attempt.settle decides how the call changes the handler's
+		// outcome.
 		return ""
 	case *uncertainError:
 		return OutcomeUncertain

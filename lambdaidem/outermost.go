@@ -58,7 +58,7 @@ func originalOf(r *http.Request) *original {
 	return o
 }
 
-// countedBody is a request body that counts the bytes that handlers read from it. The count is in
+// countedBody is a request body that counts the bytes that handlers read from it, in
 // original.bytesRead. bodyLength uses the count as the length of a body without a Content-Length.
 type countedBody struct {
 	io.ReadCloser

@@ -7,10 +7,10 @@ import (
 	"net/http"
 )
 
-// writer returns the ResponseWriter for the handler. It implements http.Flusher and http.Hijacker
-// if the server's ResponseWriter does. It implements http.Pusher if the server's ResponseWriter is
-// a Flusher and a Pusher but not a Hijacker, as under HTTP/2. http.ResponseController finds other
-// methods by Unwrap.
+// writer returns the ResponseWriter for the handler. It is an http.Flusher or http.Hijacker if the
+// server's ResponseWriter is one. It is an http.Pusher if the server's ResponseWriter is a Flusher
+// and a Pusher but not a Hijacker, as under HTTP/2. http.ResponseController finds other methods by
+// Unwrap.
 func (p *passThrough) writer() http.ResponseWriter {
 	w := passThroughWriter{p}
 	_, flushes := p.w.(http.Flusher)

@@ -16,8 +16,8 @@ type payload struct {
 	json bool // compare the body by value if it is JSON that all readers understand in the same way
 	// form describes what the payload consists of: "" for a request, a digest of the Go type for a
 	// typed payload, and the names of the covered values for a message. A new version of a program
-	// may change the form. So if fingerprints with different forms differ, their payloads may still
-	// be the same.
+	// may change the form, so two fingerprints with different forms may be those of the same
+	// payload.
 	form string
 }
 
@@ -61,16 +61,16 @@ func (m *message) payload(attributeNames []string) (p payload, parts []string) {
 			counted = append(counted, a)
 		}
 	}
-	// Sort the attributes by name, because a map yields them in random order. The sort must be
-	// stable: if an SQS message and the SNS envelope in its body have an attribute with the same
-	// name, the attribute of the SQS message must stay first.
+	// Sort the attributes by name, because a map yields them in random order. The sort is stable:
+	// if an SQS message and the SNS envelope in its body have an attribute of the same name, that
+	// of the SQS message stays first.
 	slices.SortStableFunc(counted, func(a, b attribute) int { return strings.Compare(a.name, b.name) })
 	parts = slices.Clone(m.parts)
 	for _, a := range counted {
 		parts = append(parts, a.name, a.dataType, a.value)
 	}
-	// The same message has another form if another version of the program covers other attributes,
-	// or if the message comes by another path, such as SNS with raw message delivery.
+	// The form of a message changes if another version of the program covers other attributes, or
+	// if the message comes by another path, such as SNS with raw message delivery.
 	var form []byte
 	for _, part := range m.form {
 		form = appendPart(form, part)

@@ -21,9 +21,10 @@ func (g *Guard) principal(ctx context.Context, r *Request) (string, *Error) {
 	return g.named(p, err, "Options.Principal")
 }
 
-// named checks p and err, the results of a function of the application that identifies the caller.
+// named checks the results p and err of a function of the application that identifies the caller.
 // The parameter function is the name of that function. named returns a refusal if err is not nil,
-// or if p is empty and Options.AnonymousCallers is not set. Otherwise it returns the principal p.
+// or if p is empty and Options.AnonymousCallers is not set. Otherwise it returns p as the
+// principal.
 func (g *Guard) named(p string, err error, function string) (string, *Error) {
 	failed := err != nil
 	if !failed && p == "" && !g.opts.AnonymousCallers {

@@ -112,7 +112,7 @@ func keyInvalid(detail string, err error) *Error {
 // keyUnread returns the refusal of a call whose key could not be found. err is the error of the
 // application's function that finds the key. If err contains an *Error that the client may receive,
 // such as one made by Reject, the refusal is that *Error. Otherwise the refusal is an ErrKeyInvalid
-// whose text contains input: "request" or "event".
+// that says where no key was found: the parameter input is "request" or "event".
 func keyUnread(input string, err error) *Error {
 	if own := ownRefusal(err); own != nil {
 		return own
@@ -173,10 +173,10 @@ func payloadMismatch(status int) *Error {
 		Detail: "This idempotency key was used with another request. Send a new key with a new request, and the same request with the same key."}
 }
 
-// payloadMismatchAfterRun returns the refusal of a call whose handler ran, without a lease or after
-// losing it, before the guard found another payload. The text must not tell the client to use a new
-// key: a new request would repeat what the handler did besides the enlisted writes, which were
-// dropped.
+// payloadMismatchAfterRun returns the refusal of a call whose handler ran, without a lease or with
+// a lease that was lost, before the guard found that the record has another payload. The text must
+// not tell the client to use a new key: the enlisted writes were dropped, but a new request would
+// repeat the handler's other effects.
 func payloadMismatchAfterRun(status int) *Error {
 	return &Error{Code: ErrPayloadMismatch, Status: status, Err: errMismatchAfterRun,
 		Detail: "This idempotency key was used with another request, and this request may have been carried out in part. Do not send it with a new key until you know what it did."}
@@ -233,9 +233,9 @@ func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 }
 
 // conditionFailed returns the error that replaces the response of a net/http handler after the
-// database has rejected the handler's writes. err is the error of the rejection. The guard calls
-// conditionFailed only if err does not itself contain a response for the client. An error made by
-// the function Answer, for example, contains one.
+// database has rejected the handler's writes. err is the error of the rejection. The guard does not
+// call conditionFailed if err itself contains a response for the client, such as that of the
+// function Answer.
 func conditionFailed(err error) *Error {
 	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request was not completed, because a condition that it requires is not met. Repeat it with the same key."}
@@ -249,8 +249,9 @@ func answerNotKept() *Failure {
 }
 
 // answerUnavailable returns the refusal of a call whose completed record has the failure f instead
-// of an answer. With OutcomeFailed, nobody knows whether the request was carried out. For example,
-// the handler's failure could not be stored, or an operator completed the record without an answer.
+// of an answer. If outcome is OutcomeFailed, nobody knows whether the request was carried out. For
+// example, the handler's failure could not be stored, or an operator completed the record without
+// an answer.
 func answerUnavailable(f *Failure, outcome Outcome) *Error {
 	detail := "The request was carried out, but there is no answer to repeat. Do not send it again."
 	if outcome == OutcomeFailed {
@@ -288,9 +289,9 @@ func answerUnreadable(err error, outcome Outcome) *Error {
 		Detail: hasEnded(outcome) + ", but its stored answer can't be read by this version of the service. It will not be carried out again."}
 }
 
-// hasEnded returns the first words of a text for a client that can't receive the stored answer.
-// With OutcomeFailed, the words leave open whether the request was carried out: the handler may
-// have refused the request, or an operator may have ended the record.
+// hasEnded returns the first words of a text for a client that can't receive the stored answer. If
+// outcome is OutcomeFailed, the words leave open whether the request was carried out: the handler
+// may have refused the request, or an operator may have ended the record.
 func hasEnded(outcome Outcome) string {
 	if outcome == OutcomeSucceeded {
 		return "The request was carried out"

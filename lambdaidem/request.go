@@ -23,8 +23,8 @@ type Request struct {
 
 	headers  headers
 	nHeaders int // number of headers, to compare with Options.MaxHeaders
-	// anonymous is set if the gateway has authenticated the caller, but the event does not say who
-	// the caller is. It is an error text that says what the event lacks. Principal is then empty.
+	// anonymous is an error text for a caller whom the gateway has authenticated, but whom the
+	// event does not name. It says what the event lacks. Principal is then empty.
 	anonymous string
 	malformed *Error      // why the event could not be decoded; nil if it could
 	derived   *derivedKey // the result of Options.Key; nil until the guard has called it

@@ -44,8 +44,8 @@ func (h *guarded) readBody(r *http.Request, reqTarget target) ([]byte, *Error) {
 // read to its end. If readBody has read fewer bytes, an outer handler has read the others. An outer
 // handler that replaces the body must set r.ContentLength.
 //
-// Without either number, the result is someRead, unread, or -1 if bodyLength can't tell. first is
-// the result of isFirst.
+// Without a Content-Length and a count, the result is someRead, unread, or -1 if bodyLength can't
+// tell. first is the result of isFirst.
 func bodyLength(r *http.Request, first bool) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI
@@ -65,7 +65,8 @@ func bodyLength(r *http.Request, first bool) int64 {
 
 // Results of bodyLength for a body of unknown length. unread means that no outer handler, which is
 // a handler around the guarded one, has read any of the body. someRead means that an outer handler
-// has read some. No body is as long as someRead, so readBody refuses the request.
+// has read a part. readBody then refuses the request, because someRead exceeds the length of every
+// body.
 const (
 	unread   = -2
 	someRead = math.MaxInt64

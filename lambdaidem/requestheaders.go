@@ -24,7 +24,7 @@ type headers struct {
 
 // appendTo appends the values of the header with the given name to the slice values. The case of
 // the name does not matter. If the event has the name in several capitalizations, appendTo visits
-// them in sorted order. The order of a map is random, but equal events must yield equal values.
+// them in sorted order, so that equal events yield equal values: the order of a map is random.
 func (h *headers) appendTo(values []string, name string) []string {
 	if h.header != nil {
 		return append(values, h.header.Values(name)...)

@@ -8,9 +8,9 @@ import (
 	"github.com/aws/aws-lambda-go/lambda/messages"
 )
 
-// safeError returns an error that other code can examine without a panic. That is err itself,
-// unless a method of err, or of an error that it wraps, panics. Then safeError returns an
-// error that describes the panic.
+// safeError returns an error that other code can examine without a panic. It returns err unless a
+// method of err, or of an error that err wraps, panics. In that case it returns an error that
+// describes the panic.
 func safeError(err error) (safe error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -126,9 +126,9 @@ func contentEncodings(r *Response) (encodings []string) {
 }
 
 // checkEncoding returns an error if the bytes of the body contradict its Content-Encoding.
-// encodings is the result of contentEncodings. checkEncoding checks only the last coding, because
-// the bytes don't show the codings inside it. An empty body is never an error. binary is
-// Response.Base64.
+// encodings is the result of contentEncodings, with at least one entry, and binary is
+// Response.Base64. checkEncoding checks only the last coding, because the bytes don't show the
+// codings inside it. An empty body is never an error.
 func checkEncoding(encodings []string, binary bool, body []byte) error {
 	if len(body) > 0 && !isEncoded(encodings[len(encodings)-1], binary, body) {
 		return fmt.Errorf("its Content-Encoding is %q, and its body is not encoded so; leave the header out, or give the encoded body", strings.Join(encodings, ", "))

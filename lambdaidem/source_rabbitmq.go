@@ -29,10 +29,9 @@ func (g *Guard) RabbitMQ(h func(context.Context, events.RabbitMQMessage) error, 
 	}, h, optFns))
 }
 
-// rabbitMQMessage converts a message. It sets the source of the message, which consists of the
-// broker and the queue, only if the event has messages of a single queue, because a message does
-// not name its queue. A single queue is the usual case: an event source mapping reads a single
-// queue.
+// rabbitMQMessage converts a message. A message does not name its queue, so rabbitMQMessage sets
+// the message's source (its broker and queue) only if the event has messages of a single queue.
+// That is the usual case, because an event source mapping reads a single queue.
 func rabbitMQMessage(e events.RabbitMQEvent, r events.RabbitMQMessage) message {
 	var m message
 	if e.EventSourceARN != "" && len(e.MessagesByQueue) == 1 {

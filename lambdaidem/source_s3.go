@@ -78,8 +78,7 @@ func S3Key(r events.S3EventRecord) string {
 // A missing sequencer (an empty string) becomes the empty string, which sorts before all others.
 func SortableSequencer(sequencer string) string {
 	// Sequencers of different lengths must be padded with zeros on the right (AWS Knowledge Center,
-	// "Why do I see duplicate messages in Amazon SQS for the same Amazon S3 event?"). Removing
-	// these zeros gives the same order. Some versions of the S3 User Guide ("Event message
-	// structure") say to pad on the left.
+	// "Why do I see duplicate messages in Amazon SQS for the same Amazon S3 event?"), not on the
+	// left, as some versions of the S3 User Guide say. Removing these zeros gives the same order.
 	return strings.TrimRight(strings.ToUpper(sequencer), "0")
 }

@@ -16,9 +16,9 @@ type function struct {
 	variadic bool       // the last argument may be repeated
 }
 
-// samePosition marks an argument whose value becomes the function's result or a part of it, as
-// in not_null(a, b). checkCall gives such an argument the position of the call itself. For
-// example, if the call is the result of the expression, the argument is checked as a result.
+// samePosition marks an argument whose value becomes the function's result or a part of it, such as
+// both arguments of not_null(a, b). checkCall gives such an argument the position of the call
+// itself: if the call is the result of the expression, the argument is checked as a result.
 const samePosition position = -1
 
 // Reasons for rejecting functions. An error text consists of "the function", the function's

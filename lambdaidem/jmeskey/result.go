@@ -44,9 +44,10 @@ func orHash(text string, value any) (string, error) {
 	return lambdaidem.HashKey(value)
 }
 
-// isMissing reports whether v is null or an empty string, list or object. A list or object that the
-// expression built is also missing if any of its parts is. inDocument has the identities of the
-// document's own lists and objects, whose parts don't matter.
+// isMissing reports whether v counts as missing: v is null or an empty string, list or object. A
+// list or object that the expression built also counts as missing if one of its parts does.
+// inDocument has the identities of the lists and objects of the document, which the expression did
+// not build; see containersOf.
 func isMissing(v any, inDocument map[uintptr]bool) bool {
 	switch v := v.(type) {
 	case nil:

@@ -23,8 +23,8 @@ import (
 //
 //   - a *[lambdaidem.StoreError] with ReasonTimeout and NotApplied, if the context has ended;
 //   - [lambdaidem.ErrLeaseLost], if the lease is lost;
-//   - a StoreError with ReasonInvalid and NotApplied from an outdated SaveSteps: the record has at
-//     least as many steps as the call passes, but not exactly the same ones.
+//   - a StoreError with ReasonInvalid and NotApplied, if the steps that SaveSteps receives are
+//     outdated: they differ from the steps of the record, which already has as many or more.
 type Store struct {
 	mu      sync.Mutex
 	records map[string]lambdaidem.Record
@@ -240,9 +240,9 @@ func isUnchanged(r, oldRec lambdaidem.Record) bool {
 		r.LeaseEnd.UnixMilli() == oldRec.LeaseEnd.UnixMilli()
 }
 
-// ended returns an error if ctx has ended. The calling method must then return that error, which
-// says that the method changed nothing (NotApplied). So a method must call ended before it changes
-// anything. op is the name of the method.
+// ended returns an error if ctx has ended. Each method calls ended before it changes anything, and
+// returns this error, which says that the method changed nothing (NotApplied). op is the name of
+// the method.
 func ended(ctx context.Context, op string) error {
 	if err := ctx.Err(); err != nil {
 		return &lambdaidem.StoreError{Op: op, Reason: lambdaidem.ReasonTimeout, NotApplied: true, Err: err}

@@ -53,9 +53,9 @@ func appendFolded(dst, name []byte) []byte {
 	return dst
 }
 
-// fold returns the same rune for all runes that are equal under simple case folding: the
-// smallest of them, such as I for i. Under simple case folding, the Turkish letters İ and ı
-// do not equal i. Some JSON readers treat them as an i, so fold returns I for them too.
+// fold returns the same rune for all runes that are equal under simple case folding: the smallest
+// of them, such as I for i. It also returns I for the Turkish letters İ and ı, because some JSON
+// readers treat them as an i.
 func fold(r rune) rune {
 	if r == 'İ' || r == 'ı' {
 		return 'I'

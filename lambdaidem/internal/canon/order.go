@@ -42,10 +42,9 @@ type member struct {
 	position
 }
 
-// position says where a member is in the output before members are reordered. The field moved is
-// the length of scanner.moved, the list of the objects to reorder, when the member ends. The
-// objects to reorder inside the member are therefore the last elements of scanner.moved[:moved],
-// where the method reorder finds them.
+// position says where a member is in the output before members are reordered: from start to end.
+// moved is the length that scanner.moved, the list of the objects to reorder, has at the end of the
+// member. The objects inside the member are therefore the last elements of scanner.moved[:moved].
 type position struct {
 	start, end uint32
 	moved      uint32
@@ -67,9 +66,8 @@ func (s *scanner) name() (member, bool) {
 		s.flush()
 		spelt = s.buf[start:]
 	}
-	// Fold an escape such as \n like any other text. Different escapes stay different, and no
-	// escape becomes equal to text. appendFolded drops a combining dot (U+0307) after an i, but no
-	// escape ends in an i.
+	// Fold an escape such as \n like other text. It stays different from text and from other
+	// escapes, and does not end in an i, after which appendFolded drops U+0307.
 	s.names = appendFolded(s.names, spelt[1:len(spelt)-1])
 	return member{
 		prefix:   prefix(s.names, name),
@@ -170,8 +168,8 @@ func (s *scanner) compare(a, b *member) int {
 // each name, so that the function prefix can read prefixSize bytes even if the name is shorter.
 const prefixSize = 8
 
-// prefix returns the first 8 bytes of the folded name names[start:] as a number that has the
-// same order as the name. If the name is shorter, the remaining bytes are zero.
+// prefix returns the first 8 bytes of the folded name names[start:] as a number, so that the
+// numbers sort as the names do. If the name is shorter, the remaining bytes are zero.
 func prefix(names []byte, start int) uint64 {
 	p := binary.BigEndian.Uint64(names[start : start+prefixSize])
 	if behind := prefixSize - (len(names) - start); behind > 0 {
@@ -180,9 +178,9 @@ func prefix(names []byte, start int) uint64 {
 	return p
 }
 
-// reorder copies s.spelt[start:end] to dst, whose length is end-start. In the copy, the members of
-// each object are sorted. The objects to sort are those in s.moved[:n] whose position is at least
-// start. They are the last elements of s.moved[:n], and reorder ignores the elements before them.
+// reorder copies s.spelt[start:end] to dst, whose length is end-start, and sorts the members of
+// each object in the copy. The objects to sort are the last elements of s.moved[:n], those that
+// begin at start or later. reorder ignores the elements before them.
 func (s *scanner) reorder(dst []byte, start, end, n int) {
 	for n > 0 && int(s.moved[n-1].start) >= start {
 		o := s.moved[n-1]

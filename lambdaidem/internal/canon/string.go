@@ -50,10 +50,8 @@ func plain(src []byte, i int) int {
 	for ; i+8 <= len(src); i += 8 {
 		// Check eight bytes at once. A byte of quote is 0 where w has a quotation mark, and a byte
 		// of backslash is 0 where w has a backslash. Subtracting 1 from a 0 byte sets its high bit,
-		// and so does subtracting a space from a control character.
-		//
-		// Such a subtraction may borrow from the next byte and mark later bytes wrongly. Only the
-		// first marked byte counts.
+		// and so does subtracting a space from a control character. Only the first marked byte
+		// counts, because a borrow may mark later bytes wrongly.
 		w := binary.LittleEndian.Uint64(src[i:])
 		quote, backslash := w^('"'*ones), w^('\\'*ones)
 		found := (quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w
