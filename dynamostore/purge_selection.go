@@ -26,7 +26,7 @@ func (p *purge) shouldPurge(itm *item, clock Inspected) bool {
 			if itm.Status == lambdaidem.InProgress {
 				sum.Undecided++
 			}
-			if p.opts.DryRun && p.onlyErasesSteps(itm, clock) {
+			if p.opts.DryRun && p.leavesForgetUndone(itm, clock) {
 				sum.OnlyErased++
 			}
 			do = !p.opts.DryRun

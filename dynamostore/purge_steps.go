@@ -22,10 +22,10 @@ func (p *purge) erasesSteps(itm *item, clock Inspected) bool {
 	return itm.Status == lambdaidem.InProgress && !itm.record().LeaseLiveAt(clock.At().Add(-p.o.opts.MaxSkew))
 }
 
-// onlyErasesSteps reports whether eraseSteps does only a part of the purge of this record:
+// leavesForgetUndone reports whether eraseSteps does only a part of the purge of this record:
 // PurgeOptions.Forget is set and the record has not expired. eraseSteps does not make the record
 // expire, so the record needs a second purge.
-func (p *purge) onlyErasesSteps(itm *item, clock Inspected) bool {
+func (p *purge) leavesForgetUndone(itm *item, clock Inspected) bool {
 	return p.opts.Forget && !itm.record().GoneAt(clock.At())
 }
 
@@ -45,7 +45,7 @@ func (p *purge) eraseSteps(ctx context.Context, itm *item, clock Inspected) (boo
 		expires = own // the record already counts as absent, and must stay so
 	}
 	done, err := p.completeWithoutSteps(ctx, inspected, OperationErased, expires)
-	if done && p.onlyErasesSteps(itm, clock) {
+	if done && p.leavesForgetUndone(itm, clock) {
 		p.count(func(sum *PurgeProgress) { sum.OnlyErased++ })
 	}
 	return done, err

@@ -81,7 +81,7 @@ func (g *Guard) newAttempt(ctx context.Context, c call) *attempt {
 	return a
 }
 
-// spent adds the time since start, when a request to the store began, to a.inStore. Events report
-// inStore as the time spent in the store. Requests that store a step are not added: they count as
-// part of the handler's time.
-func (a *attempt) spent(start time.Time) { a.inStore += time.Since(start) }
+// addStoreTime adds the time since start, when a request to the store began, to a.inStore, which
+// events report. Don't call addStoreTime for a request that stores a step: its time counts as part of
+// the handler's.
+func (a *attempt) addStoreTime(start time.Time) { a.inStore += time.Since(start) }

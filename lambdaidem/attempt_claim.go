@@ -17,7 +17,7 @@ func (a *attempt) claim(ctx context.Context, oldRec Record) (Record, error) {
 		claim := a.claimAt(now, oldRec)
 		a.lastClaimOver, a.bound = claim.Over, claim.Bound
 		rec, err := a.g.store.Acquire(ctx, claim)
-		a.spent(start)
+		a.addStoreTime(start)
 		if err == nil {
 			return rec, nil
 		}

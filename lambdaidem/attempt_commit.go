@@ -98,7 +98,7 @@ var errTxTooLate = fmt.Errorf("the handler ran without a lease and returned too 
 
 // save sends the completion to the store: by tx, or by Store.Complete if tx is nil.
 func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error) {
-	defer a.spent(time.Now())
+	defer a.addStoreTime(time.Now())
 	if tx != nil {
 		return tx.Commit(ctx, c)
 	}

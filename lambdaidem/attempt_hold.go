@@ -37,7 +37,7 @@ func (a *attempt) hold(ctx context.Context, rec Record) (Record, error) {
 	}
 	start := time.Now()
 	current, err := store.Hold(ctx, rec, a.g.opts.Clock())
-	a.spent(start)
+	a.addStoreTime(start)
 	if err != nil {
 		a.report(ctx, EventStoreError, err)
 	}

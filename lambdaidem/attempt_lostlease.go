@@ -31,7 +31,7 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 // mayHaveHadAnswer reports whether the record may have had an answer that was alive when this
 // attempt began without a lease, and has expired since.
 func (a *attempt) mayHaveHadAnswer(ctx context.Context) bool {
-	defer a.spent(time.Now())
+	defer a.addStoreTime(time.Now())
 	rec, err := a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
 	if err != nil {
 		a.report(ctx, EventStoreError, err)

@@ -18,7 +18,7 @@ func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 	defer cancel()
 	start := time.Now()
 	err := store.Prepare(ctx)
-	a.spent(start)
+	a.addStoreTime(start)
 	if err == nil {
 		return decision{}, true
 	}
@@ -80,7 +80,7 @@ func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, er
 	for try := 1; ; try++ {
 		start := time.Now()
 		rec, err = a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
-		a.spent(start)
+		a.addStoreTime(start)
 		if err == nil {
 			break
 		}

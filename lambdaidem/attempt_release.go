@@ -71,7 +71,7 @@ func (a *attempt) sendRelease(ctx context.Context, cause error) (Record, error) 
 		lease := a.lease()
 		lease.LastFailure = failure
 		rec, err := a.g.store.Release(ctx, lease, a.g.opts.Clock())
-		a.spent(start)
+		a.addStoreTime(start)
 		// With FailOpen, try only once: the attempt holds the lease only if the reply to its claim
 		// was lost.
 		if err == nil || errors.Is(err, ErrLeaseLost) || a.failedOpen || !a.backOff(ctx, try) {

@@ -46,7 +46,7 @@ func (a *attempt) load(ctx context.Context, rec Record) (Result, error) {
 	}
 	start := time.Now()
 	result, err := loader.Load(ctx, rec)
-	a.spent(start)
+	a.addStoreTime(start)
 	if err == nil && result.Apart != nil {
 		err = unloadable(fmt.Errorf("the Load of %T left the answer where it was", a.g.store))
 	}

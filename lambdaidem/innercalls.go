@@ -133,7 +133,7 @@ func (a *attempt) recordInner(number int64, rec innerRecord, inner *attempt, d d
 		case counts:
 			// If this handler has already succeeded, its outcome can't change, so the ending counts
 			// for the next outer handler.
-			counts = each.inner.record(number, calls, rec, innerEnding, ran, effect) == handlerSucceeded
+			counts = each.inner.recordEnding(number, calls, rec, innerEnding, ran, effect) == handlerSucceeded
 		case effect:
 			each.inner.setEffect()
 		}

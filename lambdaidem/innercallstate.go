@@ -60,17 +60,18 @@ func (i *innerCalls) end() {
 	i.running--
 }
 
-// record updates the state of the inner calls after one of them has ended, and returns the state of
-// the handler. If a retry may still complete the call, or its outcome is unknown, record adds the
-// call to i.unsettled, by which attempt.settle decides the outcome of the handler. Otherwise, if
-// the call settles an earlier call for the same record, record removes the earlier call from
-// i.unsettled.
+// recordEnding updates the state of the inner calls after one of them has ended, and returns the
+// state of the handler. If a retry may still complete the call, or its outcome is unknown,
+// recordEnding adds the call to i.unsettled, by which attempt.settle decides the outcome of the
+// handler. Otherwise, if the call settles an earlier call with the same record, recordEnding removes
+// the earlier call from i.unsettled.
 //
-//   - number is the call's number; see attempt.beginInner. calls counts the calls that have begun.
+//   - number is the call's number; see attempt.beginInner. callsBegun counts the calls that have
+//     begun.
 //   - innerEnding says how the call ended; see attempt.endingOf.
 //   - ran reports whether the handler of the call ran.
 //   - effect reports whether the call may have had an effect.
-func (i *innerCalls) record(number int64, calls *atomic.Int64, rec innerRecord, innerEnding Outcome, ran, effect bool) handlerState {
+func (i *innerCalls) recordEnding(number int64, callsBegun *atomic.Int64, rec innerRecord, innerEnding Outcome, ran, effect bool) handlerState {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.effect = i.effect || effect
@@ -82,7 +83,7 @@ func (i *innerCalls) record(number int64, calls *atomic.Int64, rec innerRecord, 
 		}
 		// Load the counter while the mutex is locked, so that a later unsettledCall never has a
 		// smaller callsBegun.
-		i.unsettled[rec] = unsettledCall{outcomeOfBoth(innerEnding, earlier.innerEnding), effect || earlier.effect, calls.Load()}
+		i.unsettled[rec] = unsettledCall{outcomeOfBoth(innerEnding, earlier.innerEnding), effect || earlier.effect, callsBegun.Load()}
 	// Keep the earlier call as unsettled, because the handler may return the refusal of the earlier
 	// call, although the new call succeeded.
 	case number <= earlier.callsBegun: // the new call began before the earlier call ended

@@ -66,7 +66,7 @@ func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 // a slow read leaves the other half for acquiring the record.
 func (a *attempt) readInHalfTheTime(ctx context.Context) (Record, error) {
 	start := time.Now()
-	defer a.spent(start)
+	defer a.addStoreTime(start)
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, end.Sub(start)/2)

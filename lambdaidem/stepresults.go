@@ -282,7 +282,7 @@ func (a *attempt) stepLost(ctx context.Context) decision {
 	if current, err := a.g.store.Get(read, a.id, a.g.opts.Clock()); err == nil {
 		rec = current
 	}
-	a.spent(start)
+	a.addStoreTime(start)
 	return a.lost(ctx, rec, ending{})
 }
 

@@ -219,7 +219,7 @@ func (a *attempt) withdrawUnreleased(ctx context.Context) {
 		return
 	}
 	start := time.Now()
-	defer a.spent(start)
+	defer a.addStoreTime(start)
 	within, cancel := context.WithDeadline(ctx, start.Add(min(withdrawalTime, max(a.left(), 0)/20)))
 	defer cancel()
 	for range withdrawalsAtOnce {
@@ -244,7 +244,7 @@ func (a *attempt) withdrawClaimOn(ctx context.Context, rec Record) Record {
 		return rec
 	}
 	start := time.Now()
-	defer a.spent(start)
+	defer a.addStoreTime(start)
 	within, cancel := context.WithDeadline(ctx, start.Add(min(withdrawalTime, max(a.left(), 0)/20)))
 	defer cancel()
 	current, resolved, err := c.withdraw(within)

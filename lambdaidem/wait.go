@@ -30,7 +30,7 @@ func (a *attempt) wait(ctx context.Context, rec Record) (Record, meaning) {
 		}
 		start := time.Now()
 		current, err := a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
-		a.spent(start)
+		a.addStoreTime(start)
 		if ctx.Err() == nil {
 			unread = err
 		}
