@@ -106,8 +106,8 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Code, e.Err}
 }
 
-// Is reports whether e and target have the same code and status, [Reject] made target, and no guard
-// made e. errors.Is calls Is. A handler can therefore compare the error of [Do] with a variable
+// Is reports whether target was made by [Reject] and has the code and the status of e. If a guard
+// made e, Is returns false. errors.Is calls Is. A handler can therefore compare the error of [Do] with a variable
 // that holds a result of Reject, even in a replay.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)

@@ -187,9 +187,9 @@ func withoutPassedOn(err error) error {
 	}
 }
 
-// innerCallError is the Err of the refusal of a guarded call that a handler made. It says which
-// call was refused, and why. Handlers often return such a refusal as their own error. The event
-// that reports the error then has this text.
+// innerCallError says which guarded call inside a handler was refused, and why. It is the field Err
+// of the refusal. Handlers often return the refusal as their own error, and the event that reports
+// the error then has the text of the innerCallError.
 type innerCallError struct {
 	route  string // the operation or route
 	record string // the record's id

@@ -45,10 +45,9 @@ func (r *Response) appendTo(buf []byte) []byte {
 	return append(buf, '}')
 }
 
-// appendMap appends one member to an unfinished JSON object in buf: the text member, such as
-// `,"headers":`, and then an object with entries of m, sorted by name. The object has only the
-// entries for whose values keep returns true. If there are none, appendMap appends nothing.
-// appendValue appends one value.
+// appendMap appends one member to an unfinished JSON object in buf. The string member begins it, for
+// example `,"headers":`. Its value is an object with those entries of m for whose values keep returns
+// true, sorted by name. If there are none, appendMap appends nothing. appendValue appends one value.
 func appendMap[V any](buf []byte, member string, m map[string]V, keep func(V) bool, appendValue func([]byte, V) []byte) []byte {
 	var room [16]string
 	names := room[:0]

@@ -29,8 +29,8 @@ var errUnreleasedForgotten = errors.New("this process has left too many claims b
 
 // unreleased is a list of claims whose records may be in progress although no handler is running.
 // Later calls withdraw these claims, that is, they release the records. Each call first withdraws a
-// few claims that are due. A claim that holds the lease on the call's own record is withdrawn at
-// once.
+// few claims whose next try is due. A claim on the call's own record is withdrawn even if its next
+// try is not due.
 //
 // A guard shares its list only with the guards that With derives from it.
 type unreleased struct {

@@ -42,8 +42,8 @@ type Request struct {
 	// Header has no Content-Type, the request gets the Content-Type application/json.
 	Header http.Header
 	// Caller is the sender as authenticated by the gateway. Default: not authenticated.
-	// Each method of Request that makes an event panics if that kind of event can't contain
-	// the caller. Function URLs support [IAM] only. HTTP APIs support all but [APIKey]. Load
+	// The methods of Request that make events panic if an event of their kind can't contain the
+	// caller. Function URLs support [IAM] only. HTTP APIs support all but [APIKey]. Load
 	// balancers and net/http support no Caller.
 	Caller Caller
 }
