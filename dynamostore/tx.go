@@ -56,14 +56,19 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 	if err := t.enlisted.invalid(t.store); err != nil {
 		return lambdaidem.Record{}, writeInvalid(err)
 	}
+	startedAt := time.Now()
 	if t.prepared == nil || t.prepared.completion != c {
 		p, current, err := t.prepare(ctx, c)
 		if err != nil {
 			return current, err
 		}
+		p.startedAt = startedAt
 		t.prepared = p
 	}
 	p := t.prepared
+	if p.records() > 0 {
+		p.startedAt = startedAt // the record refuses the transaction if an earlier Commit has applied it
+	}
 	if err := p.mayBeSent(); err != nil {
 		return lambdaidem.Record{}, t.notSent(err)
 	}
@@ -90,7 +95,7 @@ type prepared struct {
 	now        time.Time         // the time at which the record's condition judges the expiry: Claim.Now or, without a claim, Result.At
 	token      string            // the fencing token of the attempt; empty without a record
 	writes     []*Write          // the handler's writes, which follow the action on the record
-	startedAt  time.Time         // when Commit began to prepare the request
+	startedAt  time.Time         // when Commit was called or, if there is no record, when it was first called
 }
 
 // records returns how many actions of the transaction write the idempotency record: 1, or 0
@@ -112,7 +117,7 @@ func (t *transaction) prepare(ctx context.Context, c *lambdaidem.Completion) (*p
 	if _, err := io.ReadFull(t.random, token[:]); err != nil {
 		panic(fmt.Sprintf("dynamostore: the guard's Options.Random: %v", err))
 	}
-	p := &prepared{completion: c, writes: t.enlisted.writes, token: c.Lease.Token, now: c.Result.At, startedAt: time.Now()}
+	p := &prepared{completion: c, writes: t.enlisted.writes, token: c.Lease.Token, now: c.Result.At}
 	if c.Claim != nil {
 		p.now = c.Claim.Now
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/lambdaidem/toolkit/internal/elapsed"
 )
 
-// mayBeSent returns an error if Commit began to prepare the transaction too long ago to send it now.
+// mayBeSent returns an error if Commit was called too long ago to send the transaction now.
 // Call mayBeSent before every try, because Lambda can freeze the process between two tries.
 func (p *prepared) mayBeSent() error {
 	longest := maxResend

@@ -349,3 +349,27 @@ func TestE1_AProcessFrozenBeforeItsTransactionDoesNotSendIt(t *testing.T) {
 		d.wantBalance(t, 40)
 	})
 }
+
+// DynamoDB can't be reached for ten minutes after the handler has returned. Then the transaction
+// succeeds.
+func TestE1_ATransactionSucceedsAfterALongOutage(t *testing.T) {
+	for kind, option := range withoutLease {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := openCreditDesk(t, option)
+				d.unreachable.Store(true)
+				got, err := d.credit(t, 20*time.Second, func(context.Context) (string, error) {
+					go func() {
+						time.Sleep(10 * time.Minute)
+						d.unreachable.Store(false)
+					}()
+					return "moved", nil
+				})
+				if got != "moved" || err != nil {
+					t.Errorf("got %q, %v", got, err)
+				}
+				d.wantBalance(t, 40)
+			})
+		})
+	}
+}

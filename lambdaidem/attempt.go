@@ -47,7 +47,7 @@ type attempt struct {
 	callsBegun  atomic.Int64 // how many guarded calls have begun inside the handler; only the outermost attempt counts
 	askedForKey atomic.Bool  // the handler has called DownstreamKey
 	takenOver   bool         // the record could not be released, because another attempt has taken it over
-	leftEffects bool         // this or an earlier attempt may have had effects besides those of the record; set once the call's answer depends on the record of another attempt
+	leftEffects bool         // the result of mayHaveLeftEffects, once the call's answer depends on the record of another attempt
 
 	// How the record is completed.
 	txRejected      bool       // the database has rejected the transaction with the handler's writes

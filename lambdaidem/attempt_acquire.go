@@ -100,7 +100,7 @@ func (a *attempt) acquired(ctx context.Context, oldRec, rec Record) {
 		noted := false
 		defer func() {
 			if !noted {
-				a.release(ctx, errObserverDied)
+				a.release(ctx, errObserverDied, false)
 			}
 		}()
 		a.report(ctx, EventTakenOver, nil)

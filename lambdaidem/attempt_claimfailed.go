@@ -16,6 +16,8 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldR
 		return a.inProgress(ctx), rec, false
 	case recMeaning != isFree:
 		return a.fromRecordAfterRun(ctx, recMeaning, rec), rec, false
+	case a.mayHaveReplacedAnswer(rec):
+		return a.inProgress(ctx), rec, false
 	case len(rec.Steps) > 0 && a.failedOpen: // a retry with a lease can use the stored steps
 		return a.inProgress(ctx), rec, false
 	case len(rec.Steps) > 0:
@@ -31,16 +33,12 @@ func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldR
 
 // meaningWithoutLease is like meaningOf, for an attempt whose handler has run without a lease. If
 // another attempt is running, meaningWithoutLease first waits for that attempt, and returns the
-// record as it is then. If the record is free, but may have replaced an answer, the meaning is
-// isBusy.
+// record as it is then.
 func (a *attempt) meaningWithoutLease(ctx context.Context, rec Record) (Record, meaning) {
 	rec = a.withdrawClaimOn(ctx, rec)
 	recMeaning := a.meaningOf(rec)
 	if recMeaning == isBusy {
 		rec, recMeaning = a.wait(ctx, rec)
-	}
-	if recMeaning == isFree && a.mayHaveReplacedAnswer(rec) {
-		return rec, isBusy
 	}
 	return rec, recMeaning
 }

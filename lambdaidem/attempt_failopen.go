@@ -29,6 +29,19 @@ func (a *attempt) notAcquired(ctx context.Context, oldRec Record, err error) (d 
 	return decision{refusal: storeUnavailable(err, a.g.opts.RetryAfter)}, false
 }
 
+// reportFailedOpen reports that the handler is about to run without a lease. If Options.Observer
+// panics then, reportFailedOpen withdraws the claim, because the handler will not start.
+func (a *attempt) reportFailedOpen(ctx context.Context) {
+	reported := false
+	defer func() {
+		if !reported {
+			a.withdraw(ctx)
+		}
+	}()
+	a.report(ctx, EventFailedOpen, a.openedBy)
+	reported = true
+}
+
 // mayBeCarriedOut reports whether another attempt may have carried out this call, or may still do
 // so. rec is the current record. A record with another payload does not count. If the payloads
 // can't be compared, they count as the same.

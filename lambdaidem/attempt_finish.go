@@ -32,9 +32,12 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 		case a.failedOpen:
 			a.withdraw(ctx)
 		default:
-			a.release(ctx, fmt.Errorf("%w: %w", ErrOutOfTime, hctx.Err()))
+			a.release(ctx, fmt.Errorf("%w: %w", ErrOutOfTime, hctx.Err()), false)
 		}
 		return a.outOfTime(ctx, hctx.Err())
+	}
+	if a.failedOpen {
+		a.reportFailedOpen(ctx)
 	}
 	returned, settled := false, false
 	defer a.enlist.end(errRunEnded)
@@ -54,9 +57,6 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 			a.report(ctx, EventUncertain, errEndingDied)
 		}
 	}()
-	if a.failedOpen {
-		a.report(ctx, EventFailedOpen, a.openedBy)
-	}
 	a.started = true
 	runcount.Add(ctx)
 	started := time.Now()
@@ -97,16 +97,12 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 		d = a.finishOptimistic(ctx, end)
 	case end.outcome == OutcomeReleased:
 		var takenOver *Record
-		d, takenOver = a.release(ctx, end.err)
-		late, cancel := a.finishContext(ctx) // failedLate may load an answer
-		switch {
-		case takenOver != nil:
+		if d, takenOver = a.release(ctx, end.err, end.final); takenOver != nil {
 			a.takenOver = true
+			late, cancel := a.finishContext(ctx) // failedLate may load an answer
 			d = a.failedLate(late, *takenOver, end)
-		case a.failedOpen && end.final && a.mayHaveHadAnswer(late):
-			d = a.inProgress(ctx)
+			cancel()
 		}
-		cancel()
 	default:
 		a.report(ctx, EventUncertain, end.err)
 		if a.txMayCommit {

@@ -31,6 +31,8 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 // mayHaveHadAnswer reports whether the record may have had an answer that was alive when this
 // attempt began without a lease, and has expired since.
 func (a *attempt) mayHaveHadAnswer(ctx context.Context) bool {
+	ctx, cancel := a.cleanupContext(ctx)
+	defer cancel()
 	defer a.addStoreTime(time.Now())
 	rec, err := a.g.store.Get(ctx, a.id, a.expiryJudgedAt())
 	if err != nil {
@@ -62,7 +64,7 @@ func (a *attempt) fromRecordAfterRun(ctx context.Context, recMeaning meaning, re
 		// The handler's writes were not committed, so package idemtest must not count the run.
 		runcount.Undo(ctx)
 	}
-	a.leftEffects = a.mayHaveLeftEffects() || a.mayHaveReplacedAnswer(rec)
+	a.leftEffects = a.mayHaveLeftEffects()
 	return a.fromRecord(ctx, recMeaning, rec)
 }
 

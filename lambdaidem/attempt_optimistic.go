@@ -30,7 +30,7 @@ func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 // or completed the record meanwhile. If so, the record decides what the caller receives, for
 // example a replay of the stored answer.
 func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
-	d, decided, err := a.checkRecord(ctx)
+	d, decided, err := a.checkRecord(ctx, end.final)
 	if decided || err != nil {
 		return d
 	}
@@ -49,7 +49,7 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 	a.inner.setHandler(handlerFailed)
 	a.innerEnding = a.innerOutcome()
-	d, decided, unread := a.checkRecord(ctx)
+	d, decided, unread := a.checkRecord(ctx, false)
 	switch {
 	case decided:
 		return d
@@ -73,7 +73,7 @@ func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 //   - If this call may not take over the record, decided is true, and d is what the caller
 //     receives.
 //   - If the record can't be read, err is not nil, and d refuses the call.
-func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, err error) {
+func (a *attempt) checkRecord(ctx context.Context, final bool) (d decision, decided bool, err error) {
 	ctx, cancel := a.finishContext(ctx)
 	defer cancel()
 	var rec Record
@@ -92,6 +92,9 @@ func (a *attempt) checkRecord(ctx context.Context) (d decision, decided bool, er
 	rec, recMeaning := a.meaningWithoutLease(ctx, rec)
 	switch recMeaning { //nolint:exhaustive // the record decides the call in all other cases
 	case isFree:
+		if final && a.mayHaveReplacedAnswer(rec) {
+			return a.inProgress(ctx), true, nil
+		}
 		a.bound = boundOver(rec)
 		a.steps.results = rec.Steps
 		return decision{}, false, nil

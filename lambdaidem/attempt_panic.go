@@ -19,7 +19,7 @@ func (a *attempt) handlerDied(ctx context.Context) {
 		return
 	}
 	a.innerEnding = a.releasedEnding()
-	a.release(ctx, errHandlerDied)
+	a.release(ctx, errHandlerDied, false)
 }
 
 // Errors that Options.Observer receives after the handler, or other code that the guard calls, has

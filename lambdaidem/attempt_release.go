@@ -7,12 +7,13 @@ import (
 )
 
 // release releases the attempt's record, so that a retry runs the handler again. cause is the error
-// to report and to store as the record's last failure, or nil.
+// to report and to store as the record's last failure, or nil. final says that a client who receives
+// the failure will not repeat the request.
 //
 //   - takenOver, if not nil, is the record of another attempt that may carry out this call.
-//   - d, if not zero, is what the caller receives because an earlier transaction of this attempt
-//     has committed or may still commit.
-func (a *attempt) release(ctx context.Context, cause error) (d decision, takenOver *Record) {
+//   - d, if not zero, is what the caller receives instead of the failure, for example because an
+//     earlier transaction of this attempt has committed.
+func (a *attempt) release(ctx context.Context, cause error, final bool) (d decision, takenOver *Record) {
 	switch rec, err := a.sendRelease(ctx, cause); {
 	case err == nil:
 		a.report(ctx, EventReleased, cause)
@@ -26,8 +27,13 @@ func (a *attempt) release(ctx context.Context, cause error) (d decision, takenOv
 			a.report(ctx, EventUncertain, cause)
 			return a.unknown(shownOnly{cause}), nil
 		}
+		isLost := errors.Is(err, ErrLeaseLost)
+		carriedOut := isLost && a.mayBeCarriedOut(rec)
+		if isLost && final && !carriedOut && a.mayHaveHadAnswer(ctx) {
+			return a.inProgress(ctx), nil
+		}
 		a.report(ctx, EventReleased, cause)
-		if errors.Is(err, ErrLeaseLost) && a.mayBeCarriedOut(rec) {
+		if carriedOut {
 			return decision{}, &rec
 		}
 	case errors.Is(err, ErrLeaseLost):

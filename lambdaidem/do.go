@@ -98,8 +98,7 @@ type done[T any] struct {
 	// nil if these are the code and the status of ErrPermanent, or if err is not stored.
 	storedAs *Error
 	rejected bool // the database has rejected the writes of fn, and err says so: it is the guard's, or the one that the write specifies
-	noRecord bool // the call ran unguarded, so err is not stored
-	merged   bool // the call ran without a record inside a guarded handler, as a part of that handler
+	noRecord bool // the call ran without a record
 }
 
 func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
@@ -107,18 +106,18 @@ func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 // returned returns the error that the caller of Do, of a typed handler or of a batch receives for a
 // call or message:
 //
-//   - If the call ran without a record as a part of a guarded handler, its error is returned as it
-//     is. The error's marks count for that handler.
+//   - If the call ran without a record, its error is returned as it is. If a guarded handler made
+//     the call, the error's marks count for that handler.
 //   - Otherwise, if a guarded handler is the caller, the error is wrapped in a passedOn. A mark
 //     inside, even in the cause of a refusal, must not decide about that handler's record.
 //   - Otherwise, the error is wrapped only if that changes what errors.Is or errors.As finds.
 func (d done[T]) returned(ctx context.Context) error {
-	if d.err == nil || d.merged {
+	if d.err == nil || d.noRecord {
 		return d.err
 	}
 	e := &passedOn{err: d.err, storedAs: d.storedAs}
 	e.byGuard = d.refusal != nil || d.replay != nil || d.rejected && isOwnRejection(d.err)
-	e.stored = !d.noRecord && (d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded) || d.replay != nil && d.replay.Code != ErrAnswerUnavailable
+	e.stored = d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded || d.replay != nil && d.replay.Code != ErrAnswerUnavailable
 	e.retryable = d.outcome == OutcomeReleased && isRetryable(d.err)
 	if runOf(ctx) == nil && !e.differs() {
 		return d.err
@@ -152,7 +151,7 @@ func do[T any](ctx context.Context, g *Guard, identity Identity, c Call, fn func
 			return refusedDo[T](d.refusal)
 		}
 		got := w.handlerResult()
-		got.merged, got.noRecord, got.storedAs = merged, true, nil
+		got.noRecord = true
 		return got
 	}
 	if c.Key == "" {

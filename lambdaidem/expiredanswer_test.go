@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
+
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
@@ -97,6 +99,38 @@ func TestX5_AFailureThatIsNotFinalIsTold(t *testing.T) {
 	})
 }
 
+// A message that is refused for this reason is not discarded.
+func TestV3_AMessageIsKeptIfAnAnswerMayHaveBeenReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := withLedger(nil, optimistic)
+		send := func(g *lambdaidem.Guard, body string, fn func(context.Context) error) (failed int) {
+			h := g.SQS(func(ctx context.Context, _ events.SQSMessage) error { return fn(ctx) }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+				o.Discard = func(context.Context, events.SQSMessage, error) bool { return true }
+			})
+			out, err := h(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", EventSourceARN: "arn:q", Body: body}}})
+			if err != nil {
+				t.Error(err)
+			}
+			return len(out.BatchItemFailures)
+		}
+		go func() {
+			time.Sleep(2 * time.Second)
+			send(r.withLease(), "other", func(ctx context.Context) error {
+				_ = lambdaidem.DownstreamKey(ctx, "bank")
+				return errBroken
+			})
+		}()
+		failed := send(r.guard, "first", func(ctx context.Context) error {
+			time.Sleep(4 * time.Second)
+			enlist(ctx, "write")
+			return nil
+		})
+		if failed != 1 {
+			t.Errorf("%d messages failed; want 1", failed)
+		}
+	})
+}
+
 // The answer that has expired is a failure. The attempt succeeds, and its client gets its answer.
 func TestX5_ASuccessIsToldAlthoughAFailureExpiredMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -165,5 +199,88 @@ func TestX5_AnAttemptsOwnLateClaimIsNoOtherAttempt(t *testing.T) {
 	})
 	if out := r.send(t, first()); out.StatusCode != 402 || replayed(out) {
 		t.Errorf("%+v", out)
+	}
+}
+
+// An attempt with a lease begins after the optimistic one and is released. The optimistic handler's
+// own panic or error goes on, because nothing replaces it.
+func TestE4_AnOptimisticFailureIsNotLostBesideALaterAttempt(t *testing.T) {
+	for name, end := range map[string]func() (response, error){
+		"panic":     func() (response, error) { panic(errBroken) },
+		"error":     func() (response, error) { return response{}, errBroken },
+		"uncertain": func() (response, error) { return response{}, lambdaidem.Uncertain(errBroken) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := withLedger(nil, optimistic)
+				h := r.guarded(func(context.Context, request) (response, error) {
+					time.Sleep(20 * time.Second)
+					return end()
+				})
+				r.sendAfter(t, first(), status(503))
+				var passed any // the panic or the error
+				func() {
+					defer func() {
+						if v := recover(); v != nil {
+							passed = v
+						}
+					}()
+					_, passed = h(t.Context(), first())
+				}()
+				if passed != any(errBroken) && !errors.Is(r.seen.last(t).Err, errBroken) {
+					t.Errorf("the caller gets %v; the last event is %+v", passed, r.seen.last(t))
+				}
+			})
+		})
+	}
+}
+
+// The store does not reply. The guard does not read the record after a release that got no reply, so
+// a final failure is told without delay, and reported once.
+func TestX5_AFinalFailureAfterFailOpenIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(func(context.Context, request) (response, error) {
+			return response{}, lambdaidem.Retryable(lambdaidem.Reject(402, "card_declined", "no money"))
+		}, failOpen)
+		r.store.fail(acquire, refused(lambdaidem.ReasonUnreachable))
+		r.store.failAlways(release, requestLost)
+		r.store.failAlways(get, hangs)
+		start := time.Now()
+		if out := r.send(t, first()); out.StatusCode != 402 {
+			t.Errorf("%+v", out)
+		}
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		r.wantEvents(t, lambdaidem.EventStoreError, lambdaidem.EventFailedOpen, lambdaidem.EventReleased)
+	})
+}
+
+// The observer panics when the guard reports that a handler is about to run without a lease. The
+// handler does not start, so the claim whose reply was lost is withdrawn.
+func TestX10_AnObserverThatPanicsBeforeARunWithoutALease(t *testing.T) {
+	for _, policy := range []lambdaidem.Policy{lambdaidem.Rerun, lambdaidem.Hold} {
+		t.Run(string(policy), func(t *testing.T) {
+			r := newRig(status(201), failOpen, func(o *lambdaidem.Options) { o.Policy = policy })
+			panics := r.guard.With(func(o *lambdaidem.Options) {
+				o.Observer = lambdaidem.ObserverFunc(func(_ context.Context, e lambdaidem.Event) {
+					if e.Kind == lambdaidem.EventFailedOpen {
+						panic(errBroken)
+					}
+				})
+			})
+			r.store.fail(acquire, replyLost)
+			func() {
+				defer func() {
+					if v := recover(); v != any(errBroken) {
+						t.Errorf("recovered %v", v)
+					}
+				}()
+				_, _ = panics.APIGatewayV2(status(201))(t.Context(), first())
+			}()
+			if out := r.send(t, first()); out.StatusCode != 201 {
+				t.Errorf("the retry gets %+v", out)
+			}
+		})
 	}
 }

@@ -250,22 +250,30 @@ func TestX2_AnUnguardedDoShowsEveryCode(t *testing.T) {
 		if e, ok := errors.AsType[*lambdaidem.Error](err); !ok || e != first {
 			t.Errorf("%s: errors.As finds %v in %v", name, e, err)
 		}
+		for code, mark := range map[lambdaidem.Code]func(error) error{lambdaidem.ErrRetryable: lambdaidem.Retryable, lambdaidem.ErrPermanent: lambdaidem.Permanent} {
+			if _, err := lambdaidem.Do(t.Context(), g, call, func(context.Context) (int, error) { return 0, mark(errWire) }); !errors.Is(err, code) {
+				t.Errorf("%s: errors.Is does not find %v in %v", name, code, err)
+			}
+		}
 	}
 }
 
 // The database rejects the write of a message's handler. OnFailure finds the guard's code and the
 // store's error, as the caller of Do does.
 func TestX2_AMessageShowsItsOwnRejectedWrite(t *testing.T) {
-	r, l := withLedger(nil)
-	l.fail(commit, rejects(&lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: 500, Err: errWire}))
-	var got error
-	h := r.guard.SQS(func(ctx context.Context, _ events.SQSMessage) error { enlist(ctx, "w"); return nil }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
-		o.OnFailure = func(_ context.Context, _ events.SQSMessage, err error) { got = err }
-	})
-	if _, err := h(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", EventSourceARN: "arn:q", Body: "{}"}}}); err != nil {
-		t.Fatal(err)
-	}
-	if !errors.Is(got, lambdaidem.ErrConditionFailed) || !errors.Is(got, errWire) {
-		t.Errorf("OnFailure gets %v", got)
+	for name, key := range map[string]string{"guarded": "k", "unguarded": ""} {
+		r, l := withLedger(nil, func(o *lambdaidem.Options) { o.KeyOptional = true })
+		l.fail(commit, rejects(&lambdaidem.Error{Code: lambdaidem.ErrConditionFailed, Status: 500, Err: errWire}))
+		var got error
+		h := r.guard.SQS(func(ctx context.Context, _ events.SQSMessage) error { enlist(ctx, "w"); return nil }, func(o *lambdaidem.BatchOptions[events.SQSMessage]) {
+			o.Key = func(context.Context, events.SQSMessage) (string, error) { return key, nil }
+			o.OnFailure = func(_ context.Context, _ events.SQSMessage, err error) { got = err }
+		})
+		if _, err := h(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: "1", EventSourceARN: "arn:q", Body: "{}"}}}); err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(got, lambdaidem.ErrConditionFailed) || !errors.Is(got, errWire) {
+			t.Errorf("%s: OnFailure gets %v", name, got)
+		}
 	}
 }

@@ -79,6 +79,9 @@ func (c *call) mayReplace(rec Record) bool {
 // errOtherSettings says in events why a payload can't be compared with the record's.
 var errOtherSettings = errors.New("the record's fingerprint was made under other options or secrets, or by another version of the payload's type: see docs/operate.md, \"Something changes in a deployment\"")
 
+// errAnswerReplaced says in events that another payload may have replaced the answer of the call.
+var errAnswerReplaced = errors.New("the record has another payload, and is of an attempt that began after this one: it may have replaced an answer to this request that expired while the handler ran")
+
 // errMismatchAfterRun says in events that a call was refused after its handler had run.
 var errMismatchAfterRun = errors.New("the handler has run without a lease, or has lost it, and may have called other services; its answer is not stored, and its enlisted writes were not made: see docs/operate.md, \"A client gets 422\"")
 

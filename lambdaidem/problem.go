@@ -182,6 +182,14 @@ func payloadMismatchAfterRun(status int) *Error {
 		Detail: "This idempotency key was used with another request, and this request may have been carried out in part. Do not send it with a new key until you know what it did."}
 }
 
+// payloadReplaced returns the refusal of an optimistic call whose record has another payload, and may
+// have replaced an answer to this call. The text must not tell the client to use a new key, because
+// the request would then be carried out twice.
+func payloadReplaced(status int) *Error {
+	return &Error{Code: ErrPayloadMismatch, Status: status, Err: errAnswerReplaced, unfinished: true,
+		Detail: "This idempotency key was used with another request, and this request may have been carried out before. Do not send it with a new key until you know whether it was."}
+}
+
 // payloadUnsure returns the refusal of a call whose payload can't be compared with the record's.
 // The text must not tell the client to use a new key: if the payload is the same, the request
 // would be carried out twice.

@@ -51,8 +51,11 @@ func (a *attempt) fromRecord(ctx context.Context, m meaning, rec Record) decisio
 		return a.replay(ctx, rec, EventReplayed)
 	case isMismatch:
 		refusal := payloadMismatch(a.g.opts.MismatchStatus)
-		if a.leftEffects {
+		switch {
+		case a.leftEffects:
 			refusal = payloadMismatchAfterRun(a.g.opts.MismatchStatus)
+		case a.started && a.mayHaveReplacedAnswer(rec):
+			refusal = payloadReplaced(a.g.opts.MismatchStatus)
 		}
 		if a.call.comparePayload(rec.Fingerprint) == maybeSamePayload {
 			if rec.State == InProgress && !rec.LeaseLiveAt(a.g.opts.Clock()) { // the request may be that of the dead attempt
