@@ -101,7 +101,8 @@ func (s *Store) lock(ctx context.Context, itm *item, now time.Time) (*item, erro
 func (s *Store) takeOver(ctx context.Context, itm *item, now time.Time, oldRec *lambdaidem.Record) (*item, error) {
 	oldItm, err := s.update(ctx, &s.writes.takeover, itm, given{now: now, oldRec: oldRec})
 	if err == nil {
-		// The earlier attempt may have stored more steps after this one read oldRec.
+		// Copy the steps from oldItm: the earlier attempt may have stored more steps after oldRec
+		// was read.
 		itm.Steps, itm.Encoding = oldItm.Steps, oldItm.Encoding
 	}
 	return oldItm, err

@@ -86,7 +86,8 @@ func (k sortKey) size() int                      { return len(*k.id) }
 func (k sortKey) appendTo(b []byte) []byte       { return (*text)(k.id).appendTo(b) }
 func (k sortKey) take(r *lowlevel.Reader) string { return (*text)(k.value).take(r) }
 
-// optionalText is a string attribute that can be absent or be the empty string.
+// optionalText is the value of a string attribute. It distinguishes an absent attribute from an
+// empty string.
 type optionalText struct {
 	s     string
 	isSet bool
@@ -101,7 +102,7 @@ func (t *optionalText) take(r *lowlevel.Reader) string {
 	return (*text)(&t.s).take(r)
 }
 
-// integer is a number attribute that can be absent or be zero.
+// integer is the value of a number attribute. It distinguishes an absent attribute from zero.
 type integer struct {
 	n     int64
 	isSet bool
@@ -225,8 +226,8 @@ func (f failureField) size() int                      { return sizeOfValue(f.wri
 func (f failureField) appendTo(b []byte) []byte       { return appendRare(b, f) }
 func (f failureField) take(r *lowlevel.Reader) string { return takeRare(r, f) }
 
-// partsField is an attribute that describes an answer that is compressed, encrypted or stored
-// in parts. If *parts is nil, the item does not have the attribute.
+// partsField encodes and decodes an attribute that describes an answer that is compressed,
+// encrypted or stored in parts. *parts is the value; nil if the item does not have the attribute.
 type partsField struct{ parts **parts }
 
 // The members of the map in the attribute "parts".

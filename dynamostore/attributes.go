@@ -68,9 +68,10 @@ const (
 )
 
 // itemAttributes lists the attributes of a record. All code that encodes, decodes, renames or
-// updates attributes uses this list. The field setBy concerns only UpdateItem: the PutItem that
-// creates a record writes all attributes. A takeover keeps the steps and the operators' changes,
-// because they belong to the record, not to an attempt.
+// updates attributes uses this list. The field setBy says which kinds of UpdateItem set or remove
+// the attribute. (The PutItem that creates a record writes all attributes.) A takeover does not
+// change the steps and the operators' changes, because they belong to the record, not to an
+// attempt.
 var itemAttributes = [...]attribute{
 	{attrID, "#id", kindString, 0, func(itm *item) field { return (*text)(&itm.ID) },
 		&renaming{"IDAttribute", func(o *Options) *string { return &o.IDAttribute }}},

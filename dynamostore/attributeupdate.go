@@ -25,7 +25,7 @@ type attributeUpdate struct {
 // values, and c selects attributes. The UpdateItem sets each selected attribute to its value in itm,
 // or removes the attribute if itm has no value for it.
 //
-// The map values must contain the values of the placeholders in the condition. updateAttributes
+// The parameter values contains the values of the placeholders in the condition. updateAttributes
 // adds those of the UpdateExpression. The error is the SDK's.
 func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, itm *item, values attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
 	var set, remove []string

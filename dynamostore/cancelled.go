@@ -22,13 +22,16 @@ const (
 
 // judge returns the result of Commit for a TransactWriteItems request that ended with err. The
 // parameter fate says whether this request, or an earlier request of the transaction, may have been
-// applied. judge returns the same fate, unless the condition on the record failed. In that case it
-// returns NotApplied. If the current record then shows that an earlier request was applied, judge
-// returns that record and no error.
+// applied.
+//
+// If the condition on the record failed, judge returns NotApplied and the results of the method
+// refused. The error is then nil if the current record shows that an earlier request was applied.
+// In all other cases, judge returns fate and an error.
 func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.Record, wire.Fate, error) {
 	if errors.Is(err, wire.ErrRefused) {
 		// The condition on the record failed. The current record shows whether an earlier request
-		// was applied. If none was, none can be later: a delayed request has the same condition.
+		// was applied. If not, no delayed request can still be applied, because it has the same
+		// condition.
 		rec, err := t.refused(p, &p.request.cancelled.CancellationReasons[0])
 		return rec, wire.NotApplied, err
 	}
@@ -55,11 +58,11 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 
 // refusedTable reports whether DynamoDB refused the transaction because of the table of an enlisted
 // write: the table does not exist, or the credentials don't allow the write. The error does not
-// always say which table it concerns. refusedTable returns true only if the store's own table can't
-// be the cause.
+// always name the table. refusedTable returns true only if the error can't concern the store's own
+// table.
 func (p *prepared) refusedTable(err error) bool {
-	// Without a Claim, the store's own table can't be the cause. The transaction writes no record,
-	// or the attempt has written to the table before, to acquire its lease.
+	// Without a Claim, the error can't concern the store's own table: the transaction writes no
+	// record, or the attempt has already written to that table, to acquire its lease.
 	if p.completion.Claim != nil || len(p.writes) == 0 {
 		return false
 	}

@@ -12,9 +12,9 @@ import (
 //   - whether the credentials allow GetItem, PutItem and UpdateItem
 //   - with Options.LeaseIndex: the index, and whether the credentials allow Query on it. A missing
 //     permission for Query is a warning, because only [Store.DeadLeases] needs it.
-//   - if there are enlistedTables, the names of the other tables that handlers enlist writes to:
-//     whether these tables and the store's own table support transactions, and which actions on
-//     them the credentials allow
+//   - if there are enlistedTables: whether they and the store's own table support transactions, and
+//     which actions on them the credentials allow. enlistedTables are the names of the other tables
+//     to which handlers enlist writes.
 //
 // CheckTable is meant for the smoke test of a deployment. It takes five round trips, two more with
 // Options.LeaseIndex, one more if there are enlisted tables, and five more for each of them. For

@@ -53,8 +53,8 @@ func (s *Store) CheckKeys(ctx context.Context) error {
 }
 
 // sealedText returns the encrypted form of one step or answer of the item, and a function that
-// tries to decrypt it. Both results are nil if the item has no encrypted step or answer. If the
-// answer is stored in parts, only the result text is nil.
+// tries to decrypt it. Both are nil if the item has no encrypted step or answer. sealedText does
+// not read parts: if the answer is stored in parts, it returns no text, and a function that fails.
 func (s *Store) sealedText(ctx context.Context, itm *item) (text []byte, open func() error) {
 	if itm.sealsSteps() {
 		for name, ciphertext := range itm.Steps {

@@ -11,8 +11,7 @@ import (
 
 // The values of the attribute "encoding" of a completed record, which says how the answer is
 // stored. The attribute is absent if the record contains the answer as plain bytes. A version of
-// this package refuses a record with an encoding that it does not know. The first versions know no
-// encodings.
+// this package refuses a record whose encoding it does not know.
 const (
 	encodingPlain      = "plain"       // neither compressed nor encrypted, but divided into parts
 	encodingGzip       = "gzip"        // compressed in the gzip format (RFC 1952)
@@ -72,9 +71,9 @@ func compressed(answer []byte) []byte {
 const maxRatio = 1032
 
 // decompressed decompresses an answer of exactly length bytes. pieces are the compressed bytes, in
-// one or more slices. The record may be damaged, so to limit its memory, decompressed returns an
-// error if length is more than maxRatio times the size of the pieces, or if the stream continues
-// after length bytes.
+// one or more slices. The record may be damaged, so decompressed limits the memory that it uses: it
+// returns an error if length is more than maxRatio times the size of the pieces, or if the stream
+// continues after length bytes.
 func decompressed(pieces [][]byte, length int) ([]byte, error) {
 	total := 0
 	readers := make([]io.Reader, len(pieces))

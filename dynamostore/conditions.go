@@ -26,21 +26,21 @@ const (
 	// expired. It is the condition of takeovers and of operators' changes.
 	isStillWhatWasSeen = isUnchanged + " AND NOT " + isGone
 
-	// isStillExpired holds if an expired record has not changed since it was read. It does not hold
-	// if a guard with policy Hold has removed the record's expiry in the meantime, because the
-	// record then waits for an operator.
+	// isStillExpired holds if an expired record has not changed since it was read. The condition
+	// fails if a guard with the policy lambdaidem.Hold has removed the record's expiry in the
+	// meantime, because the record then waits for an operator.
 	isStillExpired = isUnchanged + " AND " + isGone
 
 	// isStillInProgress is like isStillWhatWasSeen, but holds only for a record in progress.
 	isStillInProgress = isStillWhatWasSeen + " AND #status = :in_progress"
 
-	// isStillWhatWasSettled holds if the record still has an answer that an operator gave before,
-	// so that Operator.Settle may replace the answer. Two comparisons show that:
+	// isStillWhatWasSettled holds if the record still has the answer that an operator gave, so that
+	// Operator.Settle may replace the answer. Two comparisons with the record as it was read show
+	// that:
 	//
-	//   - The token is unchanged. Settle gives each record a new token, which an attempt that
-	//     completed the record would have replaced.
-	//   - The list of operators' changes is unchanged. A purge, which erases the answer, adds an
-	//     entry.
+	//   - The token is the same. Each attempt and each Settle would have set a token of its own.
+	//   - The list of operators' changes is the same. A purge that erased the answer would have
+	//     added an entry.
 	isStillWhatWasSettled = "#token = :seen_token AND #status = :completed AND #operations = :seen_operations AND NOT " + isGone
 
 	// leaseIsOurs holds if the record is in progress under this attempt's token. It holds even if

@@ -35,9 +35,9 @@ func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apar
 	return &lambdaidem.StoreError{Op: opLoad, Reason: lambdaidem.ReasonForeign, NotApplied: true, Err: lost}
 }
 
-// names reports whether the item refers to the answer a. It compares the checksum of the answer in
-// the item with the checksum in a. The checksum covers the attempt's token, so the two are equal
-// only if the item and the answer come from the same attempt.
+// names reports whether the item refers to the answer that a describes: whether both have the same
+// checksum. A checksum covers the attempt's token, so it is the same only if the item and the
+// answer come from the same attempt.
 func (itm *item) names(a *apart) bool {
 	return itm.Parts != nil && bytes.Equal(itm.Parts.Checksum, a.Parts.Checksum)
 }
@@ -47,7 +47,8 @@ func (itm *item) names(a *apart) bool {
 //
 //   - The stored bytes are missing or were changed.
 //   - The key that encrypted the bytes no longer exists.
-//   - Options.Encryption does not allow the bytes, or is not set although the bytes are encrypted.
+//   - The bytes are not encrypted, although Options.Encryption.Only is set.
+//   - The bytes are encrypted, although Options.Encryption is not set.
 type damagedAnswerError struct{ err error }
 
 func (e *damagedAnswerError) Error() string {

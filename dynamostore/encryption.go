@@ -64,9 +64,9 @@ type Encryption struct {
 	// fails with lambdaidem.ErrAnswerUnavailable. A record with unencrypted steps is refused with
 	// lambdaidem.ErrRecordForeign.
 	//
-	// Before you set Only, wait until all unencrypted records have expired: the sum of the TTL, the
-	// function's timeout and 15 minutes after Current was deployed everywhere. Wait longer if a
-	// record from before is held, that is, waits for an operator; see docs/operate.md, "Something
+	// Before you set Only, deploy Current everywhere, and wait until all unencrypted records have
+	// expired, that is, for the sum of the TTL, the function's timeout and 15 minutes. Wait longer
+	// if such a record is held, that is, waits for an operator; see docs/operate.md, "Something
 	// changes in a deployment". Default: false.
 	Only bool
 }

@@ -53,8 +53,8 @@ type Tx struct {
 //   - after a net/http handler that runs unguarded has begun to write its response
 //   - if the guard's store is not a [Store] of this package
 //
-// The function of a guarded call such as [lambdaidem.Do] has its own transaction: it calls Enlist
-// with the ctx that it receives. To test a handler without a guard, see [Capture].
+// A function that is passed to a guarded call, such as [lambdaidem.Do], has its own transaction: it
+// calls Enlist with the ctx that it receives. To test a handler without a guard, see [Capture].
 func Enlist(ctx context.Context) *Tx {
 	enlisted, err := lambdaidem.TxOf(ctx)
 	for enlisted != nil {
@@ -87,10 +87,10 @@ func (t *Tx) AlsoWhenFailed() {
 	t.whenFailed = true
 }
 
-// Drop discards all writes enlisted so far. A handler calls Drop if it has enlisted writes and
-// then finds that it should succeed without them. Options.Outcome is no substitute: if it
-// chooses an outcome that drops the writes of a successful answer, the client receives an error
-// instead of that answer; see [Enlist].
+// Drop discards all writes enlisted so far. A handler calls Drop if it has enlisted writes and then
+// finds that it should succeed without them. Don't use Options.Outcome for this: if Outcome drops
+// the writes of a successful answer, the client receives an error instead of the answer; see
+// [Enlist].
 func (t *Tx) Drop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,10 +9,11 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Complete implements [lambdaidem.Store]. It stores the result by one conditional UpdateItem. If
-// the answer in the result is larger than Options.MaxInline, Complete first writes the answer to
-// separate items. If the answer is larger than Options.MaxAnswer, Complete sends nothing and
-// returns an error.
+// Complete implements [lambdaidem.Store]. It stores the result by one conditional UpdateItem, and
+// returns the completed record. If the answer in the result is larger than Options.MaxInline,
+// Complete first writes the answer to separate items. If the answer is larger than
+// Options.MaxAnswer, Complete sends nothing and returns a [lambdaidem.StoreError] with
+// ReasonTooLarge.
 func (s *Store) Complete(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Record, error) {
 	kept, err := s.prepare(ctx, lease, result)
 	if err != nil {

@@ -18,8 +18,8 @@ type HealthStatus string
 // or HealthUnknown.
 const (
 	HealthPass HealthStatus = "pass" // healthy
-	// HealthWarn means that guarded requests are served, but the table throttles, or TTL is
-	// disabled or on another attribute, so that records are never deleted.
+	// HealthWarn means that guarded requests are served, but that the table throttles requests, or
+	// that records are never deleted, because TTL is disabled or set to the wrong attribute.
 	HealthWarn HealthStatus = "warn"
 	// HealthFail means that the store could not be checked, or that guarded requests are refused:
 	//

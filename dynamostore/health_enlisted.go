@@ -93,7 +93,7 @@ func (c *HealthCheck) enlistedProbes(e *EnlistedTable) []*probe {
 
 // resultOfCancellation returns the result of a check whose transaction was cancelled for the given
 // reason. If DynamoDB refused the action as invalid, the key in the request is probably wrong.
-// Check.Detail then includes keyHint, a text that says which key is needed.
+// Check.Detail then includes keyHint, a text that says what the primary key must be.
 func (c *HealthCheck) resultOfCancellation(action, table, keyHint string, reason *types.CancellationReason, err error) Check {
 	found := func(status HealthStatus, code TableCode, says string) Check {
 		return Check{Status: status, Code: code, Err: err, Detail: fmt.Sprintf("%s on table %q %s (cause: %s: %s)",

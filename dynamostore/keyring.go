@@ -30,16 +30,15 @@ const (
 	// rotated every five minutes, the cache has room for the keys of three days. 1000 keys
 	// need about 300 KB.
 	maxCachedKeys = 1000
-	// firstTimeout is the timeout of a call of Current or Find if there is no cached key
-	// to use instead. Without a timeout, a key service that hangs would block the
-	// invocation until Lambda ends it. The value leaves time for the first connection to
-	// KMS.
+	// firstTimeout is the timeout of a call of Encryption.Current or Find if there is no cached key
+	// to use instead. Without a timeout, a key service that hangs would block the invocation until
+	// Lambda ends it. The value leaves time for the first connection to KMS.
 	firstTimeout = 5 * time.Second
-	// refreshTimeout is the timeout of a call of Current or Find if the cached key can be
-	// used when the call fails.
+	// refreshTimeout is the timeout of a call of Encryption.Current or Find if the cached key can
+	// be used when the call fails.
 	refreshTimeout = 2 * time.Second
-	// refreshPause determines the pause after a failed refresh, or after ErrKeyGone, before the
-	// next call. The pause is Encryption.KeyFor divided by refreshPause.
+	// refreshPause is a divisor: after a failed refresh, or after ErrKeyGone, the keyring does not
+	// fetch the key again for the duration Encryption.KeyFor divided by refreshPause.
 	refreshPause = 20
 )
 

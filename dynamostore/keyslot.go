@@ -22,8 +22,8 @@ type keySlot struct {
 	fetching    *fetch    // the call in progress; other callers can wait for it; nil if there is none
 }
 
-// fetch is one call of Current or Find that is in progress. Concurrent callers that need the same
-// key wait for its result.
+// fetch is a call of Encryption.Current or Encryption.Find that is in progress. Concurrent callers
+// that need the same key wait for its result.
 type fetch struct {
 	done      chan struct{} // closed when the other fields have the result
 	key       Key
@@ -77,10 +77,10 @@ func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(contex
 	}
 }
 
-// fetch calls ask, caches the key that ask returns, and passes its own result to the callers that
-// wait for f. If ask fails, fetch returns the cached key if that key is still usable, and otherwise
-// the error. The parameter usable says whether the cached key was usable before this call. If it
-// was, ask gets less time.
+// fetch calls ask, and caches the key that ask returns. If ask fails, fetch returns the cached key
+// if that key is still usable, and otherwise the error. The callers that wait for f get the same
+// result. The parameter usable says whether the cached key was usable before this call; ask then
+// gets less time.
 func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usable bool, ask func(context.Context) (Key, error)) (Key, error) {
 	timeout := firstTimeout
 	if usable {
@@ -102,7 +102,7 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 	case err == nil:
 		s.key, s.fetchedAt, s.goneErr = k, fetchedAt, nil
 	case s.mayBeGone && errors.Is(err, ErrKeyGone):
-		// A decryption key that no longer exists must not be used.
+		// The decryption key no longer exists: drop the cached key, and keep the error.
 		s.key, s.fetchedAt, s.goneErr = Key{}, fetchedAt, err
 	case s.usable(keyFor):
 		if ctx.Err() == nil { // if the caller's context has ended, the key service may be fine: don't pause
@@ -115,8 +115,8 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 }
 
 // due reports whether the key should be fetched now: no key is cached, or the cached key is older
-// than keyFor. But due returns false during a pause of keyFor/refreshPause, which begins with
-// ErrKeyGone or with a failed refresh of a key that is still usable.
+// than keyFor. But due returns false for keyFor divided by refreshPause after ErrKeyGone, and after
+// the failed refresh of a key that is still usable.
 func (s *keySlot) due(keyFor time.Duration) bool {
 	age, known := elapsed.Since(s.fetchedAt)
 	switch {

@@ -13,7 +13,7 @@ type column struct {
 	assign string // the clause of an UpdateExpression, such as "#status = :status"
 }
 
-// renaming is the option that renames an attribute, such as Options.IDAttribute.
+// renaming describes an option, such as Options.IDAttribute, that renames an attribute.
 type renaming struct {
 	field string                 // the field's name, for errors
 	name  func(*Options) *string // returns a pointer to the field

@@ -125,9 +125,9 @@ func (o *Operator) Release(ctx context.Context, inspected Inspected) (Inspected,
 }
 
 // expires returns the expiry to write to a record: OperatorOptions.TTL from now, by the database's
-// clock, rounded up to a whole second. expires never shortens a record's life, because a retry
-// after the expiry runs the handler again, and the operator may not know the TTL that the functions
-// use.
+// clock, rounded up to a whole second, or the record's current expiry if that is later. A record's
+// life is never shortened, because a retry after the expiry runs the handler again, and the
+// operator may not know the TTL that the functions use.
 func (o *Operator) expires(inspected Inspected) time.Time {
 	at := inspected.latest().Add(o.opts.TTL).Add(time.Second - 1).Truncate(time.Second)
 	if was := inspected.Record.Expires; was.After(at) {

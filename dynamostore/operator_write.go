@@ -66,16 +66,15 @@ func (o *Operator) write(ctx context.Context, inspected Inspected, request *oper
 }
 
 // isSameAttempt reports whether current is of the same attempt as oldRec, an earlier state of the
-// record. Only then does the absence of an operation from the record's list prove that the
-// operation was not applied: after an expiry, the next attempt creates the record anew, with an
-// empty list.
+// record. If so, an operation that is not in the record's Operations was not applied. Otherwise,
+// the record may have expired, and the next attempt has created it anew, with no Operations.
 func isSameAttempt(current, oldRec lambdaidem.Record) bool {
 	return current.State != lambdaidem.Absent && current.Attempt == oldRec.Attempt && current.StartedAt.Equal(oldRec.StartedAt)
 }
 
 // nextItem returns an item for the update of an inspected record. The item has a new token, and the
-// record's list of operations with one of the kind opKind appended. The caller sets the item's
-// other attributes. nextItem returns an error if OperatorOptions.Random fails.
+// record's Operations with a new Operation of the kind opKind at the end. The caller sets the
+// item's other attributes. nextItem returns an error if OperatorOptions.Random fails.
 func (o *Operator) nextItem(inspected Inspected, opKind OperationKind, forced bool) (*item, error) {
 	own, err := o.newToken()
 	if err != nil {

@@ -53,8 +53,8 @@ type Options struct {
 	// A replay begins with a write that DynamoDB refuses, which costs write units for the whole
 	// record. Separate items make the record smaller and replays cheaper, but cost about one write
 	// unit more to store. So the rarer replays are, the larger MaxInline should be. With on-demand
-	// prices, both ways cost the same for 22 KB and one replay for every 20 first requests, or for
-	// 54 KB and one replay for every 50.
+	// prices, the break-even size of an answer is 22 KB with one replay for every 20 first
+	// requests, and 54 KB with one for every 50.
 	MaxInline int
 
 	// MaxAnswer is the maximum size in bytes of an answer before compression: 1 byte to
@@ -95,8 +95,8 @@ type Options struct {
 	//   - All new entries of a shard go to the same partition, which can take 1,000 write units a
 	//     second (Amazon DynamoDB, "Best practices for designing and using partition keys
 	//     effectively").
-	//   - With 64 shards, the default quota of an index is reached first: 40,000 write units a
-	//     second ("Quotas in Amazon DynamoDB").
+	//   - With 64 shards, the limit is the default quota of the index: 40,000 write units a second
+	//     ("Quotas in Amazon DynamoDB").
 	//   - If the index can't keep up, DynamoDB throttles all writes that take a lease
 	//     ("Understanding Global Secondary Index write throttling and back pressure").
 	//
@@ -105,8 +105,8 @@ type Options struct {
 	//
 	// A search must always cover every shard that has entries. To increase the number, change it
 	// first in the programs that search the index, then in the functions. To decrease it, change it
-	// first in the functions. Then wait until no record whose lease was taken before is still in
-	// progress, and change the programs that search.
+	// first in the functions. Wait until no record that was acquired before this change is still in
+	// progress. Then change the programs that search.
 	LeaseShards int
 
 	// SortKeyAttribute is the name of the table's sort key, a string attribute. Set it for a table

@@ -36,7 +36,8 @@ func (s *Store) gettingPart(id string) *partRequest {
 	return s.partRequest(wire.GetItem, s.getBody(id))
 }
 
-// Success implements [wire.Answer]. If the request reads a part, Success decodes the part.
+// Success implements [wire.Answer]. It returns false if body is not a valid response. If the
+// request reads a part, Success decodes the part.
 func (r *partRequest) Success(body string) bool {
 	if r.Operation == wire.PutItem {
 		return isObject(body)

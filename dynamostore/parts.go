@@ -70,9 +70,9 @@ type apart struct {
 	Parts    parts
 }
 
-// parts is the value of a record's attribute "parts". It describes an answer that is
-// compressed, encrypted or divided into parts, so a record can have the attribute although
-// its answer is not divided.
+// parts describes an answer that is compressed, encrypted or stored in separate items. It is the
+// value of a record's attribute "parts", which a record can have although it contains its whole
+// answer.
 type parts struct {
 	Count    int    // the number of parts; 0 if the record itself contains the stored bytes
 	Length   int    // the size of the answer in bytes, before compression and encryption

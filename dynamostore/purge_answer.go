@@ -16,16 +16,17 @@ import (
 func (p *purge) removeAnswer(ctx context.Context, oldItm, newItm *item, condition string, extra ...string) (bool, error) {
 	attrs := append(extra, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
 	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, newItm, oldItm.asSeen())
-	// The purge's next writes compare the record's token, and delete the parts that the attribute
-	// "erasing" lists.
+	// Update oldItm: the purge's next writes compare the token, and delete the parts that the
+	// attribute "erasing" lists.
 	if oldItm.Erasing = newItm.Erasing; newItm.Token != "" {
 		oldItm.Token = newItm.Token
 	}
 	return done, err
 }
 
-// erasedItem returns an item with the values that the purge writes to the record. The item has no
-// answer. Its operations are those of the record, plus one that describes this purge.
+// erasedItem returns an item with the values that the purge writes to the record itm. The new item
+// has no answer. Its Operations are those of itm, plus one with the given token, which describes
+// this purge.
 func (p *purge) erasedItem(itm *item, opKind OperationKind, token string, now time.Time) *item {
 	newItm := &item{
 		ID:      itm.ID,

@@ -19,9 +19,10 @@ func (itm *item) isErased() bool {
 	return itm.Status == lambdaidem.Completed && saysNoAnswer(itm.Failure)
 }
 
-// saysNoAnswer reports whether f stands for the answer that the record does not have. Such a failure
-// has the code ErrAnswerUnavailable and no Type. A failure with this code and a Type is a handler's error, such
-// as the error of a guarded call that the handler returned. Its message may contain personal data.
+// saysNoAnswer reports whether f stands for the answer that the record does not have. Such a
+// failure has the code ErrAnswerUnavailable and no Type. A failure with this code and a Type is a
+// handler's error, such as the error of a guarded call that the handler returned. Its message may
+// contain personal data.
 func saysNoAnswer(f *lambdaidem.Failure) bool {
 	return f != nil && f.Code == lambdaidem.ErrAnswerUnavailable && f.Type == ""
 }

@@ -29,8 +29,8 @@ func (p *purge) forget(ctx context.Context, itm *item, now time.Time) (bool, err
 
 // forgottenAt returns the expiry that a purge sets in order to forget a record: MinTTL (15 minutes)
 // from now, plus MaxSkew for a clock that is ahead, plus a second for rounding. AWS refuses a
-// request more than MinTTL after it was signed, so the purge's request can't arrive after this
-// expiry.
+// request more than MinTTL after it was signed, so the expiry is not in the past when the purge's
+// request arrives.
 func (p *purge) forgottenAt(now time.Time) time.Time {
 	// With an expiry in the past, DynamoDB could grant the lease to a delayed copy of a claim whose
 	// attempt has already ended.
@@ -38,8 +38,8 @@ func (p *purge) forgottenAt(now time.Time) time.Time {
 }
 
 // wasForgotten reports whether an earlier purge has forgotten the record, so that this purge need
-// not do it again. The latest operation is not enough to know that: a retry that ran after the
-// earlier purge may have stored an answer or steps again, and set a later expiry.
+// not do it again. It is not enough that the last of the record's Operations is such a purge: a
+// retry may since have stored an answer or steps again, and set a later expiry.
 func (p *purge) wasForgotten(itm *item, now time.Time) bool {
 	n := len(itm.Operations)
 	holdsNothing := itm.isErased() || itm.Status == lambdaidem.Released && len(itm.Steps) == 0

@@ -65,7 +65,8 @@ func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Dura
 	// An attempt whose clock is ahead may already treat the record as expired, and write the parts
 	// of a new answer. One second is added because now is rounded down.
 	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
-		// The answer of an attempt never changes. But an operator may settle a record again.
+		// An attempt's answer is never replaced, so nothing will use the part. An operator's answer
+		// can be replaced by another Settle.
 		if current.Status == lambdaidem.Completed && !isSettled(current.Status, current.Token, current.Operations) {
 			return true
 		}
@@ -97,8 +98,9 @@ func (part *storedPart) isReferredToBy(itm *item) bool {
 }
 
 // deleteOrphans deletes the orphans among the candidates; see isOrphan. In a dry run, deleteOrphans
-// only counts them. A part that no record refers to, but that is not an orphan, stays and counts in
-// PurgeProgress.KeptParts. deleteOrphans ignores a part that PurgeOptions.Match does not select.
+// only counts them. A part that no record refers to, but that an attempt or an operator may still
+// use, stays and counts in PurgeProgress.KeptParts. deleteOrphans ignores a part that
+// PurgeOptions.Match does not select.
 func (p *purge) deleteOrphans(ctx context.Context, candidates []storedPart, now time.Time) error {
 	type lookup struct {
 		current *item // the record as it is now; nil if there is none

@@ -9,8 +9,8 @@ import (
 	"github.com/lambdaidem/toolkit/dynamostore/internal/wire"
 )
 
-// recordRequest is a request that reads or writes one record. It also stores the item in DynamoDB's
-// response.
+// recordRequest is a request that reads or writes one record, together with the item that DynamoDB
+// returned.
 type recordRequest struct {
 	wire.Request
 
@@ -40,9 +40,8 @@ func (s *Store) locking(itm *item, g given) *recordRequest {
 	}))
 }
 
-// updating returns the conditional UpdateItem that makes the write w with the new values in itm. For
-// each attribute that w changes, the UpdateItem stores the attribute's value in itm. If itm has no
-// value for the attribute, the UpdateItem removes the attribute.
+// updating returns the conditional UpdateItem that makes the write w. Each attribute that w changes
+// is set to its value in itm, or removed if itm has no value for it.
 func (s *Store) updating(w *write, itm *item, g given) *recordRequest {
 	return s.recordRequest(wire.UpdateItem, "Attributes", encoded(func(b []byte) []byte {
 		return s.appendUpdate(append(b, w.head...), w, itm, g)

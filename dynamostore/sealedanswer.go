@@ -135,7 +135,8 @@ var (
 
 // shown returns the record in an item for a caller that does not hold the lease, or the zero Record
 // if the item is nil. Such a caller does not need the results of the steps, so shown fetches no
-// keys: if the results are encrypted under a key that is not cached, all results are nil.
+// encryption key: if the results are encrypted under a key that is not cached, the record has only
+// the names of the steps.
 func (s *Store) shown(itm *item) lambdaidem.Record {
 	if itm == nil {
 		return lambdaidem.Record{}

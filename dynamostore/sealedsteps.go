@@ -65,7 +65,8 @@ func (s *Store) resealSteps(ctx context.Context, itm *item, steps lambdaidem.Ste
 	if err != nil {
 		return
 	}
-	// If the attempt has lost its lease, its next write fails too, and reports the loss.
+	// Ignore the error: if the attempt has lost its lease, its next write fails and reports the
+	// loss.
 	_, _ = s.update(ctx, &s.writes.resealing, newItm, given{now: now, token: itm.Token, steps: integer{int64(len(steps)), true}})
 }
 

@@ -86,8 +86,8 @@ func parseSealed(b []byte) (s sealed, err error) {
 	if s.keyID, rest, ok = cutSized(rest); ok {
 		s.token, rest, ok = cutSized(rest)
 	}
-	// No key has a longer id. Refuse it here, because the keyring caches each id that it looks up;
-	// see keyring.slot.
+	// Refuse an id that is longer than any key's, because the keyring would cache it; see
+	// keyring.slot.
 	if !ok || len(rest) < saltBytes+tagBytes || len(s.keyID) > maxKeyID {
 		return s, errNoSeal
 	}

@@ -12,7 +12,7 @@ const maxItemSize = 400 * 1024
 
 // reservedSize is the number of bytes of an item that its steps must leave free for the record's
 // other attributes. Otherwise no attempt could finish the record and no operator could settle it.
-// The table has the maximum size of these attributes in bytes, including their names:
+// These are the maximum sizes of those attributes in bytes, including their names:
 //
 //	scope         3,939  five parts of 256 characters; an escaped character takes three
 //	operations    3,285  MaxOperations operations, with the longest name and reason each

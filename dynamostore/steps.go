@@ -27,8 +27,9 @@ const (
 
 // SaveSteps stores the results of an attempt's steps by one conditional UpdateItem. It implements
 // [lambdaidem.StepStore]. Each save writes all steps of the record, and consumes write units for
-// the whole item. DynamoDB allows 400 KB for an item. If the steps would leave less than 8 KB of
-// that, which later attempts and operators need, SaveSteps sends nothing and returns an error.
+// the whole item. DynamoDB allows 400 KB for an item, of which later attempts and operators need 8
+// KB. If the steps leave less, SaveSteps sends nothing and returns a [lambdaidem.StoreError] with
+// ReasonTooLarge.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
 	newItm, err := s.itemWithSteps(ctx, lease.ID, lease.Token, steps)
 	if err != nil {
@@ -109,8 +110,8 @@ func (itm *item) setSteps(encoding string, steps lambdaidem.Steps) {
 // not need them.
 func (itm *item) dropSteps() { itm.Steps, itm.Encoding = nil, optionalText{} }
 
-// marksSteps reports whether the item is a valid record with steps: it has steps and the
-// corresponding encoding, and is in progress or released.
+// marksSteps reports whether the item is a valid record with steps: it has steps, its attribute
+// "encoding" is encodedSteps or sealedSteps, and it is in progress or released.
 func (itm *item) marksSteps() bool {
 	return itm.Encoding.isSet && (itm.Encoding.s == encodedSteps || itm.sealsSteps()) && len(itm.Steps) > 0 &&
 		(itm.Status == lambdaidem.InProgress || itm.Status == lambdaidem.Released)

@@ -43,9 +43,9 @@ type Options struct {
 	// encrypts. Default: none. To change keys, first deploy with the new key in Older. Then deploy
 	// with the new key passed to [New] and the former key in Older.
 	//
-	// The former key must stay in Older, and enabled in KMS, until both are true: the TTL, the
-	// function's timeout and 15 minutes have passed since the second deployment, and no record from
-	// before it waits for an operator (policy lambdaidem.Hold).
+	// After the second deployment, the former key must stay in Older, and enabled in KMS, for the
+	// sum of the TTL, the function's timeout and 15 minutes. It must stay longer if a record from
+	// before that deployment still waits for an operator (policy lambdaidem.Hold).
 	//
 	// All other KMS keys are refused. Otherwise anyone who can write to the table could store a
 	// forged answer, encrypted under a KMS key of their own.

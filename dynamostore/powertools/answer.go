@@ -119,8 +119,8 @@ func tree(text []byte) (any, error) {
 // lost returns the path of the first value in original that is missing or different in decoded, or
 // "" if there is none. original is the stored answer, and decoded is the same answer after decoding
 // and encoding. path is the path of original, such as "answer.body". Objects in decoded may have
-// additional members. A null or missing value equals any empty value, because tags of encoding/json
-// can omit empty members.
+// additional members. An empty value may be null or missing in decoded, because tags of
+// encoding/json can omit empty members. A null may be any empty value in decoded.
 func lost(path string, original, decoded any) string {
 	if isEmpty(original) && isEmpty(decoded) && (original == nil || decoded == nil) {
 		return ""

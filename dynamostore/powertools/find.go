@@ -72,7 +72,7 @@ const (
 //
 // The handler must return the error as it is. All errors except [lambdaidem.ErrAttemptAbandoned]
 // are marked with [lambdaidem.Retryable]: the guard releases its record, even under policy Hold,
-// and a retry looks again.
+// and a retry looks again. The errors, and the status that an HTTP client receives, are:
 //
 //   - [lambdaidem.ErrAttemptAbandoned], 409: see Options.Policy.
 //   - [lambdaidem.ErrInProgress], 409: an attempt of the function that used Powertools may still be
@@ -186,8 +186,8 @@ func (r *Records) validate(rec *record, payload json.RawMessage) error {
 }
 
 // errNotValidated says why the payload of a request can't be compared with that of a record. Find
-// does not report this as ErrPayloadMismatch, because a client that receives a mismatch sends its
-// request with a new key.
+// does not report this as ErrPayloadMismatch: after a mismatch, a client sends its request with a
+// new key, although the request may already have been carried out.
 var errNotValidated = errors.New("it has no hash of a validated payload, so the old function did not validate payloads when it stored the record: " +
 	"return a Selection without Validated to accept its answer")
 

@@ -29,10 +29,10 @@ const (
 //   - an empty string, in Python and .NET;
 //   - in Python and Java, an object or array without elements, or one whose elements are all null.
 //
-// If the selection is right, the versions in docs/powertools.md have stored no record for such
-// data. Only in .NET, all events with such data share one record. Powertools for Python stored a
-// record for an object whose members are all null before 3.35.0, and for all missing data before
-// 2.17.0. Older versions for other languages may have stored records too.
+// If the selection is right, the versions of Powertools in docs/powertools.md have stored no record
+// for such data, except in .NET, where all events with such data share one record. Powertools for
+// Python stored a record for an object whose members are all null before 3.35.0, and for all
+// missing data before 2.17.0. Older versions for other languages may have stored records too.
 //
 // If the table has a record for the data, set Selection.ID to its id. Return ErrNoRecord only if
 // there can't be one, because the handler then runs again.

@@ -31,9 +31,9 @@ func (rec *record) String() string { return fmt.Sprintf("%q of the table %s", re
 
 func (rec *record) running() bool { return rec.status == statusInProgress }
 
-// hasDied reports whether the invocation of a running attempt ended more than maxSkew ago. If the
-// record does not say when the invocation ends, hasDied returns false: the attempt then counts as
-// running until the record expires, as in Powertools.
+// hasDied reports whether the attempt of a record in progress has died: the deadline of its
+// invocation was more than maxSkew ago. If the record does not have that deadline, hasDied returns
+// false: the attempt then counts as running until the record expires, as in Powertools.
 func (rec *record) hasDied(now time.Time) bool {
 	return rec.hasInProgressExpiry && time.UnixMilli(rec.inProgressExpires).Add(maxSkew).Before(now)
 }

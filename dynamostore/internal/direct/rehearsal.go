@@ -25,8 +25,8 @@ import (
 // that this package can't imitate, or the SDK's version builds requests differently. rehearse also
 // sets t.head, from the header of the SDK's request, and t.signsItself.
 func (t *Transport) rehearse() error {
-	// Check the next two settings here, although the function Lost reports them too: the store
-	// ignores the result of Lost if Options.Transport is TransportDirect.
+	// The function Lost reports the next two settings too. But if Options.Transport is
+	// TransportDirect, the store ignores what Lost reports, so check these two again.
 	if t.options.Credentials == nil {
 		return errors.New("the client is anonymous: it has no credentials")
 	}
@@ -73,7 +73,7 @@ func (t *Transport) rehearse() error {
 	if err == nil {
 		err = differ(bySigner, sdks)
 	}
-	// Package sigv4 replaces only a signer of the SDK that logs nothing.
+	// Use package sigv4 only instead of the SDK's own signer, and only if that signer logs nothing.
 	if err != nil || !silent(t.options.HTTPSignerV4) {
 		return err
 	}

@@ -6,10 +6,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// rehearsalCredentials is a credentials provider with fixed, invented credentials. The method
-// rehearse uses it for its test request, because getting the user's credentials may take a network
-// request. The field users is the user's own provider. Only the method ProviderSources calls that
-// provider.
+// rehearsalCredentials provides fixed, invented credentials for the test request of the method
+// rehearse, because getting the user's credentials may take a network request. The field users is
+// the user's own provider, which only the method ProviderSources calls.
 type rehearsalCredentials struct{ users aws.CredentialsProvider }
 
 // rehearsalSecret is the secret access key of rehearsalCredentials. It is as long as the secret

@@ -25,7 +25,7 @@ type signing struct {
 
 var signings = sync.Pool{New: func() any { return new(signing) }}
 
-// signing returns a signing from the pool for a request to the given endpoint with the given
+// signing returns a *signing from the pool, for a request to the given endpoint with the given
 // credentials. The caller must call done on it after use.
 func (t *Transport) signing(dest *endpoint, creds *aws.Credentials) *signing {
 	s, _ := signings.Get().(*signing)
@@ -44,9 +44,9 @@ func (s *signing) done() {
 	}
 }
 
-// add appends the line of a signed header field to the canonical request. line is the beginning
-// of that line: the field's name and a colon. If line is "", the field is not signed, and add
-// does nothing. It also does nothing if the SDK's signer signs the request.
+// add appends a signed header field to the canonical request. The parameter line is the field's
+// name and a colon. If line is "", the field is not signed, and add does nothing. It also does
+// nothing if the SDK's signer signs the request.
 func (s *signing) add(line, value string) {
 	if line != "" && !s.bySDK {
 		s.text = append(append(append(s.text, line...), value...), '\n')

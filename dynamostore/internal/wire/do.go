@@ -41,8 +41,8 @@ type Request struct {
 	altered []byte // the body to send instead of Body if the user's middleware has changed the request; otherwise nil
 }
 
-// An Answer decodes the body of DynamoDB's response to a request. Its methods may be
-// called once for each attempt. They may retain parts of body.
+// An Answer receives DynamoDB's response to a request. Its methods decode the body of the response.
+// They may be called once for each attempt, and may retain parts of body.
 type Answer interface {
 	// Success decodes the response to a successful request. It returns false if body is
 	// not such a response. The request is then retried, as if the connection had been
@@ -81,8 +81,8 @@ func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	}
 	call := &call{Context: ctx, request: r, first: made}
 	if made != nil {
-		// Assume that a sent attempt may have been applied. call.send runs the middleware witness,
-		// which corrects this, except if the caller's context has ended.
+		// Assume that a sent attempt may have been applied. The middleware named witness, which
+		// call.send runs, later corrects call.unknown, unless the caller's context has ended.
 		call.unknown = !made.conn.neverSent()
 	}
 	err := call.send(c.sdk)
@@ -101,8 +101,8 @@ func Watch(ctx context.Context, send func(context.Context) error) (Fate, error) 
 	return call.fate(err), call.identified(err)
 }
 
-// call is the state that the attempts of one call share. It is also the context of the
-// call, because the context is the only value that the SDK passes from the caller to the
+// call is the state that all attempts of one call of Client.Do or Watch share. It implements
+// context.Context, because the context is the only value that the SDK passes from the caller to the
 // middleware.
 type call struct {
 	context.Context //nolint:containedctx // see above

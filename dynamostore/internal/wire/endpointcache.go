@@ -11,8 +11,8 @@ import (
 )
 
 // cacheEndpoint returns r wrapped in a cache of its last result if r runs the SDK's own endpoint
-// rules. The result of these rules depends only on the parameters, which include the account and
-// the table. cacheEndpoint returns any other resolver unchanged.
+// rules. These rules return the same result for the same EndpointParameters, which include the
+// account and the table. cacheEndpoint returns any other resolver unchanged.
 func cacheEndpoint(r dynamodb.EndpointResolverV2) dynamodb.EndpointResolverV2 {
 	if reflect.TypeOf(r) != reflect.TypeOf(dynamodb.NewDefaultEndpointResolverV2()) {
 		return r
@@ -20,8 +20,8 @@ func cacheEndpoint(r dynamodb.EndpointResolverV2) dynamodb.EndpointResolverV2 {
 	return &cachingResolver{rules: r}
 }
 
-// RunsSDKRules reports whether r runs the SDK's own endpoint rules. The result of these rules
-// depends only on the parameters, so it can be cached.
+// RunsSDKRules reports whether r runs the SDK's own endpoint rules. Their result depends only on
+// the EndpointParameters, so it can be cached.
 //
 // r must be the EndpointResolverV2 of the client that [Client.SDK] returns. In that client, a
 // cachingResolver wraps the SDK's rules, and RunsSDKRules looks for this type.

@@ -12,10 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// HTTP sends requests with the user's HTTP client. It also verifies the checksums of
-// responses, and estimates DynamoDB's clock from their Date fields. If a [First] has already
-// made an attempt without the SDK, HTTP sends nothing and returns the outcome of that attempt
-// to the SDK's client.
+// HTTP sends requests with the user's HTTP client. It also verifies the checksums of responses, and
+// estimates DynamoDB's clock from their Date fields. If a [First] has already made the first
+// attempt without the SDK, HTTP sends nothing and returns the outcome of that attempt to the SDK's
+// client.
 type HTTP struct {
 	users         dynamodb.HTTPClient
 	checksums     bool // verify the checksums of responses

@@ -53,8 +53,8 @@ func (o *Options) backoff(attempt int) time.Duration {
 
 // mayRetry counts the attempts of the call, and returns an error if the next attempt must not be
 // made. It never refuses the first attempt. For the others, it returns the result of
-// Request.MayRetry. The attempt of a [First] counts as the first one, because the SDK's client
-// receives its outcome as the outcome of its own first attempt.
+// Request.MayRetry. If a [First] has made an attempt without the SDK, that attempt counts as the
+// first: the SDK's client receives the outcome as if it had made the attempt itself.
 func mayRetry(c *call) error {
 	if c == nil {
 		return nil
