@@ -30,11 +30,11 @@ const (
 
 // directTransport returns the direct transport for the store's client, or an error that says why
 // the transport can't make the requests that the user's SDK client would make. The last parameter
-// says whether the user has chosen TransportDirect. If not, a setting that the transport would
-// ignore is an error too.
+// is true if the user has chosen TransportDirect. If it is false, a setting that the transport
+// would ignore is an error too.
 //
-// The function below is a placeholder, which the function init in the file direct.go replaces.
-// Without that file, the SDK's client sends every request.
+// This value is a placeholder, which the function init in the file direct.go replaces. Without that
+// file, the SDK's client sends every request.
 var directTransport = func(*wire.Client, *dynamodb.Client, bool) (wire.First, error) {
 	return nil, errors.New("this program is built without the direct transport")
 }

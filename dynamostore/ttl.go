@@ -49,7 +49,8 @@ func deletionOf(expires time.Time) integer {
 	return integer{expires.Add(lambdaidem.KeptAfterExpiry).Unix(), true}
 }
 
-// expiryOf returns the time at which a record with this TTL attribute expires. It is the
+// expiryOf returns the expiry of a record whose TTL attribute has the value deletion: one hour
+// (lambdaidem.KeptAfterExpiry) earlier, or the zero time if the attribute is absent. It is the
 // inverse of deletionOf.
 func expiryOf(deletion integer) time.Time {
 	if !deletion.isSet {

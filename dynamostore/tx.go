@@ -13,9 +13,10 @@ import (
 
 var _ lambdaidem.Transactor = (*Store)(nil)
 
-// Begin returns a transaction without writes. It sends nothing. It implements
-// [lambdaidem.Transactor]. Only the guard calls Begin. A handler calls [Enlist], which
-// returns the transaction that the guard has begun.
+// Begin returns a transaction without writes, and sends nothing. The parameter random is the source
+// of the token that lets DynamoDB recognize a retried transaction. Begin implements
+// [lambdaidem.Transactor]. Only the guard calls Begin. A handler calls [Enlist], which returns the
+// transaction that the guard has begun.
 func (s *Store) Begin(random io.Reader) lambdaidem.Tx {
 	return &transaction{store: s, random: random, enlisted: &Tx{}}
 }

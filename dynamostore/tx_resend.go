@@ -20,8 +20,8 @@ func (p *prepared) mayBeSent() error {
 	return nil
 }
 
-// maxResend is how long the transaction of an attempt without a lease may be sent: 9 minutes. After
-// that, DynamoDB might apply it a second time:
+// maxResend is how long the transaction of an attempt without a lease may be sent after Commit
+// began to prepare it: 9 minutes. After that, DynamoDB might apply it a second time:
 //
 //   - If the transaction writes no record, DynamoDB recognizes it only by its ClientRequestToken,
 //     and only for 10 minutes (AWS, "Amazon DynamoDB Transactions: How it works").
@@ -29,10 +29,10 @@ func (p *prepared) mayBeSent() error {
 //     the record; see [lambdaidem.KeptAfterExpiry].
 const maxResend = 9 * time.Minute
 
-// maxResendWithLease is how long the transaction of an attempt with a lease may be sent. DynamoDB
-// never applies the transaction twice: it requires a record in progress, and completes the record.
-// The limit is for operators who restore a table. They must know when the last transaction can
-// arrive, which is up to 15 minutes after it was sent.
+// maxResendWithLease is how long the transaction of an attempt with a lease may be sent after
+// Commit began to prepare it. DynamoDB never applies the transaction twice: it requires a record in
+// progress, and completes the record. The limit is for operators who restore a table. They must
+// know when the last transaction can arrive: up to 15 minutes after it was sent.
 const maxResendWithLease = 15 * time.Minute
 
 var errTooLate = errors.New("the transaction is too old to be sent: the process was frozen, or DynamoDB did not reply for minutes")

@@ -1,7 +1,7 @@
 package dynamostore
 
-// set reports whether the given updates change attribute i of itemAttributes: give it a value or
-// remove it. It returns false if the table has no name for the attribute.
+// set reports whether the updates in the parameter sets write or remove attribute i of
+// itemAttributes. It returns false if the table has no name for the attribute.
 func (l *layout) set(i int, sets updates) bool {
 	return itemAttributes[i].setBy&sets != 0 && l[i].name != ""
 }

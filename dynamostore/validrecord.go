@@ -53,8 +53,8 @@ func (itm *item) strangeCompletion() string {
 		return "it has both " + attrData + " and " + attrFailure
 	case itm.Data == nil && itm.Failure == nil && itm.Parts == nil:
 		return "it is completed and has none of " + attrData + ", " + attrFailure + " and " + attrParts
-	// A purge may complete a record that waits for an operator, and such a record has no
-	// expiration.
+	// A completed record needs an expiration. The exception is a record that a purge completed
+	// while the record waited for an operator: such a record had no expiration.
 	case !itm.Expiration.isSet && !itm.isErased():
 		return "it is completed and has no " + attrExpiration
 	}

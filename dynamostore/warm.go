@@ -76,9 +76,9 @@ func (s *Store) Warm(ctx context.Context) Warmed {
 	return Warmed{Took: time.Since(start), Transport: which, Err: errors.Join(errs...)}
 }
 
-// firstOf returns the next result. If ctx ends first, firstOf waits another 50 ms for a result, and
-// then returns an error that wraps context.Cause(ctx). It waits no longer, because a function of
-// the application may ignore ctx, and must not delay the start.
+// firstOf returns the first result to arrive. If ctx ends first, firstOf waits another 50 ms for a
+// result, and then returns an error that wraps context.Cause(ctx). It does not wait longer, so that
+// an application's function that ignores ctx can't delay the start.
 func firstOf(ctx context.Context, results <-chan error) error {
 	select {
 	case err := <-results:

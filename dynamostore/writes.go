@@ -31,7 +31,8 @@ func (l *layout) writes(table string) writes {
 	// The last argument of each call is the item that DynamoDB returns: the item before the write
 	// (ALL_OLD), or none.
 	//
-	//   - Complete, Release and SaveSteps know only the lease, but must return the whole record.
+	//   - Complete, Release and SaveSteps know only the lease. They build the record that they
+	//     return from the old item and the new values.
 	//   - A takeover needs the steps that the old attempt may have saved after the record was read.
 	//   - The other writes need no item.
 	return writes{

@@ -61,7 +61,8 @@ func (a *attempt) tryToAcquire(request context.Context) (d decision, mayRun bool
 //
 //   - rec is the record after the last claim.
 //   - lastOldRec is the record that the last claim was to take over.
-//   - recMeaning is what rec means to this call. It is never isFree.
+//   - recMeaning is what rec means to this call. It is never isFree: after maxClaims failed claims
+//     it is isBusy, even if rec is free.
 //
 // If err is not nil, only lastOldRec and err have a meaning.
 func (a *attempt) claimRepeatedly(ctx context.Context, oldRec Record) (lastOldRec, rec Record, recMeaning meaning, err error) {
@@ -90,8 +91,8 @@ const maxClaims = 8
 
 // acquired notes that this attempt now holds the lease on rec. oldRec is the record that the claim
 // replaced, or the zero Record if the claim created a record. If oldRec was in progress, acquired
-// reports a takeover. If Options.Observer panics then, acquired releases the lease, because the
-// handler will not start.
+// reports a takeover. If Options.Observer panics during this report, acquired releases the lease,
+// because the handler will not start.
 func (a *attempt) acquired(ctx context.Context, oldRec, rec Record) {
 	a.mayHoldLease = false
 	a.number, a.fingerprint, a.steps.results = rec.Attempt, rec.Fingerprint, rec.Steps

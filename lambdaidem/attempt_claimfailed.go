@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// claimFailed decides how an attempt without a lease continues after its completion was refused,
-// because the claim in the completion did not fit rec, the current record. If mayRetry is true, the
-// attempt may send another completion, whose claim takes over oldRec. Otherwise the attempt ends,
-// and d is what the caller of the guarded call receives.
+// claimFailed decides how an attempt without a lease continues after its completion was refused.
+// The completion includes a claim, which did not fit rec, the current record. If mayRetry is true,
+// the attempt may send another completion, which takes over the returned oldRec. Otherwise the
+// attempt ends, and d is what the caller of the guarded call receives.
 func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldRec Record, mayRetry bool) {
 	rec, recMeaning := a.meaningWithoutLease(ctx, rec)
 	switch {
@@ -44,10 +44,11 @@ func (a *attempt) meaningWithoutLease(ctx context.Context, rec Record) (Record, 
 }
 
 // mayHaveReplacedAnswer reports whether rec may have replaced an answer that expired after this
-// attempt began. A completion of this attempt would then repeat the effects behind that answer.
+// attempt began. If so, a completion of this attempt would repeat the effects of the attempt that
+// stored that answer.
 func (a *attempt) mayHaveReplacedAnswer(rec Record) bool {
-	// An expired answer is replaced only by an attempt that began after the expiry, which counts in
-	// whole seconds.
+	// Only an attempt that began after the expiry replaces an expired answer. Expiries are whole
+	// seconds, so compare whole seconds.
 	startedAt := rec.StartedAt
 	if rec.Attempt > 1 { // an earlier attempt may have replaced the answer, by a clock that was ahead
 		startedAt = startedAt.Add(a.g.opts.MaxSkew)

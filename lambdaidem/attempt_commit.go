@@ -19,8 +19,8 @@ func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.firstCompletion = Completion{Lease: a.lease(), Result: r}
 	c := &a.firstCompletion
 	if tx != nil && a.withoutLease() {
-		// With FailOpen, an unconfirmed claim may have asked to take over a record. Take over the
-		// same record: a new one would lose data, such as the attempt number.
+		// With FailOpen, the attempt's failed claim may have been a takeover. Take over the same
+		// record now: a new record would lose data, such as the attempt number.
 		return a.completionOver(c, a.recordOfLastClaim())
 	}
 	return c
@@ -31,9 +31,9 @@ func (a *attempt) completion(r Result, tx Tx) *Completion {
 func (a *attempt) withoutLease() bool { return a.g.opts.Optimistic || a.failedOpen }
 
 // expiryJudgedAt returns the time at which the attempt judges whether its record has expired. With
-// a lease, this is the current time. Without a lease, it is the time when the attempt began: the
-// record may have expired since then, with the answer of a retry whose effects this attempt must
-// not repeat.
+// a lease, this is the current time. Without a lease, it is the time when the attempt began. Since
+// then, a retry may have completed the record, and the record may have expired. At the current time
+// the record would count as absent, and this attempt would repeat the retry's effects.
 func (a *attempt) expiryJudgedAt() time.Time {
 	if a.withoutLease() {
 		return a.clockStart
@@ -63,13 +63,14 @@ func (c *Completion) with(r Result) *Completion {
 	return &next
 }
 
-// completingTx returns the transaction that completes the record, or nil if Store.Complete is to
-// complete it. If tx, the transaction with the handler's writes, is not nil, completingTx returns
-// tx.
+// completingTx returns tx, the transaction with the handler's writes, if tx is not nil. Otherwise
+// it returns a new transaction for an optimistic attempt, or if the database has rejected the
+// transaction of an attempt that failed open. In all other cases it returns nil, and Store.Complete
+// completes the record.
 func (a *attempt) completingTx(tx Tx) Tx {
 	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.txRejected) {
-		// Without a lease, the completion must also claim the record. A transaction without writes
-		// can do this; Store.Complete can't.
+		// Without a lease, the completion must also claim the record. A transaction can do this,
+		// even without the handler's writes; Store.Complete can't.
 		return a.g.transact.Begin(a.g.opts.Random)
 	}
 	return tx
@@ -106,8 +107,9 @@ func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error
 }
 
 // completed ends an attempt after the store has reported its record, rec, as completed. c is the
-// completion that was sent last. unstorable is the reason why the handler's answer could not be
-// stored, or nil.
+// completion that was sent last, and the parameter end describes how the handler ended. unstorable
+// is the reason why the handler's answer could not be stored, or nil. completed returns the zero
+// decision, or a replay if the record has an answer other than that of c.
 func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end ending, unstorable error) decision {
 	if rec.Attempt > 0 { // the reply to a transaction has no attempt number
 		a.number = rec.Attempt

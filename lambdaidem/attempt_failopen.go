@@ -43,8 +43,8 @@ func (a *attempt) reportFailedOpen(ctx context.Context) {
 }
 
 // mayBeCarriedOut reports whether another attempt may have carried out this call, or may still do
-// so. rec is the current record. A record with another payload does not count. If the payloads
-// can't be compared, they count as the same.
+// so. rec is the current record. If rec has another payload, the result is false. Payloads that
+// can't be compared count as the same.
 func (a *attempt) mayBeCarriedOut(rec Record) bool {
 	return (rec.State == Completed || isHalfDone(rec)) && a.call.comparePayload(rec.Fingerprint) != anotherPayload
 }

@@ -70,8 +70,8 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 }
 
 // finish ends the attempt as end.outcome says: it completes the record, releases it, or leaves it
-// in progress. If end.changed is set, the answer is not stored. The caller then receives a replay
-// or a refusal, such as ErrOutcomeUnknown, instead of the answer.
+// in progress. If end.changed is set, the caller must not receive the handler's answer, which is
+// not stored. The caller then receives a replay or a refusal, such as ErrOutcomeUnknown.
 func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 	if end.changed != nil {
 		end.err = errors.Join(end.changed, end.err)
@@ -136,10 +136,11 @@ type shownOnly struct{ err error }
 
 func (e shownOnly) Error() string { return e.err.Error() }
 
-// complete stores the answer in the record and commits tx, the transaction with the handler's
-// writes, or nil. complete normally returns the handler's answer. A failed request is retried while
-// there is time, unless the request would fail again. If no request succeeds, the caller receives
-// ErrOutcomeUnknown, because later calls may not get the answer.
+// complete stores the answer in the record. If tx is not nil, complete also commits tx, the
+// transaction with the handler's writes. The caller normally receives the handler's answer. A
+// failed request is retried while there is time, unless the request would fail again. If no request
+// succeeds, the caller receives ErrOutcomeUnknown, because a retry may not get the answer. But with
+// FailOpen and without a transaction, the caller receives the answer.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request := ctx
 	ctx, cancel := a.finishContext(ctx)

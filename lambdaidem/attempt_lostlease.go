@@ -13,9 +13,10 @@ import (
 func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	recMeaning := a.meaningOf(rec)
 	if a.failedOpen {
-		// With FailOpen, the caller receives the handler's answer, unless the record has another
-		// one. After a final answer, such as a 402, the client would not repeat the request. So the
-		// caller does not receive a final answer if another attempt may carry out the call.
+		// With FailOpen, the caller receives the handler's answer, unless the record has an answer
+		// to this call. A final answer, such as a 402, is also withheld if another attempt may have
+		// carried out the call or may still do so: after a final answer, the client would not
+		// retry.
 		final := end.final || end.outcome == OutcomeFailed
 		if recMeaning != isFinished && (!final || !a.mayBeCarriedOut(rec) && !a.mayHaveHadAnswer(ctx)) {
 			return decision{}
@@ -28,8 +29,8 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	return a.inProgress(ctx)
 }
 
-// mayHaveHadAnswer reports whether the record may have had an answer that was alive when this
-// attempt began without a lease, and has expired since.
+// mayHaveHadAnswer reports whether the record may have had another attempt's answer that has
+// expired since this attempt began. This attempt runs without a lease.
 func (a *attempt) mayHaveHadAnswer(ctx context.Context) bool {
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()
@@ -43,9 +44,10 @@ func (a *attempt) mayHaveHadAnswer(ctx context.Context) bool {
 }
 
 // failedLate returns what the caller receives if the handler failed after another attempt had taken
-// over the record. If rec, the current record, has an answer or another payload, rec decides.
-// Otherwise the caller receives the failure. But ErrInProgress replaces a final failure, such as a
-// 402, after which the client would not learn that the other attempt succeeded.
+// over the record. If rec, the current record, has an answer or another payload, the caller
+// receives a replay or a refusal; see fromRecord. Otherwise the caller receives the failure. But
+// ErrInProgress replaces a final failure, such as a 402: the client would not retry, although the
+// other attempt may succeed.
 func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decision {
 	recMeaning := a.meaningOf(rec)
 	switch {
@@ -58,7 +60,7 @@ func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decisi
 }
 
 // fromRecordAfterRun is like fromRecord, for an attempt whose handler has already run. rec is the
-// record of another attempt, and decides what the caller receives.
+// record of another attempt.
 func (a *attempt) fromRecordAfterRun(ctx context.Context, recMeaning meaning, rec Record) decision {
 	if a.g.opts.Optimistic {
 		// The handler's writes were not committed, so package idemtest must not count the run.
@@ -70,7 +72,8 @@ func (a *attempt) fromRecordAfterRun(ctx context.Context, recMeaning meaning, re
 
 // mayHaveLeftEffects reports whether the handler may have had effects that remain although its
 // answer is dropped, such as calls to other services. Enlisted writes are dropped with the answer.
-// An optimistic handler has no other effects, unless it made a guarded call.
+// With Options.Optimistic, a handler has no effects but its enlisted writes, unless it made a
+// guarded call.
 func (a *attempt) mayHaveLeftEffects() bool {
 	return a.started && (!a.g.opts.Optimistic || a.inner.anyEffect())
 }

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// prepare calls Preparer.Prepare, if the store has this method, before an optimistic handler runs.
-// An optimistic attempt does not call Store.Acquire, which would prepare the store too. If mayRun
-// is true, the handler may run. Otherwise d is what the caller receives.
+// prepare calls Preparer.Prepare, if the store has this method. It is for optimistic attempts,
+// which run the handler without a lease (Options.Optimistic): they don't call Store.Acquire, which
+// would prepare the store. If mayRun is true, the handler may run. Otherwise d is what the caller
+// receives.
 func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 	store, ok := a.g.store.(Preparer)
 	if !ok {
@@ -25,10 +26,10 @@ func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 	return a.notAcquired(request, Record{}, err)
 }
 
-// finishOptimistic ends an optimistic attempt whose answer is not stored, because its outcome is
-// released or uncertain. The handler has run without a lease, so another attempt may have acquired
-// or completed the record meanwhile. If so, the record decides what the caller receives, for
-// example a replay of the stored answer.
+// finishOptimistic ends an optimistic attempt whose answer is not stored, because end.outcome is
+// OutcomeReleased or OutcomeUncertain. The handler has run without a lease, so another attempt may
+// have acquired or completed the record meanwhile. If so, the caller receives what follows from the
+// record, for example a replay of the stored answer.
 func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	d, decided, err := a.checkRecord(ctx, end.final)
 	if decided || err != nil {
@@ -44,8 +45,8 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 }
 
 // handlerDiedOptimistic ends an optimistic attempt whose handler panicked with v, or called
-// runtime.Goexit; v is then nil. If another attempt's record decides the call,
-// handlerDiedOptimistic returns what the caller receives. Otherwise it panics with v again.
+// runtime.Goexit; v is then nil. If the caller receives a replay or a refusal because of another
+// attempt's record, handlerDiedOptimistic returns it. Otherwise it panics with v again.
 func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 	a.inner.setHandler(handlerFailed)
 	a.innerEnding = a.innerOutcome()
@@ -70,9 +71,11 @@ func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 // checkRecord reads the record of an optimistic attempt that has no answer to store. Another
 // attempt may have stored an answer or taken the lease, because this attempt has no lease.
 //
-//   - If this call may not take over the record, decided is true, and d is what the caller
-//     receives.
+//   - If the record is free for this call, decided is false and err is nil.
 //   - If the record can't be read, err is not nil, and d refuses the call.
+//   - Otherwise decided is true, and d is what the caller receives.
+//
+// final says that a client who receives this attempt's failure will not repeat the request.
 func (a *attempt) checkRecord(ctx context.Context, final bool) (d decision, decided bool, err error) {
 	ctx, cancel := a.finishContext(ctx)
 	defer cancel()

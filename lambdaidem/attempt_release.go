@@ -10,9 +10,10 @@ import (
 // to report and to store as the record's last failure, or nil. final says that a client who receives
 // the failure will not repeat the request.
 //
-//   - takenOver, if not nil, is the record of another attempt that may carry out this call.
-//   - d, if not zero, is what the caller receives instead of the failure, for example because an
-//     earlier transaction of this attempt has committed.
+//   - d is not zero if the caller receives something else than the failure, for example because an
+//     earlier transaction of this attempt has committed. It is then what the caller receives.
+//   - takenOver is not nil if the record is now that of another attempt, which may carry out this
+//     call. It is that record.
 func (a *attempt) release(ctx context.Context, cause error, final bool) (d decision, takenOver *Record) {
 	switch rec, err := a.sendRelease(ctx, cause); {
 	case err == nil:
@@ -66,8 +67,7 @@ func (a *attempt) withdraw(ctx context.Context) {
 }
 
 // sendRelease calls Store.Release, even if ctx has ended, and retries until the time for cleanup is
-// over. The record's last failure becomes the name that failureCode gives to cause, or "" if cause
-// is nil.
+// over. It stores failureCode(cause) as the record's LastFailure.
 func (a *attempt) sendRelease(ctx context.Context, cause error) (Record, error) {
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()
@@ -78,8 +78,8 @@ func (a *attempt) sendRelease(ctx context.Context, cause error) (Record, error) 
 		lease.LastFailure = failure
 		rec, err := a.g.store.Release(ctx, lease, a.g.opts.Clock())
 		a.addStoreTime(start)
-		// With FailOpen, try only once: the attempt holds the lease only if the reply to its claim
-		// was lost.
+		// With FailOpen, try only once: the attempt's claim failed, so the attempt holds the lease
+		// only if just the reply to the claim was lost.
 		if err == nil || errors.Is(err, ErrLeaseLost) || a.failedOpen || !a.backOff(ctx, try) {
 			return rec, err
 		}

@@ -3,8 +3,9 @@ package lambdaidem
 import "time"
 
 // result returns the Result to store: with the handler's encoded answer if end.encoded is true,
-// otherwise with the handler's error as a failure. If the answer can't be encoded, the error says
-// why. The Result then has the failure ErrAnswerUnavailable, which every later call receives.
+// otherwise with the handler's error as a failure. If the answer can't be encoded, result returns
+// the reason as its error, and a Result with the failure ErrAnswerUnavailable, which every later
+// call receives.
 func (a *attempt) result(w work, end ending) (Result, error) {
 	r := a.emptyResult(end)
 	if !end.encoded {

@@ -12,7 +12,8 @@ import (
 // message is kept:
 //
 //   - An earlier attempt may have begun the message and not finished it.
-//   - The handler has nevertheless run for the message, and may have had an effect.
+//   - The handler ran for the message, although the guard then refused it, and may have had an
+//     effect.
 //   - The user's code panicked before the handler could run for the message.
 func (b *messageGuard[E, M]) discards(ctx context.Context, t *batchMessage[M]) (discard bool) {
 	if b.opts.Discard == nil || t.end.refusal == nil || t.end.refusal.unfinished || t.end.ran || t.panicked {

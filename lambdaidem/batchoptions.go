@@ -37,10 +37,10 @@ type BatchOptions[M any] struct {
 	Operation string
 	// FingerprintAttributes names parts of messages that belong to the payload besides the body,
 	// such as a tenant: attributes of SQS and SNS, headers of Kafka and RabbitMQ, or properties of
-	// ActiveMQ. Two messages with the same key must agree in which of these attributes they have,
-	// and in their types and values. Otherwise the later message fails with [ErrPayloadMismatch].
-	// Case does not matter in the names. Default: none, because tracers add attributes that differ
-	// each time a sender sends a message again.
+	// ActiveMQ. Two messages with the same key must have the same attributes of this list, with
+	// equal types and values. Otherwise the later message fails with [ErrPayloadMismatch]. Case
+	// does not matter in the names. Default: none, because tracers add attributes that differ each
+	// time a sender sends a message again.
 	//
 	// After a change of the list, a message whose record is older than the change fails with
 	// [ErrPayloadMismatch].
@@ -77,10 +77,10 @@ type BatchOptions[M any] struct {
 	WholeBatch bool
 	// Discard reports whether to give up on a message that the guard refuses with [ErrKeyMissing],
 	// [ErrKeyInvalid] or [ErrPayloadMismatch]. If Discard returns true, the message is acknowledged
-	// without running, and a warning is logged on slog.Default(). After a mismatch, identical
-	// messages later in the same batch are acknowledged without another call. Default: nil; a
-	// refused message is then reported as failed. Discard must be safe for concurrent use if
-	// Concurrency is above 1.
+	// without running, and a warning is logged on slog.Default(). If the message was a mismatch,
+	// identical messages later in the same batch are acknowledged too, without a call of Discard.
+	// Default: nil; a refused message is then reported as failed. Discard must be safe for
+	// concurrent use if Concurrency is above 1.
 	//
 	// A shard of a stream can't advance past a failed message until the retry limits of its event
 	// source mapping are reached. To let it advance, store the message elsewhere and then return
@@ -94,13 +94,13 @@ type BatchOptions[M any] struct {
 	//
 	// The guard does not call Discard, and the message fails, in these cases:
 	//
-	//   - The message mismatches a record that may be its own, because a deployment has changed the
-	//     fingerprint options. The record is not completed, or an operator has completed it as
-	//     failed.
+	//   - The message mismatches a record that is not completed, or that an operator has completed
+	//     as failed. A deployment has changed the fingerprint options, so the record may be the
+	//     message's own.
 	//   - A function of the application, such as Key, panicked before the handler could run.
-	//   - The handler has just run for the message and may have had an effect. The handler ran
-	//     without a lease (Options.FailOpen), another attempt took over its lease, or it made a
-	//     guarded call under Options.Optimistic.
+	//   - The handler has just run for the message and may have had an effect, because it ran
+	//     without a lease (Options.FailOpen), lost its lease to another attempt, or made a guarded
+	//     call under Options.Optimistic.
 	Discard func(ctx context.Context, m M, cause error) bool
 	// OnFailure is called for each failed message, with its error. The error has the code
 	// [ErrNotBegun] if the handler was not called because too little time was left or an earlier

@@ -27,9 +27,9 @@ func (b *messageGuard[E, M]) failures(ctx context.Context, all []*batchMessage[M
 	return names, nil
 }
 
-// reported returns a Lambda handler for events whose response lists the failed messages, such as an
-// SQSEvent. The handler runs the messages of an event as b says. It then calls makeResponse with
-// the item identifiers of the failed messages, and returns the response that makeResponse returns.
+// reported returns a Lambda handler for a source with partial batch responses, such as SQS. The
+// Lambda handler runs the guarded handler b for the messages of an event. It then returns
+// makeResponse(names), where names are the item identifiers of the failed messages.
 func reported[E, M, R any](b *messageGuard[E, M], makeResponse func(names []string) R) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, event E) (R, error) {
 		names, err := b.failures(ctx, b.runBatch(ctx, event))
@@ -41,8 +41,8 @@ func reported[E, M, R any](b *messageGuard[E, M], makeResponse func(names []stri
 	}
 }
 
-// failuresOf returns the list of batch item failures for a response. It calls the function failure
-// with the item identifier of each failed message; these identifiers are in names.
+// failuresOf returns the list of batch item failures for a response: failure(name) for each item
+// identifier in names.
 func failuresOf[F any](names []string, failure func(name string) F) []F {
 	all := make([]F, len(names)) // not nil, so that its JSON is an empty list and not null
 	for i, name := range names {
@@ -52,9 +52,9 @@ func failuresOf[F any](names []string, failure func(name string) F) []F {
 }
 
 // wholeEvent returns a Lambda handler for events whose response Lambda ignores: asynchronous
-// events, and batches of sources without partial batch responses. Lambda retries the whole event
-// if the handler returns an error. If the event has a single message, that error is the message's
-// error, and otherwise a BatchError.
+// events, and batches of sources without partial batch responses. Lambda retries the whole event if
+// the handler returns an error. The handler returns the message's error if the event has a single
+// message, and a BatchError otherwise.
 func wholeEvent[E, M any](b *messageGuard[E, M]) func(context.Context, E) error {
 	return func(ctx context.Context, event E) error {
 		all := b.runBatch(ctx, event)
@@ -69,10 +69,9 @@ func wholeEvent[E, M any](b *messageGuard[E, M]) func(context.Context, E) error 
 	}
 }
 
-// errorsOf returns the errors of the messages that failed. If Lambda receives the errors,
-// lambdaError gives each of them the right errorType and message. If an outer guarded handler
-// receives the errors, done.returned hides marks such as Retryable, because the mark of a message
-// must not decide about the outer handler's record.
+// errorsOf returns the errors of the messages that failed. For Lambda, each error gets the right
+// errorType and message. For an outer guarded handler, done.returned hides marks such as Retryable,
+// because they describe the message and not the outer handler.
 func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 	inside := attemptOf(ctx) != nil
 	var errs []error

@@ -57,9 +57,10 @@ func (b *budget) left() time.Duration {
 	return time.Until(b.deadline)
 }
 
-// beginLease sets leaseEnd for a lease that is claimed at the time now. The lease lasts
-// Options.MaxSkew longer than the attempt may run, so that a machine whose clock is ahead
-// does not take over the record while the attempt is running.
+// beginLease sets attemptEnd and leaseEnd for a lease that is claimed now. The parameter now is the
+// current time by Options.Clock. The lease lasts Options.MaxSkew longer than the attempt may run,
+// so that a machine whose clock is ahead does not take over the record while the attempt is
+// running.
 func (b *budget) beginLease(now time.Time) {
 	left := max(b.left(), 0)
 	b.attemptEnd = time.Now().Add(left)
@@ -75,7 +76,7 @@ func (b *budget) holdTo(leaseEnd time.Time) {
 }
 
 // endsWithoutLease limits the time of an attempt whose handler is about to run without a lease. The
-// attempt then ends within longestWithoutLease, in time for its transaction.
+// attempt must end within longestWithoutLease, because later it may not send its transaction.
 func (b *budget) endsWithoutLease() {
 	b.lastTx = b.start.Add(longestWithoutLease)
 	if b.lastTx.Before(b.attemptEnd) {
@@ -84,22 +85,22 @@ func (b *budget) endsWithoutLease() {
 	}
 }
 
-// maySendTx reports whether an attempt without a lease may still send its transaction. The time for
-// which the process was frozen counts too.
+// maySendTx reports whether an attempt without a lease may still send its transaction: whether it
+// began less than longestWithoutLease ago. Time during which the process was frozen is included.
 func (b *budget) maySendTx() bool {
 	age, _ := elapsed.Since(b.start)
 	return age < longestWithoutLease
 }
 
-// longestWithoutLease is the maximum age of an attempt without a lease when it sends its
-// transaction. The transaction fails if the store has another attempt's record, even one that has
-// expired since this attempt began. The transaction must therefore arrive before the store deletes
-// such a record; see KeptAfterExpiry.
+// longestWithoutLease is how long after its start an attempt without a lease may send its
+// transaction. Another attempt's record makes the transaction fail, even if that record has expired
+// since this attempt began. The transaction must therefore arrive before the store deletes such a
+// record; see KeptAfterExpiry.
 const longestWithoutLease = 30 * time.Minute
 
-// setReserved sets b.reserved, the time for storing and sending the answer. If Options.Reserve is
-// set, b.reserved becomes b.reserve, the result of reserveOf. Otherwise it becomes a tenth of the
-// time until the attempt must end, but at most 500 ms.
+// setReserved sets b.reserved, the time for storing and sending the answer, to b.reserve if
+// Options.Reserve is set. Otherwise it sets b.reserved to a tenth of the time until the attempt
+// must end, but at most 500 ms.
 func (b *budget) setReserved() {
 	b.reserved = b.reserve
 	if b.opts.Reserve == 0 {
@@ -159,7 +160,7 @@ func (b *budget) finishEnd() time.Time { return b.attemptEnd.Add(-b.answerMargin
 func (b *budget) cleanupEnd() time.Time {
 	now := time.Now()
 	end := now.Add(b.opts.CleanupTimeout)
-	// The innermost outer call whose finishEnd has not passed counts.
+	// The nearest outer call whose finishEnd has not passed limits the cleanup.
 	for outer := b.outerBudget; outer != nil; outer = outer.outerBudget {
 		if left := outer.finishEnd().Sub(now); left > 0 {
 			return earlier(end, now.Add(left/2))
@@ -183,14 +184,15 @@ func (b *budget) finishContext(ctx context.Context) (context.Context, context.Ca
 	return withDeadline(context.WithoutCancel(ctx), earlier(end, time.Now().Add(longestFinish)))
 }
 
-// longestFinish is the maximum time for storing an answer. The answer expires Options.TTL after its
-// handler returned, however late it is stored. Without longestFinish, an attempt on Lambda Managed
-// Instances might go on for 90 minutes, and store an answer that has expired already.
+// longestFinish is the maximum time for storing an answer. An answer expires when Options.TTL has
+// passed since its handler returned, however late it is stored. Without longestFinish, an attempt
+// on Lambda Managed Instances might go on for 90 minutes, and store an answer that has expired
+// already.
 const longestFinish = 15 * time.Minute
 
 // cleanupContext returns the context for releasing a record, or for the transaction of an unguarded
-// call. The context ignores cancellation of the request's context. The context ends at cleanupEnd,
-// or earlier at finishEnd, unless finishEnd has passed. The time after finishEnd is for sending the
+// call. The context ignores cancellation of the request's context. The context ends at cleanupEnd.
+// If finishEnd has not passed, it ends at finishEnd at the latest, to leave time for sending the
 // answer.
 func (b *budget) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := b.cleanupEnd()

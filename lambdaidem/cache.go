@@ -167,9 +167,9 @@ func (g *Guard) decoded(d decision) (*Response, error) {
 	return answer, err
 }
 
-// recall decides a call from the cache, without a request to the store. If the cache has the call's
-// record, recall returns what the caller receives, and true. The handler then does not run, so
-// recall needs neither a fencing token nor a lease.
+// recall looks for the call's record in the cache, without a request to the store. If the cache has
+// the record, recall returns what the caller receives, and true. The handler then does not run, so
+// recall needs neither a fencing token nor a lease. Otherwise recall returns false.
 func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 	if g.cache == nil {
 		return decision{}, false

@@ -106,9 +106,9 @@ func checkAnswer(value []byte) error {
 	if string(encodeAnswer(r)) != string(value) {
 		return errors.New("it has members, or white space, that no stored answer has")
 	}
-	// Check every spelling of this header. net/http sends a content-length, for example, unchanged,
-	// and may add a Content-Length of its own. Clients refuse a malformed length, and two lengths
-	// that differ even by a leading zero.
+	// Check the header whatever the case of its name. net/http sends a content-length unchanged,
+	// for example, and may add a Content-Length of its own. Clients refuse a malformed length, and
+	// two lengths that differ even by a leading zero.
 	for _, length := range valuesOf(r, "Content-Length") {
 		if n, err := strconv.ParseUint(length, 10, 63); err != nil || strconv.FormatUint(n, 10) != length {
 			return fmt.Errorf("its Content-Length is %q; it must be a number without sign and leading zeros; leave the header out, the server sets it", length)

@@ -59,17 +59,18 @@ type Call struct {
 // the handler's record, see docs/effects.md, "Guarded calls inside a handler".
 //
 // Do returns the error that fn returned. The error has an outcome like the error of a handler: see
-// [Reject], [Permanent], [Uncertain] and [Retryable]. errors.Is and errors.As find in the error
-// what fn returned, except:
+// [Reject], [Permanent], [Uncertain] and [Retryable]. errors.Is and errors.As find everything in
+// the error that fn returned, except:
 //
 //   - a guard's error about a step or a guarded call inside fn, and the code of that error
-//   - [ErrRetryable] or [ErrPermanent], unless that mark has decided the outcome
-//   - a Code or *Error other than the record's, if the error is stored
+//   - the mark [ErrRetryable] or [ErrPermanent], unless that mark has decided the outcome
+//   - if the error is stored, any Code or *Error other than the stored one
 //
-// Do wraps the error if one of these exceptions applies, or if a guarded handler has called Do. A
-// mark in the error does not count for such a handler, because the handler may have had effects of
-// its own. If it had none, it can mark the error with Retryable again. If Do runs fn unguarded
-// inside a guarded handler, Do returns the error as it is, and its marks count.
+// Do wraps the error if one of these exceptions applies, or if a guarded handler has called Do.
+// Marks made by fn do not affect that handler's outcome, because the handler may have had effects
+// of its own. A handler without effects can mark the error with Retryable again. If Do runs fn
+// unguarded inside a guarded handler, for example because of Call.Skip, Do returns the error
+// unchanged, and its marks affect the handler's outcome.
 //
 // If the stored result is a failure, Do returns an *[Error] with its code, status and text. In such
 // a replay, errors.Is finds the code, and an error that [Reject] made with the same code and
@@ -106,10 +107,10 @@ func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 // returned returns the error that the caller of Do, of a typed handler or of a batch receives for a
 // call or message:
 //
-//   - If the call ran without a record, its error is returned as it is. If a guarded handler made
-//     the call, the error's marks count for that handler.
-//   - Otherwise, if a guarded handler is the caller, the error is wrapped in a passedOn. A mark
-//     inside, even in the cause of a refusal, must not decide about that handler's record.
+//   - If the call ran without a record, its error is returned unchanged. If a guarded handler made
+//     the call, the error's marks affect the handler's outcome.
+//   - Otherwise, if a guarded handler made the call, the error is wrapped in a passedOn. The
+//     error's marks, even in the cause of a refusal, must not affect the handler's outcome.
 //   - Otherwise, the error is wrapped only if that changes what errors.Is or errors.As finds.
 func (d done[T]) returned(ctx context.Context) error {
 	if d.err == nil || d.noRecord {
@@ -188,7 +189,7 @@ func do[T any](ctx context.Context, g *Guard, identity Identity, c Call, fn func
 	return done[T]{value: w.storedResult}
 }
 
-// doWork implements work for one call of Do.
+// doWork is the implementation of the interface work for one call of Do.
 type doWork[T any] struct {
 	g            *Guard
 	attempt      *attempt // the attempt that runs fn; nil if fn runs unguarded
@@ -216,9 +217,9 @@ func (w *doWork[T]) run(ctx context.Context) {
 	w.answered()
 }
 
-// answered checks whether fn returned an error that the function Answer made. If so, the
-// result of the call becomes the value that was passed to Answer, and the error becomes
-// nil. If the value has the wrong type, the error says so.
+// answered checks whether fn returned an error that the function Answer made. If so, the result of
+// the call becomes the value that was passed to Answer, and the error becomes nil. If that value
+// has the wrong type, the call's error becomes one that says so.
 func (w *doWork[T]) answered() {
 	a, ok := w.err.(*answerError) //nolint:errorlint // an error that wraps an Answer is an ordinary error
 	if !ok {

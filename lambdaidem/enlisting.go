@@ -82,9 +82,9 @@ func (e *enlisting) resume() {
 	}
 }
 
-// end stops the enlisting of writes: from then on, TxOf returns err. If an earlier call of end or
-// hasBegun has already stopped the enlisting, TxOf continues to return the error of that earlier
-// call. end returns the transaction, or nil if there is none.
+// end stops the enlisting of writes: from then on, TxOf returns err. If end or hasBegun has stopped
+// it before, TxOf keeps returning the error given then. end returns the transaction, or nil if
+// there is none.
 func (e *enlisting) end(err error) Tx {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -94,9 +94,10 @@ func (e *enlisting) end(err error) Tx {
 	return e.tx
 }
 
-// hasBegun reports whether the handler has called TxOf. If there was no such call, and err is not
-// nil, later calls of TxOf return err. The guard passes an err just before it sends the first part
-// of a response. A write enlisted later could not be committed before the response.
+// hasBegun reports whether the handler has called TxOf. If it has not, and err is not nil, hasBegun
+// also stops the enlisting of writes: later calls of TxOf return err. The guard passes an err just
+// before it sends the first part of a response, because a write enlisted later could not be
+// committed before the response.
 func (e *enlisting) hasBegun(err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -134,8 +135,8 @@ func successWithoutWrites(o Outcome, dropped int) error {
 	case OutcomeReleased:
 		return Retryable(err)
 	case OutcomeFailed, OutcomeSucceeded:
-		// Without a mark, the error is not stored. A stored error would complete the record
-		// although the writes are missing.
+		// Return the error without a mark such as Permanent, so that it is not stored. A stored
+		// error would complete the record although the writes are missing.
 		return err
 	case OutcomeUncertain:
 	}

@@ -22,16 +22,16 @@ func (g *Guard) clientError(err error) *Error {
 	switch {
 	case e == nil, e.Code == ErrPermanent: // the latter is the stored failure of an inner call, and this request may be repeated
 		return nil
-	// An inner call's own failure that is not stored, such as a 402, would keep the client from
-	// retrying. The retry may succeed.
+	// Don't show the client a failure of an inner call's function that is not stored, such as a
+	// 402: the client would not retry, although a retry may succeed.
 	case !e.byGuard() && DefaultOutcome(problem(e)) == OutcomeFailed && isUnstored(err, e):
 		return nil
 	}
 	return forClient(e, err)
 }
 
-// isUnstored reports whether e comes from the error of an inner call whose record does not store
-// that error. err is the error of the handler that made the inner call.
+// isUnstored reports whether e, which is in the handler's error err, comes from an inner call that
+// has not stored its error.
 func isUnstored(err error, e *Error) bool {
 	return anyIn(err, func(err error) bool {
 		inner, ok := err.(*passedOn) //nolint:errorlint // anyIn walks the tree
@@ -39,10 +39,10 @@ func isUnstored(err error, e *Error) bool {
 	})
 }
 
-// answeredError is like clientError, for an error of a guarded handler with the given outcome. If
-// the error is stored, answeredError returns the *Error that decidingError chooses for the record,
-// because every retry gets the same answer. The result is then nil if there is no such *Error, or
-// if it has no HTTP status.
+// answeredError returns the *Error that the client receives for err, a guarded handler's error
+// whose outcome is the parameter outcome. If err is stored, the result is the *Error whose code and
+// status are stored, so that the first answer equals the replays. Otherwise it is the result of
+// clientError. answeredError returns nil if there is no such *Error, or if it has no HTTP status.
 func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 	if outcome != OutcomeFailed && outcome != OutcomeSucceeded {
 		return g.clientError(err)
@@ -54,17 +54,18 @@ func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 	return e
 }
 
-// decidingError returns the *Error whose code and status the guard stores for err, or nil if err
-// contains none. outcome is the outcome of the handler's error: OutcomeFailed or OutcomeSucceeded.
-// mark says which mark is around err. A stored error must not ask the client to repeat the request,
-// so decidingError skips each *Error that would.
+// decidingError returns the first *Error in err's tree whose code and status the guard may store
+// for err, or nil if there is none. It skips each *Error that would ask the client to repeat the
+// request. outcome is the outcome of the handler's error: OutcomeFailed or OutcomeSucceeded. mark
+// says which mark is around err.
 func (g *Guard) decidingError(err error, outcome Outcome, mark markAround) *Error {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case *passedOn:
 		switch {
 		case e.stored:
 			return e.storedAs
-		// If an inner call's failure is not stored, it decides only inside a Permanent.
+		// Skip an inner call's failure that is not stored, unless it is wrapped in an error marked
+		// as Permanent.
 		case mark == markedPermanent:
 			return applicationsError(e)
 		}
@@ -72,19 +73,19 @@ func (g *Guard) decidingError(err error, outcome Outcome, mark markAround) *Erro
 	case *permanentError:
 		return g.decidingError(e.err, outcome, markedPermanent)
 	case *retryableError:
-		// Inside a Retryable, only errors marked as Permanent and stored failures of inner calls
-		// can decide.
+		// In an error marked as Retryable, skip everything but errors marked as Permanent and
+		// stored failures of inner calls.
 		if mark == unmarked {
 			mark = markedRetryable
 		}
 		return g.decidingError(e.err, outcome, mark)
 	case *Error:
 		switch {
-		// A refusal of an inner call does not decide.
+		// Skip a refusal of an inner call.
 		case isRefusal(e) && !e.ofOwnWrites(), mark == markedRetryable:
 			return nil
-		// An *Error with another outcome, such as a 503 made by Reject, decides only inside a
-		// Permanent.
+		// Skip an *Error that has another outcome by itself, such as a 503 made by Reject, unless
+		// it is wrapped in an error marked as Permanent.
 		case mark == unmarked && g.outcomeOfMarks(e, OutcomeFailed) != outcome:
 			return nil
 		case e.replayed && e.Code == ErrPermanent: // the error of an inner call, which the handler took out of its wrapper
@@ -135,9 +136,9 @@ func forClient(e *Error, err error) *Error {
 	return nil
 }
 
-// innerRefused returns an error without a code that replaces err, the guard's refusal of a request
-// that a guarded handler made. The handler may pass on the response to its own client, who would
-// relate a code to its own request.
+// innerRefused returns the error that replaces err, the guard's refusal of a request that a guarded
+// handler made. The result has no code: the handler may pass on the response to its own client, who
+// would relate a code to its own request.
 func innerRefused(err error) *Error {
 	return &Error{Status: http.StatusInternalServerError, Err: err, Detail: partRefused}
 }
@@ -150,9 +151,9 @@ const partRefused = partFailed + " Repeat the request with the same key."
 // the text of a failure that is stored, so it does not ask the client to repeat the request.
 const partFailed = "A part of the request was refused."
 
-// answerOf returns the problem document that an HTTP client receives for err, the error of a
-// handler with the given outcome. If there is none, answerOf returns nil, and the guard passes on
-// err itself. a is the handler's attempt, or nil if the handler runs unguarded.
+// answerOf returns the problem document that an HTTP client receives for err, a handler's error
+// with the given outcome. If there is no such document, answerOf returns nil, and the guard passes
+// on err itself. a is the handler's attempt, or nil if the handler runs unguarded.
 func (g *Guard) answerOf(a *attempt, err error, outcome Outcome) *Response {
 	if e := g.answeredError(err, outcome); e != nil {
 		return problem(e)
@@ -173,8 +174,8 @@ func (g *Guard) answerOf(a *attempt, err error, outcome Outcome) *Response {
 
 // ownRefusal returns the *Error in err that the guard may use as its refusal of the request, or
 // nil. err comes from a function of the application, such as Options.Key. If that function made a
-// guarded call, the client must not receive the refusal of that call. After a 422, for example, the
-// client would send its own request with a new key.
+// guarded call that was refused, ownRefusal does not return that refusal. A refusal with the status
+// 422, for example, would make the client send its request again with a new key.
 func ownRefusal(err error) *Error {
 	e := withStatus(err)
 	if e == nil || !e.byGuard() {

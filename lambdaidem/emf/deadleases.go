@@ -11,9 +11,9 @@ import (
 const recent = time.Hour
 
 // DeadLeases counts leases that have ended although their attempts have neither completed nor
-// released their records. Such attempts have probably died. If the next retry may take over the
-// record, the lease counts as dead. If the record waits for an operator, the record counts as held,
-// and its lease does not count as dead. The zero value of DeadLeases is empty and ready for
+// released their records. Such attempts have probably died. If the record waits for an operator,
+// DeadLeases counts a held record. Otherwise the next retry may take over the record, and
+// DeadLeases counts a dead lease. The zero value of DeadLeases is empty and ready for
 // [DeadLeases.Add].
 type DeadLeases struct {
 	Count      int           // number of dead leases, not including held records

@@ -35,7 +35,8 @@ func appendText(b []byte, text string, maxBytes int) []byte {
 	return b
 }
 
-// The maximum lengths of texts in a document, in bytes. Longer texts are cut.
+// The maximum lengths, in bytes, of strings in a document, the line of JSON that the Observer
+// writes. Longer strings are cut.
 const (
 	maxDimension = 1024 // CloudWatch's limit for the value of a dimension
 	maxRecord    = 128  // for a record's id, which is always shorter

@@ -42,7 +42,7 @@ func (o *Observer) appendDocument(b []byte, now time.Time, kind lambdaidem.Kind,
 	return append(b, "}\n"...)
 }
 
-// value is a metric of an event, with its value.
+// value is a metric and the number to record for it.
 type value struct {
 	Metric
 	value float64

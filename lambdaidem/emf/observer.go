@@ -21,8 +21,8 @@ type Observer struct {
 
 	// Parts of the JSON that are the same in every document:
 	//
-	//   - namespace reaches from the timestamp to the first name of a dimension.
-	//   - head reaches from the timestamp to the list of an event's metrics, and begins with
+	//   - namespace is the text between the timestamp and the first name of a dimension.
+	//   - head is the text between the timestamp and an event's first metric. It begins with
 	//     namespace.
 	//   - dimensions has the values of the dimensions service and function.
 	namespace, head, dimensions []byte

@@ -17,16 +17,16 @@ var (
 	ttlDisabled      = Metric{Name: "TTLDisabled", Unit: Count}
 )
 
-// measured is a metric of dead leases or of the table, with its value.
+// measured is a metric that Observer.DeadLeases or Observer.TTL writes, and its value.
 type measured struct {
 	Metric
 	value int64
 }
 
-// write writes a document with metrics of dead leases or of the table. Its dimensions are [service,
-// function, route] if route is not nil, and [service, function] otherwise. Each set of dimensions
-// needs its own document, because the values of one route differ from those of all routes. The
-// caller holds mu.
+// write writes a document with metrics of Observer.DeadLeases or Observer.TTL. Its dimensions are
+// [service, function, route] if route is not nil, and [service, function] otherwise. Each set of
+// dimensions needs its own document, because the values of one route differ from those of all
+// routes. The caller holds mu.
 func (o *Observer) write(now time.Time, route *string, values []measured) {
 	b := append(o.line[:0], `{"_aws":{"Timestamp":`...)
 	b = strconv.AppendInt(b, now.UnixMilli(), 10)
