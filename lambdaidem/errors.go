@@ -59,9 +59,8 @@ type Error struct {
 	// record's fingerprint was made under settings that this guard does not know.
 	unsure bool
 	// unfinished means that an earlier attempt may have begun the same message without finishing
-	// it, so that the guard must not call BatchOptions.Discard. unfinished is set only together
-	// with unsure, and only if the record is not completed or an operator has completed it with
-	// OutcomeFailed.
+	// it: the record is not completed, or an operator has completed it with OutcomeFailed. The
+	// guard must then not call BatchOptions.Discard. If unfinished is set, unsure is set too.
 	unfinished bool
 	// forNow is set if the refusal is not final: a function of the application, such as
 	// Options.Key, has failed to find the key or the principal, and may succeed when it is called
@@ -106,9 +105,9 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Code, e.Err}
 }
 
-// Is reports whether target was made by [Reject] and has the code and the status of e. If a guard
-// made e, Is returns false. errors.Is calls Is. A handler can therefore compare the error of [Do] with a variable
-// that holds a result of Reject, even in a replay.
+// Is reports whether target was made by [Reject] and has the same code and status as e. It returns
+// false if a guard made e. Because errors.Is calls Is, a handler can compare the error of [Do] with
+// a variable that holds a result of Reject, even in a replay.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t != nil && e != nil && t.rejected && !e.byGuard() && t.Code == e.Code && t.Status == e.Status
@@ -116,12 +115,12 @@ func (e *Error) Is(target error) bool {
 
 // Reject returns an error for a handler that refuses a request. An HTTP client receives a problem
 // document (RFC 9457) with the given status. The caller of [Do] receives an *Error. The invoker of
-// a function made by [Handler] receives a Lambda error whose errorType is code, or "Error" if
-// guards use code for their own refusals.
+// a function made by [Handler] receives a Lambda error whose errorType is the given code, or
+// "Error" if guards use that code for their own refusals.
 //
 // The error has the outcome of a response with the same status; see [DefaultOutcome] and
 // Options.Outcome. By default, a 404 is stored and replayed, and a 503 releases the record.
-// errors.Is takes two results of Reject with the same code and status for the same error. Reject
+// errors.Is reports true for two errors that Reject made with the same code and status. Reject
 // panics if status is not between 400 and 599.
 func Reject(status int, code Code, detail string) error {
 	if status < 400 || status > 599 {

@@ -7,11 +7,10 @@ import (
 )
 
 // wrapped returns the errors that err wraps, one level deep. It returns none for a passedOn, the
-// error of an inner call, because the errors inside describe only that call.
+// wrapper of an inner call's error, because the errors inside describe only that call.
 //
-// Some errors can be found only by the method As of err. If such an error is a mark or the error of
-// an inner call, wrapped adds it to the result. wrapped then also adds errUnseen, which stands for
-// further errors that As may find.
+// If err has a method As, wrapped also adds the marks and the passedOn that only As finds. If it
+// adds any, it also adds errUnseen, which stands for further errors that As may find.
 func wrapped(err error) []error {
 	if _, ok := err.(*passedOn); ok { //nolint:errorlint // err itself
 		return nil
@@ -30,8 +29,8 @@ func wrapped(err error) []error {
 	return append(append(all, hidden...), errUnseen)
 }
 
-// contained returns the errors that methods of err return: Unwrap, and the methods of other names by
-// which some error types return a list.
+// contained returns the errors directly inside err: those that its method Unwrap returns, and the
+// list that its method WrappedErrors or Errors returns, if it has one.
 func contained(err error) []error {
 	var all, list []error
 	switch e := err.(type) { //nolint:errorlint // err itself
@@ -53,10 +52,10 @@ func contained(err error) []error {
 	return append(all, list...)
 }
 
-// isView reports whether err shows the errors of a list one after another. The methods Is and As of
-// such an err examine the first error. Unwrap returns a value of the same type with the others. A
-// list of github.com/hashicorp/go-multierror unwraps to such an err, but its method WrappedErrors
-// returns all errors, so contained leaves err out.
+// isView reports whether err is a cursor over a list of errors: the methods Is and As examine only
+// the first error, and Unwrap returns a cursor over the others. A list of
+// github.com/hashicorp/go-multierror unwraps to such a cursor. The function contained skips the
+// cursor, because the list's method WrappedErrors returns all errors.
 func isView(err error) bool {
 	e, ok := err.(interface {
 		Is(target error) bool
@@ -70,9 +69,9 @@ func isView(err error) bool {
 	return others == nil || reflect.TypeOf(others) == reflect.TypeOf(err)
 }
 
-// leadsTo reports whether target is err, is one of the errors that contained returns for err, or is
-// contained in one of those at any depth. leadsTo must not call wrapped, which calls leadsTo: the
-// search at each level would then repeat the searches of all levels below.
+// leadsTo reports whether target is err or can be reached from err by repeated calls of the
+// function contained. leadsTo must not call the function wrapped, which calls leadsTo: the search
+// at each level would then repeat the searches of all levels below.
 func leadsTo(err, target error) bool {
 	return same(err, target) || slices.ContainsFunc(contained(err), func(one error) bool { return leadsTo(one, target) })
 }
@@ -83,19 +82,19 @@ func same(a, b error) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b //nolint:errorlint // the errors themselves
 }
 
-// errUnseen is a placeholder in the results of wrapped. It stands for the errors that an error may
-// contain although none of its methods shows them.
+// errUnseen is a placeholder in the slice that the function wrapped returns. It stands for the
+// errors that an error may contain although none of its methods shows them.
 var errUnseen = errors.New("errors that can't be seen")
 
-// errorsByAs returns the errors that the method As of e finds, at most one of each of these types:
-// passedOn, the error of an inner call, and the marks uncertainError, permanentError and
+// errorsByAs returns the errors that e.As finds, at most one of each of these types: passedOn (the
+// wrapper of an inner call's error), and the marks uncertainError, permanentError and
 // retryableError.
 func errorsByAs(e interface{ As(target any) bool }) []error {
 	return slices.Concat(errorByAs[*passedOn](e), errorByAs[*uncertainError](e), errorByAs[*permanentError](e), errorByAs[*retryableError](e))
 }
 
-// errorByAs calls the method As of e for a target of type E. It returns a slice with the E that As
-// sets, or nil if As returns false.
+// errorByAs calls e.As with a target of type *E. It returns a slice with the error that As stores
+// in the target, or nil if As returns false.
 func errorByAs[E error](e interface{ As(target any) bool }) []error {
 	var one E
 	if !e.As(&one) {
@@ -134,10 +133,10 @@ func hasOwn[M error](err error) bool {
 	return ok
 }
 
-// anyVisible reports whether match returns true for err or for an error that err wraps, those
-// inside the errors of inner calls included. anyVisible skips codes and refusals of guards, and
-// everything that a refusal wraps. But if byGuard is true, which means that a guard made err,
-// anyVisible skips them only inside the errors of inner calls.
+// anyVisible reports whether match returns true for err or for an error that err wraps, including
+// the errors of inner calls. It skips codes and refusals of guards, and everything that a refusal
+// wraps. If byGuard is true, a guard made err, and anyVisible skips them only inside the errors of
+// inner calls.
 func anyVisible(err error, byGuard bool, match func(error) bool) bool {
 	if inner, ok := err.(*passedOn); ok { //nolint:errorlint // the tree is walked here
 		return anyVisible(inner.err, false, match)
@@ -156,9 +155,9 @@ func isGuardsCode(err error) bool {
 	return isCodeOfRefusal(err) || err == ErrPermanent || err == ErrRetryable //nolint:errorlint // the error itself alone
 }
 
-// isCodeOfRefusal reports whether err itself, not an error that it wraps, is a Code that guards use
-// to refuse calls. Such a Code is not always about a refused call: if the stored result of a step
-// can't be read, Step returns an error with the Code ErrAnswerUnreadable.
+// isCodeOfRefusal reports whether err itself, not an error that it wraps, is a Code with which a
+// guard may refuse a call. The result true does not prove that a call was refused: if the stored
+// result of a step can't be read, Step returns an error with the Code ErrAnswerUnreadable.
 func isCodeOfRefusal(err error) bool {
 	code, ok := err.(Code) //nolint:errorlint // the error itself alone
 	return ok && codedAs[code] != nil
@@ -177,8 +176,9 @@ func isRefusal(err error) bool {
 	return ok && (e == nil || e.byGuard())
 }
 
-// refusesPart reports whether err, the error of a handler, contains the refusal of an inner call. An
-// error about rejected writes does not count, because these may be writes of the handler itself.
+// refusesPart reports whether err, the error of a handler, contains the refusal of an inner call, a
+// part of the handler's work. ErrConditionFailed and ErrWriteInvalid don't count, because they may
+// be about writes of the handler itself.
 func refusesPart(err error) bool {
 	return anyIn(err, func(err error) bool {
 		switch e := err.(type) { //nolint:errorlint // anyIn walks the tree

@@ -69,9 +69,9 @@ var codedAs = map[Code]func(coded) error{
 // [Reject]. With Reject, an application can make an error that has such a Code too.
 func (e *Error) byGuard() bool { return !e.rejected && codedAs[e.Code] != nil }
 
-// byCode converts e to the Go type that belongs to its Code, because Lambda reports the name of
-// an error's type as the errorType. If codedAs has no type for the Code, because the application
-// made the Code, byCode returns e itself.
+// byCode converts e to the Go type that belongs to its Code, because Lambda reports the name of an
+// error's type as the errorType. If the Code is not in codedAs, such as a Code of the application,
+// byCode returns e itself.
 func byCode(e *Error) error {
 	if as := codedAs[e.Code]; as != nil {
 		return as(coded{e})

@@ -23,8 +23,8 @@ func answerOfResponse(r *Response) answerTells {
 }
 
 // answerOfError returns what an error of the handler tells its caller: mayRepeat or final. outcome
-// is the outcome of err. A final *Error of an inner call, such as a 402, makes the result final
-// too. A caller of Do, or the invoker of a typed handler, can find that *Error in err.
+// is the outcome of err. If err contains a final *Error of an inner call, such as a 402, the result
+// is final too, because a caller of Do, or the invoker of a typed handler, can find that *Error.
 func (g *Guard) answerOfError(err error, outcome Outcome) answerTells {
 	if e := g.answeredError(err, outcome); e != nil && !e.byGuard() && e.isFinal() {
 		return final

@@ -47,8 +47,8 @@ type HandlerOptions[In any] struct {
 // If h returns an error, the errorType is the name of the error's Go type, as without a guard,
 // except:
 //
-//   - For an error that [Reject] made, it is the code of the error, or "Error" if guards refuse
-//     calls with that code.
+//   - For an error that [Reject] made, it is the code of the error, or "Error" if guards use that
+//     code for their own refusals.
 //   - For an error that [Permanent], [Retryable] or [Uncertain] marked, it is the type of the
 //     marked error.
 //   - For a guard's refusal of a call that h made, it is the code of the refusal, or "Error" if the
@@ -87,9 +87,9 @@ func handle[In, Out any](
 	identity := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Operation: operation, Handler: true}
 	c := Call{Operation: operation, Payload: in, Skip: g.switchedOff || o.Skip != nil && o.Skip(ctx, in)}
 	if reflect.TypeFor[In]().Kind() == reflect.Interface {
-		// The type of &in is always *In. The value in the interface has a type that a client can
-		// choose, for example by sending a JSON string instead of an object. typedJSON.form, which
-		// depends on the type of Payload, must not be the client's choice.
+		// In is an interface type, so a client can choose the type of the value in it, for example
+		// by sending a JSON string instead of an object. typedJSON.form, which depends on the type
+		// of Payload, must not be the client's choice. So pass &in, whose type is always *In.
 		c.Payload = &in
 	}
 	c.Repeated = !c.Skip && o.Repeated != nil && o.Repeated(ctx, in)

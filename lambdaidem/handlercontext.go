@@ -36,10 +36,11 @@ func Principal(ctx context.Context) string {
 }
 
 // RecordID returns the id of the record of the guarded call whose handler has this context: 54
-// bytes of printable ASCII or, with Options.IDPrefix, up to 95. Every attempt for one key of one
-// caller on one route has the same id, and no other attempt has it. A handler can therefore derive
-// the ids of the items that it creates from the record's id. As an idempotency key for another
-// service, use [DownstreamKey] instead. RecordID returns "" if the call runs unguarded.
+// bytes of printable ASCII or, with Options.IDPrefix, up to 95. All attempts for the same key,
+// caller and route have the same record, and so the same id. No other record has that id. A
+// handler can therefore derive the ids of the items that it creates from the record's id. As an
+// idempotency key for another service, use [DownstreamKey] instead. RecordID returns "" if the call
+// runs unguarded.
 func RecordID(ctx context.Context) string {
 	if a := attemptOf(ctx); a != nil {
 		return a.id

@@ -52,8 +52,8 @@ func (g *Guard) refuse(ctx context.Context, r *Request, refusal *Error) (*Respon
 	return g.ownAnswer(ctx, r, refusal), nil
 }
 
-// pass runs the handler for one HTTP request unguarded. Its results have the same meaning as
-// those of serve.
+// pass runs the handler for one HTTP request unguarded. Like serve, it returns the response to
+// send, or nil if the handler's own response is to be sent, or an error.
 func (g *Guard) pass(ctx context.Context, r *Request, w *httpWork) (*Response, error) {
 	w.errorStands = true
 	switch {
@@ -78,8 +78,8 @@ type httpWork struct {
 	refused  bool      // the database has rejected the writes that the handler enlisted
 	err      error     // the error that the handler returned, or that replaces it after a rejected transaction
 	// errorStands is true if the handler runs unguarded. The handler's error is then returned
-	// unchanged, as without a guard, unless it contains an *Error that the client may receive. The
-	// method rejected sets errorStands to false, because it replaces the handler's answer.
+	// unchanged, as without a guard, unless it contains an *Error that the client may receive.
+	// httpWork.rejected sets errorStands to false, because it replaces the handler's answer.
 	errorStands bool
 }
 

@@ -18,8 +18,9 @@ type APIGatewayWebSocketHandler = func(context.Context, events.APIGatewayWebsock
 // Options.Key is set, it returns the key instead. The gateway's own ids, such as the messageId,
 // can't serve as keys, because they change when a client sends a message again.
 //
-// The caller is the one that the authorizer of $connect has named. The connection's id does not
-// identify the caller, because a client that connects again gets another id.
+// The caller of a message is the one that the authorizer of the $connect route has identified. The
+// connection's id does not identify the caller, because a client that connects again gets another
+// id.
 //
 // API Gateway passes a response to the client only if the route has a route response (API Gateway,
 // "Set up route responses for WebSocket APIs"). Without one, the client receives neither replays
@@ -39,7 +40,8 @@ func (g *Guard) APIGatewayWebSocket(h APIGatewayWebSocketHandler) APIGatewayWebS
 // distinguishes the routes of a WebSocket API from those of other APIs.
 const webSocketMessage = "MESSAGE"
 
-// keyInBody returns the idempotency key that a client put into a message. It is the default
+// keyInBody returns the idempotency key of a message, the member MessageKey of its JSON body, or ""
+// if there is none. It returns an error if the key is empty or invalid. It is the default
 // Options.Key of a WebSocket API.
 func keyInBody(_ context.Context, r *Request) (string, error) {
 	k := keyInJSON(r.Body)

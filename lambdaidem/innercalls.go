@@ -61,8 +61,8 @@ func (a *attempt) innerOutcome() Outcome {
 //   - OutcomeReleased: the call may be half done, and a retry may complete it.
 //   - "": the call does not affect the outcome of the outer handler.
 func (a *attempt) releasedEnding() Outcome {
-	// The call may be half done in each of these cases. An optimistic attempt that was released
-	// left no record, so its transaction may still commit.
+	// If one of these conditions is true, the call may be half done. An optimistic attempt leaves
+	// no record when it is released, so no record stops its transaction from committing later.
 	if a.g.opts.Optimistic || bindsEffect(a.bound) || a.steps.any() || a.inner.anyEffect() {
 		return outcomeOfBoth(a.innerOutcome(), OutcomeReleased)
 	}
@@ -120,19 +120,20 @@ func (a *attempt) endInner(number int64, rec innerRecord, inner *attempt, d deci
 // recordInner records how a guarded call that the attempt's handler made has ended. The parameters
 // are those of endInner, but number is 0 for a call that failed before it was identified.
 //
-// The ending may change the outcome of the handler that made the call. For each outer handler,
+// The ending may change the outcome of the handler that made the call. If that handler has already
+// succeeded, the ending counts for the handler around it instead. For handlers further out,
 // recordInner records only whether the call may have had an effect.
 func (a *attempt) recordInner(number int64, rec innerRecord, inner *attempt, d decision) {
 	innerEnding := inner.endingOf(d)
 	effect := innerEnding == OutcomeSucceeded || innerEnding == OutcomeUncertain || d.carriedOut() || d.panicked(inner) || inner != nil && inner.mayHaveHadEffect()
 	ran := inner != nil && inner.started && d.refusal == nil
 	calls := &a.outermost().callsBegun
-	counts := true // whether to record the ending for the next handler
+	counts := true // whether the ending may change the outcome of the next handler
 	for each := a; each != nil; each = each.outer {
 		switch {
 		case counts:
-			// If this handler has already succeeded, its outcome can't change, so the ending counts
-			// for the next outer handler.
+			// If the handler of the attempt each has already succeeded, its outcome can't change.
+			// The ending then counts for the handler around it.
 			counts = each.inner.recordEnding(number, calls, rec, innerEnding, ran, effect) == handlerSucceeded
 		case effect:
 			each.inner.setEffect()
@@ -241,8 +242,9 @@ var (
 )
 
 // settle decides the outcome of a handler that has returned, by the table at the top of this file.
-// o is the outcome that follows from the handler's answer alone. A step counts as an unsettled call
-// if it is still running or its stored result can't be decoded.
+// o is the outcome that follows from the handler's answer alone. A step that is still running
+// counts like an inner call that is still running. A step whose stored result can't be decoded
+// counts like an inner call that was refused.
 //
 // If the caller must not receive the handler's answer, reason says why. Otherwise reason is nil.
 func (a *attempt) settle(o Outcome, answer answerTells) (settled Outcome, reason error) {
@@ -284,8 +286,8 @@ func (a *attempt) settle(o Outcome, answer answerTells) (settled Outcome, reason
 }
 
 // endingOfError returns the ending of a handler that returned the error err. a is the handler's
-// attempt. A final error, such as a 402, tells the client not to repeat the request. While the
-// outcome is uncertain, the client therefore receives another error.
+// attempt. If err is final, such as a 402, but the outcome is uncertain, the client receives
+// another error, because a final error would tell the client not to repeat the request.
 func (g *Guard) endingOfError(a *attempt, err error) ending {
 	o := g.outcomeOfError(err, OutcomeFailed)
 	tells := g.answerOfError(err, o)

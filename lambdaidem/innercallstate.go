@@ -15,12 +15,12 @@ type innerCalls struct {
 	unsettled map[innerRecord]unsettledCall // the calls that a retry may still complete, or whose outcome is unknown
 }
 
-// unsettledCall is a guarded call that a retry may still complete, or whose outcome is unknown.
-// Several such calls for the same record share one unsettledCall.
+// unsettledCall describes the guarded calls for one record that a retry may still complete, or
+// whose outcome is unknown. Usually it is a single call.
 type unsettledCall struct {
 	innerEnding Outcome // OutcomeReleased if a retry of the call may succeed, OutcomeUncertain if its outcome is unknown
 	effect      bool    // the call may have had an effect
-	callsBegun  int64   // how many calls had begun when this call ended; a call with a higher number began after that
+	callsBegun  int64   // how many calls had begun when the last of these calls ended; a call with a higher number began after that
 }
 
 // handlerState says whether a handler may still make guarded calls.
@@ -63,8 +63,8 @@ func (i *innerCalls) end() {
 // recordEnding updates the state of the inner calls after one of them has ended, and returns the
 // state of the handler. If a retry may still complete the call, or its outcome is unknown,
 // recordEnding adds the call to i.unsettled, by which attempt.settle decides the outcome of the
-// handler. Otherwise, if the call settles an earlier call with the same record, recordEnding removes
-// the earlier call from i.unsettled.
+// handler. Otherwise, the call may settle earlier calls for the same record, for example because
+// the record now has an answer. recordEnding then removes these from i.unsettled.
 //
 //   - number is the call's number; see attempt.beginInner. callsBegun counts the calls that have
 //     begun.
@@ -84,8 +84,8 @@ func (i *innerCalls) recordEnding(number int64, callsBegun *atomic.Int64, rec in
 		// Load the counter while the mutex is locked, so that a later unsettledCall never has a
 		// smaller callsBegun.
 		i.unsettled[rec] = unsettledCall{outcomeOfBoth(innerEnding, earlier.innerEnding), effect || earlier.effect, callsBegun.Load()}
-	// Keep the earlier call as unsettled, because the handler may return the refusal of the earlier
-	// call, although the new call succeeded.
+	// If the two calls overlapped, keep the earlier call in i.unsettled: the handler may return its
+	// refusal, although the new call succeeded.
 	case number <= earlier.callsBegun: // the new call began before the earlier call ended
 	case innerEnding == OutcomeSucceeded, innerEnding == OutcomeFailed: // the record has an answer
 		delete(i.unsettled, rec)

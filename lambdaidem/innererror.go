@@ -11,16 +11,17 @@ import (
 // describe only the inner call, so the outer guard ignores them.
 //
 // errors.Is and errors.As find the errors that the inner call's function made. They don't find the
-// codes and errors that a guard returned for a step or a guarded call inside that function, because
-// the function may have had other effects.
+// codes and errors that a guard returned for a step or a guarded call inside that function. The
+// outer handler could take such a code to mean that the inner call was refused, although the
+// function may have had other effects.
 type passedOn struct {
 	err error
 	// byGuard is set if the guard of the inner call, and not the function of that call, made err.
 	// err is then a refusal, a stored failure, or an error about rejected writes, and the outer
 	// handler can find the code of err.
 	byGuard bool
-	// retryable is set if the inner call's record was released because the code of the inner call
-	// had marked err with [Retryable], a function of this package.
+	// retryable is set if the inner call's record was released because the inner call's function
+	// had marked err with [Retryable].
 	retryable bool
 	// stored is set if the inner call's record has err as its failure, so that every retry of the
 	// inner call gets err again. storedAs is the *Error that gave the stored failure its code and
@@ -34,10 +35,10 @@ func (e *passedOn) Error() string { return e.err.Error() }
 
 // Is is called by errors.Is. It reports whether target matches one of these:
 //
-//   - ErrRetryable, if retryable is set;
+//   - ErrRetryable, if e.retryable is set;
 //   - an error in e.err's tree of wrapped errors that the outer handler may find; see anyVisible.
 //
-// If stored is set, the only Code and the only *Error that match are those of the stored failure.
+// If e.stored is set, a Code or an *Error must match the stored failure.
 func (e *passedOn) Is(target error) bool {
 	switch target := target.(type) {
 	case Code:
@@ -63,9 +64,10 @@ func (e *passedOn) Is(target error) bool {
 }
 
 // As is called by errors.As. If it finds an error of the type that target points to, it sets the
-// value behind target to that error and returns true. It never finds a mark. If stored is set, the
-// only *Error and Code that it finds are those of the stored failure. It finds other errors in the
-// part of e.err's tree of wrapped errors that anyVisible visits.
+// value behind target to that error and returns true. It never finds a mark, such as that of
+// Permanent. If e.stored is set, the only *Error and Code that it finds are those of the stored
+// failure. It finds other errors in the part of e.err's tree of wrapped errors that anyVisible
+// visits.
 func (e *passedOn) As(target any) bool {
 	switch to := target.(type) {
 	case **permanentError, **uncertainError, **retryableError:
@@ -106,7 +108,7 @@ func (e *passedOn) As(target any) bool {
 	})
 }
 
-// code returns the code that the record stores for the error. Call it only if stored is set.
+// code returns the code that the record stores for the error. Call it only if e.stored is set.
 func (e *passedOn) code() Code {
 	if e.storedAs != nil {
 		return e.storedAs.Code
@@ -118,8 +120,8 @@ func (e *passedOn) code() Code {
 // These are the differences:
 //
 //   - e.err contains a code or an error of a guard that e hides.
-//   - The inner call's function made the stored failure, and e.err does not contain the code of
-//     that failure, or also contains another code or *Error.
+//   - The inner call's function made the stored failure, and e.err either lacks the code of that
+//     failure or has a further code or *Error.
 //   - e matches ErrRetryable, but e.err does not.
 func (e *passedOn) differs() bool {
 	hides := func(code Code) bool { return errors.Is(e.err, code) && !errors.Is(e, code) }
@@ -187,9 +189,9 @@ func withoutPassedOn(err error) error {
 	}
 }
 
-// innerCallError says which guarded call inside a handler was refused, and why. It is the field Err
-// of the refusal. Handlers often return the refusal as their own error, and the event that reports
-// the error then has the text of the innerCallError.
+// innerCallError is Error.Err in the refusal of an inner call. It says which call was refused, and
+// why. If the handler returns the refusal as its own error, the event that reports the error has
+// this text.
 type innerCallError struct {
 	route  string // the operation or route
 	record string // the record's id

@@ -134,8 +134,8 @@ func validJSONName(s string) bool {
 }
 
 // promoted returns the embedded field from which the struct type t gets its MarshalJSON or
-// MarshalText method. encoding/json then writes only that field. The result ok is false if t has no
-// such method, declares the method itself, or has no other field that encoding/json would write.
+// MarshalText method. encoding/json then writes only that field. The result ok is false if there is
+// no such field, or if t has no other field that encoding/json would write.
 func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 	method := "MarshalJSON"
 	of := t
@@ -178,8 +178,9 @@ func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 var hiddenFields sync.Map // results of hiddenIn: reflect.Type to *hiddenField
 
 // hiddenIn returns an exported field of t, or of a type that t contains, that encoding/json does
-// not write, although no tag omits it. It returns nil if there is none. It does not examine the
-// values of interfaces. It caches the result for each type.
+// not write, although no tag omits it. For example, two embedded structs have fields with the same
+// name. hiddenIn returns nil if there is no such field. It does not examine the values of
+// interfaces. It caches the result for each type.
 func hiddenIn(t reflect.Type) *hiddenField {
 	if t == nil {
 		return nil
@@ -192,8 +193,8 @@ func hiddenIn(t reflect.Type) *hiddenField {
 	return found
 }
 
-// hiddenFrom returns the reason why the field that hiddenIn finds is hidden, or "" if there is no
-// hidden field. It ignores shadowed fields unless strict is true.
+// hiddenFrom returns the reason why encoding/json does not write the field that hiddenIn(t)
+// returns, or "" if hiddenIn(t) is nil. For a shadowed field it returns "" unless strict is true.
 func hiddenFrom(t reflect.Type, strict bool) string {
 	if found := hiddenIn(t); found != nil && (strict || !found.shadowed) {
 		return found.reason

@@ -30,7 +30,7 @@ func unseen(text []byte, v any, name string, strict bool) error {
 	if reason := hiddenFrom(reflect.TypeOf(v), strict); reason != "" {
 		return fmt.Errorf("%s is of a type whose JSON hides a part: %s", name, reason)
 	}
-	// Search v for strings that are not UTF-8 if text has the escape \ufffd. encoding/json writes
+	// If text has the escape \ufffd, search v for strings that are not UTF-8. encoding/json writes
 	// this escape only for invalid bytes, but a MarshalJSON method may also write it for the
 	// character U+FFFD.
 	s := search{strict: strict, texts: bytes.Contains(text, []byte(`\ufffd`))}
@@ -160,7 +160,8 @@ func (s *search) fields(v reflect.Value) *hidden {
 // because the method may have written it in place of invalid bytes. Otherwise it returns nil.
 func (s *search) ownText(v reflect.Value) *hidden {
 	t := v.Type()
-	// A json.RawMessage is JSON already, so its method replaces nothing.
+	// Skip a json.RawMessage: its MarshalJSON method returns the JSON as it is, and replaces no
+	// invalid bytes.
 	if !s.texts || t == rawJSON || !v.CanInterface() {
 		return nil
 	}

@@ -27,7 +27,7 @@ func Uncertain(err error) error {
 	return &uncertainError{err}
 }
 
-// Retryable marks an error of a handler that certainly had no effect. The record is released,
+// Retryable marks err to say that the handler certainly had no effect. The record is released,
 // whether the policy is [Rerun] or [Hold], and a retry runs the handler. Without a mark, an error
 // is uncertain under Hold. Retryable(nil) returns nil.
 //
@@ -81,12 +81,13 @@ func (e *retryableError) Unwrap() []error {
 }
 
 // withoutMarks returns the error that Permanent, Uncertain or Retryable has marked, if err is or
-// wraps a marked error. It drops the mark, and also an error around the mark, such as one of
-// fmt.Errorf. Lambda reports the type of the result as the errorType.
+// wraps a marked error, and otherwise err. It drops the mark, and also an error around the mark,
+// such as one of fmt.Errorf. Lambda reports the type of the result as the errorType.
 //
-// If the marked error is a passedOn, the wrapper of an inner call's error, withoutMarks also
-// removes the passedOn and the marks in it. It does not look into a passedOn that an error of the
-// handler wraps: the marks in a passedOn describe only the inner call.
+// If err or the marked error is a passedOn, the wrapper of an inner call's error, withoutMarks also
+// removes the passedOn and the marks in it. If the handler has wrapped the passedOn in an error of
+// its own, withoutMarks does not look into it, because the marks in a passedOn describe only the
+// inner call.
 func withoutMarks(err error) error {
 	for {
 		if p, ok := firstOwn[*permanentError](err); ok {

@@ -69,7 +69,8 @@ func (w *messageWork) ending() ending {
 
 func (*messageWork) encode() ([]byte, error) { return []byte("{}"), nil }
 
-// takeMessage runs the handler of a message under the guard, as Do does for a function.
+// takeMessage runs fn, the handler of a message, under the guard, as Do does for a function. It
+// returns how the call ended.
 func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context) error) done[struct{}] {
 	w := &messageWork{g: g, fn: fn}
 	d := g.handleCall(ctx, c, w)
@@ -80,8 +81,7 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 		return refused
 	case d.replays && d.outcome == OutcomeFailed:
 		// An operator has completed the record as failed, so the message may not have been handled.
-		// NoAnswer stands in for a missing Failure, although CheckResult refuses a record without
-		// one.
+		// NoAnswer is only a precaution: CheckResult refuses a failed record without a Failure.
 		failure := cmp.Or(d.failure, NoAnswer("an operator settled the message as failed"))
 		return refusedDo[struct{}](answerUnavailable(failure, d.outcome))
 	case d.replays: // an earlier attempt has handled the message
@@ -90,7 +90,7 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 	return done[struct{}]{err: w.err, outcome: w.attempt.outcomeLeft(w.outcome), rejected: w.refused}
 }
 
-// passMessage runs the handler of a message unguarded.
+// passMessage runs fn, the handler of a message, unguarded. It returns how the call ended.
 func (g *Guard) passMessage(ctx context.Context, fn func(context.Context) error) done[struct{}] {
 	w := &messageWork{g: g, fn: fn}
 	merged := attemptOf(ctx) != nil

@@ -38,9 +38,9 @@ import (
 // a replay, outer handlers run again and set their headers, and the middleware repeats the changes
 // that the handler made to those headers.
 //
-// A request that runs unguarded passes through unchanged, and so does its response. Options.Skip
-// and Options.Key may look at the body, so the middleware reads the body before it calls them. The
-// handler still receives the whole body.
+// A request that runs unguarded, for example because of Options.Skip, passes through unchanged, and
+// so does its response. Options.Skip and Options.Key may look at the body, so the middleware reads
+// the body before it calls them. The handler still receives the whole body.
 //
 // If the store has transactions, the handler of an unguarded request gets a wrapped ResponseWriter,
 // which buffers the response once the handler enlists a write. With the wrapper,
@@ -124,8 +124,8 @@ func (c *httpCall) handle(ctx context.Context) (Response, error) {
 // returns the response that v writes. If v is no http.Handler, answer returns an error.
 func (c *httpCall) answer(v any) (Response, error) {
 	if handler, ok := v.(http.Handler); ok {
-		// The context of the guarded handler may have ended, so v gets the context of the client's
-		// request, with the attempt added.
+		// The context of the guarded handler may have ended, so call the handler in v with the
+		// context of the client's request, plus the attempt.
 		return c.serve(c.run.inContext(c.r.Context()), handler)
 	}
 	return Response{}, isNotTheAnswer[http.Handler](v)
@@ -154,8 +154,8 @@ func (h *guarded) readRequest(r *http.Request) *Request {
 	return req
 }
 
-// inner returns the request for the handler: a copy of r with the given context and with the body
-// of request, which the guard has read.
+// inner returns the request for the handler: a copy of r with the given context, and with the body
+// in the parameter request, which the guard has read.
 func inner(ctx context.Context, r *http.Request, request *Request) *http.Request {
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(request.Body))

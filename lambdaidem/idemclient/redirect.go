@@ -16,19 +16,19 @@ func lastRedirect(req *http.Request, match func(*http.Request) bool) *http.Reque
 	return nil
 }
 
-// nameRequest sets resp.Request to the request that was sent, as http.Transport does. Another
-// RoundTripper may not set the field. After a redirect, lastRedirect follows resp.Request back to
-// the requests that were redirected.
+// nameRequest sets resp.Request to the request that was sent, as http.Transport does. Other
+// RoundTrippers might leave the field nil. After a redirect, lastRedirect follows resp.Request back
+// to the requests that were redirected.
 func nameRequest(resp *http.Response, req *http.Request) {
 	if resp != nil {
 		resp.Request = req
 	}
 }
 
-// withoutKey returns the request to send for req, which is an unguarded request. If a host that was
-// passed to New has redirected req to a host that was not passed to New, the result is a copy of
-// req without the key. The second host must not see the key, which net/http copies from the header
-// of the first request.
+// withoutKey returns the request to send for the unguarded request req: usually req itself. If a
+// host that was passed to New has redirected req to a host that was not passed to New, the result
+// is a copy of req without the key. The second host must not see the key, which net/http copies
+// from the header of the first request.
 func (t *Transport) withoutKey(req *http.Request) *http.Request {
 	if len(t.keysIn(req.Header)) == 0 || t.hasListedHost(req) || lastRedirect(req, t.hasListedHost) == nil {
 		return req

@@ -36,7 +36,7 @@ func sum(a, b time.Duration) time.Duration {
 }
 
 // sleep waits for d and returns nil. If the request is canceled during the wait, or its deadline
-// passes, sleep returns the cause at once.
+// passes, sleep returns at once, with the reason as an error.
 func sleep(req *http.Request, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

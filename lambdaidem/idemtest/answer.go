@@ -36,8 +36,8 @@ func received(t testing.TB, event, answer any, ignored []string) any {
 		return httpAnswer{Status: a.StatusCode, Header: without(withCookies(a.Headers, a.Cookies), ignored), Body: a.Body, Base64: a.IsBase64Encoded}
 	case events.ALBTargetGroupResponse:
 		header := merged(a.Headers, nil)
-		// If a load balancer sends multi-value headers, it reads only those of the response, and
-		// otherwise only the single-value headers ("Lambda functions as targets for Application
+		// If the request has MultiValueHeaders, a load balancer reads only MultiValueHeaders of the
+		// response. Otherwise it reads only Headers ("Lambda functions as targets for Application
 		// Load Balancers").
 		if in, ok := event.(events.ALBTargetGroupRequest); ok && in.MultiValueHeaders != nil {
 			header = merged(nil, a.MultiValueHeaders)

@@ -33,8 +33,8 @@ type Message struct {
 	// Body is the text of the message. For EventBridge it is the detail, a JSON object.
 	// For DynamoDBStream it is the attribute "body" of the item's new image.
 	Body string
-	// Attributes are further message attributes, of type String, or the headers of a Kafka
-	// record. Messages of other sources have none.
+	// Attributes are message attributes of type String (SQS, SNS) or record headers (Kafka), in
+	// addition to Key. The other sources ignore them.
 	Attributes map[string]string
 	// Receives is the number of deliveries so far, including this one. Only SQS events
 	// include it. Default: 1.
@@ -101,7 +101,7 @@ func SQS(queue string, messages ...Message) events.SQSEvent {
 // sequence returns the sequence number of the i-th message. It increases with i.
 func sequence(i int) string { return fmt.Sprintf("4959033827149025660855969253836%010d", i) }
 
-// SNS returns an event of the topic with the given name.
+// SNS returns an event with the message m from the topic with the given name.
 func SNS(topic string, m Message) events.SNSEvent {
 	m = withMessageDefaults([]Message{m})[0]
 	arn := arnHead + "sns" + arnTail + topic

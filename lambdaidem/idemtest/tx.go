@@ -9,9 +9,9 @@ import (
 
 var _ lambdaidem.Transactor = (*Store)(nil)
 
-// Begin begins a transaction of the inner store; see lambdaidem.Transactor. If a fault has been set
-// for [Commit], the transaction's method Commit fails as that fault says. Begin returns nil if the
-// inner store has no transactions.
+// Begin begins a transaction of the inner store, and passes random to that store; see
+// lambdaidem.Transactor. If a fault has been set for [Commit], it applies to the transaction's
+// method Commit. Begin returns nil if the inner store has no transactions.
 func (s *Store) Begin(random io.Reader) lambdaidem.Tx {
 	inner, ok := s.inner.(lambdaidem.Transactor)
 	if !ok {

@@ -141,8 +141,8 @@ func (n node) check(pos position) error {
 	}
 }
 
-// checkAll checks as many nodes as there are positions: nodes[i] in positions[i]. It
-// returns the first error.
+// checkAll checks nodes[i] in positions[i], for each of the positions, and returns the first error.
+// It ignores further nodes.
 func checkAll(nodes []node, positions ...position) error {
 	for i, pos := range positions {
 		if err := nodes[i].check(pos); err != nil {

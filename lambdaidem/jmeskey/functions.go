@@ -17,8 +17,8 @@ type function struct {
 }
 
 // samePosition marks an argument whose value becomes the function's result or a part of it, such as
-// both arguments of not_null(a, b). checkCall gives such an argument the position of the call
-// itself: if the call is the result of the expression, the argument is checked as a result.
+// both arguments of not_null(a, b). Such an argument is checked like the call itself: as a result,
+// if the call is the result of the expression.
 const samePosition position = -1
 
 // Reasons for rejecting functions. An error text consists of "the function", the function's
@@ -60,8 +60,8 @@ var functions = map[string]function{
 }
 
 // checkCall returns an error if n, which is a call of a function, can't be part of a key's
-// expression: if the function is unknown or refused, or if an argument is wrong. pos is the
-// position of the call.
+// expression: if the function is unknown or refused, or if an argument is wrong. pos says how the
+// rest of the expression uses the call's value.
 func (n node) checkCall(pos position) error {
 	name := n.name()
 	f, known := functions[name]

@@ -46,8 +46,8 @@ func orHash(text string, value any) (string, error) {
 
 // isMissing reports whether v counts as missing: v is null or an empty string, list or object. A
 // list or object that the expression built also counts as missing if one of its parts does.
-// inDocument has the identities of the lists and objects of the document, which the expression did
-// not build; see containersOf.
+// inDocument has the addresses of the lists and objects that the expression did not build, because
+// they are part of the document; see containersOf.
 func isMissing(v any, inDocument map[uintptr]bool) bool {
 	switch v := v.(type) {
 	case nil:
@@ -82,16 +82,16 @@ func isMissing(v any, inDocument map[uintptr]bool) bool {
 	return false
 }
 
-// containersOf returns the identities of all lists and objects in a document. A list or object
-// that an expression selects from the document keeps its identity. A list or object with any
-// other identity was therefore built by the expression.
+// containersOf returns the addresses of all lists and objects in a document. A list or object that
+// an expression selects from the document keeps its address. A list or object with any other
+// address was therefore built by the expression.
 func containersOf(document any) map[uintptr]bool {
 	inDocument := make(map[uintptr]bool)
 	var note func(v any)
 	note = func(v any) {
 		switch v := v.(type) {
 		case []any:
-			inDocument[identity(v)] = true // all empty lists share one identity, but isMissing never asks for it
+			inDocument[identity(v)] = true // all empty lists share one address, but isMissing never asks for it
 			for _, element := range v {
 				note(element)
 			}

@@ -134,8 +134,8 @@ func (s *Store) Release(ctx context.Context, lease lambdaidem.Lease, now time.Ti
 	}
 }
 
-// SaveSteps stores the results of an attempt's steps; see [lambdaidem.StepStore]. The steps may
-// have any number and any size.
+// SaveSteps stores the results of an attempt's steps; see [lambdaidem.StepStore]. It limits neither
+// the number of steps nor their size.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
 	if err := ended(ctx, "save_steps"); err != nil {
 		return lambdaidem.Record{}, err
@@ -157,7 +157,8 @@ func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lam
 	return s.put(r), nil
 }
 
-// Hold removes the expiry of a record that is in progress; see [lambdaidem.Holder].
+// Hold removes the expiry of a record in progress and returns the changed record. If the record is
+// no longer as in oldRec, Hold returns the current record instead; see [lambdaidem.Holder].
 func (s *Store) Hold(ctx context.Context, oldRec lambdaidem.Record, now time.Time) (lambdaidem.Record, error) {
 	if err := ended(ctx, "hold"); err != nil {
 		return lambdaidem.Record{}, err

@@ -127,8 +127,7 @@ func (r *run) skips(i int) (bool, error) {
 	return r.lateErr != nil, r.lateErr
 }
 
-// ended reports whether an item has ended whose Key and Content are the two strings in
-// keyAndContent.
+// ended reports whether an item with the given Key and Content has ended.
 func (r *run) ended(keyAndContent [2]string) bool {
 	_, ended := r.ends[keyAndContent]
 	return ended

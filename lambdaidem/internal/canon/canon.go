@@ -26,10 +26,11 @@ import (
 
 // Default limits, for fields of [Limits] that are zero or negative.
 const (
-	// DefaultBytes is more than the 6 MB that a Lambda function can receive (AWS: "Lambda
-	// quotas").
+	// DefaultBytes is the default of Limits.Bytes. It is more than the 6 MB that a Lambda function
+	// can receive (AWS: "Lambda quotas").
 	DefaultBytes = 8 << 20
-	// DefaultDepth is several times the depth of usual payloads.
+	// DefaultDepth is the default of Limits.Depth, the maximum nesting of arrays and objects. It is
+	// several times the depth of usual payloads.
 	DefaultDepth = 64
 	// DefaultMembers is the default of Limits.Members, the maximum number of members of one object.
 	// It limits the time for sorting these members. Sorting n members takes about n·log2(n)

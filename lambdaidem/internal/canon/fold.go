@@ -44,7 +44,8 @@ func appendFolded(dst, name []byte) []byte {
 		}
 		r, size := utf8.DecodeRune(name[i:])
 		i += size
-		// Ignore a combining dot after any i, because Jackson reads İ as an i and this dot.
+		// In dst, an i has become I. Ignore a combining dot after it, because Jackson reads İ as an
+		// i and this dot.
 		if r == dotAbove && len(dst) > start && dst[len(dst)-1] == 'I' {
 			continue
 		}

@@ -43,8 +43,9 @@ type member struct {
 }
 
 // position says where a member is in the output before members are reordered: from start to end.
-// moved is the length that scanner.moved, the list of the objects to reorder, has at the end of the
-// member. The objects inside the member are therefore the last elements of scanner.moved[:moved].
+// moved is len(scanner.moved) at the end of the member. scanner.moved lists the objects to reorder
+// in the order in which they end, so the objects inside the member are the last elements of
+// scanner.moved[:moved].
 type position struct {
 	start, end uint32
 	moved      uint32
@@ -66,8 +67,8 @@ func (s *scanner) name() (member, bool) {
 		s.flush()
 		spelt = s.buf[start:]
 	}
-	// Fold an escape such as \n like other text. It stays different from text and from other
-	// escapes, and does not end in an i, after which appendFolded drops U+0307.
+	// Fold an escape such as \n like other text. Its folded form still differs from that of any
+	// text and of any other escape. It does not end in I, after which appendFolded drops U+0307.
 	s.names = appendFolded(s.names, spelt[1:len(spelt)-1])
 	return member{
 		prefix:   prefix(s.names, name),
@@ -87,7 +88,7 @@ func (s *scanner) add(o *opened, m member) bool {
 	m.end = uint32(s.at())
 	m.moved = uint32(len(s.moved))
 	// As long as the members come in the order of their names, comparing neighbors finds every
-	// duplicate. Otherwise the method end sorts them and finds the duplicates.
+	// duplicate. Otherwise s.end sorts the members and finds the duplicates.
 	if count > 0 && !o.unordered {
 		c := s.compare(&s.openMembers[len(s.openMembers)-1], &m)
 		if c == 0 {
@@ -150,7 +151,8 @@ func (s *scanner) sort(members []member) bool {
 	return true
 }
 
-// compare compares the folded names of two members.
+// compare compares the folded names of the members a and b. It returns -1, 0 or 1, as bytes.Compare
+// does.
 func (s *scanner) compare(a, b *member) int {
 	s.cost++
 	switch {
@@ -168,8 +170,8 @@ func (s *scanner) compare(a, b *member) int {
 // each name, so that the function prefix can read prefixSize bytes even if the name is shorter.
 const prefixSize = 8
 
-// prefix returns the first 8 bytes of the folded name names[start:] as a number, so that the
-// numbers sort as the names do. If the name is shorter, the remaining bytes are zero.
+// prefix returns the first 8 bytes of the last name in names, which begins at start, as a number.
+// The numbers sort as the names do. If the name is shorter, the remaining bytes are zero.
 func prefix(names []byte, start int) uint64 {
 	p := binary.BigEndian.Uint64(names[start : start+prefixSize])
 	if behind := prefixSize - (len(names) - start); behind > 0 {
@@ -178,9 +180,9 @@ func prefix(names []byte, start int) uint64 {
 	return p
 }
 
-// reorder copies s.spelt[start:end] to dst, whose length is end-start, and sorts the members of
-// each object in the copy. The objects to sort are the last elements of s.moved[:n], those that
-// begin at start or later. reorder ignores the elements before them.
+// reorder copies s.spelt[start:end], a piece of the output, to dst, and sorts the members of each
+// object in the copy. dst has the length end-start. The objects to sort are the last elements of
+// s.moved[:n]: those whose field start is not less than the parameter start.
 func (s *scanner) reorder(dst []byte, start, end, n int) {
 	for n > 0 && int(s.moved[n-1].start) >= start {
 		o := s.moved[n-1]

@@ -194,8 +194,8 @@ func (s *scanner) peek() byte {
 	return s.space()
 }
 
-// space does the work of peek if the next byte is white space or a control character, or if the
-// text has ended. Like peek, it skips white space and returns the next byte, or 0 at the end of the
+// space skips white space and returns the next byte, or 0 at the end of the text. It is the slow
+// path of peek, for a next byte that is white space or a control character, and for the end of the
 // text.
 func (s *scanner) space() byte {
 	begin := s.pos

@@ -23,10 +23,10 @@ type Sample struct {
 	Outcome string // Event.Kind, or Other
 	Route   string // Event.Template, or None if that is blank
 
-	// Call, Handler and Store are the fields Duration, Handler and Store of the lambdaidem.Event.
-	// They are 0 unless the event gives the result of a call, so that a call with several events is
-	// measured only once. These values may be negative if the clock was set back: ignore values
-	// that are not positive.
+	// Call is Event.Duration, Handler is Event.Handler and Store is Event.Store, if the event gives
+	// the result of a call. Otherwise they are 0, so that a call with several events is measured
+	// only once. They may be negative if the clock was set back: ignore values that are not
+	// positive.
 	Call, Handler, Store time.Duration
 	// Attempt is Event.Attempt if the event gives the result of a call whose handler ran.
 	// Otherwise Attempt is 0, so that no attempt is counted twice.
