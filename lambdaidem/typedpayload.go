@@ -176,8 +176,8 @@ func (c *typedJSON) entries(v reflect.Value) error {
 	for i, key := range keys {
 		names.SetMapIndex(key, reflect.ValueOf(i))
 	}
-	// Let encoding/json find the JSON name of each key, which may have a MarshalText method: encode
-	// a map from each key to its index in keys, and decode the JSON into the map order.
+	// Let encoding/json make the JSON name of each key, because a key may have a MarshalText method.
+	// Encode a map from keys to their indexes, and decode the JSON into a map from names to indexes.
 	text, err := json.Marshal(names.Interface())
 	if err != nil {
 		return err //nolint:wrapcheck // the caller adds what the value is
