@@ -43,7 +43,7 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M
 
 // notBegunInside tells the attempt of the outer handler, if there is one, that the message t did not
 // begin and may succeed later. The outer handler is a guarded handler that called this batch
-// handler. Its failure is then not stored, so that a retry can run the message.
+// handler. A failure of the outer handler is then not stored, so that a retry can run the message.
 func (b *messageGuard[E, M]) notBegunInside(ctx context.Context, t *batchMessage[M]) {
 	outer := attemptOf(ctx)
 	if outer == nil {

@@ -70,8 +70,8 @@ func (a *attempt) newUnreleasedClaim(cause error) *unreleasedClaim {
 }
 
 // withdraw releases the record if the claim holds the record's lease. rec and err are the results
-// of Store.Release. resolved is true if the claim does not hold the lease any more and can never
-// acquire it. The claim can then be removed from the list of unreleased claims.
+// of Store.Release. resolved is true if the claim does not hold the lease and can never acquire it.
+// The claim can then be removed from the list of unreleased claims.
 func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, resolved bool, err error) {
 	start, now := time.Now(), c.g.opts.Clock()
 	lease := c.lease
