@@ -42,8 +42,9 @@ func (c *call) comparePayload(recorded string) payloadMatch {
 }
 
 // compareFingerprints compares the fingerprint of a call with recorded, the fingerprint of a
-// record. Both have the form SETTINGS.DIGEST. The SETTINGS are a digest of what decides how the
-// payload's DIGEST is made: the options, the secret and payload.form.
+// record. Both have the form SETTINGS.DIGEST. DIGEST is the digest of the payload. SETTINGS is a
+// digest of what else determines DIGEST: the options, the secret and payload.form. If both differ,
+// the payloads can't be compared.
 func compareFingerprints(fingerprint, recorded string) payloadMatch {
 	ownSettings, ownDigest, _ := strings.Cut(fingerprint, ".")
 	settings, digest, _ := strings.Cut(recorded, ".")
@@ -57,21 +58,21 @@ func compareFingerprints(fingerprint, recorded string) payloadMatch {
 	}
 }
 
-// mayReplace reports whether the call may claim rec, a released record without steps, although the
-// payload of the call may differ from that of the record. The result depends on rec.Bound, the
+// mayReplace reports whether the call may claim rec, a released record without steps, even if the
+// payload of the call is not known to be that of the record. The result depends on rec.Bound, the
 // reason why the record may have to refuse another payload.
 func (c *call) mayReplace(rec Record) bool {
 	switch rec.Bound {
 	case "":
-		// No payload has had an effect, so a client may correct its request.
+		// No attempt for this record has had an effect, so a client may correct its request.
 		return true
 	case BoundByDownstreamKey:
-		// If the payloads can't be compared, the handler sends the same downstream key as before,
-		// and the service that receives the key refuses a changed payload.
+		// Allow payloads that can't be compared: the handler sends the same downstream key as
+		// before, and the service that receives the key refuses a changed payload.
 		return c.comparePayload(rec.Fingerprint) != anotherPayload
 	default:
-		// Nothing else would detect a changed payload: for example, a guarded call of the handler
-		// could get another key and repeat its effect.
+		// Require the same payload, because nothing else would detect a change. For example, the
+		// handler could make its inner call with another key, and so repeat the call's effect.
 		return false
 	}
 }
@@ -85,13 +86,13 @@ var errAnswerReplaced = errors.New("the record has another payload, and is of an
 // errMismatchAfterRun says in events that a call was refused after its handler had run.
 var errMismatchAfterRun = errors.New("the handler has run without a lease, or has lost it, and may have called other services; its answer is not stored, and its enlisted writes were not made: see docs/operate.md, \"A client gets 422\"")
 
-// settingsUnknown replaces the SETTINGS in a fingerprint SETTINGS.DIGEST if a call claims a record
-// whose payload can't be compared with the call's. The DIGEST is then that of the call's payload,
-// but the record may have been created for another payload.
+// settingsUnknown replaces the SETTINGS of a fingerprint, which has the form SETTINGS.DIGEST. A call
+// stores such a fingerprint if it claims a record whose payload it can't compare with its own. The
+// DIGEST is that of the call's payload, but the record may have been created for another payload.
 //
-// A later call with another DIGEST may therefore have the original payload. The guard never says
-// that the payload of such a call has changed: it says so only if the SETTINGS are equal, and no
-// call's SETTINGS are equal to settingsUnknown.
+// A later call with another DIGEST may therefore have the record's original payload, so the guard
+// must not say that the payload has changed. The guard says so only if the SETTINGS are equal, and
+// no call has the SETTINGS settingsUnknown.
 const settingsUnknown = "?"
 
 // withUnknownSettings returns the fingerprint with settingsUnknown in place of its settings.
@@ -104,8 +105,8 @@ func withUnknownSettings(fingerprint string) string {
 // fingerprint of the call's payload, made with the first secret, because an older secret may soon
 // be removed from the options.
 //
-// If it is unknown whether the record was created for this payload, the fingerprint has
-// settingsUnknown. The guard then never says that the payload of a later call has changed.
+// If it is unknown whether the record was created for this payload, settingsUnknown replaces the
+// settings in the fingerprint. The guard then never says that a later call's payload has changed.
 func (c *call) fingerprintOver(rec Record) string {
 	forgotten := rec.State == Released && rec.Bound == "" // the record accepts any payload
 	inDoubt := c.comparePayload(rec.Fingerprint) == maybeSamePayload || strings.HasPrefix(rec.Fingerprint, settingsUnknown)

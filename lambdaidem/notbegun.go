@@ -41,9 +41,9 @@ func (b *messageGuard[E, M]) conclude(ctx context.Context, all []*batchMessage[M
 	}
 }
 
-// notBegunInside is for a batch handler that a guarded handler, the outer handler, has called. It
-// tells the outer handler's attempt that the message t did not begin and may succeed later. A
-// failure of the outer handler is then not stored, so that a retry can run the message.
+// notBegunInside tells the attempt of the outer handler, if there is one, that the message t did not
+// begin and may succeed later. The outer handler is a guarded handler that called this batch
+// handler. A failure of the outer handler is then not stored, so that a retry can run the message.
 func (b *messageGuard[E, M]) notBegunInside(ctx context.Context, t *batchMessage[M]) {
 	outer := attemptOf(ctx)
 	if outer == nil {

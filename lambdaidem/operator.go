@@ -66,7 +66,7 @@ func ScopePart(s string) string { return scopePart(s) }
 
 // IDPrefixOf returns the Options.IDPrefix of the guard that made the id of a record, or "" if the
 // guard had none. If each tenant has its own prefix, an operator can select the records of one
-// tenant by their prefix, but not by their scope: two tenants may have equal scopes.
+// tenant by the prefix, but not by Record.Scope: records of two tenants may have equal scopes.
 func IDPrefixOf(recordID string) string {
 	rest, ok := strings.CutPrefix(recordID, idPrefix)
 	prefix, _, found := strings.Cut(rest, "#")

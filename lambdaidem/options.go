@@ -84,15 +84,15 @@ type Options struct {
 	// retrying, and at least [MinTTL], 15 minutes. The database keeps an expired record for another
 	// [KeptAfterExpiry], one hour. Default: 24 hours.
 	//
-	// TTL should also be longer than the timeout of the function. Only on Lambda Managed Instances
-	// is a timeout longer than MinTTL: up to 90 minutes. With a shorter TTL, the guarantees still
-	// hold, but two things are different:
+	// TTL should also be longer than the timeout of the function. A timeout exceeds MinTTL only on
+	// Lambda Managed Instances, where it can be up to 90 minutes. With a shorter TTL, the guarantees
+	// still hold, but two things are different:
 	//
 	//   - The record of a running attempt expires MaxSkew and a second after its lease. If the
 	//     handler returns later than that, its answer and its enlisted writes are refused, even if
 	//     no retry has come.
-	//   - An answer expires TTL after its handler returned. If it could be stored only after an
-	//     outage of the database, it is replayed for less than TTL.
+	//   - The TTL of an answer counts from the time when its handler returned. If an outage of the
+	//     database delays the storing of the answer, the answer is replayed for less than TTL.
 	TTL time.Duration
 	// Policy decides what happens after an attempt has died, or has ended and nobody knows
 	// whether it had an effect. Under [Rerun], a retry runs the handler again. Under [Hold],
@@ -131,9 +131,9 @@ type Options struct {
 	// handler starts only if at least MinRunTime plus Reserve is left of the invocation. Otherwise
 	// the request gets 409, or the message fails and is delivered again. Default: 1 s.
 	//
-	// A function with a short timeout may never have that much time left. If the sum exceeds nine
-	// tenths of the time that the invocation has when a batch starts, a message begins if at least
-	// half of this time is left. The guard logs one warning about that if you have raised
+	// A function with a short timeout may never have that much time left. If MinRunTime plus Reserve
+	// exceeds nine tenths of the time left at the start of a batch, the messages may begin in the
+	// first half of that time. The guard logs one warning about this case if you have raised
 	// MinRunTime or set Reserve.
 	MinRunTime time.Duration
 	// RetryAfter is the value of the Retry-After header in a 409 [ErrInProgress] and in a
@@ -160,9 +160,10 @@ type Options struct {
 	//   - If it is unknown whether an inner call had its effect, the response is not stored, and no
 	//     retry runs the handler before the lease has ended.
 	//
-	// If a rule applies, the client gets 503 [ErrOutcomeUnknown] instead of the response in two
-	// cases: the rule changes the outcome, or the response is a final failure, such as a 402. See
-	// docs/effects.md, "Guarded calls inside a handler".
+	// If a rule changes the outcome that this function returned, the client gets 503
+	// [ErrOutcomeUnknown] instead of the response. The client also gets the 503 if a rule applies
+	// and the response is a final failure, such as a 402. See docs/effects.md, "Guarded calls inside
+	// a handler".
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler without a lease if a request to the store fails. A retry may then
 	// run the handler again. The event [EventFailedOpen] reports each such run. Default: false; the
@@ -192,8 +193,8 @@ type Options struct {
 	//     may carry out the request, or has done so. The client gets 409 [ErrInProgress]. If the
 	//     store does not reply, the client gets the 402.
 	//   - The handler enlisted writes, but the guard can't commit them. If the store does not
-	//     reply, the client gets 503 [ErrOutcomeUnknown]. If another attempt is running, or has begun
-	//     since and was released, the client gets 409 [ErrInProgress].
+	//     reply, the client gets 503 [ErrOutcomeUnknown]. If another attempt is running, or began
+	//     after this one and stored no answer, the client gets 409 [ErrInProgress].
 	//   - The handler enlisted writes, and returned more than 30 minutes after its attempt began.
 	//     The writes are not made, and the client gets 503 [ErrOutcomeUnknown].
 	//   - The handler enlisted writes, and the record has another payload. The writes are not made,
@@ -232,8 +233,8 @@ type Options struct {
 	//   - The pointers don't apply to a body that is not JSON, or that JSON readers may understand
 	//     differently, such as an object with a repeated member. The fingerprint covers every byte
 	//     of such a body.
-	//   - If you add a pointer, retries of earlier requests that contain the named part get 422,
-	//     until the records of these requests expire.
+	//   - If you add a pointer, a retry of an earlier request that contains the part gets 422, until
+	//     the earlier request's record expires.
 	FingerprintIgnore []string
 	// FingerprintHeaders are the names of HTTP request headers that the fingerprint
 	// covers, besides method, path, query and body: the header with a tenant or a
@@ -252,9 +253,9 @@ type Options struct {
 	//
 	// To replace a secret, deploy these lists one after the other: {old, new}, {new, old} and
 	// {new}. Deploy each of them everywhere before the next. Before {new}, also wait for the TTL
-	// plus the function's timeout plus 15 minutes, and until no record from before {new, old} is
-	// held. To introduce the first secret, use Unsigned() as the old one. See docs/operate.md,
-	// "Something changes in a deployment".
+	// plus the function's timeout plus 15 minutes, and until no record from before the deployment of
+	// {new, old} waits for an operator; see [Hold]. To introduce the first secret, use Unsigned() as
+	// the old one. See docs/operate.md, "Something changes in a deployment".
 	FingerprintSecrets [][]byte
 	// MismatchStatus is the HTTP status of [ErrPayloadMismatch]: 422 or 409.
 	// Default: 422.

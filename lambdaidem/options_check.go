@@ -47,8 +47,8 @@ func (o Options) check() {
 // validIDPrefix reports whether s can be an Options.IDPrefix. It refuses "#", because a "#" follows
 // the prefix in an id, and "*" and "?", because they are wildcards in an IAM policy.
 func validIDPrefix(s string) bool {
-	// A prefix must be shorter than the hash in an id. Otherwise X in "lambdaidem#X#" could be a
-	// prefix, or the hash of a record whose answer has parts.
+	// If an id begins with "lambdaidem#X#", X is a prefix or, in the id of a part of an answer, may
+	// be the record's hash. A prefix is shorter than a hash, so that X is never both.
 	const maxLength = 40 // bytes
 	return len(s) <= maxLength && !strings.ContainsFunc(s, func(r rune) bool {
 		return !isASCIILetterOrDigit(r) && !strings.ContainsRune("-_.:/=+@", r)

@@ -4,12 +4,13 @@ import (
 	"errors"
 )
 
-// outcomeOfError returns the outcome of an error that a handler returned. If the error asks for no
-// outcome, the policy decides: uncertain under Hold, released under Rerun.
+// outcomeOfError returns the outcome of an error that a handler returned. The error may ask for an
+// outcome, for example by a mark of Permanent; see outcomeOfMarks. Otherwise the policy decides:
+// uncertain under Hold, released under Rerun.
 //
-// innerFailure is the outcome for the stored failure of a guarded call that the handler made. It is
-// normally OutcomeFailed, because every retry gets the same stored failure. For the handler of a
-// message it is "", because the message must run again.
+// innerFailure is the outcome to return if err is the stored failure of a guarded call that the
+// handler made. It is normally OutcomeFailed, because every retry gets the same stored failure. For
+// the handler of a message it is "", because the message must run again.
 func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 	if o := g.outcomeOfMarks(err, innerFailure); o != "" {
 		return o
@@ -29,7 +30,8 @@ func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 //   - An ErrOutcomeUnknown, whose outcome is uncertain.
 //   - The stored failure of a guarded call that the handler made. Its outcome is innerFailure.
 //
-// Under Hold, a wrapped error that asks for no outcome counts as uncertain.
+// If any other error wraps an error that asks for no outcome, the wrapped error counts as uncertain
+// under policy Hold.
 func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case nil, *panicError: // the value of a panic is no mark
@@ -38,9 +40,9 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 		if e.stored {
 			return innerFailure
 		}
-		// A mark in e, the error of a guarded call, is about that call and not about the handler.
-		// So e asks for no outcome; attempt.settle decides how the call changes the handler's
-		// outcome.
+		// e is the error of an inner call. Ignore a mark of Permanent, Retryable or Uncertain in e:
+		// the mark is about the inner call. attempt.settle decides how that call changes the
+		// handler's outcome.
 		return ""
 	case *uncertainError:
 		return OutcomeUncertain

@@ -42,8 +42,8 @@ func Outermost(next http.Handler) http.Handler {
 	})
 }
 
-// original is a copy of the parts of a request that handlers around the guarded one may change.
-// Outermost makes it before they run.
+// original is a copy of the parts of a request that handlers around the guarded one may change. The
+// function Outermost makes the copy before those handlers run.
 type original struct {
 	uri       string // the request URI
 	host      string // the Host header

@@ -33,9 +33,10 @@ func (g *Guard) requestCall(identity Identity, r *Request) call {
 	return g.newCall(identity, p, r.Method, r.Path, sortedQuery(r.Query))
 }
 
-// withHeaders returns what the fingerprint of a request covers besides the body, with the headers
-// in Options.FingerprintHeaders. The number of a header's values distinguishes an absent header
-// from an empty one. White space around a value is removed (RFC 9110, section 5.5).
+// withHeaders returns the texts that the fingerprint of a request covers besides the body. For each
+// header in Options.FingerprintHeaders, these include the name, the number of values and the values.
+// The number distinguishes an absent header from an empty one. White space around a value is removed
+// (RFC 9110, section 5.5).
 func (g *Guard) withHeaders(r *Request) []string {
 	parts := []string{r.Method, r.Path, sortedQuery(r.Query)}
 	for _, name := range g.fingerprints.headers {
@@ -48,9 +49,9 @@ func (g *Guard) withHeaders(r *Request) []string {
 	return parts
 }
 
-// payload returns what the fingerprint of m covers: in p the body, and in parts the values in
-// m.parts and the attributes whose names are in attributeNames, ignoring case. All of these stay
-// the same when the source delivers the message again.
+// payload returns what the fingerprint of m covers. p has the body. parts has the values in m.parts
+// and the attributes whose names are in attributeNames, ignoring case. All of these stay the same
+// when the source delivers the message again.
 func (m *message) payload(attributeNames []string) (p payload, parts []string) {
 	isNamed := func(a attribute) bool {
 		return slices.ContainsFunc(attributeNames, func(name string) bool { return strings.EqualFold(name, a.name) })
@@ -69,8 +70,9 @@ func (m *message) payload(attributeNames []string) (p payload, parts []string) {
 	for _, a := range counted {
 		parts = append(parts, a.name, a.dataType, a.value)
 	}
-	// The form of a message changes if another version of the program covers other attributes, or
-	// if the message comes by another path, such as SNS with raw message delivery.
+	// form names what the fingerprint covers; see payload.form. It changes if another version of the
+	// program covers other attributes, or if the message comes by another path, such as SNS with raw
+	// message delivery.
 	var form []byte
 	for _, part := range m.form {
 		form = appendPart(form, part)

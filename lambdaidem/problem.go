@@ -173,8 +173,8 @@ func payloadMismatch(status int) *Error {
 		Detail: "This idempotency key was used with another request. Send a new key with a new request, and the same request with the same key."}
 }
 
-// payloadMismatchAfterRun returns the refusal of a call whose handler ran, without a lease or with
-// a lease that was lost, before the guard found that the record has another payload. The text must
+// payloadMismatchAfterRun returns the refusal of a call if the guard finds only after the run of the
+// handler that the record has another payload. The attempt had no lease, or lost it. The text must
 // not tell the client to use a new key: the enlisted writes were dropped, but a new request would
 // repeat the handler's other effects.
 func payloadMismatchAfterRun(status int) *Error {
@@ -242,8 +242,8 @@ func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 
 // conditionFailed returns the error that replaces the response of a net/http handler after the
 // database has rejected the handler's writes. err is the error of the rejection. The guard does not
-// call conditionFailed if err itself contains a response for the client, such as that of the
-// function Answer.
+// call conditionFailed if err has a response for the client, like an error made by the function
+// Answer.
 func conditionFailed(err error) *Error {
 	return &Error{Code: ErrConditionFailed, Status: http.StatusInternalServerError, Err: err,
 		Detail: "The request was not completed, because a condition that it requires is not met. Repeat it with the same key."}
@@ -257,9 +257,9 @@ func answerNotKept() *Failure {
 }
 
 // answerUnavailable returns the refusal of a call whose completed record has the failure f instead
-// of an answer. If outcome is OutcomeFailed, nobody knows whether the request was carried out. For
-// example, the handler's failure could not be stored, or an operator completed the record without
-// an answer.
+// of an answer. If outcome is OutcomeFailed, the text leaves open whether the request was carried
+// out. For example, the handler's failure could not be stored, or an operator completed the record
+// without an answer.
 func answerUnavailable(f *Failure, outcome Outcome) *Error {
 	detail := "The request was carried out, but there is no answer to repeat. Do not send it again."
 	if outcome == OutcomeFailed {
@@ -282,8 +282,8 @@ func answerUnread(err error, outcome Outcome, retryAfter time.Duration) *Error {
 		Detail: hasEnded(outcome) + " before, but its answer can't be read now. Repeat it later to get that answer."}
 }
 
-// answerUnreadAfterRun is like answerUnread, for an attempt whose handler has run and has lost its
-// lease to the attempt that stored the answer.
+// answerUnreadAfterRun is like answerUnread, for an attempt that ran its handler before it found the
+// stored answer.
 func answerUnreadAfterRun(err error, outcome Outcome, retryAfter time.Duration) *Error {
 	e := answerUnread(err, outcome, retryAfter)
 	e.Code = ErrOutcomeUnknown
@@ -297,9 +297,9 @@ func answerUnreadable(err error, outcome Outcome) *Error {
 		Detail: hasEnded(outcome) + ", but its stored answer can't be read by this version of the service. It will not be carried out again."}
 }
 
-// hasEnded returns the first words of a text for a client that can't receive the stored answer. If
-// outcome is OutcomeFailed, the words leave open whether the request was carried out: the handler
-// may have refused the request, or an operator may have ended the record.
+// hasEnded returns the beginning of a text for a client that can't receive the stored answer, such
+// as "The request was carried out". After OutcomeFailed, the text leaves that open: the handler may
+// have refused the request, or an operator may have ended the record.
 func hasEnded(outcome Outcome) string {
 	if outcome == OutcomeSucceeded {
 		return "The request was carried out"

@@ -33,7 +33,7 @@ type Record struct {
 	Steps       Steps     // stored results of the handler's steps; nil if there are none or the record is completed
 }
 
-// LeaseLiveAt reports whether an attempt holds a live lease on the record at the time now. It
+// LeaseLiveAt reports whether an attempt holds a live lease on the record at the given time. It
 // compares whole milliseconds. A lease is no longer live in the millisecond of LeaseEnd.
 func (r Record) LeaseLiveAt(now time.Time) bool {
 	return r.State == InProgress && r.LeaseEnd.UnixMilli() > now.UnixMilli()
@@ -47,9 +47,9 @@ func (r Record) LeaseLiveAt(now time.Time) bool {
 // record from then on. This requires a store that is a [Holder].
 func (r Record) Held() bool { return r.State == InProgress && r.Expires.IsZero() }
 
-// GoneAt reports whether every method of a [Store] treats the record as absent at the time now.
-// That is so if there is no record, or if it has expired and no lease on it is live.
-// GoneAt compares the expiry in whole seconds, like DynamoDB's TTL.
+// GoneAt reports whether every method of a [Store] treats r as absent at the given time: r is the
+// zero Record, or it has expired and no lease on it is live. GoneAt compares the expiry in whole
+// seconds, like DynamoDB's TTL.
 func (r Record) GoneAt(now time.Time) bool {
 	if r.State == Absent {
 		return true
@@ -65,8 +65,9 @@ func (r Record) GoneAt(now time.Time) bool {
 // BoundByDownstreamKey.
 //
 // After a deployment that changed how fingerprints are made, the guard may be unable to compare
-// payloads. It then refuses the request, except with BoundByDownstreamKey: the service that
-// receives the downstream key can refuse a changed payload.
+// payloads. It then refuses the request, unless Bound is BoundByDownstreamKey. In that case it
+// accepts the request, because the service that receives the downstream key can refuse a changed
+// payload; see [DownstreamKey].
 const (
 	BoundByDownstreamKey = "downstream_key" // a handler called DownstreamKey, and may have sent the key to another service
 	BoundByDeadAttempt   = "dead_attempt"   // an attempt died, or failed open and ran a step: the record does not show its effects
@@ -87,8 +88,8 @@ type Claim struct {
 	Over        *Record   // the record to take over; nil to acquire only if there is no record
 }
 
-// Lease identifies the attempt that completes or releases a record, and has the values
-// that a release stores.
+// Lease identifies the attempt that completes or releases a record. A release stores the fields
+// Expires, LastFailure and Bound in the record.
 type Lease struct {
 	ID          string    // the record's ID
 	Token       string    // the attempt's fencing token

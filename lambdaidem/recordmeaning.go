@@ -41,9 +41,8 @@ func (a *attempt) meaningOf(rec Record) meaning {
 }
 
 // fromRecord decides what the caller receives instead of an answer of this attempt's handler. m is
-// the result of meaningOf for rec. If m is isFinished, the caller receives a replay. If m is
-// isMismatch or isAbandoned, the caller receives a refusal. fromRecord is not called for other
-// meanings.
+// the result of meaningOf for rec. For isFinished, the caller receives a replay; for isMismatch and
+// isAbandoned, a refusal. fromRecord is not called for other meanings.
 func (a *attempt) fromRecord(ctx context.Context, m meaning, rec Record) decision {
 	a.number = rec.Attempt
 	switch m {

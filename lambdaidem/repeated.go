@@ -48,7 +48,7 @@ func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	}
 	rec, err := a.readInHalfTheTime(ctx)
 	if err != nil {
-		// A run without a lease needs a record that is not damaged.
+		// The handler must not run without a lease if the record is damaged or from another tool.
 		a.needsLease = reasonOf(err) == ReasonForeign
 		a.report(request, EventStoreError, err)
 		return decision{}, false

@@ -39,13 +39,13 @@ func (h *guarded) readBody(r *http.Request, reqTarget target) ([]byte, *Error) {
 	}
 }
 
-// bodyLength returns the number of bytes in the body that the client sent: r.ContentLength or,
-// without a Content-Length, the count of Outermost. This count is complete only after the body was
-// read to its end. If readBody has read fewer bytes, an outer handler has read the others. An outer
-// handler that replaces the body must set r.ContentLength.
+// bodyLength returns the number of bytes in the body that the client sent. That is r.ContentLength
+// or, without a Content-Length, original.bytesRead, the number of bytes that handlers and readBody
+// have read. Call bodyLength only after the body was read to its end. An outer handler that replaces
+// the body must set r.ContentLength.
 //
-// Without a Content-Length and a count, the result is someRead, unread, or -1 if bodyLength can't
-// tell. first is the result of isFirst.
+// If neither number is known, the result is someRead, unread, or -1 if bodyLength can't tell. The
+// parameter first is the result of isFirst.
 func bodyLength(r *http.Request, first bool) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI

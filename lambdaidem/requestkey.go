@@ -53,8 +53,8 @@ type derivedKey struct {
 	err error
 }
 
-// derive returns the results of Options.Key for a request. It calls Options.Key only once
-// for each request.
+// derive returns the results of Options.Key for a request. It calls Options.Key only once for each
+// request, and keeps the results in r.derived.
 func (g *Guard) derive(ctx context.Context, r *Request) *derivedKey {
 	if r.derived == nil {
 		key, err := g.opts.Key(ctx, r)

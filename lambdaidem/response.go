@@ -27,9 +27,9 @@ type Response struct {
 	// outer handlers, such as middleware. A replay repeats the guarded handler's changes to that
 	// map:
 	//
-	//   - It appends values to the headers that added names.
-	//   - It deletes the headers that removed names.
-	//   - It replaces the values of all other headers in the field Header.
+	//   - For each name in added, it appends the values in Header.
+	//   - For each name in removed, it deletes the header.
+	//   - For every other name in Header, it replaces the values.
 	added, removed []string
 	// trailer has the trailers of a net/http response, the headers that are sent after the body.
 	trailer map[string][]string

@@ -15,8 +15,8 @@ func isCatchAll(template string) bool {
 }
 
 // routeOf returns the host, in lower case, and the path of the http.ServeMux pattern that matched a
-// request. The path becomes the route template. Both results are empty in these cases, and the
-// concrete path then identifies the record:
+// request. The path becomes the route template. If both results are empty, the path of the request
+// identifies the record instead. They are empty in these cases:
 //
 //   - The pattern does not match the method, host or complete path that the client requested, for
 //     example behind http.StripPrefix.

@@ -25,9 +25,9 @@ func (i *Identity) scope(route string) string {
 	return s
 }
 
-// readable returns the target of a call as text for scopes and events: the host, followed by the
-// operation, the route template or the path; see Identity.resource. Options.ScopePath shortens a
-// path, because a path may contain a secret.
+// readable returns the target of a call as text for scopes and events: first the host, and then one
+// of the operation, the route template and the path; see Identity.resource. Options.ScopePath
+// shortens a path, because a path may contain a secret.
 func (g *Guard) readable(i *Identity) string {
 	of := i.resource()
 	if i.kind() == "path" && g.opts.ScopePath != nil {
@@ -56,7 +56,7 @@ func scopePart(s string) string {
 	}
 	if len(whole) > maxScopePart {
 		sum := sha256.Sum256([]byte(whole))
-		// A part that is not cut can't contain "%~", because its percent signs are escaped.
+		// Mark the cut by "%~". No uncut part contains that text, because its percent signs are escaped.
 		s += "%~" + hex.EncodeToString(sum[:8])
 	}
 	return s

@@ -150,8 +150,8 @@ func checkJSON(r *Response, body []byte) error {
 }
 
 // isEncoded reports whether the body can be in the given content coding. For gzip, deflate and
-// zstd, isEncoded checks the bytes of the body. An encoded body is not text, so for any other
-// coding isEncoded returns the parameter binary, which is Response.Base64.
+// zstd, isEncoded checks the bytes of the body. For any other coding it returns the parameter
+// binary, which is Response.Base64: an encoded body is not text.
 func isEncoded(encoding string, binary bool, body []byte) bool {
 	switch encoding {
 	case "gzip", "x-gzip":
@@ -167,8 +167,8 @@ func isEncoded(encoding string, binary bool, body []byte) bool {
 	}
 }
 
-// readsWhole reports whether r can be read to its end without an error. It returns false if r
-// has 1 GiB or more, which no client would decompress.
+// readsWhole reports whether r, which decompresses a body, can be read to its end without an error.
+// It returns false if r has 1 GiB or more, because no client would decompress that much.
 func readsWhole(r io.Reader) bool {
 	const most = 1 << 30
 	n, err := io.Copy(io.Discard, io.LimitReader(r, most))

@@ -216,7 +216,7 @@ func (a *attempt) saveStep(ctx context.Context, name string, text []byte) error 
 	}
 }
 
-// keep sets the steps that later calls of Step return.
+// keep makes later calls of Step return the results in the parameter all.
 func (s *steps) keep(all Steps) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,9 +238,9 @@ func (a *attempt) stepContext(ctx context.Context) (context.Context, context.Can
 }
 
 // conclude ends the attempt after the handler has returned. Normally it calls finish, which
-// acts by the outcome of the handler's answer. In two cases, conclude discards the answer
-// instead: the result of a step could not be stored, or a step found that another attempt has
-// taken over the record.
+// completes the record, releases it or keeps the lease, depending on the outcome of the answer. In
+// two cases, conclude discards the answer instead: the result of a step could not be stored, or a
+// step found that another attempt has taken over the record.
 func (a *attempt) conclude(ctx context.Context, w work) decision {
 	running := a.steps.close()
 	switch {

@@ -51,12 +51,12 @@ type Store interface {
 	// record is already released under that token, Release changes nothing and succeeds. In all
 	// other cases, Release changes nothing and returns [ErrLeaseLost] with the current record.
 	//
-	// A released record keeps its attempt number, fingerprint, token and invocation. Its expiry,
-	// last failure and Bound become those of the lease.
+	// A released record keeps its attempt number, fingerprint, token and invocation. Release sets
+	// the record's fields Expires, LastFailure and Bound to those of the lease.
 	Release(ctx context.Context, lease Lease, now time.Time) (Record, error)
 
-	// Get returns the record with the given id. If there is none, or if it has expired at the time
-	// now, Get returns the zero Record and no error. The read is strongly consistent: it reflects
+	// Get returns the record with the given id. If there is none, or if it has expired at the given
+	// time, Get returns the zero Record and no error. The read is strongly consistent: it reflects
 	// every write whose reply was received before Get was called.
 	Get(ctx context.Context, id string, now time.Time) (Record, error)
 }

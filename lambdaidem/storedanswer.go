@@ -18,10 +18,10 @@ type storedAnswer struct {
 	Cookies           []string            `json:"cookies,omitempty"`
 	Body              string              `json:"body"`
 	IsBase64Encoded   bool                `json:"isBase64Encoded,omitempty"`
-	// Beside has the headers that are in both maps of a REST API response, Headers and
-	// MultiValueHeaders, whether or not the letter case of their names agrees. Beside has their
-	// values from Headers. Their values from MultiValueHeaders are stored like those of any other
-	// header. A replay sends both maps, because the gateway decides how to combine their values.
+	// Beside is set for a REST API response that has a header in both of its maps, Headers and
+	// MultiValueHeaders, ignoring case. Beside has the header's value from Headers. The values from
+	// MultiValueHeaders are stored like those of any other header. A replay sends both maps, because
+	// the gateway decides how to combine their values.
 	Beside map[string]string `json:"beside,omitempty"`
 	// Added names the headers whose stored values a replay appends to those of outer handlers, such
 	// as middleware. For any other stored header, a replay replaces the values. Added is set only

@@ -45,10 +45,10 @@ func (r *Response) appendTo(buf []byte) []byte {
 	return append(buf, '}')
 }
 
-// appendMap appends one member to an unfinished JSON object in buf. The string member begins it, for
-// example `,"headers":`. Its value is an object with those entries of m for whose values keep returns
-// true, sorted by name. If there are none, appendMap appends nothing. appendValue appends one value.
-func appendMap[V any](buf []byte, member string, m map[string]V, keep func(V) bool, appendValue func([]byte, V) []byte) []byte {
+// appendMap appends one member to an unfinished JSON object in buf: prefix, such as `,"headers":`,
+// and then an object with those entries of m for whose values keep returns true, sorted by name. If
+// there are none, appendMap appends nothing. appendValue appends one value.
+func appendMap[V any](buf []byte, prefix string, m map[string]V, keep func(V) bool, appendValue func([]byte, V) []byte) []byte {
 	var room [16]string
 	names := room[:0]
 	for name, v := range m {
@@ -60,7 +60,7 @@ func appendMap[V any](buf []byte, member string, m map[string]V, keep func(V) bo
 		return buf
 	}
 	slices.Sort(names)
-	buf = append(append(buf, member...), '{')
+	buf = append(append(buf, prefix...), '{')
 	for i, name := range names {
 		if i > 0 {
 			buf = append(buf, ',')
@@ -70,14 +70,14 @@ func appendMap[V any](buf []byte, member string, m map[string]V, keep func(V) bo
 	return append(buf, '}')
 }
 
-// appendMember appends one member to an unfinished JSON object in buf. It first appends the
-// parameter member, which is a text such as `,"cookies":`, and then a list of the strings in texts.
-// It calls appendOne to append each string. If texts is empty, appendMember appends nothing.
-func appendMember(buf []byte, member string, texts []string, appendOne func([]byte, string) []byte) []byte {
+// appendMember appends one member to an unfinished JSON object in buf: prefix, such as
+// `,"cookies":`, and then a list of the strings in texts. It calls appendOne to append each string.
+// If texts is empty, appendMember appends nothing.
+func appendMember(buf []byte, prefix string, texts []string, appendOne func([]byte, string) []byte) []byte {
 	if len(texts) == 0 {
 		return buf
 	}
-	return appendTexts(append(buf, member...), texts, appendOne)
+	return appendTexts(append(buf, prefix...), texts, appendOne)
 }
 
 func appendTexts(buf []byte, texts []string, appendOne func([]byte, string) []byte) []byte {

@@ -39,8 +39,8 @@ func storable[T any](v T) ([]byte, T, error) {
 	if again, err := decodeExact[T](text); err == nil {
 		return text, again, nil
 	}
-	// A struct in an interface is decoded as a map, whose JSON has its members in another order. In
-	// that case, store the JSON of the decoded value.
+	// A struct in an interface is decoded as a map, whose JSON has its members in another order.
+	// Store that JSON, so that the first result and its replays have the same JSON.
 	for _, numbers := range numberForms {
 		again, err := fromJSON[T](text, numbers)
 		if err != nil {
@@ -95,8 +95,8 @@ func rebuild[T any](text []byte, accept func(v any, encoded, text []byte) error)
 	return v, firstErr
 }
 
-// sameText returns an error if two JSON texts of a value differ: the parameter encoded, which is
-// the JSON of v, and the parameter text, which was stored.
+// sameText returns an error, which names the type of v, if the parameters encoded and text differ in
+// any byte. encoded is the JSON of v, and text is the JSON from which v was decoded.
 func sameText(v any, encoded, text []byte) error {
 	if !bytes.Equal(encoded, text) {
 		return fmt.Errorf("its JSON as a %T would be another", v)
@@ -188,8 +188,8 @@ func sameJSON(a, b []byte) bool {
 	if okX && okY {
 		return bytes.Equal(x, y)
 	}
-	// Without canonical forms, compare the lengths and the decoded values. If two members have the
-	// same name, decoding drops one of them, but the length shows it.
+	// One of the texts has no canonical form, so compare their lengths and the decoded values. If two
+	// members have the same name, decoding drops one of them, but the length shows it.
 	if len(a) != len(b) {
 		return false
 	}

@@ -78,10 +78,10 @@ type Completion struct {
 	//   - The record is in progress under the claim's token: an earlier claim by this attempt was
 	//     applied, and its reply was lost.
 	//
-	// Commit MUST judge by Claim.Now, when the attempt began, whether a record has expired. This
-	// applies to the condition of the transaction and to the record that Commit returns. A record
-	// that has expired since then prevents the transaction. Without a Claim, Commit judges by
-	// Result.At, like Store.Complete.
+	// Commit MUST use Claim.Now, the time when the attempt began, to decide whether a record has
+	// expired. This applies to the condition of the transaction and to the record that Commit
+	// returns. A record that has expired since Claim.Now prevents the transaction. Without a Claim,
+	// Commit uses Result.At, like Store.Complete.
 	Claim *Claim
 	// Alone means that the transaction has only the handler's writes and no record,
 	// because the call runs unguarded.

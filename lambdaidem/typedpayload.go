@@ -176,22 +176,22 @@ func (c *typedJSON) entries(v reflect.Value) error {
 	for i, key := range keys {
 		names.SetMapIndex(key, reflect.ValueOf(i))
 	}
-	// Let encoding/json find the JSON name of each key, which may have a MarshalText method: encode
-	// a map from each key to its index in keys, and decode the JSON into the map order.
+	// Let encoding/json make the JSON name of each key, because a key may have a MarshalText method.
+	// Encode a map from keys to their indexes, and decode the JSON into a map from names to indexes.
 	text, err := json.Marshal(names.Interface())
 	if err != nil {
 		return err //nolint:wrapcheck // the caller adds what the value is
 	}
-	var order map[string]int
-	if err := json.Unmarshal(text, &order); err != nil {
+	var indexes map[string]int
+	if err := json.Unmarshal(text, &indexes); err != nil {
 		return err //nolint:wrapcheck // the caller adds what the value is
 	}
-	if len(order) != len(keys) {
+	if len(indexes) != len(keys) {
 		return errors.New("two keys of a map have one name in JSON")
 	}
 	c.text = append(c.text, '{')
-	sorted := make([]string, 0, len(order))
-	for name := range order {
+	sorted := make([]string, 0, len(indexes))
+	for name := range indexes {
 		sorted = append(sorted, name)
 	}
 	slices.Sort(sorted)
@@ -202,7 +202,7 @@ func (c *typedJSON) entries(v reflect.Value) error {
 		if err := c.name(name); err != nil {
 			return err
 		}
-		if err := c.value(v.MapIndex(keys[order[name]]), false); err != nil {
+		if err := c.value(v.MapIndex(keys[indexes[name]]), false); err != nil {
 			return err
 		}
 	}

@@ -24,8 +24,7 @@ func (g *Guard) bypass(ctx context.Context, w work) decision {
 	return g.unguarded(ctx).runAlone(ctx, w)
 }
 
-// runAlone runs the handler of w without a record, and commits the writes that the handler enlists.
-// The attempt a must come from Guard.unguarded; bypass calls runAlone with a new one.
+// runAlone is like bypass, but uses the attempt a, a new attempt that Guard.unguarded returned.
 func (a *attempt) runAlone(ctx context.Context, w work) decision {
 	a.setReserved()
 	defer a.enlist.end(errRunEnded)
@@ -47,8 +46,8 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	if tx == nil {
 		return decision{}
 	}
-	// Try for at most Options.CleanupTimeout. During a longer delay, the client might send the
-	// request again, and no record would prevent the retry from running at the same time.
+	// Try to commit for at most Options.CleanupTimeout. If this took longer, the client might send
+	// the request again, and no record would prevent the retry from running at the same time.
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()
 	c := &Completion{Alone: true}

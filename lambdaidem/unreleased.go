@@ -16,8 +16,8 @@ import (
 // the claim, and later calls try again to release the record. Such a late release is called
 // a withdrawal of the claim.
 
-// Limits of the memory and time that a process spends on withdrawals, the late releases of
-// records that its earlier calls may have left in progress.
+// Limits of the memory and time that a process spends on withdrawals. A withdrawal releases a record
+// that an earlier call of the process may have left in progress.
 const (
 	maxUnreleased     = 1000                   // maximum number of remembered claims; a new one replaces the oldest
 	withdrawalsAtOnce = 4                      // maximum number of withdrawals before a call acquires its own record
@@ -32,7 +32,7 @@ var errUnreleasedForgotten = errors.New("this process has left too many claims b
 // few claims whose next try is due. A claim on the call's own record is withdrawn even if its next
 // try is not due.
 //
-// A guard shares its list only with the guards that With derives from it.
+// A guard shares its list only with the guards that the method Guard.With derives from it.
 type unreleased struct {
 	count atomic.Int64 // len(claims), readable without mu
 
@@ -63,16 +63,15 @@ func (a *attempt) newUnreleasedClaim(cause error) *unreleasedClaim {
 	now := time.Now()
 	lease := a.lease()
 	lease.LastFailure = failureCode(cause)
-	// The attempt sends no further request with the claim, and AWS refuses a request that was
-	// signed more than 15 minutes (MinTTL) ago.
+	// No request with the claim can be applied later than MinTTL from now: the attempt sends no
+	// further one, and AWS refuses a request that was signed more than 15 minutes (MinTTL) ago.
 	return &unreleasedClaim{g: a.g, lease: lease, started: a.started, invocation: a.invocation, oldToken: a.recordOfLastClaim().Token,
 		arrivesBy: now.Add(MinTTL), dueTime: now, pause: withdrawalPause}
 }
 
 // withdraw releases the record if the claim holds the record's lease. rec and err are the results
-// of Store.Release. resolved is true if the claim does not hold the lease and no delayed request
-// can give the claim the lease later. The claim can then be removed from the list of unreleased
-// claims.
+// of Store.Release. resolved is true if the claim does not hold the lease and can never acquire it.
+// The claim can then be removed from the list of unreleased claims.
 func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, resolved bool, err error) {
 	start, now := time.Now(), c.g.opts.Clock()
 	lease := c.lease
@@ -83,7 +82,9 @@ func (c *unreleasedClaim) withdraw(ctx context.Context) (rec Record, resolved bo
 
 // resolvedBy reports whether the claim is resolved: it does not hold the lease and can never
 // acquire it. rec and err are the results of Store.Release, and start is the time of that call.
-// Until c.arrivesBy, a request with the claim may still reach the database.
+//
+// Until c.arrivesBy, a request with the claim may still reach the database. Before then, the claim
+// is resolved only if the database would refuse such a request.
 func (c *unreleasedClaim) resolvedBy(rec Record, err error, start time.Time) bool {
 	switch {
 	case err == nil:
@@ -137,9 +138,9 @@ func (u *unreleased) holding(rec Record) *unreleasedClaim {
 	return nil
 }
 
-// next returns the claim that has been due for withdrawal for the longest time, or nil if no
-// claim is due. After a failed withdrawal, next returns nil until the pause has ended. next
-// marks the claim, so that no other call withdraws the same claim at the same time.
+// next returns the claim that has been due for withdrawal for the longest time, or nil if no claim
+// is due. After a failed withdrawal, next returns nil for withdrawalPause. next marks the claim as
+// being withdrawn, so that no other call withdraws the same claim at the same time.
 func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -158,9 +159,10 @@ func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	return first
 }
 
-// withdrawalDone records the result of a withdrawal of the claim c. resolved and err are results of
-// c.withdraw. If resolved is true, withdrawalDone removes c from the list. Otherwise it sets the
-// time at which c becomes due again.
+// withdrawalDone ends the withdrawal of the claim c, which next returned. resolved and err are
+// results of c.withdraw. If resolved is true, withdrawalDone removes c from the list. Otherwise it
+// sets the time at which c becomes due again and, unless err is ErrLeaseLost, pauses the withdrawals
+// of all claims.
 func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error) {
 	if resolved {
 		u.forget(c)
@@ -183,10 +185,10 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 	c.pause *= 2
 }
 
-// rememberClaim adds the attempt's claim to the list of unreleased claims, unless the claim is
-// resolved; see resolvedBy. rec and err are the results of the release that the attempt has tried.
-// The parameter cause, if not nil, becomes the record's last failure when a later call releases the
-// record.
+// rememberClaim adds the attempt's claim to the list of unreleased claims, so that a later call
+// releases the record. rec and err are the results of the attempt's own Store.Release. If they show
+// that the claim is resolved (see resolvedBy), rememberClaim does nothing. The parameter cause, if
+// not nil, becomes the record's last failure when a later call releases the record.
 //
 // If the record may be in progress although the handler did not start, rememberClaim also sends an
 // EventNeverStarted.

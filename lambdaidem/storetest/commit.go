@@ -69,15 +69,17 @@ func (s *commitStory) commits(label string, c lambdaidem.Claim, elapsed time.Dur
 	})
 }
 
-// losesCommit commits a transaction like the method commits, and checks that the transaction
-// changes nothing and returns ErrLeaseLost with the record current.
+// losesCommit calls Commit with the claim c, and checks that the transaction changes nothing and
+// that Commit returns ErrLeaseLost with the current record. elapsed is the time of the completion,
+// counted from the beginning of the story.
 func (s *commitStory) losesCommit(label string, c lambdaidem.Claim, elapsed time.Duration, current lambdaidem.Record) {
 	s.check(label, "Commit", c.Now, current, lambdaidem.ErrLeaseLost, func() (lambdaidem.Record, error) {
 		return s.commit(s.completion(c, elapsed))
 	})
 }
 
-// completion returns the completion of an attempt that began at c.Now and completes after elapsed.
+// completion returns the completion of an attempt that began at c.Now. elapsed is the time of the
+// completion, counted from the beginning of the story.
 func (s *commitStory) completion(c lambdaidem.Claim, elapsed time.Duration) *lambdaidem.Completion {
 	result := s.answer(elapsed, "answer of "+c.Token)
 	c.LeaseEnd, c.Expires = result.At, result.Expires

@@ -7,7 +7,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// expirySteps test records that have expired, but that the database has not deleted yet.
+// expirySteps are the steps about records that have expired, but that the database has not deleted
+// yet.
 var expirySteps = []Step{
 	{
 		Name: "an expired answer is not read",
@@ -30,8 +31,9 @@ var expirySteps = []Step{
 		Run: func(ctx context.Context, e Env) error {
 			s := e.story(ctx, "an expired answer is locked afresh")
 			a := s.acquires("the first acquire", s.claim("a", 0))
-			// Let a record with attempt number 2 expire. The last acquire must set the number to 1
-			// again. With number 1, a store that keeps it would pass too.
+			// Let a record with attempt number 2 expire, because the last acquire must set the
+			// number to 1 again. If the expired record had number 1, the test would not notice a
+			// store that keeps the number.
 			b := s.acquires("the takeover", s.takeover("b", leaseLength, a))
 			done := s.completes("the completion", b, s.answer(2*leaseLength, "first"))
 			expiry := done.Expires.Sub(s.base)

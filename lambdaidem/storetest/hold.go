@@ -86,9 +86,9 @@ type holdStory struct {
 	holder lambdaidem.Holder
 }
 
-// onHolder returns a function for Step.Run. The returned function calls tell with a new holdStory
-// about the record with the given name, and returns the story's error. If the store is not a
-// Holder, the returned function returns nil without calling tell.
+// onHolder returns a function for Step.Run. That function passes a new holdStory to the function
+// tell, and returns the first failure of the story. If the store is not a Holder, it returns nil
+// without calling tell. The parameter name identifies the story's record.
 func onHolder(name string, tell func(*holdStory)) func(context.Context, Env) error {
 	return func(ctx context.Context, e Env) error {
 		holder, ok := e.Store.(lambdaidem.Holder)

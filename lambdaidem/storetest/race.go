@@ -174,9 +174,8 @@ func owns(r lambdaidem.Record, c lambdaidem.Claim) bool {
 	return r.State == lambdaidem.InProgress && r.Token == c.Token
 }
 
-// race starts several goroutines; the constant racers is their number. Each goroutine runs call
-// once, with its own number as i, from 0. race waits for all of them, and returns their errors,
-// joined.
+// race calls call(0), call(1) and so on, up to call(racers-1), each in its own goroutine. It waits
+// for all of them, and returns their errors, joined.
 func race(call func(i int) error) error {
 	errs := make([]error, racers)
 	start := make(chan struct{})

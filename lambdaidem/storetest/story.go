@@ -27,8 +27,8 @@ type story struct {
 	err   error     // why the story failed; nil if it has not failed
 }
 
-// story returns a new story about the record with the given name. No two steps of the suite may use
-// the same name.
+// story returns a new story, which tests the store with one record. The record's id is made from the
+// parameter name, so each step of the suite must use another name.
 func (e Env) story(ctx context.Context, name string) *story {
 	return &story{ctx: ctx, store: e.Store, base: e.Base, id: e.id(name)}
 }
@@ -97,8 +97,8 @@ func (s *story) acquires(label string, c lambdaidem.Claim) lambdaidem.Record {
 	return wantRec
 }
 
-// refuses calls Acquire and checks that the claim does not get the lease. The call must return
-// the complete current record.
+// refuses checks that Acquire does not give the lease to the claim c, and that it returns the
+// complete current record.
 func (s *story) refuses(label string, c lambdaidem.Claim, current lambdaidem.Record) {
 	s.acquire(label, c, current)
 }
@@ -174,9 +174,9 @@ func (s *story) readsAt(label string, callTime time.Time, wantRec lambdaidem.Rec
 	}
 }
 
-// check runs the function call, which calls a method of the store. The call must return wantRec and
-// wantErr, which is nil or ErrLeaseLost. Get must then also return wantRec at callTime. The
-// parameter method is the name of the store's method, for error messages.
+// check runs the parameter call, a function that calls a method of the store. That function must
+// return wantRec and wantErr, which is nil or ErrLeaseLost. Get must then also return wantRec at
+// callTime. The parameter method is the name of the store's method, for error messages.
 func (s *story) check(label, method string, callTime time.Time, wantRec lambdaidem.Record, wantErr error, call func() (lambdaidem.Record, error)) {
 	if s.err != nil {
 		return
