@@ -25,9 +25,9 @@ type attributeUpdate struct {
 // values, and c selects attributes. The UpdateItem sets each selected attribute to its value in itm,
 // or removes the attribute if itm has no value for it.
 //
-// The parameter values contains the values of the placeholders in the condition. updateAttributes
-// adds those of the UpdateExpression. The error is the SDK's.
-func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, itm *item, values attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
+// placeholders has the values of the condition's placeholders, and updateAttributes adds those of the
+// UpdateExpression. The error is the SDK's.
+func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, itm *item, placeholders attributes) (out *dynamodb.UpdateItemOutput, fate wire.Fate, err error) {
 	var set, remove []string
 	names := s.layout.names(c.sets, c.condition)
 	for i := range itemAttributes {
@@ -43,7 +43,7 @@ func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, itm *i
 		}
 		if v := valueOf(a.field(itm)); v != nil {
 			set = append(set, column.assign)
-			values[column.value] = v
+			placeholders[column.value] = v
 		} else {
 			remove = append(remove, a.placeholder)
 		}
@@ -54,7 +54,7 @@ func (s *Store) updateAttributes(ctx context.Context, c *attributeUpdate, itm *i
 		UpdateExpression:                    aws.String(updateOf(set, remove)),
 		ConditionExpression:                 aws.String(c.condition),
 		ExpressionAttributeNames:            names,
-		ExpressionAttributeValues:           values,
+		ExpressionAttributeValues:           placeholders,
 		ReturnValues:                        c.returns,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,

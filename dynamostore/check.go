@@ -5,16 +5,17 @@ import (
 )
 
 // CheckTable checks whether the store can use its table. It returns nil or [TableProblems]. Some of
-// the problems may be warnings only. CheckTable checks:
+// the problems may be warnings only. enlistedTables are the names of other tables to which handlers
+// enlist writes. CheckTable checks:
 //
 //   - whether the table exists and is ACTIVE
 //   - whether the table's key, TTL, indexes and Regions suit the store
 //   - whether the credentials allow GetItem, PutItem and UpdateItem
-//   - with Options.LeaseIndex: the index, and whether the credentials allow Query on it. A missing
-//     permission for Query is a warning, because only [Store.DeadLeases] needs it.
-//   - if there are enlistedTables: whether they and the store's own table support transactions, and
-//     which actions on them the credentials allow. enlistedTables are the names of the other tables
-//     to which handlers enlist writes.
+//   - whether the index of Options.LeaseIndex suits the store, and whether the credentials allow
+//     Query on it. A missing permission for Query is a warning, because only [Store.DeadLeases]
+//     needs it.
+//   - whether enlistedTables and the store's own table support transactions, and which actions on
+//     enlistedTables the credentials allow
 //
 // CheckTable is meant for the smoke test of a deployment. It takes five round trips, two more with
 // Options.LeaseIndex, one more if there are enlisted tables, and five more for each of them. For

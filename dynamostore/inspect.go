@@ -40,10 +40,11 @@ type Inspected struct {
 // Inspect reads a complete record by one consistent GetItem. If the answer is compressed, encrypted
 // or stored in parts, use [Store.Load] to read it.
 //
-// The error is a *lambdaidem.StoreError. Its Reason is [lambdaidem.ReasonForeign] if the item is
-// not a record of this package, but for example a part of a large answer. The Reason is the same if
-// this store's Options lack an attribute name that the writing function has set, such as
-// Options.DataAttribute.
+// The error is a *lambdaidem.StoreError. Its Reason is [lambdaidem.ReasonForeign] in two cases:
+//
+//   - The item is not a record of this package, but for example a part of a large answer.
+//   - The function that wrote the record renames attributes, for example by Options.DataAttribute,
+//     and this store's Options don't.
 func (s *Store) Inspect(ctx context.Context, id string) (Inspected, error) {
 	var out *dynamodb.GetItemOutput
 	_, err := wire.Watch(ctx, func(ctx context.Context) (err error) {

@@ -129,8 +129,8 @@ func (s *keySlot) due(keyFor time.Duration) bool {
 	return (!known || age >= keyFor) && (!paused || !s.usable(keyFor))
 }
 
-// usable reports whether the cached key may be used if fetching it again fails. A key may be used
-// until it is twice as old as keyFor.
+// usable reports whether the cached key may be used if fetching it again fails. keyFor is the time
+// after which a key is fetched again. A key may be used for twice that time.
 func (s *keySlot) usable(keyFor time.Duration) bool {
 	age, known := elapsed.Since(s.fetchedAt)
 	return s.key.ID != "" && (!known || age < 2*keyFor)

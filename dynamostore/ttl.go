@@ -49,12 +49,12 @@ func deletionOf(expires time.Time) integer {
 	return integer{expires.Add(lambdaidem.KeptAfterExpiry).Unix(), true}
 }
 
-// expiryOf returns the expiry of a record whose TTL attribute has the value deletion: one hour
-// (lambdaidem.KeptAfterExpiry) earlier, or the zero time if the attribute is absent. It is the
-// inverse of deletionOf.
-func expiryOf(deletion integer) time.Time {
-	if !deletion.isSet {
+// expiryOf returns the time when a record expires. ttl is the record's TTL attribute, which is later
+// by lambdaidem.KeptAfterExpiry, one hour. If the attribute is absent, expiryOf returns the zero
+// time. It is the inverse of deletionOf.
+func expiryOf(ttl integer) time.Time {
+	if !ttl.isSet {
 		return time.Time{}
 	}
-	return time.Unix(deletion.n, 0).Add(-lambdaidem.KeptAfterExpiry).UTC()
+	return time.Unix(ttl.n, 0).Add(-lambdaidem.KeptAfterExpiry).UTC()
 }

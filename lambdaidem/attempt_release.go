@@ -78,8 +78,8 @@ func (a *attempt) sendRelease(ctx context.Context, cause error) (Record, error) 
 		lease.LastFailure = failure
 		rec, err := a.g.store.Release(ctx, lease, a.g.opts.Clock())
 		a.addStoreTime(start)
-		// With FailOpen, try only once: the attempt's claim failed, so the attempt holds the lease
-		// only if just the reply to the claim was lost.
+		// With FailOpen, try only once. The claim has failed, so the attempt probably does not hold
+		// the lease.
 		if err == nil || errors.Is(err, ErrLeaseLost) || a.failedOpen || !a.backOff(ctx, try) {
 			return rec, err
 		}

@@ -247,7 +247,7 @@ func TestX2_AnUnguardedDoShowsEveryCode(t *testing.T) {
 				t.Errorf("%s: errors.Is does not find %v in %v", name, target, err)
 			}
 		}
-		if e, ok := errors.AsType[*lambdaidem.Error](err); !ok || e != first {
+		if e, ok := errors.AsType[*lambdaidem.Error](err); !ok || e.Code != "no_account" {
 			t.Errorf("%s: errors.As finds %v in %v", name, e, err)
 		}
 		for code, mark := range map[lambdaidem.Code]func(error) error{lambdaidem.ErrRetryable: lambdaidem.Retryable, lambdaidem.ErrPermanent: lambdaidem.Permanent} {

@@ -71,8 +71,8 @@ func (c *call) mayReplace(rec Record) bool {
 		// before, and the service that receives the key refuses a changed payload.
 		return c.comparePayload(rec.Fingerprint) != anotherPayload
 	default:
-		// Require the same payload, because nothing else would detect a change. For example, the
-		// handler could make its inner call with another key, and so repeat the call's effect.
+		// Require the same payload. With another payload, the handler could make its inner call with
+		// another key, and so repeat the call's effect.
 		return false
 	}
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// value is a JSON value that preserves the order of an object's members and the text of numbers.
-// Powertools for some languages hashes both unchanged, and encoding/json would lose them.
+// value is a JSON value with its members in their original order and its numbers as they were
+// written. Powertools for some languages includes that order and that text in its hash, and
+// encoding/json would lose them.
 type value struct {
 	kind     kind
 	raw      []byte   // the text of an object or array in the data, without white space around it

@@ -106,7 +106,7 @@ func Event[In any](k *Key) func(context.Context, In) (string, error) {
 //
 //   - The text exceeds a limit of [Options], is not JSON, or is JSON that parsers may read
 //     differently.
-//   - The expression's result is true or false.
+//   - The expression's result is a boolean, which can't be a key.
 //   - A function in the expression gets an argument that it does not support, such as a missing
 //     value in starts_with.
 func (k *Key) JSON(text []byte) (string, error) {

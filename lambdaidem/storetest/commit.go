@@ -42,17 +42,17 @@ type commitStory struct {
 	transactor lambdaidem.Transactor
 }
 
-// onTransactor returns a function for Step.Run. The returned function calls tell with a new
-// commitStory about the record with the given name, and returns the story's error. If the store has
-// no transactions, the returned function returns nil without calling tell.
-func onTransactor(name string, tell func(*commitStory)) func(context.Context, Env) error {
+// onTransactor returns a function for Step.Run, which calls test with a new commitStory about the
+// record with the given name, and returns the story's error. If the store has no transactions, the
+// function returns nil without calling test.
+func onTransactor(name string, test func(*commitStory)) func(context.Context, Env) error {
 	return func(ctx context.Context, e Env) error {
 		transactor, ok := e.Store.(lambdaidem.Transactor)
 		if !ok || transactor.Begin(rand.Reader) == nil { // Begin returns nil if the store wraps a store without transactions
 			return nil
 		}
 		s := &commitStory{e.story(ctx, name), transactor}
-		tell(s)
+		test(s)
 		return s.err
 	}
 }
