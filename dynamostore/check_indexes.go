@@ -38,16 +38,16 @@ func checkIndexes(table string, d *types.TableDescription, o *Options) TableProb
 }
 
 // conflict reports whether DynamoDB would refuse the store's writes if an index had the named
-// attribute as a key of the given type. The result written has the kinds of values that the store
+// attribute as a key of the given type. The result writtenKinds has the kinds of values that the store
 // writes to the attribute, or "" if the store does not write the attribute.
-func (l *layout) conflict(name string, key types.ScalarAttributeType) (written kinds, conflict bool) {
+func (l *layout) conflict(name string, key types.ScalarAttributeType) (writtenKinds kinds, conflict bool) {
 	if name == attrPart { // the store's items for the parts of a large answer have a map in this attribute
 		return kindMap, true
 	}
 	for i := range itemAttributes {
 		if l[i].name == name {
-			written = itemAttributes[i].kinds
-			return written, written != kinds(key)
+			writtenKinds = itemAttributes[i].kinds
+			return writtenKinds, writtenKinds != kinds(key)
 		}
 	}
 	return "", false

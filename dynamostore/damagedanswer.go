@@ -35,11 +35,11 @@ func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apar
 	return &lambdaidem.StoreError{Op: opLoad, Reason: lambdaidem.ReasonForeign, NotApplied: true, Err: lost}
 }
 
-// names reports whether the item refers to the answer that a describes: whether both have the same
+// names reports whether the item refers to the answer that answer describes: whether both have the same
 // checksum. A checksum covers the attempt's token, so it is the same only if the item and the
 // answer come from the same attempt.
-func (itm *item) names(a *apart) bool {
-	return itm.Parts != nil && bytes.Equal(itm.Parts.Checksum, a.Parts.Checksum)
+func (itm *item) names(answer *apart) bool {
+	return itm.Parts != nil && bytes.Equal(itm.Parts.Checksum, answer.Parts.Checksum)
 }
 
 // damagedAnswerError is the error for an answer, or a result of a step, that this store can never

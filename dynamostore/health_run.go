@@ -46,10 +46,10 @@ func (p *probe) skip(now time.Time, failedProbe *probe) {
 }
 
 // failsAll reports whether the latest result of p means that all further checks would fail too.
-// That is so if DynamoDB did not reply or can't be reached. If the parameter first is true, p is
+// That is so if DynamoDB did not reply or can't be reached. If the parameter isFirst is true, p is
 // the first probe, which tests the store's own table. A missing table or a wrong primary key then
 // counts too.
-func (p *probe) failsAll(first bool) bool {
+func (p *probe) failsAll(isFirst bool) bool {
 	code := p.last.Code
-	return code == TimedOut || code == Unreachable || first && (code == NoTable || code == WrongKey)
+	return code == TimedOut || code == Unreachable || isFirst && (code == NoTable || code == WrongKey)
 }

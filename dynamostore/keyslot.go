@@ -78,12 +78,12 @@ func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(contex
 }
 
 // fetch calls ask, and caches the key that ask returns. If ask fails, fetch returns the cached key
-// if that key is still usable, and otherwise the error. The callers that wait for f get the same
-// result. The parameter usable says whether the cached key was usable before this call; ask then
+// if that key is still usable, and otherwise the error. The callers that wait for pending get the same
+// result. The parameter wasUsable says whether the cached key was usable before this call; ask then
 // gets less time.
-func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usable bool, ask func(context.Context) (Key, error)) (Key, error) {
+func (s *keySlot) fetch(ctx context.Context, pending *fetch, keyFor time.Duration, wasUsable bool, ask func(context.Context) (Key, error)) (Key, error) {
 	timeout := firstTimeout
-	if usable {
+	if wasUsable {
 		timeout = refreshTimeout
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
@@ -93,7 +93,7 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.fetching = nil
-		close(f.done)
+		close(pending.done)
 	}()
 	k, err := ask(limited)
 	s.mu.Lock()
@@ -110,7 +110,7 @@ func (s *keySlot) fetch(ctx context.Context, f *fetch, keyFor time.Duration, usa
 		}
 		k, err = s.key, nil
 	}
-	f.key, f.err, f.abandoned = k, err, err != nil && ctx.Err() != nil
+	pending.key, pending.err, pending.abandoned = k, err, err != nil && ctx.Err() != nil
 	return k, err
 }
 

@@ -18,15 +18,15 @@ func Empty(body string) bool {
 }
 
 // Item decodes a response with one optional member, an item, such as the response to a GetItem. The
-// parameter member is the member's name in the JSON, such as "Item". hasItem reports whether the
+// parameter memberName is the member's name in the JSON, such as "Item". hasItem reports whether the
 // response has the item. ok is false if the response has any other member, or is not valid.
 //
 // For each attribute, Item calls readAttribute, which reads the attribute's value from r. If
 // readAttribute returns false, the response is not valid.
-func Item(body, member string, readAttribute func(r *Reader, name string) bool) (hasItem, ok bool) {
+func Item(body, memberName string, readAttribute func(r *Reader, name string) bool) (hasItem, ok bool) {
 	r := Reader{jsonread.New(body)}
 	ok = r.Object(func(name string) bool {
-		if name != member || hasItem {
+		if name != memberName || hasItem {
 			return false
 		}
 		hasItem = true
@@ -83,9 +83,9 @@ func (r *Reader) reason() (reason types.CancellationReason, ok bool) {
 }
 
 // failure decodes an error response that has the given error code, and returns its message. The
-// response may contain one more member, whose name is the parameter member; readMember reads its
+// response may contain one more member, whose name is the parameter memberName; readMember reads its
 // value. The result ok is false for any other response, or if readMember returns false.
-func failure(body, code, member string, readMember func(*Reader) bool) (message *string, ok bool) {
+func failure(body, code, memberName string, readMember func(*Reader) bool) (message *string, ok bool) {
 	r := Reader{jsonread.New(body)}
 	var is string
 	var had struct{ code, member bool }
@@ -98,7 +98,7 @@ func failure(body, code, member string, readMember func(*Reader) bool) (message 
 			var text string
 			text, ok = r.Text()
 			message = &text
-		case name == member && !had.member:
+		case name == memberName && !had.member:
 			had.member = true
 			ok = readMember(&r)
 		}

@@ -58,9 +58,9 @@ type Signer struct{ last atomic.Pointer[key] }
 
 // Authorization returns the value of the header field Authorization. scope is the Region and the
 // service for which the signature is valid. date is the date of the request in [TimeFormat].
-// signedHeaders has the names of the header fields in canonical, the canonical request, in the same
+// signedHeaders has the names of the header fields in canonicalRequest, the canonical request, in the same
 // order and separated by semicolons.
-func (s *Signer) Authorization(creds *aws.Credentials, scope Scope, date, signedHeaders string, canonical []byte) string {
+func (s *Signer) Authorization(creds *aws.Credentials, scope Scope, date, signedHeaders string, canonicalRequest []byte) string {
 	k := s.last.Load()
 	if k == nil || !k.is(creds, scope, date) {
 		k = newKey(creds, scope, date)
@@ -70,7 +70,7 @@ func (s *Signer) Authorization(creds *aws.Credentials, scope Scope, date, signed
 	defer k.macs.Put(m)
 
 	// The string to sign.
-	sum := sha256.Sum256(canonical)
+	sum := sha256.Sum256(canonicalRequest)
 	b := append(m.text[:0], algorithm+"\n"...)
 	b = append(append(b, date...), '\n')
 	b = append(append(b, k.scopeText...), '\n')
