@@ -76,7 +76,8 @@ func New(client *wire.Client, sdk *dynamodb.Client) (_ *Transport, err error) {
 	return t, nil
 }
 
-// rehearsals maps settings to learned, the results of Transport.rehearse. Errors are not cached.
+// rehearsals caches the results of Transport.rehearse. Its keys have the type settings, its values
+// the type learned. Errors are not cached.
 var rehearsals sync.Map
 
 // settings has everything that the header fields of a transport's requests depend on: the user's

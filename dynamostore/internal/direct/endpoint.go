@@ -47,9 +47,10 @@ func (t *Transport) endpoint(ctx context.Context, creds *aws.Credentials, r *wir
 	several := r.Operation == wire.TransactWriteItems
 	if several {
 		known = &t.several
-		// Leave a transaction that names a table by its ARN to the SDK's client: its endpoint can
-		// depend on the ARN, but the cache has only one endpoint for all transactions of an
-		// account. Also leave an invalid transaction, with a write that names no table.
+		// Let the SDK's client send a transaction that names a table by its ARN, because the
+		// endpoint can depend on the ARN. The cache has only one endpoint for all transactions of
+		// an account. Also let the SDK's client send an invalid transaction, with a write that
+		// names no table.
 		if slices.ContainsFunc(r.Tables, func(table string) bool { return table == "" || strings.HasPrefix(table, "arn:") }) {
 			return nil, errors.New("a table of the transaction is given by its ARN, or by none")
 		}

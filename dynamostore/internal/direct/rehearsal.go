@@ -25,8 +25,8 @@ import (
 // that this package can't imitate, or the SDK's version builds requests differently. rehearse also
 // sets t.head, from the header of the SDK's request, and t.signsItself.
 func (t *Transport) rehearse() error {
-	// The function Lost reports the next two settings too. But if Options.Transport is
-	// TransportDirect, the store ignores what Lost reports, so check these two again.
+	// Check these two settings here, although Lost reports them too: if Options.Transport is
+	// TransportDirect, the store ignores what Lost reports.
 	if t.options.Credentials == nil {
 		return errors.New("the client is anonymous: it has no credentials")
 	}
@@ -73,7 +73,7 @@ func (t *Transport) rehearse() error {
 	if err == nil {
 		err = differ(bySigner, sdks)
 	}
-	// Use package sigv4 only instead of the SDK's own signer, and only if that signer logs nothing.
+	// Package sigv4 may replace only the SDK's own signer, and only if that signer logs nothing.
 	if err != nil || !silent(t.options.HTTPSignerV4) {
 		return err
 	}
@@ -150,8 +150,8 @@ func headOf(h http.Header, operation wire.Operation) head {
 			of.fields = append(of.fields, headField{line: line})
 		default:
 			// The SDK may sign a field that is not in the request's header. Don't add such a field,
-			// because its value is unknown. The two signatures then differ, and rehearse returns an
-			// error.
+			// because its value is unknown. The signatures of this package and of the SDK then
+			// differ, so rehearse returns an error.
 			if _, sent := left[lower]; sent {
 				add(lower, line)
 			}

@@ -7,8 +7,9 @@ import (
 )
 
 // rehearsalCredentials provides fixed, invented credentials for the test request of the method
-// rehearse, because getting the user's credentials may take a network request. The field users is
-// the user's own provider, which only the method ProviderSources calls.
+// rehearse, because getting the user's credentials may take a network request. The field users has
+// the user's own provider. It is asked only for the sources of its credentials; see
+// ProviderSources.
 type rehearsalCredentials struct{ users aws.CredentialsProvider }
 
 // rehearsalSecret is the secret access key of rehearsalCredentials. It is as long as the secret

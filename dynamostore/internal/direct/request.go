@@ -137,8 +137,8 @@ func (t *Transport) request(ctx context.Context, a *attempt, dbReq *wire.Request
 	a.reader.Reset(dbReq.Body)
 	r := (&http.Request{
 		Method: http.MethodPost, URL: &a.url, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
-		// If net/http recognizes the body as an in-memory reader, it sends header and
-		// body in one packet.
+		// net/http recognizes that a *bytes.Reader in an io.NopCloser is in memory, and sends the
+		// header and the body in one packet.
 		Body: io.NopCloser(&a.reader), ContentLength: int64(len(dbReq.Body)),
 	}).WithContext(ctx)
 	digest := sha256.Sum256(dbReq.Body)

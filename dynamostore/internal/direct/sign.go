@@ -16,8 +16,8 @@ import (
 // The direct transport signs most requests itself. It uses the SDK's signer if its own
 // code could produce a different signature, or if the SDK's signer also logs.
 
-// signing builds the canonical request (IAM User Guide, "Create a signed AWS API
-// request") of a POST to the root path without a query.
+// signing is the state for signing one request. It builds the canonical request (IAM User Guide,
+// "Create a signed AWS API request") of a POST to the root path without a query.
 type signing struct {
 	text  []byte // the canonical request
 	bySDK bool   // the SDK's signer signs this request, so text is not needed
@@ -25,8 +25,8 @@ type signing struct {
 
 var signings = sync.Pool{New: func() any { return new(signing) }}
 
-// signing returns a *signing from the pool, for a request to the given endpoint with the given
-// credentials. The caller must call done on it after use.
+// The method signing returns a *signing from the pool, for a request to the endpoint dest with the
+// credentials creds. The caller must call the method done of the *signing after use.
 func (t *Transport) signing(dest *endpoint, creds *aws.Credentials) *signing {
 	s, _ := signings.Get().(*signing)
 	s.bySDK = !t.signsItself || !dest.plain || !plainToken(creds.SessionToken)
@@ -53,9 +53,9 @@ func (s *signing) add(line, value string) {
 	}
 }
 
-// canonical completes and returns the canonical request. signedHeaders has the names of the signed
-// header fields, separated by semicolons. digest is the SHA-256 of the body. The slice is valid
-// until done is called.
+// canonical completes and returns the canonical request. signedHeaders lists the names of the
+// signed header fields, separated by semicolons. digest is the SHA-256 of the body. The slice is
+// valid until done is called.
 func (s *signing) canonical(signedHeaders string, digest *[sha256.Size]byte) []byte {
 	s.text = append(append(append(s.text, '\n'), signedHeaders...), '\n')
 	s.text = hex.AppendEncode(s.text, digest[:])

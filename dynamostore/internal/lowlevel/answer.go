@@ -17,9 +17,9 @@ func Empty(body string) bool {
 	return r.Take('{') && r.Take('}') && r.End()
 }
 
-// Item decodes a response with one optional member, an item, such as the response to a GetItem. The
-// parameter memberName is the member's name in the JSON, such as "Item". hasItem reports whether the
-// response has the item. ok is false if the response has any other member, or is not valid.
+// Item decodes a response with one optional member, an item, such as the response to a GetItem.
+// memberName is the name of that member, such as "Item". hasItem reports whether the response has
+// the item. ok is false if the response has any other member, or is not valid.
 //
 // For each attribute, Item calls readAttribute, which reads the attribute's value from r. If
 // readAttribute returns false, the response is not valid.
@@ -83,8 +83,8 @@ func (r *Reader) reason() (reason types.CancellationReason, ok bool) {
 }
 
 // failure decodes an error response that has the given error code, and returns its message. The
-// response may contain one more member, whose name is the parameter memberName; readMember reads its
-// value. The result ok is false for any other response, or if readMember returns false.
+// response may have one more member, named memberName, whose value readMember reads. ok is false
+// for any other response, or if readMember returns false.
 func failure(body, code, memberName string, readMember func(*Reader) bool) (message *string, ok bool) {
 	r := Reader{jsonread.New(body)}
 	var is string
@@ -110,9 +110,9 @@ func failure(body, code, memberName string, readMember func(*Reader) bool) (mess
 	return message, ok && r.End() && is == code
 }
 
-// Into returns a function that stores each attribute of an item in attrs. The function is for the
-// parameter readAttribute of [Item] or [Refusal]. It returns false if a value is not valid, or if a
-// name occurs twice.
+// Into returns a function that stores each attribute of an item in attrs, for the parameter
+// readAttribute of [Item] or [Refusal]. The returned function returns false if a value is not
+// valid, or if a name occurs twice.
 func Into(attrs Attributes) func(*Reader, string) bool {
 	return func(r *Reader, name string) bool {
 		v, ok := r.Value()

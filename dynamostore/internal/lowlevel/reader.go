@@ -123,9 +123,9 @@ func (r *Reader) Attributes() (Attributes, bool) { return r.attributes(0) }
 // an attribute value, or for the other reasons that [Reader.Attributes] lists.
 func (r *Reader) Value() (types.AttributeValue, bool) { return r.value(0) }
 
-// Scalar reads an attribute value of type S, N or B. The result kind is its type. The result text
-// is the string, the number in decimal, or the binary value in base64. ok is false if the input is
-// not an attribute value of one of these types.
+// Scalar reads an attribute value and returns its type, S, N or B, as kind. text is the string, the
+// number in decimal, or the binary value in base64. ok is false if the input is not an attribute
+// value of one of these types.
 func (r *Reader) Scalar() (kind, text string, ok bool) {
 	if !r.Take('{') {
 		return "", "", false

@@ -12,9 +12,9 @@ import (
 type Attributes = map[string]types.AttributeValue
 
 // AppendAttributes appends an object of attribute values, in DynamoDB's JSON. It returns false if a
-// value is nil, has a type that this package does not know, or is a binary value with nil bytes. If
-// nil bytes were encoded as an empty value, DynamoDB would store that value. The SDK sends null
-// instead, and DynamoDB refuses the request.
+// value is nil, has a type that this package does not know, or is a binary value with nil bytes.
+// For nil bytes, the SDK sends null, which DynamoDB refuses. If this package wrote an empty value
+// for them, DynamoDB would store that value.
 func AppendAttributes(b []byte, attrs Attributes) (_ []byte, ok bool) {
 	b = append(b, '{')
 	first := true

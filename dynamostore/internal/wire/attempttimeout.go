@@ -36,8 +36,9 @@ func (l attemptLimit) HandleFinalize(ctx context.Context, in middleware.Finalize
 	return out, meta, err
 }
 
-// attemptTimedOut is the error of an attempt that took longer than Options.AttemptTimeout.
-// RetryableError tells the SDK to retry the attempt. Timeout tells callers that it timed out.
+// attemptTimedOut is the error of an attempt that took longer than Options.AttemptTimeout. Its
+// method RetryableError tells the SDK to retry the attempt. Its method Timeout tells callers that
+// the attempt timed out.
 type attemptTimedOut time.Duration
 
 func (e attemptTimedOut) Error() string {

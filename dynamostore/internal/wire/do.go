@@ -81,8 +81,9 @@ func (c *Client) Do(ctx context.Context, r *Request) (Fate, error) {
 	}
 	call := &call{Context: ctx, request: r, first: made}
 	if made != nil {
-		// Assume that a sent attempt may have been applied. The middleware named witness, which
-		// call.send runs, later corrects call.unknown, unless the caller's context has ended.
+		// If the attempt was sent, assume for now that it may have been applied. The middleware
+		// witness corrects call.unknown when it gets the outcome of the attempt. If ctx has ended,
+		// witness does not do so, and the assumption stays.
 		call.unknown = !made.conn.neverSent()
 	}
 	err := call.send(c.sdk)
@@ -175,9 +176,9 @@ func (a *Attempt) succeeded(r *Request) bool {
 	return a.whole() && a.Status == http.StatusOK && r.Answer.Success(a.Body)
 }
 
-// refused reports whether the response is complete and says that the request's condition failed. If
-// the header has an error code, refused returns false, and the SDK's client decodes the response:
-// Answer.Refusal reads only the code in the body, but the SDK prefers the code in the header.
+// refused reports whether the response is complete and says that the request's condition failed. It
+// returns false if the header has an error code, because the SDK prefers that code, and
+// Answer.Refusal reads only the code in the body. The SDK's client then decodes the response.
 func (a *Attempt) refused(r *Request) bool {
 	return a.whole() && a.Status == http.StatusBadRequest && first(a.Header, "X-Amzn-Errortype") == "" && r.Answer.Refusal(a.Body)
 }

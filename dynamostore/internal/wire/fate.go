@@ -24,7 +24,8 @@ const (
 	Applied
 )
 
-// fate returns the Fate of a call that ended with err.
+// fate returns the Fate of a call that ended with err: whether its request was applied, was not
+// applied, or may have been applied.
 func (c *call) fate(err error) Fate {
 	switch {
 	case err == nil:
@@ -35,9 +36,9 @@ func (c *call) fate(err error) Fate {
 	return NotApplied
 }
 
-// witness is the middleware that sets the call's field unknown: whether DynamoDB may have applied
-// one of the call's attempts. It is the outermost middleware of the Deserialize step, so it runs
-// once for each attempt and gets the decoded response or the error.
+// witness is the middleware that sets call.unknown, which is true if DynamoDB may have applied one
+// of the call's attempts. It is the outermost middleware of the Deserialize step, so it runs once
+// for each attempt and gets the decoded response or the error.
 type witness struct{}
 
 func (witness) ID() string { return "lambdaidem.Witness" }

@@ -59,7 +59,8 @@ func bodyInMemory(r *http.Request) error {
 	if err = errors.Join(err, r.Body.Close()); err != nil {
 		return fmt.Errorf("read the request's body: %w", err)
 	}
-	// net/http recognizes a *bytes.Reader in an io.NopCloser as an in-memory reader.
+	// net/http recognizes that a *bytes.Reader in an io.NopCloser is in memory, and sends the
+	// header and the body in one packet.
 	r.Body = io.NopCloser(bytes.NewReader(body.Bytes()))
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // protocol is the SDK's protocol with two changes, both for calls of [Client.Do]:
-//   - It sends the bytes that the method body of the Request returns, the same in every attempt.
+//   - It sends the bytes that Request.body returns, which are the same in every attempt.
 //   - It passes a successful response to Request.Answer before the SDK decodes the response.
 type protocol struct{ smithyhttp.ClientProtocol }
 

@@ -51,10 +51,9 @@ func (o *Options) backoff(attempt int) time.Duration {
 	return time.Duration(o.Random() * float64(bound))
 }
 
-// mayRetry counts the attempts of the call, and returns an error if the next attempt must not be
-// made. It never refuses the first attempt. For the others, it returns the result of
-// Request.MayRetry. If a [First] has made an attempt without the SDK, that attempt counts as the
-// first: the SDK's client receives the outcome as if it had made the attempt itself.
+// mayRetry is called before each attempt of a call and counts the attempts. It returns nil for the
+// first attempt, and the result of Request.MayRetry for each further one. An attempt that a [First]
+// made without the SDK's client counts as the first.
 func mayRetry(c *call) error {
 	if c == nil {
 		return nil

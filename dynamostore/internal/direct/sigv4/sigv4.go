@@ -58,8 +58,8 @@ type Signer struct{ last atomic.Pointer[key] }
 
 // Authorization returns the value of the header field Authorization. scope is the Region and the
 // service for which the signature is valid. date is the date of the request in [TimeFormat].
-// signedHeaders has the names of the header fields in canonicalRequest, the canonical request, in the same
-// order and separated by semicolons.
+// signedHeaders lists the names of the header fields in canonicalRequest, in the same order and
+// separated by semicolons.
 func (s *Signer) Authorization(creds *aws.Credentials, scope Scope, date, signedHeaders string, canonicalRequest []byte) string {
 	k := s.last.Load()
 	if k == nil || !k.is(creds, scope, date) {
