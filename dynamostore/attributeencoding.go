@@ -20,8 +20,8 @@ type field interface {
 	size() int
 	// appendTo appends the value in DynamoDB's JSON, such as {"S":"text"}.
 	appendTo(b []byte) []byte
-	// take decodes DynamoDB's JSON and sets the value. It returns "" if the JSON is a valid
-	// value, and otherwise a description of what is valid, such as "a string".
+	// take decodes a value from DynamoDB's JSON and stores it in the receiver. It returns "" on
+	// success. Otherwise it returns a description of what is valid, such as "a string".
 	take(r *lowlevel.Reader) (want string)
 }
 
@@ -39,7 +39,7 @@ func valueOf(f field) types.AttributeValue {
 	return v
 }
 
-// takeValue sets a field to a value of the SDK's type. It returns "" if v is valid, and
+// takeValue stores v, a value of the SDK's type, in the field f. It returns "" if v is valid, and
 // otherwise a description of what is valid.
 func takeValue(f field, v types.AttributeValue) (want string) {
 	text, ok := lowlevel.AppendValue(nil, v)
@@ -227,7 +227,7 @@ func (f failureField) appendTo(b []byte) []byte       { return appendRare(b, f) 
 func (f failureField) take(r *lowlevel.Reader) string { return takeRare(r, f) }
 
 // partsField encodes and decodes an attribute that describes an answer that is compressed,
-// encrypted or stored in parts. *parts is the value; nil if the item does not have the attribute.
+// encrypted or stored in parts. *parts is nil if the item does not have the attribute.
 type partsField struct{ parts **parts }
 
 // The members of the map in the attribute "parts".
@@ -284,10 +284,11 @@ func (f partsField) take(r *lowlevel.Reader) string { return takeRare(r, f) }
 // rareField is a field that few items have. Speed matters little for it, so instead of
 // encoding and decoding JSON by hand, it converts its value to and from the SDK's types.
 type rareField interface {
-	// write returns the value, or nil if the item does not have the attribute.
+	// write returns the field's value in the SDK's type, or nil if the item does not have the
+	// attribute.
 	write() types.AttributeValue
-	// read sets the value. It returns "" if the argument is valid, and otherwise a
-	// description of what is valid.
+	// read stores the given value in the field. It returns "" if the value is valid, and otherwise
+	// a description of what is valid.
 	read(types.AttributeValue) (want string)
 }
 

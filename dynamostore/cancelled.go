@@ -24,14 +24,14 @@ const (
 // parameter fate says whether this request, or an earlier request of the transaction, may have been
 // applied.
 //
-// If the condition on the record failed, judge returns NotApplied and the results of the method
-// refused. The error is then nil if the current record shows that an earlier request was applied.
-// In all other cases, judge returns fate and an error.
+// If the condition on the record failed, judge returns NotApplied with the record and the error
+// from t.refused. That error is nil if an earlier request of the transaction has completed the
+// record. In all other cases, judge returns fate and an error.
 func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.Record, wire.Fate, error) {
 	if errors.Is(err, wire.ErrRefused) {
 		// The condition on the record failed. The current record shows whether an earlier request
-		// was applied. If not, no delayed request can still be applied, because it has the same
-		// condition.
+		// was applied. If none was, no delayed request can still be applied: it has the same
+		// condition, which fails too.
 		rec, err := t.refused(p, &p.request.cancelled.CancellationReasons[0])
 		return rec, wire.NotApplied, err
 	}
@@ -61,8 +61,9 @@ func (t *transaction) judge(p *prepared, fate wire.Fate, err error) (lambdaidem.
 // always name the table. refusedTable returns true only if the error can't concern the store's own
 // table.
 func (p *prepared) refusedTable(err error) bool {
-	// Without a Claim, the error can't concern the store's own table: the transaction writes no
-	// record, or the attempt has already written to that table, to acquire its lease.
+	// If the completion has no Claim, err can't concern the store's own table. Either the
+	// transaction writes no record, or the attempt has already written to that table, to acquire
+	// its lease.
 	if p.completion.Claim != nil || len(p.writes) == 0 {
 		return false
 	}
@@ -138,8 +139,8 @@ func (p *prepared) writeFailed(fate wire.Fate, reasons []types.CancellationReaso
 				busy.Reason, busy.Err = r, fmt.Errorf("the enlisted write %q: %s: %w", w.name, aws.ToString(reason.Message), cause)
 			}
 		case fate == wire.Unknown && p.records() == 0:
-			// Without a record, nothing shows whether an earlier request has already made this
-			// write, so that its condition now fails. So return a StoreError whose NotApplied is
+			// Without a record, it is unknown why the write's condition failed: an earlier request
+			// may have made the same write already. So return a StoreError whose NotApplied is
 			// false.
 			return failed(opCommit, fate, cause)
 		default:

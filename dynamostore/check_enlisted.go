@@ -52,9 +52,9 @@ func (s *Store) probe(ctx context.Context, action types.TransactWriteItem) error
 	return err
 }
 
-// probes returns an action of each kind that a transaction can have. The keys of the map are
-// the names of the IAM actions. Each action has a condition that never holds, so it writes
-// nothing, even if an item has its key.
+// probes returns an action of each kind that a transaction can have. The keys of the map are the
+// names of the IAM actions. The condition of each action never holds, so no action writes anything,
+// even if the table has an item with the action's key.
 func probes(table string, d *types.TableDescription) map[string]types.TransactWriteItem {
 	key := attributes{}
 	for _, k := range d.KeySchema {

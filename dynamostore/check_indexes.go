@@ -38,8 +38,8 @@ func checkIndexes(table string, d *types.TableDescription, o *Options) TableProb
 }
 
 // conflict reports whether DynamoDB would refuse the store's writes if an index had the named
-// attribute as a key of the given type. The result writtenKinds has the kinds of values that the store
-// writes to the attribute, or "" if the store does not write the attribute.
+// attribute as a key of the given type. writtenKinds has the kinds of values that the store writes
+// to the attribute, or "" if the store does not write the attribute.
 func (l *layout) conflict(name string, key types.ScalarAttributeType) (writtenKinds kinds, conflict bool) {
 	if name == attrPart { // the store's items for the parts of a large answer have a map in this attribute
 		return kindMap, true

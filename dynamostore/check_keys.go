@@ -74,9 +74,9 @@ func (s *Store) sealedText(ctx context.Context, itm *item) (text []byte, open fu
 	return nil, nil
 }
 
-// unreadable returns the problem to report for an item if one of its steps or its answer could not
-// be decrypted. keyID is the id of the key that encrypted the step or answer, and err is the error
-// of the decryption.
+// unreadable returns the problem to report for an item with a step or an answer that can't be
+// decrypted. keyID is the id of the key that encrypted the step or answer, and err is the error of
+// the decryption.
 func (s *Store) unreadable(itm *item, keyID string, err error) *TableProblem {
 	p := &TableProblem{Code: UnreadableTexts, Err: err}
 	switch {

@@ -10,8 +10,8 @@ import (
 )
 
 // The values of the attribute "encoding" of a completed record, which says how the answer is
-// stored. The attribute is absent if the record contains the answer as plain bytes. A version of
-// this package refuses a record whose encoding it does not know.
+// stored. The attribute is absent if the record contains the answer as plain bytes. An older
+// version of this package refuses records with an encoding that was added later.
 const (
 	encodingPlain      = "plain"       // neither compressed nor encrypted, but divided into parts
 	encodingGzip       = "gzip"        // compressed in the gzip format (RFC 1952)

@@ -35,7 +35,7 @@ func (s *Store) loadError(ctx context.Context, record lambdaidem.Record, a *apar
 	return &lambdaidem.StoreError{Op: opLoad, Reason: lambdaidem.ReasonForeign, NotApplied: true, Err: lost}
 }
 
-// names reports whether the item refers to the answer that answer describes: whether both have the same
+// names reports whether the item refers to the answer, which means that both have the same
 // checksum. A checksum covers the attempt's token, so it is the same only if the item and the
 // answer come from the same attempt.
 func (itm *item) names(answer *apart) bool {

@@ -13,12 +13,12 @@ import (
 // the reply took to arrive.
 func (i Inspected) At() time.Time { return i.Now.Add(time.Since(i.readAt)) }
 
-// latest returns the current time by the database's clock, like At, but also counts the time that
-// this machine slept. latest reads the wall clock, so the result is too late if that clock was set
+// latest returns the current time by the database's clock. Unlike At, it includes the time that
+// this machine slept. But it reads the wall clock, so the result is too late if that clock was set
 // forward.
 //
-// A new expiry is computed from latest, so that it is not in the past. The end of a lease is
-// compared with At: a time that is too late could make a live lease look as if it had ended.
+// Use latest to compute a new expiry, which must not be in the past. Use At to find out whether a
+// lease has ended: by a time that is too late, a live lease could look dead.
 func (i Inspected) latest() time.Time {
 	since, _ := elapsed.Since(i.readAt)
 	return i.Now.Add(since)

@@ -125,8 +125,8 @@ type deadLeaseSearch struct {
 	pace  pace // limits the requests to DeadLeasesOptions.Rate
 }
 
-// shard yields the dead leases of one shard. It reports whether the iteration continues
-// with the next shard.
+// shard yields the dead leases of one shard of the index. It returns false if the iteration must
+// end, because the caller stopped it or a request failed.
 func (l *deadLeaseSearch) shard(ctx context.Context, shard string) bool {
 	s := l.store
 	query := s.leaseQuery(shard, l.opts.Before.UnixMilli(), l.opts.PageSize)
@@ -163,8 +163,8 @@ func (l *deadLeaseSearch) page(ctx context.Context, query *dynamodb.QueryInput) 
 	return page, nil
 }
 
-// entry reads the record of an index entry, and yields the record if its lease is dead. It
-// reports whether the iteration continues with the next entry.
+// entry reads the record of one index entry, and yields the record if its lease is dead. It returns
+// false if the iteration must end, because the caller stopped it or an error ended it.
 func (l *deadLeaseSearch) entry(ctx context.Context, entry attributes) bool {
 	var id text
 	if key := entry[l.store.layout.id()]; key == nil || takeValue(&id, key) != "" {

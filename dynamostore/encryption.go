@@ -115,10 +115,10 @@ var ErrKeyGone = errors.New("the key is gone for good")
 // for good; see [ErrKeyGone].
 //
 // To rotate keys, add the new key at the end and deploy everywhere. Then move it to the front and
-// deploy again everywhere. Remove the old key when all older records have expired: the sum of the
-// TTL, the function's timeout and 15 minutes after the second deployment. Wait longer if a record
-// from before is held, that is, waits for an operator; see docs/operate.md, "Something changes in a
-// deployment".
+// deploy again everywhere. Remove the old key when all records encrypted under it have expired:
+// wait for the sum of the TTL, the function's timeout and 15 minutes after the second deployment.
+// Wait longer if such a record is held, that is, waits for an operator; see docs/operate.md,
+// "Something changes in a deployment".
 //
 // StaticKeys panics if there is no key, a key is not valid, or two keys have the same id.
 func StaticKeys(keys ...Key) Encryption {

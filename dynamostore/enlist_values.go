@@ -32,14 +32,16 @@ func (t *Tx) UpdateValue(name, table string, key any, update string, args Args) 
 	return t.add(w)
 }
 
-// DeleteValue enlists a delete of the item with the given key; see [Tx.UpdateValue].
+// DeleteValue enlists a delete of the item with the given key. For name and key, see
+// [Tx.UpdateValue].
 func (t *Tx) DeleteValue(name, table string, key any) *Write {
 	attrs, err := asMap(key)
 	return t.add(&Write{kind: aDelete, name: name, table: &table, key: attrs, err: err})
 }
 
-// CheckValue enlists a condition on the item with the given key; see
-// [Tx.UpdateValue]. The item is not written.
+// CheckValue is like [Tx.Check], but takes the key and args as Go values. The item is not written.
+// If the condition fails, none of the transaction's writes is made. For name, key and args, see
+// [Tx.UpdateValue].
 func (t *Tx) CheckValue(name, table string, key any, condition string, args Args) *Write {
 	attrs, err := asMap(key)
 	w := &Write{kind: aCheck, name: name, table: &table, key: attrs, condition: &condition, err: err}

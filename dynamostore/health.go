@@ -14,8 +14,8 @@ import (
 // draft-inadarei-api-health-check-05, section 3.1.
 type HealthStatus string
 
-// The statuses. The status of a [Health] is HealthPass if each of its checks has HealthPass
-// or HealthUnknown.
+// The statuses. The status of a [Health] is the worst status of its checks, where HealthUnknown
+// counts as HealthPass.
 const (
 	HealthPass HealthStatus = "pass" // healthy
 	// HealthWarn means that guarded requests are served, but that the table throttles requests, or
@@ -101,14 +101,15 @@ func (h Health) Err() error {
 // HealthCheck is also an http.Handler; see [HealthCheck.ServeHTTP].
 //
 // A HealthCheck reads no record and changes no item: its GetItem has a key that no item has, and
-// its writes have a condition that never holds. It makes these calls, in this order, at these
-// costs:
+// its writes have a condition that never holds. When it checks the store, it makes these calls in
+// this order. The first column says how often: at each check of the store, or once in each interval
+// that an option sets.
 //
-//	each time            GetItem                             0.5 read units
-//	each WritesEvery     PutItem and UpdateItem              1 write unit each
-//	                     each of EnlistedTable.Actions       2 write units each
-//	each time            Options.Encryption                  nothing in DynamoDB; see below
-//	each SettingsEvery   DescribeTable, DescribeTimeToLive   nothing
+//	each check              GetItem                             0.5 read units
+//	once per WritesEvery    PutItem and UpdateItem              1 write unit each
+//	                        each of EnlistedTable.Actions       2 write units each
+//	each check              Options.Encryption                  nothing in DynamoDB; see below
+//	once per SettingsEvery  DescribeTable, DescribeTimeToLive   nothing
 //
 // The test of one of EnlistedTable.Actions costs more if a large item has the key
 // EnlistedTable.Key: DynamoDB charges for a write whose condition fails by the size of the existing

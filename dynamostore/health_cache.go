@@ -68,7 +68,8 @@ func (p *probe) keep(check Check, startedAt time.Time) {
 	p.last, p.expires = check, now
 	switch {
 	case check.Status == HealthUnknown && check.Code == NoPermission:
-		// The credentials don't allow reading the table's settings.
+		// The credentials don't allow reading the table's settings. Read them again only after a
+		// long time, because each denied call leaves an entry in CloudTrail.
 		p.expires = now.Add(max(p.cacheFor, deniedCacheFor))
 	case check.Status == HealthPass, check.Status == HealthWarn && check.Code != Throttled:
 		p.expires = now.Add(p.cacheFor)

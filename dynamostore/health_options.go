@@ -24,10 +24,11 @@ type HealthOptions struct {
 	// permission is tested again when this time has passed. Minimum: 1 s. Default: 1 minute.
 	WritesEvery time.Duration
 
-	// SettingsEvery is how long the result of the check of the table's settings is cached, if it is
-	// pass or warn. The settings are read again when this time has passed. If
-	// dynamodb:DescribeTable or dynamodb:DescribeTimeToLive is not allowed, they are read again
-	// after an hour, or after SettingsEvery if that is longer. Minimum: 1 s. Default: 10 minutes.
+	// SettingsEvery is how long a HealthPass or HealthWarn for the table's settings is cached. The
+	// settings are read again when this time has passed. A HealthFail is not cached. If
+	// dynamodb:DescribeTable or dynamodb:DescribeTimeToLive is not allowed, the settings are read
+	// again after an hour, or after SettingsEvery if that is longer. Minimum: 1 s. Default: 10
+	// minutes.
 	SettingsEvery time.Duration
 
 	// Enlisted lists the other tables that handlers enlist writes to. Default: none.

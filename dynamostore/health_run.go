@@ -45,10 +45,9 @@ func (p *probe) skip(now time.Time, failedProbe *probe) {
 	p.expires = now
 }
 
-// failsAll reports whether the latest result of p means that all further checks would fail too.
-// That is so if DynamoDB did not reply or can't be reached. If the parameter isFirst is true, p is
-// the first probe, which tests the store's own table. A missing table or a wrong primary key then
-// counts too.
+// failsAll reports whether the latest result of p means that all further checks would fail too:
+// DynamoDB did not reply or can't be reached. If isFirst is true, p is the probe of the store's own
+// table. failsAll then also returns true for a missing table or a wrong primary key.
 func (p *probe) failsAll(isFirst bool) bool {
 	code := p.last.Code
 	return code == TimedOut || code == Unreachable || isFirst && (code == NoTable || code == WrongKey)

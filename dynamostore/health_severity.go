@@ -21,9 +21,9 @@ func worse(a, b HealthStatus) HealthStatus {
 }
 
 // resultOf returns the result of a probe whose request ended with err. The status is pass if
-// DynamoDB allowed the action, even if the condition failed or another transaction was in conflict.
-// Throttling is a warning, and any other error is a failure. If DynamoDB refuses the request as
-// invalid, Check.Detail includes keyHint, a text that says what the primary key must be.
+// DynamoDB allowed the action: a failed condition, or a conflict with a transaction, shows that
+// too. Throttling is a warning, and any other error is a failure. If DynamoDB refuses the request
+// as invalid, Check.Detail includes keyHint, a text that says what the primary key must be.
 func (c *HealthCheck) resultOf(name, table, keyHint string, err error) Check {
 	if err == nil {
 		return Check{Status: HealthPass}

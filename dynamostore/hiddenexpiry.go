@@ -2,11 +2,11 @@ package dynamostore
 
 import "fmt"
 
-// hidesExpiry returns an error if the item seems to come from a store with another
-// Options.ExpirationAttribute: the item has no expiration, but another attribute looks like one.
+// hidesExpiry returns an error if the item has no expiration, but an attribute that looks like one.
+// The item then seems to come from a store with a different Options.ExpirationAttribute.
 //
-// Without the error, an operator would take the item for a record that waits for a decision under
-// policy Hold, and would set an expiration that the Lambda functions don't read.
+// Without the error, an operator would take the item for a held record, which waits for an operator
+// and has no expiration. The operator would set an expiration that the Lambda functions don't read.
 func hidesExpiry(itm *item, attrs attributes) error {
 	if itm.Expiration.isSet {
 		return nil

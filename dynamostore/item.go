@@ -43,9 +43,9 @@ func (itm *item) heldBy(token string) bool {
 }
 
 // record returns the item as a [lambdaidem.Record]. If the answer is compressed, encrypted or
-// stored in parts, Record.Result has neither Value nor Failure: Result.Apart describes how the
-// answer is stored, and [Store.Load] returns it. If the steps are encrypted, Record.Steps has their
-// names with nil results.
+// stored in parts, Record.Result has neither Value nor Failure. Result.Apart then describes how the
+// answer is stored, so that [Store.Load] can return the answer. If the steps are encrypted,
+// Record.Steps has their names with nil results.
 func (itm *item) record() lambdaidem.Record {
 	r := lambdaidem.Record{
 		ID:          itm.ID,

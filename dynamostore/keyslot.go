@@ -10,8 +10,8 @@ import (
 	"github.com/lambdaidem/toolkit/internal/elapsed"
 )
 
-// keySlot is the cache entry for one key: either the current key, or a decryption key. If several
-// callers need the key at the same time, only one of them fetches it.
+// keySlot caches one key: the result of Encryption.Current, or the result of Encryption.Find for
+// one id. If several callers need the key at the same time, only one of them fetches it.
 type keySlot struct {
 	mu          sync.Mutex
 	key         Key       // the cached key; the zero Key if none is cached
@@ -77,10 +77,10 @@ func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(contex
 	}
 }
 
-// fetch calls ask, and caches the key that ask returns. If ask fails, fetch returns the cached key
-// if that key is still usable, and otherwise the error. The callers that wait for pending get the same
-// result. The parameter wasUsable says whether the cached key was usable before this call; ask then
-// gets less time.
+// The method fetch calls the function ask, and caches the key that ask returns. If ask fails, fetch
+// returns the cached key if that key is still usable, and otherwise the error. Callers that wait
+// for pending get the same result. If wasUsable is true, the cached key was usable before this
+// call, and ask gets less time.
 func (s *keySlot) fetch(ctx context.Context, pending *fetch, keyFor time.Duration, wasUsable bool, ask func(context.Context) (Key, error)) (Key, error) {
 	timeout := firstTimeout
 	if wasUsable {
@@ -115,8 +115,8 @@ func (s *keySlot) fetch(ctx context.Context, pending *fetch, keyFor time.Duratio
 }
 
 // due reports whether the key should be fetched now: no key is cached, or the cached key is older
-// than keyFor. But due returns false for keyFor divided by refreshPause after ErrKeyGone, and after
-// the failed refresh of a key that is still usable.
+// than keyFor. But due returns false during a pause of keyFor/refreshPause after ErrKeyGone, or
+// after the failed refresh of a key that is still usable.
 func (s *keySlot) due(keyFor time.Duration) bool {
 	age, known := elapsed.Since(s.fetchedAt)
 	switch {

@@ -6,8 +6,8 @@ import (
 
 // Errors of the methods of Operator. Each means that nothing was changed.
 var (
-	// ErrRecordChanged means that another operator or an attempt changed the record
-	// after it was inspected. It is returned with the record as it is now.
+	// ErrRecordChanged means that another operator or an attempt changed the record after it was
+	// inspected. The method also returns the current record.
 	ErrRecordChanged = errors.New("the record is not any more what was shown")
 	// ErrRecordCompleted means that an attempt completed the record, or that a purge
 	// erased its answer. An operator can't change such a record.
@@ -27,10 +27,9 @@ var (
 	ErrRecordGone = errors.New("there is no such record, or it has expired")
 )
 
-// errChangedOrApplied is the cause of a StoreError if it is unknown whether the operator's
-// write was applied: the reply to one try was lost, and a later try was refused because the
-// record has changed. ErrRecordChanged would be wrong here, because it means that nothing was
-// written.
+// errChangedOrApplied is the cause of a StoreError if it is unknown whether the operator's write
+// was applied: one try got no reply, and DynamoDB refused a later try because the record has
+// changed. ErrRecordChanged would be wrong here, because it means that nothing was written.
 var errChangedOrApplied = errors.New("the record is not any more what was shown; an earlier try had no answer and may have been applied before the record changed: look at it again")
 
 var errNotInspected = errors.New("dynamostore: an operator acts on what Store.Inspect has returned, and on nothing else")

@@ -65,9 +65,10 @@ func (o *Operator) write(ctx context.Context, inspected Inspected, request *oper
 	return now, ErrRecordChanged
 }
 
-// isSameAttempt reports whether current is of the same attempt as oldRec, an earlier state of the
-// record. If so, an operation that is not in the record's Operations was not applied. Otherwise,
-// the record may have expired, and the next attempt has created it anew, with no Operations.
+// isSameAttempt reports whether current and oldRec, an earlier state of the record, are of the same
+// attempt. If so, an operator's change that is not in current.Operations was not applied. Otherwise
+// that is unknown: the record may have expired, and the next attempt has created it without
+// Operations.
 func isSameAttempt(current, oldRec lambdaidem.Record) bool {
 	return current.State != lambdaidem.Absent && current.Attempt == oldRec.Attempt && current.StartedAt.Equal(oldRec.StartedAt)
 }

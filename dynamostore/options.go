@@ -88,7 +88,8 @@ type Options struct {
 	// LeaseShards is the number of shards of the index LeaseIndex: 1 to 1000. A shard is one value
 	// of the index's partition key, and the id of a record determines its shard. Default 64.
 	//
-	// More shards allow more requests a second. One shard is enough for 333 new requests a second:
+	// More shards allow more requests per second. One shard is enough for 333 new requests per
+	// second, at three write units each:
 	//
 	//   - A request takes two write units of its shard. With enlisted writes, it takes three (in
 	//     DynamoDB Local; AWS does not document it).
@@ -100,8 +101,8 @@ type Options struct {
 	//   - If the index can't keep up, DynamoDB throttles all writes that take a lease
 	//     ("Understanding Global Secondary Index write throttling and back pressure").
 	//
-	// Fewer shards make searches cheaper. A search queries each shard, and costs half a read unit
-	// for an empty one.
+	// Fewer shards make [Store.DeadLeases] cheaper. It queries each shard, and an empty shard costs
+	// half a read unit.
 	//
 	// A search must always cover every shard that has entries. To increase the number, change it
 	// first in the programs that search the index, then in the functions. To decrease it, change it
@@ -141,8 +142,8 @@ const (
 
 	maxLeaseShards = 1000 // prevents a typo from causing hours of queries
 
-	// A record with an answer of maxInlineBound bytes stays within DynamoDB's limit of
-	// 400 KB for an item.
+	// maxInlineBound is the largest permitted Options.MaxInline. A record with an answer of this
+	// size stays within DynamoDB's limit of 400 KB for an item.
 	maxInlineBound = 384 << 10
 	maxAnswerBound = 64 << 20
 )

@@ -8,7 +8,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// packed is an answer in its stored form.
+// packed is an answer as the table stores it, for example compressed, encrypted or divided into
+// parts.
 type packed struct {
 	result   lambdaidem.Result // the result to store in the record
 	partData []byte            // the bytes to write in parts before the record is completed; nil if the record contains the answer
@@ -65,6 +66,7 @@ func (s *Store) pack(ctx context.Context, lease lambdaidem.Lease, result lambdai
 // prepare makes a result ready for the write that completes the record: it compresses and encrypts
 // the answer, and writes the parts of a large one. It returns the result to store, or a StoreError.
 // After an error, some parts may remain in the table until they expire. No record refers to them.
+// Don't confuse prepare with Prepare, which only fetches the encryption key.
 func (s *Store) prepare(ctx context.Context, lease lambdaidem.Lease, result lambdaidem.Result) (lambdaidem.Result, error) {
 	p, err := s.pack(ctx, lease, result)
 	if err == nil {

@@ -71,8 +71,8 @@ type apart struct {
 }
 
 // parts describes an answer that is compressed, encrypted or stored in separate items. It is the
-// value of a record's attribute "parts", which a record can have although it contains its whole
-// answer.
+// value of a record's attribute "parts". A record whose answer is compressed or encrypted has this
+// attribute even if the whole answer is in the record.
 type parts struct {
 	Count    int    // the number of parts; 0 if the record itself contains the stored bytes
 	Length   int    // the size of the answer in bytes, before compression and encryption

@@ -111,13 +111,15 @@ const opPurge = "purge"
 // purge can finish a purge that was interrupted.
 //
 // For each part in the table, Purge calls Match with a Record that has only the record's ID, Scope
-// and Token, and in StartedAt the time at which the part was written. Parts that no record refers
-// to come from attempts that have not completed their record. Such a part stays in these cases:
+// and Token, and in StartedAt the time at which the part was written. A part that no record refers
+// to comes from an attempt that has not completed the record with this part. Such a part stays in
+// these cases:
 //
 //   - The record is in progress under the token of the attempt that wrote the part.
 //   - The item with the record's id is not a record of this package.
-//   - The part was written less than an hour ago, unless an attempt has completed the record and
-//     the record has not expired. A completion by an operator does not count.
+//   - The part was written less than an hour ago. But even such a new part is deleted if an attempt
+//     has completed the record and the record has not expired. A completion by an operator does not
+//     count.
 //
 // If a purge has deleted parts, repeat the purge an hour later. A delayed request may have written
 // a part again, which only another purge or TTL deletes.

@@ -7,17 +7,18 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// removeAnswer removes the answer from a record by one conditional update. It reports false if the
+// removeAnswer removes the answer from a record by one conditional update. It returns false if the
 // record has changed since it was read. oldItm is the record as it was read. The update sets the
 // attributes of the answer, and those in extra, to their values in newItm. An attribute without a
 // value in newItm is removed.
 //
-// removeAnswer also stores the new token and the new value of the attribute "erasing" in oldItm.
+// removeAnswer also copies the attribute "erasing", and the token if there is one, from newItm to
+// oldItm, because the next steps of the purge use oldItm.
 func (p *purge) removeAnswer(ctx context.Context, oldItm, newItm *item, condition string, extra ...string) (bool, error) {
 	attrs := append(extra, attrData, attrFailure, attrEncoding, attrParts, attrErasing, attrOperations)
 	done, err := p.update(ctx, &attributeUpdate{also: attrs, condition: condition}, newItm, oldItm.asSeen())
-	// Update oldItm: the purge's next writes compare the token, and delete the parts that the
-	// attribute "erasing" lists.
+	// Bring oldItm up to date for the next steps of the purge: the conditions of their writes
+	// compare the token, and deleteParts deletes the parts that the attribute "erasing" lists.
 	if oldItm.Erasing = newItm.Erasing; newItm.Token != "" {
 		oldItm.Token = newItm.Token
 	}

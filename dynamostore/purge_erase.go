@@ -8,7 +8,7 @@ import (
 )
 
 // erase removes the answer from a completed record. The record keeps a list of the answer's parts
-// until they are deleted. erase reports false if the record has changed since it was read.
+// until they are deleted. erase returns false if the record has changed since it was read.
 func (p *purge) erase(ctx context.Context, itm *item, now time.Time) (bool, error) {
 	return p.removeAnswer(ctx, itm, p.erasedItem(itm, OperationErased, itm.Token, now), isAsSeen)
 }
@@ -19,10 +19,10 @@ func (itm *item) isErased() bool {
 	return itm.Status == lambdaidem.Completed && saysNoAnswer(itm.Failure)
 }
 
-// saysNoAnswer reports whether f stands for the answer that the record does not have. Such a
-// failure has the code ErrAnswerUnavailable and no Type. A failure with this code and a Type is a
-// handler's error, such as the error of a guarded call that the handler returned. Its message may
-// contain personal data.
+// saysNoAnswer reports whether f is the failure of a record that has no answer, as
+// lambdaidem.NoAnswer returns it. Its code is ErrAnswerUnavailable, and it has no Type. With this
+// code and a Type, f is a handler's error, such as the error of a guarded call that the handler
+// returned. The message of such an error may contain personal data, so a purge must erase it.
 func saysNoAnswer(f *lambdaidem.Failure) bool {
 	return f != nil && f.Code == lambdaidem.ErrAnswerUnavailable && f.Type == ""
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// forget removes the answer and the steps from a record and makes the record expire. It reports
+// forget removes the answer and the steps from a record and makes the record expire. It returns
 // false if the record has changed since it was read. forget does not delete the item: a delayed
 // write of an attempt must find the item, so that DynamoDB refuses the write.
 func (p *purge) forget(ctx context.Context, itm *item, now time.Time) (bool, error) {
@@ -32,14 +32,14 @@ func (p *purge) forget(ctx context.Context, itm *item, now time.Time) (bool, err
 // request more than MinTTL after it was signed, so the expiry is not in the past when the purge's
 // request arrives.
 func (p *purge) forgottenAt(now time.Time) time.Time {
-	// With an expiry in the past, DynamoDB could grant the lease to a delayed copy of a claim whose
-	// attempt has already ended.
+	// The expiry must not be in the past. The record would count as absent at once, and a delayed
+	// copy of an old claim, whose attempt has ended, could then acquire the lease.
 	return now.Add(lambdaidem.MinTTL + p.o.opts.MaxSkew + time.Second)
 }
 
 // wasForgotten reports whether an earlier purge has forgotten the record, so that this purge need
-// not do it again. It is not enough that the last of the record's Operations is such a purge: a
-// retry may since have stored an answer or steps again, and set a later expiry.
+// not do it again. The record's last Operation alone does not show that: a retry may since have
+// stored an answer or steps again, and set a later expiry.
 func (p *purge) wasForgotten(itm *item, now time.Time) bool {
 	n := len(itm.Operations)
 	holdsNothing := itm.isErased() || itm.Status == lambdaidem.Released && len(itm.Steps) == 0

@@ -40,8 +40,9 @@ type API interface {
 // Options are the optional settings of [New].
 type Options struct {
 	// Older lists the ids or ARNs of the KMS keys that may decrypt data keys, besides the key that
-	// encrypts. Default: none. To change keys, first deploy with the new key in Older. Then deploy
-	// with the new key passed to [New] and the former key in Older.
+	// encrypts. Default: none. To change keys, deploy twice: first with the new key in Older, so
+	// that every process can decrypt with it. Then deploy with the new key passed to [New] and the
+	// former key in Older.
 	//
 	// After the second deployment, the former key must stay in Older, and enabled in KMS, for the
 	// sum of the TTL, the function's timeout and 15 minutes. It must stay longer if a record from

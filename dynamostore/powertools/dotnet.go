@@ -1,8 +1,8 @@
 package powertools
 
-// appendDotNet appends the data as JsonElement.ToString writes it. A string is decoded, and written
-// without quotation marks. true and false become True and False. null becomes nothing. Any other
-// value is written as it stands in the JSON text.
+// appendDotNet appends v as JsonElement.ToString of .NET returns it. A string is decoded, and
+// written without quotation marks. true and false become True and False. null becomes nothing. Any
+// other value is written as it stands in the JSON text.
 func appendDotNet(b []byte, v *value) []byte {
 	switch v.kind {
 	case kindNull:

@@ -23,19 +23,20 @@ const (
 )
 
 // ErrNothingSelected is the error of [Language.ID] for data that Powertools treats as missing.
-// Often the selection is wrong. Data is missing if it is
+// Often the caller has selected the wrong part of the event. Data is missing if it is
 //
 //   - null, in every language;
 //   - an empty string, in Python and .NET;
 //   - in Python and Java, an object or array without elements, or one whose elements are all null.
 //
-// If the selection is right, the versions of Powertools in docs/powertools.md have stored no record
-// for such data, except in .NET, where all events with such data share one record. Powertools for
-// Python stored a record for an object whose members are all null before 3.35.0, and for all
-// missing data before 2.17.0. Older versions for other languages may have stored records too.
+// If the selected part is right, the versions of Powertools in docs/powertools.md have stored no
+// record for such data, except in .NET, where all events with such data share one record.
+// Powertools for Python stored a record for an object whose members are all null before 3.35.0, and
+// for all missing data before 2.17.0. Older versions for other languages may have stored records
+// too.
 //
-// If the table has a record for the data, set Selection.ID to its id. Return ErrNoRecord only if
-// there can't be one, because the handler then runs again.
+// If the table has a record for the data, set Selection.ID to the record's id. Only if the table
+// can't have one, return [ErrNoRecord] instead of a Selection, because the handler then runs.
 var ErrNothingSelected = errors.New("powertools: the selected data is missing: check the selection. " +
 	"If it is right, look for a record of such data in the table, because some versions of Powertools store one, and set Selection.ID to its id; " +
 	"return ErrNoRecord only if the old function stored none")
@@ -126,8 +127,8 @@ func (l Language) hash(newHash func() hash.Hash, v *value) (string, error) {
 	if l == TypeScript {
 		return base64.StdEncoding.EncodeToString(sum), nil
 	}
-	// Powertools for Java removes leading zeros, then pads with zeros to 32 digits. So an MD5 hash
-	// stays the same; a longer hash loses leading zeros.
+	// Powertools for Java removes leading zeros, then pads with zeros to 32 digits. So an MD5 hash,
+	// which has 32 digits, stays the same. A longer hash loses leading zeros.
 	digits := hex.EncodeToString(sum)
 	for l == Java && len(digits) > 32 && digits[0] == '0' {
 		digits = digits[1:]
