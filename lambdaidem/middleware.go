@@ -155,9 +155,9 @@ func (h *guarded) readRequest(r *http.Request) *Request {
 }
 
 // inner returns the request for the handler: a copy of r with the given context, and with the body
-// in the parameter request, which the guard has read.
-func inner(ctx context.Context, r *http.Request, request *Request) *http.Request {
+// in parsed, because the guard has already read r.Body.
+func inner(ctx context.Context, r *http.Request, parsed *Request) *http.Request {
 	r = r.WithContext(ctx)
-	r.Body = io.NopCloser(bytes.NewReader(request.Body))
+	r.Body = io.NopCloser(bytes.NewReader(parsed.Body))
 	return r
 }
