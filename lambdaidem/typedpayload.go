@@ -19,8 +19,7 @@ import (
 
 // typedPayload returns the payload of a call for the Go value v. The fingerprint is made from this
 // payload. If the JSON of v hides a part of v, typedPayload returns an error, because two values
-// that differ only in that part would have the same fingerprint. The function unseen finds such
-// parts.
+// that differ only in that part would have the same fingerprint; see unseen.
 func typedPayload(v any) (payload, error) {
 	text, err := json.Marshal(v)
 	if err == nil {
@@ -235,7 +234,8 @@ var forms sync.Map // results of formOf: reflect.Type to string
 // their types have the same JSON fields with the same kinds of values.
 //
 // The digest does not depend on the content of a value, such as the keys of maps or the dynamic
-// types in interfaces. A client that could choose the digest could hide a changed payload.
+// types in interfaces. Payloads with different digests can't be compared, so a client that could
+// choose the digest could hide a changed payload.
 func formOf(t reflect.Type) string {
 	if known, ok := forms.Load(t); ok {
 		return known.(string) //nolint:forcetypeassert // nothing else is stored
