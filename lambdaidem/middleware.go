@@ -124,8 +124,8 @@ func (c *httpCall) handle(ctx context.Context) (Response, error) {
 // returns the response that v writes. If v is no http.Handler, answer returns an error.
 func (c *httpCall) answer(v any) (Response, error) {
 	if handler, ok := v.(http.Handler); ok {
-		// The context of the guarded handler may have ended, so call the handler in v with the
-		// context of the client's request, plus the attempt.
+		// The context of the guarded handler may have ended, so call v with the context of the
+		// client's request, to which inContext adds the attempt.
 		return c.serve(c.run.inContext(c.r.Context()), handler)
 	}
 	return Response{}, isNotTheAnswer[http.Handler](v)
