@@ -81,7 +81,8 @@ func (g *Guard) takeMessage(ctx context.Context, c call, fn func(context.Context
 		return refused
 	case d.replays && d.outcome == OutcomeFailed:
 		// An operator has completed the record as failed, so the message may not have been handled.
-		// NoAnswer is only a precaution: CheckResult refuses a failed record without a Failure.
+		// d.failure should never be nil, because CheckResult refuses a failed record without a
+		// Failure. NoAnswer is a precaution.
 		failure := cmp.Or(d.failure, NoAnswer("an operator settled the message as failed"))
 		return refusedDo[struct{}](answerUnavailable(failure, d.outcome))
 	case d.replays: // an earlier attempt has handled the message

@@ -124,8 +124,8 @@ func (c *httpCall) handle(ctx context.Context) (Response, error) {
 // returns the response that v writes. If v is no http.Handler, answer returns an error.
 func (c *httpCall) answer(v any) (Response, error) {
 	if handler, ok := v.(http.Handler); ok {
-		// The context of the guarded handler may have ended, so call the handler in v with the
-		// context of the client's request, plus the attempt.
+		// The context of the guarded handler may have ended, so call v with the context of the
+		// client's request, to which inContext adds the attempt.
 		return c.serve(c.run.inContext(c.r.Context()), handler)
 	}
 	return Response{}, isNotTheAnswer[http.Handler](v)
@@ -155,9 +155,9 @@ func (h *guarded) readRequest(r *http.Request) *Request {
 }
 
 // inner returns the request for the handler: a copy of r with the given context, and with the body
-// in the parameter request, which the guard has read.
-func inner(ctx context.Context, r *http.Request, request *Request) *http.Request {
+// in parsed, because the guard has already read r.Body.
+func inner(ctx context.Context, r *http.Request, parsed *Request) *http.Request {
 	r = r.WithContext(ctx)
-	r.Body = io.NopCloser(bytes.NewReader(request.Body))
+	r.Body = io.NopCloser(bytes.NewReader(parsed.Body))
 	return r
 }

@@ -12,7 +12,7 @@ import (
 // unless mayReplace allows it. The client then gets the text of payloadUnsure, which does not
 // tell the client to use a new key.
 
-// payloadMatch is the result of comparing the payloads of two fingerprints.
+// payloadMatch says whether two fingerprints were made from the same payload.
 type payloadMatch int
 
 const (
@@ -43,8 +43,9 @@ func (c *call) comparePayload(recorded string) payloadMatch {
 
 // compareFingerprints compares the fingerprint of a call with recorded, the fingerprint of a
 // record. Both have the form SETTINGS.DIGEST. DIGEST is the digest of the payload. SETTINGS is a
-// digest of what else determines DIGEST: the options, the secret and payload.form. If both differ,
-// the payloads can't be compared.
+// digest of what else determines DIGEST: the options, the secret and payload.form. If the DIGESTs
+// are equal, the payloads are the same. If only the DIGESTs differ, the payloads differ. If DIGEST
+// and SETTINGS both differ, the payloads can't be compared.
 func compareFingerprints(fingerprint, recorded string) payloadMatch {
 	ownSettings, ownDigest, _ := strings.Cut(fingerprint, ".")
 	settings, digest, _ := strings.Cut(recorded, ".")
@@ -58,9 +59,8 @@ func compareFingerprints(fingerprint, recorded string) payloadMatch {
 	}
 }
 
-// mayReplace reports whether the call may claim rec, a released record without steps, even if the
-// payload of the call is not known to be that of the record. The result depends on rec.Bound, the
-// reason why the record may have to refuse another payload.
+// mayReplace reports whether the call may claim rec even if their payloads may differ. rec is a
+// released record without steps. rec.Bound says why it may have to refuse another payload.
 func (c *call) mayReplace(rec Record) bool {
 	switch rec.Bound {
 	case "":
@@ -80,22 +80,23 @@ func (c *call) mayReplace(rec Record) bool {
 // errOtherSettings says in events why a payload can't be compared with the record's.
 var errOtherSettings = errors.New("the record's fingerprint was made under other options or secrets, or by another version of the payload's type: see docs/operate.md, \"Something changes in a deployment\"")
 
-// errAnswerReplaced says in events that another payload may have replaced the answer of the call.
+// errAnswerReplaced says in events that a later attempt, which has another payload, may have
+// replaced an answer to the call.
 var errAnswerReplaced = errors.New("the record has another payload, and is of an attempt that began after this one: it may have replaced an answer to this request that expired while the handler ran")
 
 // errMismatchAfterRun says in events that a call was refused after its handler had run.
 var errMismatchAfterRun = errors.New("the handler has run without a lease, or has lost it, and may have called other services; its answer is not stored, and its enlisted writes were not made: see docs/operate.md, \"A client gets 422\"")
 
-// settingsUnknown replaces the SETTINGS of a fingerprint, which has the form SETTINGS.DIGEST. A call
-// stores such a fingerprint if it claims a record whose payload it can't compare with its own. The
-// DIGEST is that of the call's payload, but the record may have been created for another payload.
+// settingsUnknown replaces the SETTINGS of a fingerprint, which has the form SETTINGS.DIGEST. A
+// call stores such a fingerprint if it claims a record whose payload it can't compare with its own.
 //
-// A later call with another DIGEST may therefore have the record's original payload, so the guard
-// must not say that the payload has changed. The guard says so only if the SETTINGS are equal, and
-// no call has the SETTINGS settingsUnknown.
+// A later call with another DIGEST may have the payload for which the record was created. The guard
+// must therefore not say that the payload has changed. It says so only if the stored SETTINGS equal
+// the SETTINGS that the later call computes, and these are never "?".
 const settingsUnknown = "?"
 
-// withUnknownSettings returns the fingerprint with settingsUnknown in place of its settings.
+// withUnknownSettings returns the parameter fingerprint, which has the form SETTINGS.DIGEST, with
+// settingsUnknown in place of SETTINGS.
 func withUnknownSettings(fingerprint string) string {
 	_, digest, _ := strings.Cut(fingerprint, ".")
 	return settingsUnknown + "." + digest
@@ -105,8 +106,8 @@ func withUnknownSettings(fingerprint string) string {
 // fingerprint of the call's payload, made with the first secret, because an older secret may soon
 // be removed from the options.
 //
-// If it is unknown whether the record was created for this payload, settingsUnknown replaces the
-// settings in the fingerprint. The guard then never says that a later call's payload has changed.
+// If the record may have been created for another payload, settingsUnknown replaces SETTINGS in the
+// fingerprint, so that the guard never says that a later call's payload has changed.
 func (c *call) fingerprintOver(rec Record) string {
 	forgotten := rec.State == Released && rec.Bound == "" // the record accepts any payload
 	inDoubt := c.comparePayload(rec.Fingerprint) == maybeSamePayload || strings.HasPrefix(rec.Fingerprint, settingsUnknown)

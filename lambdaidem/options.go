@@ -123,18 +123,18 @@ type Options struct {
 	// The wait always ends early enough to answer before the deadline of the invocation. Default:
 	// 0; a duplicate then gets 409 at once.
 	//
-	// The duplicate reads the record after random pauses, which grow from 20 to 40 ms to at most
-	// 1 s. A wait of 200 ms needs at most 5 reads.
+	// The duplicate reads the record after random pauses. The first pause is 20 to 40 ms long, and
+	// later ones grow up to 1 s. A wait of 200 ms needs at most 5 reads.
 	Wait time.Duration
 	// MinRunTime prevents a handler from starting so late that it can't finish. It applies to a
 	// request that has waited for another attempt (see Wait), and to each message of a batch. The
 	// handler starts only if at least MinRunTime plus Reserve is left of the invocation. Otherwise
 	// the request gets 409, or the message fails and is delivered again. Default: 1 s.
 	//
-	// A function with a short timeout may never have that much time left. If MinRunTime plus Reserve
-	// exceeds nine tenths of the time left at the start of a batch, the messages may begin in the
-	// first half of that time. The guard logs one warning about this case if you have raised
-	// MinRunTime or set Reserve.
+	// A function with a short timeout may never have that much time left. If MinRunTime plus
+	// Reserve exceeds nine tenths of the time left at the start of a batch, MinRunTime does not
+	// apply to the batch. Its messages may then start until half of the time left has passed. The
+	// guard logs one warning about this case if you have raised MinRunTime or set Reserve.
 	MinRunTime time.Duration
 	// RetryAfter is the value of the Retry-After header in a 409 [ErrInProgress] and in a
 	// 503, in whole seconds, rounded up. In a 503 [ErrOutcomeUnknown], the value is the time
@@ -160,10 +160,9 @@ type Options struct {
 	//   - If it is unknown whether an inner call had its effect, the response is not stored, and no
 	//     retry runs the handler before the lease has ended.
 	//
-	// If a rule changes the outcome that this function returned, the client gets 503
-	// [ErrOutcomeUnknown] instead of the response. The client also gets the 503 if a rule applies
-	// and the response is a final failure, such as a 402. See docs/effects.md, "Guarded calls inside
-	// a handler".
+	// If a rule applies, the client gets 503 [ErrOutcomeUnknown] instead of the response in two
+	// cases: the rule changes the outcome that this function returned, or the response is a final
+	// failure, such as a 402. See docs/effects.md, "Guarded calls inside a handler".
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler without a lease if a request to the store fails. A retry may then
 	// run the handler again. The event [EventFailedOpen] reports each such run. Default: false; the
@@ -172,12 +171,14 @@ type Options struct {
 	// Even with FailOpen, the handler does not run in these cases, and the client gets 503:
 	//
 	//   - The guard knows that the record has stored steps of an earlier attempt, which the handler
-	//     might repeat. If no request reaches the record, the handler runs, and [Step] calls its
-	//     function again, with the same [DownstreamKey].
+	//     might repeat.
 	//   - The failed request may have taken over the record of an attempt that died. That attempt
 	//     may have stored steps, too.
 	//   - The guard has read the record first (see Repeated), and the record does not permit this
 	//     call to run, for example because another attempt is running.
+	//
+	// If no request to the store succeeds, the guard can't know of stored steps. The handler then
+	// runs, and [Step] runs these steps again, with the same [DownstreamKey].
 	//
 	// FailOpen does not apply to a guarded call inside a guarded handler. Such a call gets
 	// [ErrStoreUnavailable]: without a record, a retry of the handler could not find out what the

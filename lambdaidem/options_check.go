@@ -47,8 +47,9 @@ func (o Options) check() {
 // validIDPrefix reports whether s can be an Options.IDPrefix. It refuses "#", because a "#" follows
 // the prefix in an id, and "*" and "?", because they are wildcards in an IAM policy.
 func validIDPrefix(s string) bool {
-	// If an id begins with "lambdaidem#X#", X is a prefix or, in the id of a part of an answer, may
-	// be the record's hash. A prefix is shorter than a hash, so that X is never both.
+	// A prefix must be shorter than the hash in a record's id. In an id "lambdaidem#X#...", the
+	// length of X then shows whether X is a prefix or a hash. X is a hash only if the id is that of
+	// a part of an answer: the id of a record without a prefix ends with the hash.
 	const maxLength = 40 // bytes
 	return len(s) <= maxLength && !strings.ContainsFunc(s, func(r rune) bool {
 		return !isASCIILetterOrDigit(r) && !strings.ContainsRune("-_.:/=+@", r)

@@ -4,9 +4,9 @@ import (
 	"errors"
 )
 
-// outcomeOfError returns the outcome of an error that a handler returned. The error may ask for an
-// outcome, for example by a mark of Permanent; see outcomeOfMarks. Otherwise the policy decides:
-// uncertain under Hold, released under Rerun.
+// outcomeOfError returns the outcome of an error that a handler returned. The error may determine
+// the outcome, for example by a mark of Permanent; see outcomeOfMarks. Otherwise the policy
+// decides: uncertain under Hold, released under Rerun.
 //
 // innerFailure is the outcome to return if err is the stored failure of a guarded call that the
 // handler made. It is normally OutcomeFailed, because every retry gets the same stored failure. For
@@ -21,17 +21,17 @@ func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 	return OutcomeReleased
 }
 
-// outcomeOfMarks returns the outcome that err or the errors inside err ask for, or "" if they ask
-// for none. If they ask for different outcomes, outcomeOfBoth chooses one. These errors ask for an
-// outcome:
+// outcomeOfMarks returns the outcome that err or the errors inside err determine, or "" if they
+// determine none. If they determine different outcomes, outcomeOfBoth chooses one. These errors
+// determine an outcome:
 //
 //   - An error that Permanent, Uncertain or Retryable has marked.
 //   - An error made by Reject, which has the outcome of a response with its status.
 //   - An ErrOutcomeUnknown, whose outcome is uncertain.
 //   - The stored failure of a guarded call that the handler made. Its outcome is innerFailure.
 //
-// If any other error wraps an error that asks for no outcome, the wrapped error counts as uncertain
-// under policy Hold.
+// Any other error has the outcome of the errors that it wraps. Under policy Hold, it is uncertain
+// if one of these determines no outcome, because that one may come from a call that had an effect.
 func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case nil, *panicError: // the value of a panic is no mark
@@ -66,7 +66,7 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	var all Outcome
 	for _, one := range wrapped(err) {
 		o := g.outcomeOfMarks(one, innerFailure)
-		// Under Hold, an error that asks for no outcome may come from a call that had an effect.
+		// Under Hold, an error without an outcome may come from a call that had an effect.
 		if o == "" && g.opts.Policy == Hold {
 			return OutcomeUncertain
 		}
@@ -76,14 +76,14 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 }
 
 // outcomeWithinMark returns the outcome that err, the error inside a mark of Permanent or
-// Retryable, asks for:
+// Retryable, determines:
 //
 //   - OutcomeUncertain, if err wraps an Uncertain error or ErrOutcomeUnknown;
 //   - otherwise OutcomeFailed, if err wraps a Permanent error;
 //   - otherwise "".
 //
-// The status of an error made by Reject does not count: the application can change the outcome of
-// such an error by a mark.
+// Without a mark, the status of an error made by Reject determines the outcome. Inside a mark, the
+// status does not count, so that the application can change the outcome.
 func outcomeWithinMark(err error) Outcome {
 	if hasOwn[*uncertainError](err) || errors.Is(err, ErrOutcomeUnknown) {
 		return OutcomeUncertain

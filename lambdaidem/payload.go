@@ -49,9 +49,9 @@ func (g *Guard) withHeaders(r *Request) []string {
 	return parts
 }
 
-// payload returns what the fingerprint of m covers. p has the body. parts has the values in m.parts
-// and the attributes whose names are in attributeNames, ignoring case. All of these stay the same
-// when the source delivers the message again.
+// payload returns what the fingerprint of m covers: the body, in p, and further texts, as parts.
+// These are m.parts and the attributes named in attributeNames, ignoring case. All of these stay
+// the same when the source delivers the message again.
 func (m *message) payload(attributeNames []string) (p payload, parts []string) {
 	isNamed := func(a attribute) bool {
 		return slices.ContainsFunc(attributeNames, func(name string) bool { return strings.EqualFold(name, a.name) })
@@ -70,9 +70,9 @@ func (m *message) payload(attributeNames []string) (p payload, parts []string) {
 	for _, a := range counted {
 		parts = append(parts, a.name, a.dataType, a.value)
 	}
-	// form names what the fingerprint covers; see payload.form. It changes if another version of the
-	// program covers other attributes, or if the message comes by another path, such as SNS with raw
-	// message delivery.
+	// form is a description of what the fingerprint covers; see payload.form. The form differs if
+	// another version of the program covers other attributes, or if the message takes another
+	// route, such as SNS with raw message delivery.
 	var form []byte
 	for _, part := range m.form {
 		form = appendPart(form, part)

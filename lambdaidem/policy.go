@@ -15,8 +15,8 @@ const (
 	// request gets 409 [ErrAttemptAbandoned] until an operator decides about the record, even if
 	// the request reaches a guard with policy Rerun. Effects happen at most once.
 	//
-	// Under Hold, a 5xx and a panic have the outcome [OutcomeUncertain] by default. So does an
-	// error of the handler, unless [Reject] made the error or a function such as [Retryable] marked
-	// it. Mark an error as Retryable if the handler had no effect.
+	// Under Hold, the default outcome is [OutcomeUncertain] after a 5xx, after a panic, and after
+	// an error that neither [Reject] made nor a function such as [Retryable] marked. Mark an error
+	// as Retryable if the handler had no effect.
 	Hold Policy = "hold"
 )

@@ -21,14 +21,13 @@ func (g *Guard) principal(ctx context.Context, r *Request) (string, *Error) {
 	return g.named(p, err, "Options.Principal")
 }
 
-// named checks the results p and err of a function of the application that identifies the caller.
-// The parameter function is the name of that function. named returns a refusal if err is not nil,
-// or if p is empty and Options.AnonymousCallers is not set. Otherwise it returns p as the
-// principal.
-func (g *Guard) named(p string, err error, function string) (string, *Error) {
+// named checks p and err, the results of the application's function that identifies the caller.
+// funcName is the name of that function. named returns a refusal if err is not nil, or if p is empty
+// and Options.AnonymousCallers is not set. Otherwise it returns p as the principal.
+func (g *Guard) named(p string, err error, funcName string) (string, *Error) {
 	failed := err != nil
 	if !failed && p == "" && !g.opts.AnonymousCallers {
-		err = errors.New(function + " named nobody; set Options.AnonymousCallers if such callers may share their keys")
+		err = errors.New(funcName + " named nobody; set Options.AnonymousCallers if such callers may share their keys")
 	}
 	if err == nil {
 		return p, nil

@@ -47,7 +47,8 @@ var busy = sync.OnceValue(func() *written {
 	return &written{*e, documentOf(e), statusLine(e.Status)}
 })
 
-// written is an error with its problem document and status line.
+// written is an error with two texts for the response: its problem document, and its status line,
+// such as "409 Conflict".
 type written struct {
 	Error
 	text, line string
@@ -173,18 +174,18 @@ func payloadMismatch(status int) *Error {
 		Detail: "This idempotency key was used with another request. Send a new key with a new request, and the same request with the same key."}
 }
 
-// payloadMismatchAfterRun returns the refusal of a call if the guard finds only after the run of the
-// handler that the record has another payload. The attempt had no lease, or lost it. The text must
-// not tell the client to use a new key: the enlisted writes were dropped, but a new request would
-// repeat the handler's other effects.
+// payloadMismatchAfterRun returns the refusal of a call whose handler had already run when the
+// guard found that the record has another payload. The attempt had no lease, or lost it. The text
+// must not tell the client to use a new key: the enlisted writes were dropped, but a new request
+// would repeat the handler's other effects.
 func payloadMismatchAfterRun(status int) *Error {
 	return &Error{Code: ErrPayloadMismatch, Status: status, Err: errMismatchAfterRun,
 		Detail: "This idempotency key was used with another request, and this request may have been carried out in part. Do not send it with a new key until you know what it did."}
 }
 
-// payloadReplaced returns the refusal of an optimistic call whose record has another payload, and may
-// have replaced an answer to this call. The text must not tell the client to use a new key, because
-// the request would then be carried out twice.
+// payloadReplaced returns the refusal of a call if a later attempt with another payload has the
+// record now, and may have replaced an answer to this call. The text must not tell the client to
+// use a new key, because the request would then be carried out twice.
 func payloadReplaced(status int) *Error {
 	return &Error{Code: ErrPayloadMismatch, Status: status, Err: errAnswerReplaced, unfinished: true,
 		Detail: "This idempotency key was used with another request, and this request may have been carried out before. Do not send it with a new key until you know whether it was."}
@@ -282,8 +283,8 @@ func answerUnread(err error, outcome Outcome, retryAfter time.Duration) *Error {
 		Detail: hasEnded(outcome) + " before, but its answer can't be read now. Repeat it later to get that answer."}
 }
 
-// answerUnreadAfterRun is like answerUnread, for an attempt that ran its handler before it found the
-// stored answer.
+// answerUnreadAfterRun returns the refusal of a call whose handler had already run when its attempt
+// found a stored answer, which could not be read. The read may succeed later.
 func answerUnreadAfterRun(err error, outcome Outcome, retryAfter time.Duration) *Error {
 	e := answerUnread(err, outcome, retryAfter)
 	e.Code = ErrOutcomeUnknown
@@ -298,8 +299,8 @@ func answerUnreadable(err error, outcome Outcome) *Error {
 }
 
 // hasEnded returns the beginning of a text for a client that can't receive the stored answer, such
-// as "The request was carried out". After OutcomeFailed, the text leaves that open: the handler may
-// have refused the request, or an operator may have ended the record.
+// as "The request was carried out". After OutcomeFailed, the text does not say whether the request
+// was carried out: the handler may have refused it, or an operator may have ended the record.
 func hasEnded(outcome Outcome) string {
 	if outcome == OutcomeSucceeded {
 		return "The request was carried out"

@@ -65,9 +65,9 @@ func (r Record) GoneAt(now time.Time) bool {
 // BoundByDownstreamKey.
 //
 // After a deployment that changed how fingerprints are made, the guard may be unable to compare
-// payloads. It then refuses the request, unless Bound is BoundByDownstreamKey. In that case it
-// accepts the request, because the service that receives the downstream key can refuse a changed
-// payload; see [DownstreamKey].
+// payloads. If Bound is BoundByDownstreamKey, the guard then accepts the request, because the
+// service that receives the downstream key can refuse a changed payload; see [DownstreamKey]. For
+// the other two reasons, the guard refuses the request.
 const (
 	BoundByDownstreamKey = "downstream_key" // a handler called DownstreamKey, and may have sent the key to another service
 	BoundByDeadAttempt   = "dead_attempt"   // an attempt died, or failed open and ran a step: the record does not show its effects

@@ -35,7 +35,7 @@ func aboveOne(number string) bool {
 // the record has an answer, finished is true, and d replays the answer. Otherwise, even if the read
 // failed, the caller must go on and acquire the record.
 //
-// lookUp sets needsLease if the handler must not run without a lease, even with Options.FailOpen.
+// lookUp sets a.needsLease if the handler must not run without a lease, even with Options.FailOpen.
 func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	if !a.call.repeated {
 		return decision{}, false

@@ -3,14 +3,14 @@ package lambdaidem
 import "context"
 
 // again returns the replay of the stored response for the request r. It adds the headers in
-// Options.ReplayMarks to the stored response, unless a guarded handler made the request. Then it
-// lets Options.OnReplay change the response.
+// Options.ReplayMarks to the response, unless r is an inner call, which another guarded handler
+// makes while it runs. Then again lets Options.OnReplay change the response.
 func (w *httpWork) again(ctx context.Context, r *Request) *Response {
 	g, resp := w.g, w.replayed
 	if resp.Header == nil {
 		resp.Header = make(map[string][]string) // for the hook to write to
 	}
-	if attemptOf(ctx) == nil { // a guarded handler that made the request may pass on the response, which is no replay to its own client
+	if attemptOf(ctx) == nil { // the handler that makes an inner call may pass on the response, which is no replay for its own client
 		for _, m := range g.opts.ReplayMarks {
 			resp.Set(m.Name, m.Value)
 		}

@@ -44,8 +44,8 @@ func (h *guarded) readBody(r *http.Request, reqTarget target) ([]byte, *Error) {
 // have read. Call bodyLength only after the body was read to its end. An outer handler that replaces
 // the body must set r.ContentLength.
 //
-// If neither number is known, the result is someRead, unread, or -1 if bodyLength can't tell. The
-// parameter first is the result of isFirst.
+// If neither number is known, the result is someRead if a handler has parsed the body as a form.
+// Otherwise it is unread if the parameter first, the result of isFirst, is true, and else -1.
 func bodyLength(r *http.Request, first bool) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI
@@ -65,8 +65,7 @@ func bodyLength(r *http.Request, first bool) int64 {
 
 // Results of bodyLength for a body of unknown length. unread means that no outer handler, which is
 // a handler around the guarded one, has read any of the body. someRead means that an outer handler
-// has read a part. readBody then refuses the request, because someRead exceeds the length of every
-// body.
+// has read a part. No body is as long as someRead, so readBody refuses the request.
 const (
 	unread   = -2
 	someRead = math.MaxInt64

@@ -46,9 +46,9 @@ func (e *panicError) Unwrap() error {
 	return err
 }
 
-// reported returns an error that looks to Lambda like the same panic in an unguarded handler: it
-// has the type and the text of the panic's value. It has no stack trace, because the guard logs the
-// text that e.Error returns, which includes the stack trace.
+// reported returns the error to report to Lambda. Like the error of a panic in an unguarded
+// handler, it has the type and the text of the panic's value. The stack trace is left out: the
+// guard logs e.Error(), which includes the trace.
 func (e *panicError) reported() error {
 	return messages.InvokeResponse_Error{Type: typeName(e.value), Message: fmt.Sprint(e.value)}
 }

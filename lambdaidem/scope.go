@@ -25,9 +25,9 @@ func (i *Identity) scope(route string) string {
 	return s
 }
 
-// readable returns the target of a call as text for scopes and events: first the host, and then one
-// of the operation, the route template and the path; see Identity.resource. Options.ScopePath
-// shortens a path, because a path may contain a secret.
+// readable returns the target of a call as text for scopes and events: the host, followed by the
+// operation, the route template or the path; see Identity.resource. Options.ScopePath shortens a
+// path, because a path may contain a secret.
 func (g *Guard) readable(i *Identity) string {
 	of := i.resource()
 	if i.kind() == "path" && g.opts.ScopePath != nil {

@@ -57,7 +57,7 @@ func checkSendable(r *Response) error {
 	return checkJSON(r, body)
 }
 
-// single converts headers with one value each to the type of headers with several values.
+// single returns headers as a map in which each name has a list with its one value.
 func single(headers map[string]string) map[string][]string {
 	all := make(map[string][]string, len(headers))
 	for name, value := range headers {
@@ -175,8 +175,9 @@ func readsWhole(r io.Reader) bool {
 	return err == nil && n < most
 }
 
-// valuesOf returns all values of a header of the response. The case of the name does not matter. A
-// response for a REST API has two maps of headers, so valuesOf searches both r.Header and r.beside.
+// valuesOf returns all values of a header of the response. The case of the name does not matter.
+// For a REST API, r.beside may have one more value of a header that is also in r.Header. valuesOf
+// returns that value too.
 func valuesOf(r *Response, name string) (values []string) {
 	for _, headers := range []map[string][]string{r.Header, single(r.beside)} {
 		for _, n := range slices.Sorted(maps.Keys(headers)) {

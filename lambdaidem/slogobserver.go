@@ -7,9 +7,10 @@ import (
 
 // SlogObserver returns an observer that logs each event with logger:
 //
-//   - at slog.LevelWarn each event whose Kind constant is marked (!) in its comment. The same
-//     level applies to an [EventNew] if the handler marked its error as [Permanent], and to an
-//     [EventReleased] if its error is [ErrConditionFailed] or [ErrWriteInvalid];
+//   - at slog.LevelWarn each event of a kind that is marked (!) in the list of Kind constants, such
+//     as [EventStoreError]. The same level applies to an [EventNew] if the handler marked its error
+//     as [Permanent], and to an [EventReleased] if its error is [ErrConditionFailed] or
+//     [ErrWriteInvalid];
 //   - at slog.LevelDebug an [EventBypassed], because every GET makes one;
 //   - at slog.LevelInfo all other events.
 func SlogObserver(logger *slog.Logger) Observer { return slogObserver{logger} }

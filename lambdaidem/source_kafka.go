@@ -99,12 +99,12 @@ func kafkaCluster(e events.KafkaEvent) string {
 	return strings.Join(servers, ",")
 }
 
-// kafkaOffset separates the partition and the offset in a message's name. A topic's name can't
-// contain it.
+// kafkaOffset separates the partition and the offset in message.name, such as "orders-0@12". A
+// topic's name can't contain it.
 const kafkaOffset = "@"
 
-// kafkaFailure returns the batch item failure that reports a record as failed. name identifies
-// the record; it is the message's name that kafkaMessage has set.
+// kafkaFailure returns the batch item failure for a Kafka record. The parameter name is the
+// message.name that kafkaMessage made for the Kafka record, such as "orders-0@12".
 func kafkaFailure(name string) KafkaBatchItemFailure {
 	partition, offset, _ := strings.Cut(name, kafkaOffset)
 	number, _ := strconv.ParseInt(offset, 10, 64) // kafkaMessage has formatted it

@@ -30,9 +30,9 @@ import (
 // after a redrive from the dead-letter queue. The record is not released in these cases:
 //
 //   - After an error of [Uncertain].
-//   - Under policy [Hold], after a panic, after an error that no function of this package has
-//     marked, and after an error of [Reject] with a status of 500 or above. An operator must then
-//     release the record before a redrive.
+//   - If the policy is [Hold]: after a panic, an error that no function of this package has marked,
+//     or an error of [Reject] with a status of 500 or above. An operator must then release the
+//     record before a redrive.
 func (g *Guard) SQS(h func(context.Context, events.SQSMessage) error, optFns ...func(*BatchOptions[events.SQSMessage])) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
 	b := guardMessages(g, source[events.SQSEvent, events.SQSMessage]{
 		list:    func(e events.SQSEvent) []events.SQSMessage { return e.Records },

@@ -255,9 +255,9 @@ func (a *attempt) conclude(ctx context.Context, w work) decision {
 	return a.finish(ctx, w, w.ending())
 }
 
-// leavesStep reports, after the handler has panicked, whether a step is still running or the result
-// of a step could not be stored. In both cases the record must not be released, because a retry
-// would run the step again.
+// leavesStep ends the use of steps after a panic of the handler. It reports whether a step is still
+// running or the result of a step could not be stored. In both cases the record must not be
+// released, because a retry would run the step again.
 func (a *attempt) leavesStep() bool { return a.steps.close() || a.steps.unsaved != nil }
 
 // stepUnsaved refuses a call, because its handler ran a step whose result could not be stored.

@@ -19,9 +19,9 @@ import (
 // Package lambdaidem/storetest has the tests that every Store must pass.
 type Store interface {
 	// Acquire takes the lease on a record, and returns the current record. The caller holds the
-	// lease if and only if that record is in progress and has claim.Token. This includes the case
-	// that an earlier request with the same claim was applied and its reply was lost. If the current
-	// record prevents the write, err is nil.
+	// lease if and only if that record is in progress and has claim.Token. An earlier request
+	// with the same claim, whose reply was lost, may have taken that lease. If the current record
+	// prevents the write, Acquire returns no error.
 	//
 	// If claim.Over is nil, Acquire MUST write the record only if there is none. The new record has
 	// attempt number 1.

@@ -10,15 +10,15 @@ import (
 // the same kinds of errors as those of Store.
 
 // Loader is an optional interface of a [Store] that can store a large answer outside the answer's
-// record, for example in several items. The guard reads such an answer with Load. The Result of its
-// record has Apart set instead of Value.
+// record, for example in several items. The guard reads such an answer with Load. The record of
+// such an answer has Result.Apart set instead of Result.Value.
 type Loader interface {
 	// Load returns the complete result of a completed record, including the Value that the store
 	// has put outside the record; see Result.Apart. The guard calls Load only to replay an answer.
 	//
-	// Load MUST return exactly the bytes that were stored, or a *[StoreError]. The error's Reason
-	// is [ReasonForeign] if the answer is missing, damaged or written by another attempt, so that
-	// every later read would fail too. If a later read may succeed, the Reason MUST NOT be
+	// Load MUST return exactly the bytes that were stored, or a *[StoreError]. If every later read
+	// would fail too, because the answer is missing, damaged or written by another attempt, the
+	// error's Reason is [ReasonForeign]. If a later read may succeed, the Reason MUST NOT be
 	// ReasonForeign.
 	Load(ctx context.Context, record Record) (Result, error)
 }
@@ -83,8 +83,8 @@ type Holder interface {
 // HeldUntil returns the lease end that [Holder.Hold] gives a record. oldRec is the record before
 // the call of Hold. The result is one millisecond after oldRec.LeaseEnd, because that is the
 // smallest difference between two lease ends. The store then refuses a takeover whose Claim.Over
-// has the old lease end. The new lease end does not revive the lease, because the guard calls Hold
-// only after the lease has ended.
+// has the old lease end. The guard calls Hold only after the lease has ended, so the new lease end
+// normally lies in the past too.
 func HeldUntil(oldRec Record) time.Time { return oldRec.LeaseEnd.Add(time.Millisecond) }
 
 // Steps maps the name of each step of a record to the step's result, as JSON.

@@ -23,12 +23,13 @@ type storedAnswer struct {
 	// MultiValueHeaders are stored like those of any other header. A replay sends both maps, because
 	// the gateway decides how to combine their values.
 	Beside map[string]string `json:"beside,omitempty"`
-	// Added names the headers whose stored values a replay appends to those of outer handlers, such
-	// as middleware. For any other stored header, a replay replaces the values. Added is set only
-	// for net/http responses, whose headers may come from outer handlers too.
+	// Added lists names of headers. A replay appends the stored values of these headers to the
+	// values of outer handlers, such as middleware. For any other stored header, a replay replaces
+	// the values. Added is set only for net/http responses, whose headers may come from outer
+	// handlers too.
 	Added []string `json:"added,omitempty"`
-	// Removed names the headers that an outer handler had set and that the guarded handler then
-	// deleted. A replay deletes these headers too. Removed is set only for net/http responses.
+	// Removed lists the names of headers that an outer handler had set and that the guarded handler
+	// then deleted. A replay deletes these headers too. Removed is set only for net/http responses.
 	Removed []string `json:"removed,omitempty"`
 	// Trailers has the header fields that follow the body. It is set only for net/http responses.
 	Trailers map[string][]string `json:"trailers,omitempty"`

@@ -45,14 +45,15 @@ func (r *Response) appendTo(buf []byte) []byte {
 	return append(buf, '}')
 }
 
-// appendMap appends one member to an unfinished JSON object in buf: prefix, such as `,"headers":`,
-// and then an object with those entries of m for whose values keep returns true, sorted by name. If
-// there are none, appendMap appends nothing. appendValue appends one value.
-func appendMap[V any](buf []byte, prefix string, m map[string]V, keep func(V) bool, appendValue func([]byte, V) []byte) []byte {
+// appendMap appends one member to an unfinished JSON object in buf: first prefix, such as
+// `,"headers":`, and then an object. The object has the entries of m for whose values the function
+// isKept returns true, sorted by name. If there are none, appendMap appends nothing. appendValue
+// appends one value.
+func appendMap[V any](buf []byte, prefix string, m map[string]V, isKept func(V) bool, appendValue func([]byte, V) []byte) []byte {
 	var room [16]string
 	names := room[:0]
 	for name, v := range m {
-		if keep(v) {
+		if isKept(v) {
 			names = append(names, name)
 		}
 	}

@@ -188,8 +188,8 @@ func sameJSON(a, b []byte) bool {
 	if okX && okY {
 		return bytes.Equal(x, y)
 	}
-	// One of the texts has no canonical form, so compare their lengths and the decoded values. If two
-	// members have the same name, decoding drops one of them, but the length shows it.
+	// One of the texts has no canonical form, so compare the decoded values. Compare the lengths of
+	// the texts too, because decoding drops one of two members that have the same name.
 	if len(a) != len(b) {
 		return false
 	}

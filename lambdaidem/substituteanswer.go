@@ -21,8 +21,8 @@ type answerError struct{ v any }
 
 func (e *answerError) Error() string { return fmt.Sprintf("answer with a %T", e.v) }
 
-// answerAs converts v, the argument of Answer, to the type that the handler returns.
-// The error says that v has another type.
+// answerAs returns v, the argument of Answer, as a T, the type that the handler returns. A nil v
+// becomes a nil T if there is one. If v has another type, answerAs returns an error.
 func answerAs[T any](v any) (T, error) {
 	if t, ok := v.(T); ok {
 		return t, nil

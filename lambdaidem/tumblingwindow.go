@@ -14,8 +14,8 @@ import (
 func unwindowed[E, R any](window func(E) events.TimeWindowProperties, h func(context.Context, E) (R, error)) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, e E) (R, error) {
 		if w := window(e); w.State != nil || w.ShardID != "" || w.IsFinalInvokeForWindow || w.IsWindowTerminatedEarly || !w.Window.End.IsZero() {
-			// Lambda would treat a response without the state as a failed invocation too, but the
-			// log would not have the reason.
+			// Return an error, which the log then has. Lambda would also treat a response without
+			// the window's state as a failed invocation, but without a reason in the log.
 			var none R
 			return none, errWindow
 		}

@@ -19,8 +19,7 @@ import (
 
 // typedPayload returns the payload of a call for the Go value v. The fingerprint is made from this
 // payload. If the JSON of v hides a part of v, typedPayload returns an error, because two values
-// that differ only in that part would have the same fingerprint. The function unseen finds such
-// parts.
+// that differ only in that part would have the same fingerprint; see unseen.
 func typedPayload(v any) (payload, error) {
 	text, err := json.Marshal(v)
 	if err == nil {
@@ -235,7 +234,8 @@ var forms sync.Map // results of formOf: reflect.Type to string
 // their types have the same JSON fields with the same kinds of values.
 //
 // The digest does not depend on the content of a value, such as the keys of maps or the dynamic
-// types in interfaces. A client that could choose the digest could hide a changed payload.
+// types in interfaces. Payloads with different digests can't be compared, so a client that could
+// choose the digest could hide a changed payload.
 func formOf(t reflect.Type) string {
 	if known, ok := forms.Load(t); ok {
 		return known.(string) //nolint:forcetypeassert // nothing else is stored
@@ -246,31 +246,31 @@ func formOf(t reflect.Type) string {
 	return form
 }
 
-// appendForm appends a description of the type t for formOf. The map met holds a number for each
-// type that has already been described. If such a type occurs again, appendForm appends only its
-// number, so that the description of a recursive type ends.
-func appendForm(b []byte, t reflect.Type, met map[reflect.Type]int) []byte {
+// appendForm appends a description of the type t, from which formOf makes the digest. numbers has a
+// number for each type that has already been described. If such a type occurs again, appendForm
+// appends only its number, so that the description of a recursive type ends.
+func appendForm(b []byte, t reflect.Type, numbers map[reflect.Type]int) []byte {
 	for t.Kind() == reflect.Pointer && !marshals(t) {
 		t = t.Elem()
 	}
-	if n, ok := met[t]; ok {
+	if n, ok := numbers[t]; ok {
 		return fmt.Appendf(b, "again %d;", n)
 	}
-	met[t] = len(met)
+	numbers[t] = len(numbers)
 	if marshals(t) || marshals(reflect.PointerTo(t)) {
 		return fmt.Appendf(b, "%v;", t)
 	}
 	b = fmt.Appendf(b, "%v", t.Kind())
 	switch t.Kind() { //nolint:exhaustive // no other kind holds anything
 	case reflect.Slice, reflect.Array:
-		b = appendForm(append(b, ' '), t.Elem(), met)
+		b = appendForm(append(b, ' '), t.Elem(), numbers)
 	case reflect.Map:
-		b = appendForm(appendForm(append(b, ' '), t.Key(), met), t.Elem(), met)
+		b = appendForm(appendForm(append(b, ' '), t.Key(), numbers), t.Elem(), numbers)
 	case reflect.Struct:
 		b = append(b, '{')
 		for _, f := range fieldsOf(t) {
 			b = fmt.Appendf(b, "%q %t ", f.name, f.quoted)
-			b = appendForm(b, t.FieldByIndex(f.index).Type, met)
+			b = appendForm(b, t.FieldByIndex(f.index).Type, numbers)
 		}
 		b = append(b, '}')
 	}

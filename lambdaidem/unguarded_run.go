@@ -24,7 +24,7 @@ func (g *Guard) bypass(ctx context.Context, w work) decision {
 	return g.unguarded(ctx).runAlone(ctx, w)
 }
 
-// runAlone is like bypass, but uses the attempt a, a new attempt that Guard.unguarded returned.
+// runAlone does the work of bypass. Its receiver is a new attempt, made by Guard.unguarded.
 func (a *attempt) runAlone(ctx context.Context, w work) decision {
 	a.setReserved()
 	defer a.enlist.end(errRunEnded)
@@ -67,9 +67,9 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	a.report(ctx, EventStoreError, err)
 	a.report(ctx, EventUncertain, err)
 	if _, rejected := errors.AsType[*Rejected](err); rejected {
-		// An earlier request with this transaction may still be applied, but the handler's error
-		// for the failed condition says that nothing was written. Keep its text for logs, and hide
-		// it from errors.Is and errors.As.
+		// An earlier request with this transaction may still be applied, but err contains the
+		// error for a rejected write, as if nothing had been written. Hide err from errors.Is and
+		// errors.As, but keep its text for logs.
 		err = shownOnly{err}
 	}
 	return a.unknown(err)

@@ -28,9 +28,9 @@ const (
 var errUnreleasedForgotten = errors.New("this process has left too many claims behind to withdraw this one; its record may be held although no handler started: see docs/operate.md, \"An outage under Hold\"")
 
 // unreleased is a list of claims whose records may be in progress although no handler is running.
-// Later calls withdraw these claims, that is, they release the records. Each call first withdraws a
-// few claims whose next try is due. A claim on the call's own record is withdrawn even if its next
-// try is not due.
+// Later calls withdraw these claims, that is, they release the records. Each call first tries to
+// withdraw a few claims that are due for another try. It also tries to withdraw a claim on its own
+// record, even if that claim is not due.
 //
 // A guard shares its list only with the guards that the method Guard.With derives from it.
 type unreleased struct {
@@ -63,8 +63,8 @@ func (a *attempt) newUnreleasedClaim(cause error) *unreleasedClaim {
 	now := time.Now()
 	lease := a.lease()
 	lease.LastFailure = failureCode(cause)
-	// No request with the claim can be applied later than MinTTL from now: the attempt sends no
-	// further one, and AWS refuses a request that was signed more than 15 minutes (MinTTL) ago.
+	// The claim can't be applied later than MinTTL from now: the attempt sends no more requests
+	// with the claim, and AWS refuses a request that was signed more than 15 minutes (MinTTL) ago.
 	return &unreleasedClaim{g: a.g, lease: lease, started: a.started, invocation: a.invocation, oldToken: a.recordOfLastClaim().Token,
 		arrivesBy: now.Add(MinTTL), dueTime: now, pause: withdrawalPause}
 }
@@ -94,8 +94,8 @@ func (c *unreleasedClaim) resolvedBy(rec Record, err error, start time.Time) boo
 	case !errors.Is(err, ErrLeaseLost):
 		return false
 	case rec.State == Completed, rec.State != Absent && rec.Token != c.oldToken:
-		// The claim may take over only a record with the token c.oldToken, so the database would
-		// refuse a late request with the claim.
+		// The database would refuse a late request with the claim, because the record is completed, or
+		// its token is not c.oldToken.
 		return true
 	}
 	return !start.Before(c.arrivesBy)
@@ -159,10 +159,10 @@ func (u *unreleased) next(now time.Time) *unreleasedClaim {
 	return first
 }
 
-// withdrawalDone ends the withdrawal of the claim c, which next returned. resolved and err are
-// results of c.withdraw. If resolved is true, withdrawalDone removes c from the list. Otherwise it
-// sets the time at which c becomes due again and, unless err is ErrLeaseLost, pauses the withdrawals
-// of all claims.
+// withdrawalDone ends the withdrawal of c, a claim returned by u.next. resolved and err are results
+// of c.withdraw. If resolved is true, withdrawalDone removes c from the list. Otherwise it sets the
+// time at which c becomes due again and, unless err is ErrLeaseLost, pauses the withdrawals of all
+// claims.
 func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error) {
 	if resolved {
 		u.forget(c)
@@ -173,8 +173,8 @@ func (u *unreleased) withdrawalDone(c *unreleasedClaim, resolved bool, err error
 	now := time.Now()
 	c.withdrawing = false
 	if !errors.Is(err, ErrLeaseLost) {
-		// The store may be out of reach, so withdraw no claim for a while. Set dueTime to now, so
-		// that other due claims go first, in case only this claim fails.
+		// The store may be out of reach, so pause all withdrawals. Move this claim behind the other
+		// claims that are due, because it may be the only one that fails.
 		u.pausedUntil, c.dueTime = now.Add(withdrawalPause), now
 		return
 	}
@@ -211,10 +211,10 @@ func (a *attempt) rememberClaim(ctx context.Context, cause error, rec Record, er
 	}
 }
 
-// withdrawUnreleased releases records that earlier calls of this process may have left in progress:
-// it withdraws at most withdrawalsAtOnce of the claims that are due. It stops after withdrawalTime,
-// or when a withdrawal fails. After a failure, later calls do nothing for withdrawalPause, so that
-// an outage of the store does not delay every call.
+// withdrawUnreleased withdraws claims of earlier calls of this process: it releases the records
+// that these claims may have left in progress. It tries at most withdrawalsAtOnce of the claims
+// that are due. It stops after withdrawalTime, or when a withdrawal fails. After a failure, later
+// calls do nothing for withdrawalPause, so that an outage of the store does not delay every call.
 func (a *attempt) withdrawUnreleased(ctx context.Context) {
 	u := a.g.unreleased
 	if u.count.Load() == 0 {

@@ -11,9 +11,9 @@ import (
 const firstPoll = 40 * time.Millisecond
 
 // wait polls the store until no other attempt holds the lease on the record. It returns the record
-// and what the record means to this call. If Options.Wait passes or ctx ends first, wait returns
-// the parameter rec and isBusy. The caller passes a ctx that ends some time before the invocation's
-// deadline, so that the guard can still send an answer.
+// and what the record means to this call. If the duration Options.Wait elapses or ctx ends first,
+// wait returns rec unchanged, and isBusy. The caller passes a ctx that ends some time before the
+// invocation's deadline, so that the guard can still send an answer.
 func (a *attempt) wait(ctx context.Context, rec Record) (Record, meaning) {
 	if a.g.opts.Wait == 0 {
 		return rec, isBusy

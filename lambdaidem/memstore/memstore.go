@@ -23,8 +23,8 @@ import (
 //
 //   - a *[lambdaidem.StoreError] with ReasonTimeout and NotApplied, if the context has ended;
 //   - [lambdaidem.ErrLeaseLost], if the lease is lost;
-//   - a StoreError with ReasonInvalid and NotApplied, if the steps that SaveSteps receives are
-//     outdated: they differ from the steps of the record, which already has as many or more.
+//   - a StoreError with ReasonInvalid and NotApplied, if SaveSteps receives outdated steps: the
+//     record already has at least as many steps, but not the same ones.
 type Store struct {
 	mu      sync.Mutex
 	records map[string]lambdaidem.Record

@@ -42,9 +42,9 @@ type commitStory struct {
 	transactor lambdaidem.Transactor
 }
 
-// onTransactor returns a function for Step.Run, which calls test with a new commitStory about the
-// record with the given name, and returns the story's error. If the store has no transactions, the
-// function returns nil without calling test.
+// onTransactor returns a function for Step.Run. That function passes a new commitStory to the
+// function test, and returns the first failure of the story. If the store has no transactions, it
+// returns nil without calling test. The parameter name identifies the story's record.
 func onTransactor(name string, test func(*commitStory)) func(context.Context, Env) error {
 	return func(ctx context.Context, e Env) error {
 		transactor, ok := e.Store.(lambdaidem.Transactor)
@@ -57,9 +57,8 @@ func onTransactor(name string, test func(*commitStory)) func(context.Context, En
 	}
 }
 
-// commits calls Commit with the claim c, and checks that the transaction is applied: it acquires
-// and completes the record. elapsed is the time of the completion, counted from the beginning of
-// the story.
+// commits calls Commit with the claim c, and checks that this one transaction acquires and
+// completes the record. elapsed is the time from the beginning of the story to the completion.
 func (s *commitStory) commits(label string, c lambdaidem.Claim, elapsed time.Duration) {
 	completion := s.completion(c, elapsed)
 	wantRec := completed(claimed(*completion.Claim), completion.Result)
@@ -69,17 +68,17 @@ func (s *commitStory) commits(label string, c lambdaidem.Claim, elapsed time.Dur
 	})
 }
 
-// losesCommit calls Commit with the claim c, and checks that the transaction changes nothing and
-// that Commit returns ErrLeaseLost with the current record. elapsed is the time of the completion,
-// counted from the beginning of the story.
+// losesCommit calls Commit with the claim c, and checks that Commit changes nothing and returns
+// ErrLeaseLost with the current record. elapsed is the time from the beginning of the story to the
+// completion.
 func (s *commitStory) losesCommit(label string, c lambdaidem.Claim, elapsed time.Duration, current lambdaidem.Record) {
 	s.check(label, "Commit", c.Now, current, lambdaidem.ErrLeaseLost, func() (lambdaidem.Record, error) {
 		return s.commit(s.completion(c, elapsed))
 	})
 }
 
-// completion returns the completion of an attempt that began at c.Now. elapsed is the time of the
-// completion, counted from the beginning of the story.
+// completion returns the completion of an attempt that began at c.Now. elapsed is the time from the
+// beginning of the story to the completion.
 func (s *commitStory) completion(c lambdaidem.Claim, elapsed time.Duration) *lambdaidem.Completion {
 	result := s.answer(elapsed, "answer of "+c.Token)
 	c.LeaseEnd, c.Expires = result.At, result.Expires

@@ -101,8 +101,8 @@ func onHolder(name string, tell func(*holdStory)) func(context.Context, Env) err
 	}
 }
 
-// holds calls Hold for oldRec, a record that was read before. It checks that Hold and then Get
-// return wantRec. elapsed is the time of the call, counted from the beginning of the story.
+// holds calls Hold with oldRec, and checks that Hold returns wantRec, and that Get then returns it
+// too. elapsed is the time from the beginning of the story to the call.
 func (s *holdStory) holds(label string, elapsed time.Duration, oldRec, wantRec lambdaidem.Record) {
 	s.check(label, "Hold", s.at(elapsed), wantRec, nil, func() (lambdaidem.Record, error) {
 		return s.holder.Hold(s.ctx, oldRec, s.at(elapsed))

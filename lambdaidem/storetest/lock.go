@@ -124,9 +124,8 @@ var lockSteps = []Step{
 	},
 }
 
-// firstError returns the error of a story that failed, or nil if none did. If several stories
-// failed, it returns the error of the first of them in the list. A story tests the store by a
-// sequence of calls for one record.
+// firstError returns the error of the first story in the list that failed, or nil if none failed. A
+// story tests the store by a sequence of calls for one record.
 func firstError(stories ...*story) error {
 	for _, s := range stories {
 		if s.err != nil {

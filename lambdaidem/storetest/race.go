@@ -169,7 +169,7 @@ func (s *story) oneWins(claim func(token string) lambdaidem.Claim) error {
 	return s.err
 }
 
-// owns reports whether the claim c got the lease. r is the record that its Acquire returned.
+// owns reports whether the claim c got the lease. r is the record that Acquire returned for c.
 func owns(r lambdaidem.Record, c lambdaidem.Claim) bool {
 	return r.State == lambdaidem.InProgress && r.Token == c.Token
 }

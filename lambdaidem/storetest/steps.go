@@ -258,20 +258,22 @@ func (s *stepStory) losesSave(label, token string, elapsed time.Duration, curren
 	s.losesSaveAt(label, token, s.at(elapsed), current)
 }
 
-// losesSaveAt is like losesSave, but callTime is the absolute time of the call.
+// losesSaveAt does the same as losesSave: it checks that SaveSteps changes nothing, and returns
+// ErrLeaseLost with the current record. callTime is the absolute time of the call.
 func (s *stepStory) losesSaveAt(label, token string, callTime time.Time, current lambdaidem.Record) {
 	steps := copiedSteps(current.Steps)
 	steps["of a lost lease"] = []byte(`true`)
 	s.saveAt(label, token, callTime, steps, current, lambdaidem.ErrLeaseLost)
 }
 
-// save calls SaveSteps and checks that it returns wantRec and wantErr. elapsed is the time of the
-// call, counted from the beginning of the story.
+// save calls SaveSteps and checks that it returns wantRec and wantErr. elapsed is the time from the
+// beginning of the story to the call.
 func (s *stepStory) save(label, token string, elapsed time.Duration, steps lambdaidem.Steps, wantRec lambdaidem.Record, wantErr error) {
 	s.saveAt(label, token, s.at(elapsed), steps, wantRec, wantErr)
 }
 
-// saveAt is like save, but callTime is the absolute time of the call.
+// saveAt calls SaveSteps at the absolute time callTime, and checks that it returns wantRec and
+// wantErr.
 func (s *stepStory) saveAt(label, token string, callTime time.Time, steps lambdaidem.Steps, wantRec lambdaidem.Record, wantErr error) {
 	s.check(label, "SaveSteps", callTime, wantRec, wantErr, func() (lambdaidem.Record, error) {
 		return s.steps.SaveSteps(s.ctx, lambdaidem.Lease{ID: s.id, Token: token, Expires: callTime.Add(releaseTTL)}, copiedSteps(steps), callTime)

@@ -71,7 +71,8 @@ func (e Env) id(name string) string {
 	return e.Prefix + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Step tests one rule of the Store contract.
+// Step is one test of the suite, for one rule of the Store contract. It is unrelated to
+// [lambdaidem.Step].
 type Step struct {
 	Name string // unique name of the step
 	Rule string // short name of the rule in docs/correctness.md, such as "L3"

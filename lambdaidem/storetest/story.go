@@ -18,7 +18,7 @@ import (
 // parameters in common:
 //
 //   - label describes the call in error messages.
-//   - elapsed is the time of the call, counted from the beginning of the story.
+//   - elapsed is the time from the beginning of the story to the call.
 type story struct {
 	ctx   context.Context
 	store lambdaidem.Store
@@ -27,13 +27,13 @@ type story struct {
 	err   error     // why the story failed; nil if it has not failed
 }
 
-// story returns a new story, which tests the store with one record. The record's id is made from the
-// parameter name, so each step of the suite must use another name.
+// story returns a new story, which tests the store with one record. The record's id is made from
+// the parameter name, so each step of the suite must use a different name.
 func (e Env) story(ctx context.Context, name string) *story {
 	return &story{ctx: ctx, store: e.Store, base: e.Base, id: e.id(name)}
 }
 
-// at returns the absolute time for elapsed, a time that is counted from the beginning of the story.
+// at returns the absolute time that is elapsed after the beginning of the story.
 func (s *story) at(elapsed time.Duration) time.Time { return s.base.Add(elapsed) }
 
 // Durations that a story uses unless a step chooses others. They count from the time of the
@@ -71,8 +71,8 @@ func (s *story) takeover(token string, elapsed time.Duration, oldRec lambdaidem.
 	return c
 }
 
-// answer returns a successful result with the given value. elapsed is the time of the completion,
-// counted from the beginning of the story.
+// answer returns a successful result with the given value. elapsed is the time from the beginning
+// of the story to the completion.
 func (s *story) answer(elapsed time.Duration, value string) lambdaidem.Result {
 	at := s.at(elapsed)
 	return lambdaidem.Result{
@@ -83,8 +83,8 @@ func (s *story) answer(elapsed time.Duration, value string) lambdaidem.Result {
 	}
 }
 
-// lease returns a Lease for a call of Complete, Release or SaveSteps by the attempt that has the
-// token. elapsed is the time of the call, counted from the beginning of the story.
+// lease returns a Lease for a call of Complete, Release or SaveSteps by the attempt with the given
+// token. elapsed is the time from the beginning of the story to the call.
 func (s *story) lease(token string, elapsed time.Duration) lambdaidem.Lease {
 	return lambdaidem.Lease{ID: s.id, Token: token, Expires: s.at(elapsed).Add(releaseTTL).Truncate(time.Second), LastFailure: "failure of " + token, Bound: "release of " + token}
 }
@@ -130,8 +130,8 @@ func (s *story) complete(label, token string, r lambdaidem.Result, wantRec lambd
 }
 
 // releases calls Release with the token of rec, a record in progress, and checks that the record is
-// released. elapsed is the time of the call, counted from the beginning of the story. releases
-// returns the record that the store must now have.
+// released. elapsed is the time from the beginning of the story to the call. releases returns the
+// record that the store must now have.
 func (s *story) releases(label string, rec lambdaidem.Record, elapsed time.Duration) lambdaidem.Record {
 	wantRec := rec
 	wantRec.State = lambdaidem.Released
@@ -154,8 +154,8 @@ func (s *story) release(label, token string, elapsed time.Duration, wantRec lamb
 	})
 }
 
-// reads checks that Get returns wantRec. elapsed is the time of the call, counted from the
-// beginning of the story.
+// reads checks that Get returns wantRec. elapsed is the time from the beginning of the story to the
+// call.
 func (s *story) reads(label string, elapsed time.Duration, wantRec lambdaidem.Record) {
 	s.readsAt(label, s.at(elapsed), wantRec)
 }
