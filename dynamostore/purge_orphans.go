@@ -59,19 +59,19 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 const orphanAge = time.Hour
 
 // isOrphan reports whether a purge may delete a part that no record refers to: no attempt and no
-// operator can still complete the record with an answer that has this part. The parameter current
+// operator can still complete the record with an answer that has this part. The parameter itm
 // is the record as it is now, or nil if there is none. now is the database's time.
-func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
+func (part *storedPart) isOrphan(itm *item, now time.Time, maxSkew time.Duration) bool {
 	// An attempt whose clock is ahead may already treat the record as expired, and write the parts
 	// of a new answer. One second is added because now is rounded down.
-	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
+	if itm != nil && !itm.record().GoneAt(now.Add(maxSkew+time.Second)) {
 		// An attempt's answer is never replaced, so nothing will use the part. An operator's answer
 		// can be replaced by another Settle.
-		if current.Status == lambdaidem.Completed && !isSettled(current.Status, current.Token, current.Operations) {
+		if itm.Status == lambdaidem.Completed && !isSettled(itm.Status, itm.Token, itm.Operations) {
 			return true
 		}
 		// The attempt that wrote the part may still complete the record.
-		if current.heldBy(part.token) {
+		if itm.heldBy(part.token) {
 			return false
 		}
 	}

@@ -44,10 +44,10 @@ func (t *transaction) Seal(o lambdaidem.Outcome) bool { return t.enlisted.seal(o
 func (t *transaction) Writes() int { return t.enlisted.count() }
 
 // Refuse forbids enlisting until Refuse(nil) is called: every call that enlists a write panics with
-// a text that includes reason. The guard calls Refuse while a step or a guarded call runs inside
+// a text that includes err. The guard calls Refuse while a step or a guarded call runs inside
 // the handler. A retry skips a completed step or call, so the retry's transaction would lack the
 // writes that were enlisted inside it.
-func (t *transaction) Refuse(reason error) { t.enlisted.refuse(reason) }
+func (t *transaction) Refuse(err error) { t.enlisted.refuse(err) }
 
 // Commit makes the enlisted writes and completes the record in one TransactWriteItems. It
 // implements [lambdaidem.Tx]. If it succeeds, it returns the record that it has written.
