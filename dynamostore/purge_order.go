@@ -8,7 +8,7 @@ import (
 
 // record purges one record. It calls the functions that p.writes returns, in order. A function
 // returns false if the record has changed since it was read. The method record then stops, and
-// counts the record in PurgeProgress.Changed. The parameter clock gives the database's time.
+// counts the record in PurgeProgress.Changed. clock.At() is the database's time.
 func (p *purge) record(ctx context.Context, itm *item, clock Inspected) error {
 	for _, write := range p.writes(itm, clock) {
 		if done, err := write(ctx); err != nil || !done {
@@ -24,8 +24,7 @@ func (p *purge) record(ctx context.Context, itm *item, clock Inspected) error {
 
 // writes returns the functions that purge a record, in the order in which the caller calls them.
 // Each function sends requests, and returns false if DynamoDB refused a request because the record
-// has changed since it was read. The caller must then stop. The parameter clock gives the
-// database's time.
+// has changed since it was read. The caller must then stop. clock.At() is the database's time.
 func (p *purge) writes(itm *item, clock Inspected) (all []func(context.Context) (bool, error)) {
 	add := func(write func(context.Context) (bool, error)) { all = append(all, write) }
 	switch {

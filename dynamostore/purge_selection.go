@@ -7,8 +7,8 @@ import (
 )
 
 // shouldPurge reports whether the purge must change itm, a record that PurgeOptions.Match selected.
-// It also counts the record in PurgeProgress. In a dry run, it always returns false. The parameter
-// clock gives the database's time.
+// It also counts the record in PurgeProgress. In a dry run, it always returns false. clock.At() is
+// the database's time.
 func (p *purge) shouldPurge(itm *item, clock Inspected) bool {
 	do := false
 	p.count(func(sum *PurgeProgress) {

@@ -12,7 +12,7 @@ import (
 // erasesSteps reports whether the purge calls eraseSteps for the record. It does so if
 // PurgeOptions.Steps is set, the record has steps, and the record is released or its attempt has
 // died. But if PurgeOptions.Forget is set too, the purge calls forgetSteps for a released record.
-// The parameter clock gives the database's time.
+// clock.At() is the database's time.
 func (p *purge) erasesSteps(itm *item, clock Inspected) bool {
 	if !p.opts.Steps || len(itm.Steps) == 0 {
 		return false
@@ -23,9 +23,9 @@ func (p *purge) erasesSteps(itm *item, clock Inspected) bool {
 	return itm.Status == lambdaidem.InProgress && !itm.record().LeaseLiveAt(clock.At().Add(-p.o.opts.MaxSkew))
 }
 
-// leavesForgetUndone reports whether the record needs a second purge after eraseSteps, because
-// PurgeOptions.Forget is set and the record has not expired: eraseSteps does not make it expire.
-// The parameter clock gives the database's time.
+// leavesForgetUndone reports whether PurgeOptions.Forget is set and the record has not expired.
+// eraseSteps does not make such a record expire, so the record needs a second purge. clock.At() is
+// the database's time.
 func (p *purge) leavesForgetUndone(itm *item, clock Inspected) bool {
 	return p.opts.Forget && !itm.record().GoneAt(clock.At())
 }
@@ -33,7 +33,7 @@ func (p *purge) leavesForgetUndone(itm *item, clock Inspected) bool {
 // eraseSteps erases the steps of a record. It also completes the record, with the failure
 // lambdaidem.NoAnswer, so that no retry runs the handler: without the stored results, a retry would
 // repeat the effects of the steps. If eraseSteps returns false and no error, the record has changed
-// since it was read. The parameter clock gives the database's time.
+// since it was read. clock.At() is the database's time.
 func (p *purge) eraseSteps(ctx context.Context, itm *item, clock Inspected) (bool, error) {
 	inspected := p.inspected(itm, clock)
 	expires := p.o.expires(inspected)
@@ -55,8 +55,7 @@ func (p *purge) eraseSteps(ctx context.Context, itm *item, clock Inspected) (boo
 // forgetSteps erases the steps of a released record and makes the record expire, as
 // PurgeOptions.Forget demands. It also completes the record, with the failure lambdaidem.NoAnswer.
 // Otherwise a retry before the expiry would repeat the effects of the steps. If forgetSteps returns
-// false and no error, the record has changed since it was read. The parameter clock gives the
-// database's time.
+// false and no error, the record has changed since it was read. clock.At() is the database's time.
 func (p *purge) forgetSteps(ctx context.Context, itm *item, clock Inspected) (bool, error) {
 	inspected := p.inspected(itm, clock)
 	expires := p.forgottenAt(inspected.latest())
@@ -70,9 +69,9 @@ func (p *purge) inspected(itm *item, clock Inspected) Inspected {
 	return Inspected{Record: itm.record(), Operations: itm.Operations, Now: clock.Now, readAt: clock.readAt}
 }
 
-// completeWithoutSteps completes a record with the failure lambdaidem.NoAnswer, which also removes
-// its steps. The record gets a new fencing token, so an attempt that is still running can't store
-// anything. completeWithoutSteps reports false if the record has changed since it was read.
+// completeWithoutSteps completes a record with the failure lambdaidem.NoAnswer and removes the
+// record's steps. The record gets a new fencing token, so an attempt that is still running can't
+// store anything. completeWithoutSteps returns false if the record has changed since it was read.
 func (p *purge) completeWithoutSteps(ctx context.Context, inspected Inspected, opKind OperationKind, expires time.Time) (bool, error) {
 	newItm, err := p.o.nextItem(inspected, opKind, false)
 	if err != nil {

@@ -1,14 +1,14 @@
 package dynamostore
 
-// set reports whether the updates in the parameter mask write or remove attribute i of
-// itemAttributes. It returns false if the table has no name for the attribute.
+// set reports whether an update in mask writes or removes attribute i of itemAttributes. It returns
+// false if the table has no name for the attribute.
 func (l *layout) set(i int, mask updates) bool {
 	return itemAttributes[i].setBy&mask != 0 && l[i].name != ""
 }
 
-// expression returns the UpdateExpression for the attributes that the given updates change. If itm
-// has a value for an attribute, the UpdateExpression sets the attribute, and expression stores the
-// value in values under the attribute's placeholder. Otherwise the UpdateExpression removes the
+// expression returns the UpdateExpression for the attributes that the updates in mask change. If
+// itm has a value for an attribute, the UpdateExpression sets the attribute, and expression stores
+// the value in values under the attribute's placeholder. Otherwise the UpdateExpression removes the
 // attribute.
 func (l *layout) expression(mask updates, itm *item, values attributes) string {
 	for i := range itemAttributes {
