@@ -83,8 +83,8 @@ func (s *Store) key(id string) attributes { return s.layout.key(id) }
 
 // update sends the conditional UpdateItem w, with the attributes of itm and the condition's values
 // in g. The condition must require that the item exists. update returns the item as it was before
-// the write. If the condition fails, update returns the existing item and wire.ErrRefused. Any other
-// error is a StoreError.
+// the write. If the condition fails, update returns the existing item and wire.ErrRefused. Any
+// other error is a StoreError.
 func (s *Store) update(ctx context.Context, w *write, itm *item, g given) (*item, error) {
 	r := s.updating(w, itm, g)
 	fate, err := s.wire.Do(ctx, &r.Request)
