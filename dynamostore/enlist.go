@@ -182,13 +182,12 @@ func (t *Tx) mustBeOpen() {
 }
 
 // refuse forbids enlisting until refuse(nil) is called: every call that enlists or changes a write
-// panics with a text that includes the parameter reason. The guard calls refuse with an error when
-// a step or a guarded call inside the handler begins. It calls refuse(nil) when the step or call
-// ends.
-func (t *Tx) refuse(reason error) {
+// panics with a text that includes err. The guard calls refuse with an error when a step or a
+// guarded call inside the handler begins. It calls refuse(nil) when the step or call ends.
+func (t *Tx) refuse(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.refused = reason
+	t.refused = err
 }
 
 // count returns the number of enlisted writes.

@@ -54,24 +54,24 @@ func (l *layout) parsePart(attrs attributes) (storedPart, bool) {
 
 // orphanAge is the age at which a part that no record refers to is certainly an orphan; see
 // isOrphan. After an attempt has written the parts, it tries for at most 15 minutes to complete the
-// record, and AWS accepts the last request for at most 15 minutes more. The rest of the hour allows
-// for clocks that differ.
+// record. AWS accepts a delayed request until 15 minutes after it was signed. The rest of the hour
+// allows for clocks that differ.
 const orphanAge = time.Hour
 
-// isOrphan reports whether a purge may delete a part that no record refers to: no attempt and no
-// operator can still complete the record with an answer that has this part. The parameter current
-// is the record as it is now, or nil if there is none. now is the database's time.
-func (part *storedPart) isOrphan(current *item, now time.Time, maxSkew time.Duration) bool {
+// isOrphan reports whether a purge may delete the part, to which no record refers: no attempt and
+// no operator can still complete the record with an answer that has the part. itm is the record as
+// it is now, or nil if there is none. now is the database's time, and maxSkew is Options.MaxSkew.
+func (part *storedPart) isOrphan(itm *item, now time.Time, maxSkew time.Duration) bool {
 	// An attempt whose clock is ahead may already treat the record as expired, and write the parts
 	// of a new answer. One second is added because now is rounded down.
-	if current != nil && !current.record().GoneAt(now.Add(maxSkew+time.Second)) {
-		// An attempt's answer is never replaced, so nothing will use the part. An operator's answer
-		// can be replaced by another Settle.
-		if current.Status == lambdaidem.Completed && !isSettled(current.Status, current.Token, current.Operations) {
+	if itm != nil && !itm.record().GoneAt(now.Add(maxSkew+time.Second)) {
+		// An attempt's answer is never replaced, so this record will never refer to the part. An
+		// operator's answer can be replaced by another Settle.
+		if itm.Status == lambdaidem.Completed && !isSettled(itm.Status, itm.Token, itm.Operations) {
 			return true
 		}
 		// The attempt that wrote the part may still complete the record.
-		if current.heldBy(part.token) {
+		if itm.heldBy(part.token) {
 			return false
 		}
 	}

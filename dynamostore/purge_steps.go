@@ -23,9 +23,9 @@ func (p *purge) erasesSteps(itm *item, clock Inspected) bool {
 	return itm.Status == lambdaidem.InProgress && !itm.record().LeaseLiveAt(clock.At().Add(-p.o.opts.MaxSkew))
 }
 
-// leavesForgetUndone reports whether the record needs a second purge after eraseSteps, because
-// PurgeOptions.Forget is set and the record has not expired: eraseSteps does not make it expire.
-// clock.At() is the database's time.
+// leavesForgetUndone reports whether PurgeOptions.Forget is set and the record has not expired.
+// eraseSteps does not make such a record expire, so the record needs a second purge. clock.At() is
+// the database's time.
 func (p *purge) leavesForgetUndone(itm *item, clock Inspected) bool {
 	return p.opts.Forget && !itm.record().GoneAt(clock.At())
 }
@@ -69,9 +69,9 @@ func (p *purge) inspected(itm *item, clock Inspected) Inspected {
 	return Inspected{Record: itm.record(), Operations: itm.Operations, Now: clock.Now, readAt: clock.readAt}
 }
 
-// completeWithoutSteps completes a record with the failure lambdaidem.NoAnswer, which also removes
-// its steps. The record gets a new fencing token, so an attempt that is still running can't store
-// anything. completeWithoutSteps reports false if the record has changed since it was read.
+// completeWithoutSteps completes a record with the failure lambdaidem.NoAnswer and removes the
+// record's steps. The record gets a new fencing token, so an attempt that is still running can't
+// store anything. completeWithoutSteps returns false if the record has changed since it was read.
 func (p *purge) completeWithoutSteps(ctx context.Context, inspected Inspected, opKind OperationKind, expires time.Time) (bool, error) {
 	newItm, err := p.o.nextItem(inspected, opKind, false)
 	if err != nil {

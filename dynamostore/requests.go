@@ -30,7 +30,9 @@ func (s *Store) recordRequest(op wire.Operation, member string, body []byte) *re
 	return r
 }
 
-// locking returns the conditional PutItem that takes the lease by writing a new record.
+// locking returns the PutItem that takes the lease by writing itm as a new record. The condition of
+// the PutItem is lockIsFree: there is no record, or the record has expired and has no live lease. g
+// has the values of the condition's placeholders.
 func (s *Store) locking(itm *item, g given) *recordRequest {
 	return s.recordRequest(wire.PutItem, "", encoded(func(b []byte) []byte {
 		b = append(b, s.writes.lock.head...)

@@ -37,8 +37,8 @@ func (s *Store) scanAll(ctx context.Context, position string, limit int32) (page
 	return s.scan(ctx, position, &dynamodb.ScanInput{Limit: aws.Int32(limit), ConsistentRead: aws.Bool(true)})
 }
 
-// scan sends a Scan for one page of the table. position is the nextPosition of the previous page, or
-// empty for the first page.
+// scan sends a Scan for one page of the table. position is page.nextPosition of the previous page,
+// or empty for the first page.
 func (s *Store) scan(ctx context.Context, position string, in *dynamodb.ScanInput) (page, error) {
 	in.TableName, in.ReturnConsumedCapacity = aws.String(s.table), types.ReturnConsumedCapacityTotal
 	if position != "" {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// scanPosition returns the key of a page's last item as a string for page.next, or "" if last is
-// empty. The string is the partition key or, if the table has a sort key, a JSON array of both
-// keys. An item of this package has the same value in both, but the last item may be another
+// scanPosition returns the key of a page's last item as a string for page.nextPosition, or "" if
+// last is empty. The string is the partition key or, if the table has a sort key, a JSON array of
+// both keys. An item of this package has the same value in both, but the last item may be another
 // tool's.
 func (l *layout) scanPosition(last attributes) string {
 	if len(last) == 0 {

@@ -75,7 +75,7 @@ type sealed struct {
 
 var errNoSeal = errors.New("it has not the form of an encrypted text of this version")
 
-// parseSealed splits an encrypted text into its fields, such as the key's id and the salt. It
+// parseSealed splits the encrypted text b into its fields, such as the key's id and the salt. It
 // does not decrypt the text. It returns errNoSeal if b does not have the format that seal writes.
 func parseSealed(b []byte) (s sealed, err error) {
 	if len(b) == 0 || b[0] != sealVersion {
@@ -86,8 +86,8 @@ func parseSealed(b []byte) (s sealed, err error) {
 	if s.keyID, rest, ok = cutSized(rest); ok {
 		s.token, rest, ok = cutSized(rest)
 	}
-	// Refuse an id that is longer than any key's, because the keyring would cache it; see
-	// keyring.slot.
+	// No key has an id longer than maxKeyID. Refuse a longer id here, because the keyring would
+	// keep it in memory; see keyring.slot.
 	if !ok || len(rest) < saltBytes+tagBytes || len(s.keyID) > maxKeyID {
 		return s, errNoSeal
 	}
@@ -98,7 +98,8 @@ func parseSealed(b []byte) (s sealed, err error) {
 
 var errOtherSeal = errors.New("it can't be decrypted: it was changed, or is of another record, another attempt, another place or another key")
 
-// open decrypts the text with its key. id and purpose must be those that were passed to seal.
+// open decrypts s with k. It returns errOtherSeal if s was changed or encrypted with another key,
+// or if id or purpose differs from the one that was passed to seal.
 func (s sealed) open(k Key, id, purpose string) ([]byte, error) {
 	aead, nonce := k.cipher(s.salt)
 	text, err := aead.Open(nil, nonce, s.text, associated(s.header, id, purpose))

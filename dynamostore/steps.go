@@ -118,8 +118,8 @@ func (itm *item) marksSteps() bool {
 }
 
 // strangeSteps returns what is wrong with the steps of an item that is not completed, or "" if
-// nothing is wrong. It finds one problem: the item has steps but no encoding for them. This happens
-// if another version of this package, which does not know steps, has written to the item.
+// nothing is wrong. It finds one fault: the item has steps, but not the attribute "encoding" that
+// goes with them. A version of this package that does not know steps has then written to the item.
 func (itm *item) strangeSteps() string {
 	if len(itm.Steps) > 0 && !itm.marksSteps() {
 		return "it has " + attrSteps + " and no " + attrEncoding + ": a version that knows no steps has written over it"

@@ -82,16 +82,17 @@ func (s *Store) read(ctx context.Context, op, id string) (*item, error) {
 func (s *Store) key(id string) attributes { return s.layout.key(id) }
 
 // update sends the conditional UpdateItem w, with the attributes of itm and the condition's values
-// in g. It returns the item that was in the table before the write. If the condition fails, update
-// returns the existing item and wire.ErrRefused. Any other error is a StoreError.
+// in g. The condition must require that the item exists. update returns the item as it was before
+// the write. If the condition fails, update returns the existing item and wire.ErrRefused. Any
+// other error is a StoreError.
 func (s *Store) update(ctx context.Context, w *write, itm *item, g given) (*item, error) {
 	r := s.updating(w, itm, g)
 	fate, err := s.wire.Do(ctx, &r.Request)
 	if err != nil {
 		return r.refused(w.op, fate, err)
 	}
-	// DynamoDB returned no item, which is an error. Only the write of resealSteps asks for no item,
-	// and resealSteps ignores this error.
+	// A reply without the old item is an error. Only resealSteps does not request the old item, and
+	// it ignores the error.
 	if r.item == nil && r.foreign == nil {
 		_, r.foreign = s.layout.parse(nil)
 	}

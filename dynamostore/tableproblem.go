@@ -31,9 +31,9 @@ const (
 	CheckFailed       TableCode = "check_failed"        // a call failed for another reason, so the check is incomplete
 )
 
-// Kinds of problems that a [HealthCheck] can find, besides those that are listed for
-// [Store.CheckTable]. CheckTable and [Store.CheckKeys] can find TimedOut and Unreachable too.
-// CheckKeys can also find NoKey.
+// More kinds of problems. A [HealthCheck] can find these kinds and those that are listed for
+// [Store.CheckTable]. Of the kinds listed here, CheckTable can find TimedOut and Unreachable, and
+// [Store.CheckKeys] can find TimedOut, Unreachable and NoKey.
 const (
 	Throttled   TableCode = "throttled"   // DynamoDB refused the request for lack of capacity
 	TimedOut    TableCode = "timeout"     // DynamoDB did not reply in time

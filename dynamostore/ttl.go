@@ -39,9 +39,10 @@ func (s *Store) TTLEnabled(ctx context.Context) (bool, error) {
 }
 
 // deletionOf returns the value of the TTL attribute, in epoch seconds, for a record that expires at
-// the given time. The value is lambdaidem.KeptAfterExpiry (one hour) later than that, because a
-// delayed request from before the expiry must still find the item. For the zero time, the record
-// never expires, and the result stands for an absent attribute.
+// the given time. The value is lambdaidem.KeptAfterExpiry (one hour) after the expiry, because a
+// delayed request from before the expiry must still find the item. A zero expires means that the
+// record never expires: deletionOf then returns the zero integer, which stands for an absent
+// attribute.
 func deletionOf(expires time.Time) integer {
 	if expires.IsZero() {
 		return integer{}

@@ -44,10 +44,10 @@ func (t *transaction) Seal(o lambdaidem.Outcome) bool { return t.enlisted.seal(o
 func (t *transaction) Writes() int { return t.enlisted.count() }
 
 // Refuse forbids enlisting until Refuse(nil) is called: every call that enlists a write panics with
-// a text that includes reason. The guard calls Refuse while a step or a guarded call runs inside
-// the handler. A retry skips a completed step or call, so the retry's transaction would lack the
-// writes that were enlisted inside it.
-func (t *transaction) Refuse(reason error) { t.enlisted.refuse(reason) }
+// a text that includes err. The guard calls Refuse while a step or a guarded call runs inside the
+// handler. A retry skips a completed step or call, so the retry's transaction would lack the writes
+// that were enlisted inside it.
+func (t *transaction) Refuse(err error) { t.enlisted.refuse(err) }
 
 // Commit makes the enlisted writes and completes the record in one TransactWriteItems. It
 // implements [lambdaidem.Tx]. If it succeeds, it returns the record that it has written.
@@ -187,9 +187,8 @@ func (s *Store) completionAction(c *lambdaidem.Completion, answer lambdaidem.Res
 	return s.updateAction(&s.writes.claimOver, newItm, given), nil
 }
 
-// notSent returns a StoreError for a Commit that stopped before it sent a request. err is
-// the reason. NotApplied is true unless an earlier request may have applied the
-// transaction.
+// notSent returns the StoreError for a Commit that sent no request because of err. NotApplied is
+// true unless an earlier Commit may have applied the transaction.
 func (t *transaction) notSent(err error) error {
 	return &lambdaidem.StoreError{Op: opCommit, NotApplied: !t.mayBeApplied, Err: err}
 }

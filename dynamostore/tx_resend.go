@@ -7,8 +7,9 @@ import (
 	"github.com/lambdaidem/toolkit/internal/elapsed"
 )
 
-// mayBeSent returns an error if Commit was called too long ago to send the transaction now.
-// Call mayBeSent before every try, because Lambda can freeze the process between two tries.
+// mayBeSent returns errTooLate if the time for sending the transaction is over: maxResend or, with
+// a lease, maxResendWithLease. Call mayBeSent before every try, because Lambda can freeze the
+// process between two tries.
 func (p *prepared) mayBeSent() error {
 	longest := maxResend
 	if withLease := !p.completion.Alone && p.completion.Claim == nil; withLease {
@@ -30,9 +31,9 @@ func (p *prepared) mayBeSent() error {
 const maxResend = 9 * time.Minute
 
 // maxResendWithLease is how long the transaction of an attempt with a lease may be sent after
-// Commit began to prepare it. DynamoDB never applies the transaction twice: it requires a record in
-// progress, and completes the record. The limit is for operators who restore a table. They must
-// know when the last transaction can arrive: up to 15 minutes after it was sent.
+// Commit began to prepare it. Such a transaction is never applied twice, because it requires a
+// record in progress and completes the record. The limit is for operators who restore a table: they
+// must know when the last transaction can arrive, which is up to 15 minutes after it was sent.
 const maxResendWithLease = 15 * time.Minute
 
 var errTooLate = errors.New("the transaction is too old to be sent: the process was frozen, or DynamoDB did not reply for minutes")

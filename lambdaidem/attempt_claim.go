@@ -67,9 +67,9 @@ func (a *attempt) claimAt(now time.Time, oldRec Record) Claim {
 }
 
 // boundOver returns the Claim.Bound of a claim that takes over rec: the reason why the record
-// refuses another payload, or "" if the record accepts any payload. A claim takes over a record in
-// progress only if the record's attempt has died. boundOver then returns BoundByDeadAttempt, unless
-// rec.Bound is BoundByInnerCall.
+// refuses another payload, or "" if the record accepts any payload. A record in progress is taken
+// over only after its attempt has died. For such a record, boundOver returns BoundByDeadAttempt,
+// unless rec.Bound is BoundByInnerCall.
 func boundOver(rec Record) string {
 	if rec.State == InProgress && rec.Bound != BoundByInnerCall {
 		return BoundByDeadAttempt

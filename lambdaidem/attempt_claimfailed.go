@@ -5,10 +5,11 @@ import (
 	"errors"
 )
 
-// claimFailed decides how an attempt without a lease continues after its completion was refused.
-// The completion includes a claim, which did not fit rec, the current record. If mayRetry is true,
-// the attempt may send another completion, which takes over the returned oldRec. Otherwise the
-// attempt ends, and d is what the caller of the guarded call receives.
+// claimFailed decides how an attempt without a lease continues after the database refused its
+// completion. The completion also claims the record, and rec, the current record, did not allow the
+// claim. If mayRetry is true, the attempt may send another completion, which takes over the
+// returned oldRec. Otherwise the attempt ends, and d is what the caller of the guarded call
+// receives.
 func (a *attempt) claimFailed(ctx context.Context, rec Record) (d decision, oldRec Record, mayRetry bool) {
 	rec, recMeaning := a.meaningWithoutLease(ctx, rec)
 	switch {
@@ -43,9 +44,9 @@ func (a *attempt) meaningWithoutLease(ctx context.Context, rec Record) (Record, 
 	return rec, recMeaning
 }
 
-// mayHaveReplacedAnswer reports whether rec may have replaced an answer that expired after this
-// attempt began. If so, a completion of this attempt would repeat the effects of the attempt that
-// stored that answer.
+// mayHaveReplacedAnswer reports whether rec may have taken the place of a record whose answer
+// expired after this attempt began. If so, a completion of this attempt would repeat the effects of
+// the attempt that stored the expired answer.
 func (a *attempt) mayHaveReplacedAnswer(rec Record) bool {
 	// Only an attempt that began after the expiry replaces an expired answer. Expiries are whole
 	// seconds, so compare whole seconds.

@@ -31,9 +31,10 @@ func (a *attempt) completion(r Result, tx Tx) *Completion {
 func (a *attempt) withoutLease() bool { return a.g.opts.Optimistic || a.failedOpen }
 
 // expiryJudgedAt returns the time at which the attempt judges whether its record has expired. With
-// a lease, this is the current time. Without a lease, it is the time when the attempt began. Since
-// then, a retry may have completed the record, and the record may have expired. At the current time
-// the record would count as absent, and this attempt would repeat the retry's effects.
+// a lease, this is the current time. Without a lease, it is the time when the attempt began: since
+// then, a retry may have completed the record, and the record may have expired. Judged by the
+// current time, the record would count as absent, and this attempt would repeat the retry's
+// effects.
 func (a *attempt) expiryJudgedAt() time.Time {
 	if a.withoutLease() {
 		return a.clockStart
@@ -63,10 +64,10 @@ func (c *Completion) with(r Result) *Completion {
 	return &next
 }
 
-// completingTx returns tx, the transaction with the handler's writes, if tx is not nil. Otherwise
-// it returns a new transaction for an optimistic attempt, or if the database has rejected the
-// transaction of an attempt that failed open. In all other cases it returns nil, and Store.Complete
-// completes the record.
+// completingTx returns the transaction that completes the record, or nil if Store.Complete
+// completes it. If tx, the transaction with the handler's writes, is not nil, completingTx returns
+// tx. Otherwise it returns a new transaction in two cases: the attempt is optimistic, or it failed
+// open and the database has rejected its transaction.
 func (a *attempt) completingTx(tx Tx) Tx {
 	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.txRejected) {
 		// Without a lease, the completion must also claim the record. A transaction can do this,
@@ -86,7 +87,8 @@ func (a *attempt) txTooLate(ctx context.Context, last error) decision {
 			return d
 		}
 	}
-	// After ErrLeaseLost, no earlier transaction can be applied either, because the record has changed.
+	// After ErrLeaseLost, no transaction that this attempt sent earlier can still be applied,
+	// because the record has changed.
 	mayBeApplied := last != nil && !errors.Is(last, ErrLeaseLost) && !notApplied(last)
 	if mayBeApplied || a.txMayCommit || a.mayHaveLeftEffects() {
 		a.report(ctx, EventUncertain, errTxTooLate)
@@ -108,8 +110,9 @@ func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error
 
 // completed ends an attempt after the store has reported its record, rec, as completed. c is the
 // completion that was sent last, and the parameter end describes how the handler ended. unstorable
-// is the reason why the handler's answer could not be stored, or nil. completed returns the zero
-// decision, or a replay if the record has an answer other than that of c.
+// is the reason why the handler's answer could not be stored, or nil. If the record has an answer
+// other than that of c, completed returns a replay. Otherwise it returns the zero decision: the
+// caller receives the handler's answer.
 func (a *attempt) completed(ctx context.Context, rec Record, c *Completion, end ending, unstorable error) decision {
 	if rec.Attempt > 0 { // the reply to a transaction has no attempt number
 		a.number = rec.Attempt

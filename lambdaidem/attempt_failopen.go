@@ -16,8 +16,8 @@ func (a *attempt) notAcquired(ctx context.Context, oldRec Record, err error) (d 
 		return decision{refusal: recordForeign(err), unreturned: true}, false
 	}
 	a.report(ctx, EventStoreError, err)
-	// The failed claim may have taken over the record of a dead attempt. The dead attempt may have
-	// stored a step after oldRec was read.
+	// Without a lease, don't continue after a claim that may have taken over the record of a dead
+	// attempt: that attempt may have stored a step after oldRec was read.
 	tookOver := oldRec.State == InProgress && a.mayHoldLease
 	// An inner call never runs without a lease: a retry of the outer handler could not know what
 	// the inner call did.

@@ -130,17 +130,17 @@ func (a *attempt) unknown(cause error) decision {
 }
 
 // shownOnly is the cause of an ErrOutcomeUnknown that replaces a handler's error. Logs show the
-// text of that error, but errors.Is and errors.As don't find it. A caller that found its code, such
-// as "card_declined", would take the outcome for a definite one.
+// text of the handler's error, but errors.Is and errors.As don't find it. Otherwise a caller who
+// found a code such as "card_declined" would take the outcome as certain.
 type shownOnly struct{ err error }
 
 func (e shownOnly) Error() string { return e.err.Error() }
 
 // complete stores the answer in the record. If tx is not nil, complete also commits tx, the
-// transaction with the handler's writes. The caller normally receives the handler's answer. A
-// failed request is retried while there is time, unless the request would fail again. If no request
-// succeeds, the caller receives ErrOutcomeUnknown, because a retry may not get the answer. But with
-// FailOpen and without a transaction, the caller receives the answer.
+// transaction with the handler's writes. The caller normally receives the handler's answer.
+// complete repeats a failed store request while there is time, unless the request would fail again.
+// If no store request succeeds, the caller receives ErrOutcomeUnknown, because a retry may not get
+// the answer. But with FailOpen and without a transaction, the caller receives the answer.
 func (a *attempt) complete(ctx context.Context, w work, end ending, tx Tx) decision {
 	request := ctx
 	ctx, cancel := a.finishContext(ctx)

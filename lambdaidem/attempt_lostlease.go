@@ -13,10 +13,10 @@ import (
 func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	recMeaning := a.meaningOf(rec)
 	if a.failedOpen {
-		// With FailOpen, the caller receives the handler's answer, unless the record has an answer
-		// to this call. A final answer, such as a 402, is also withheld if another attempt may have
-		// carried out the call or may still do so: after a final answer, the client would not
-		// retry.
+		// With FailOpen, the caller receives the handler's answer, with two exceptions: the record
+		// has an answer to this call, or the handler's answer is final, such as a 402, and another
+		// attempt may have carried out the call or may still do so. After a final answer, the
+		// client would not retry.
 		final := end.final || end.outcome == OutcomeFailed
 		if recMeaning != isFinished && (!final || !a.mayBeCarriedOut(rec) && !a.mayHaveHadAnswer(ctx)) {
 			return decision{}
@@ -29,8 +29,10 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	return a.inProgress(ctx)
 }
 
-// mayHaveHadAnswer reports whether the record may have had another attempt's answer that has
-// expired since this attempt began. This attempt runs without a lease.
+// mayHaveHadAnswer reads the record, and reports whether another attempt may have carried out this
+// call or may still do so. An attempt whose answer has expired since this attempt began counts too.
+// The result is false if the record can't be read. mayHaveHadAnswer is called only for an attempt
+// without a lease.
 func (a *attempt) mayHaveHadAnswer(ctx context.Context) bool {
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()
@@ -59,8 +61,8 @@ func (a *attempt) failedLate(ctx context.Context, rec Record, end ending) decisi
 	return decision{}
 }
 
-// fromRecordAfterRun is like fromRecord, for an attempt whose handler has already run. rec is the
-// record of another attempt.
+// fromRecordAfterRun is like fromRecord, but for an attempt whose handler has already run. The
+// caller does not receive the handler's answer.
 func (a *attempt) fromRecordAfterRun(ctx context.Context, recMeaning meaning, rec Record) decision {
 	if a.g.opts.Optimistic {
 		// The handler's writes were not committed, so package idemtest must not count the run.

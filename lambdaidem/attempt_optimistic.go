@@ -7,8 +7,7 @@ import (
 
 // prepare calls Preparer.Prepare, if the store has this method. It is for optimistic attempts,
 // which run the handler without a lease (Options.Optimistic): they don't call Store.Acquire, which
-// would prepare the store. If mayRun is true, the handler may run. Otherwise d is what the caller
-// receives.
+// would prepare the store. If mayRun is true, the handler may run. Otherwise d refuses the call.
 func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 	store, ok := a.g.store.(Preparer)
 	if !ok {
@@ -28,8 +27,8 @@ func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 
 // finishOptimistic ends an optimistic attempt whose answer is not stored, because end.outcome is
 // OutcomeReleased or OutcomeUncertain. The handler has run without a lease, so another attempt may
-// have acquired or completed the record meanwhile. If so, the caller receives what follows from the
-// record, for example a replay of the stored answer.
+// be running, or may have stored an answer. If so, finishOptimistic returns a refusal, or a replay
+// of the stored answer.
 func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 	d, decided, err := a.checkRecord(ctx, end.final)
 	if decided || err != nil {
@@ -45,8 +44,8 @@ func (a *attempt) finishOptimistic(ctx context.Context, end ending) decision {
 }
 
 // handlerDiedOptimistic ends an optimistic attempt whose handler panicked with v, or called
-// runtime.Goexit; v is then nil. If the caller receives a replay or a refusal because of another
-// attempt's record, handlerDiedOptimistic returns it. Otherwise it panics with v again.
+// runtime.Goexit; v is then nil. It returns a replay or a refusal if another attempt's record
+// demands one. Otherwise, it panics with v again or, after Goexit, returns the zero decision.
 func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 	a.inner.setHandler(handlerFailed)
 	a.innerEnding = a.innerOutcome()
@@ -72,10 +71,12 @@ func (a *attempt) handlerDiedOptimistic(ctx context.Context, v any) decision {
 // attempt may have stored an answer or taken the lease, because this attempt has no lease.
 //
 //   - If the record is free for this call, decided is false and err is nil.
-//   - If the record can't be read, err is not nil, and d refuses the call.
+//   - If the record can't be read, decided is false, err is not nil, and d refuses the call.
 //   - Otherwise decided is true, and d is what the caller receives.
 //
-// final says that a client who receives this attempt's failure will not repeat the request.
+// final says that a client who receives this attempt's failure will not repeat the request. A
+// record that may have replaced an expired answer then does not count as free; see
+// mayHaveReplacedAnswer.
 func (a *attempt) checkRecord(ctx context.Context, final bool) (d decision, decided bool, err error) {
 	ctx, cancel := a.finishContext(ctx)
 	defer cancel()

@@ -10,10 +10,10 @@ import (
 // to report and to store as the record's last failure, or nil. final says that a client who receives
 // the failure will not repeat the request.
 //
-//   - d is not zero if the caller receives something else than the failure, for example because an
-//     earlier transaction of this attempt has committed. It is then what the caller receives.
-//   - takenOver is not nil if the record is now that of another attempt, which may carry out this
-//     call. It is that record.
+//   - d is what the caller receives instead of the failure, for example because an earlier
+//     transaction of this attempt has committed. Otherwise d is zero.
+//   - takenOver is the record if another attempt has taken it over and may carry out this call.
+//     Otherwise takenOver is nil.
 func (a *attempt) release(ctx context.Context, cause error, final bool) (d decision, takenOver *Record) {
 	switch rec, err := a.sendRelease(ctx, cause); {
 	case err == nil:

@@ -23,8 +23,8 @@ type messageGuard[E, M any] struct {
 }
 
 // longestWait is the default BatchOptions.Wait for an event source that limits the retries of a
-// message. It is the longest timeout that a function can have, on managed instances (AWS Lambda,
-// "Lambda quotas"). So such a message waits until shortly before the invocation's deadline.
+// message. No function has a longer timeout, not even on managed instances (AWS Lambda, "Lambda
+// quotas"). In effect, a message waits until shortly before the invocation's deadline.
 const longestWait = 90 * time.Minute
 
 func guardMessages[E, M any](g *Guard, s source[E, M], h func(context.Context, M) error, optFns []func(*BatchOptions[M])) *messageGuard[E, M] {

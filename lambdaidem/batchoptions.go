@@ -45,10 +45,10 @@ type BatchOptions[M any] struct {
 	// After a change of the list, a message whose record is older than the change fails with
 	// [ErrPayloadMismatch].
 	FingerprintAttributes []string
-	// Wait is how long a message waits while another attempt for its key is running. The
-	// wait always ends before the invocation's deadline. Default: for the messages of an SQS
-	// queue, the guard's Options.Wait; for all others, until shortly before the deadline,
-	// because their retries may be used up before a lease ends.
+	// Wait is how long a message waits while another attempt for its key is running. The wait
+	// always ends before the invocation's deadline. Default: for the messages of an SQS queue, the
+	// guard's Options.Wait. For all other sources, until shortly before the deadline: a message
+	// that failed sooner might use up its retries before the other attempt's lease ends.
 	Wait time.Duration
 	// Timeout limits the time of one message's handler, so that a slow message leaves time for the
 	// others. The handler's context ends after this time. Requests to the store and Wait are not
@@ -94,9 +94,9 @@ type BatchOptions[M any] struct {
 	//
 	// The guard does not call Discard, and the message fails, in these cases:
 	//
-	//   - The message mismatches a record that is not completed, or that an operator has completed
-	//     as failed. A deployment has changed the fingerprint options, so the record may be the
-	//     message's own.
+	//   - The message mismatches a record from before a deployment that changed the fingerprint
+	//     options, and the record is not completed, or an operator has completed it as failed. The
+	//     record may then be from an earlier delivery of the same message.
 	//   - A function of the application, such as Key, panicked before the handler could run.
 	//   - The handler has just run for the message and may have had an effect, because it ran
 	//     without a lease (Options.FailOpen), lost its lease to another attempt, or made a guarded

@@ -53,8 +53,8 @@ func failuresOf[F any](names []string, failure func(name string) F) []F {
 
 // wholeEvent returns a Lambda handler for events whose response Lambda ignores: asynchronous
 // events, and batches of sources without partial batch responses. Lambda retries the whole event if
-// the handler returns an error. The handler returns the message's error if the event has a single
-// message, and a BatchError otherwise.
+// this Lambda handler returns an error. The error is the message's error if the event has a single
+// message, and a *BatchError otherwise.
 func wholeEvent[E, M any](b *messageGuard[E, M]) func(context.Context, E) error {
 	return func(ctx context.Context, event E) error {
 		all := b.runBatch(ctx, event)
@@ -69,9 +69,9 @@ func wholeEvent[E, M any](b *messageGuard[E, M]) func(context.Context, E) error 
 	}
 }
 
-// errorsOf returns the errors of the messages that failed. For Lambda, each error gets the right
-// errorType and message. For an outer guarded handler, done.returned hides marks such as Retryable,
-// because they describe the message and not the outer handler.
+// errorsOf returns the errors of the messages that failed. If Lambda receives the errors, each has
+// the right errorType and message; see lambdaError. If an outer guarded handler receives them,
+// their marks, such as Retryable, are hidden: they describe the message and not the outer handler.
 func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 	inside := attemptOf(ctx) != nil
 	var errs []error

@@ -18,8 +18,8 @@ func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
 	left := time.Until(deadline)
 	need := b.g.opts.MinRunTime + b.g.opts.reserveOf(left)
 	if need > left-left/10 {
-		// If this much time were needed, hardly any message would begin, and the messages would end
-		// in the dead-letter queue. So let messages begin in the first half of the time.
+		// With such a need, hardly any message would begin, and the messages would end in the
+		// dead-letter queue. So let messages begin in the first half of the time that is left.
 		need = left / 2
 		if b.g.opts.MinRunTime > defaultMinRunTime || b.g.opts.Reserve > 0 {
 			b.shortOnce.Do(func() {

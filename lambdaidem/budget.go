@@ -69,14 +69,14 @@ func (b *budget) beginLease(now time.Time) {
 
 // holdTo sets leaseEnd to the end of the lease in the record. If the attempt expected a later end,
 // holdTo also shortens the attempt, which must end before its lease. The lease ends earlier than
-// expected if the store applied an earlier claim, whose reply was lost.
+// expected if the store applied an earlier claim of this attempt and the reply was lost.
 func (b *budget) holdTo(leaseEnd time.Time) {
 	b.leaseEnd = leaseEnd
 	b.attemptEnd = earlier(b.attemptEnd, time.Now().Add(leaseEnd.Sub(b.opts.Clock())-b.opts.MaxSkew))
 }
 
 // endsWithoutLease limits the time of an attempt whose handler is about to run without a lease. The
-// attempt must end within longestWithoutLease, because later it may not send its transaction.
+// attempt must end within longestWithoutLease, because it must not send its transaction later.
 func (b *budget) endsWithoutLease() {
 	b.lastTx = b.start.Add(longestWithoutLease)
 	if b.lastTx.Before(b.attemptEnd) {
@@ -92,10 +92,10 @@ func (b *budget) maySendTx() bool {
 	return age < longestWithoutLease
 }
 
-// longestWithoutLease is how long after its start an attempt without a lease may send its
-// transaction. Another attempt's record makes the transaction fail, even if that record has expired
-// since this attempt began. The transaction must therefore arrive before the store deletes such a
-// record; see KeptAfterExpiry.
+// longestWithoutLease is the maximum time from the start of an attempt without a lease until it
+// sends its transaction. The transaction must fail if another attempt has written the record, even
+// if the record has expired since this attempt began. So the transaction must arrive before the
+// store deletes the expired record; see KeptAfterExpiry.
 const longestWithoutLease = 30 * time.Minute
 
 // setReserved sets b.reserved, the time for storing and sending the answer, to b.reserve if
@@ -123,8 +123,8 @@ func (o Options) reserveOf(timeLeft time.Duration) time.Duration {
 // 200 ms. The rest is for storing the answer.
 //
 // Under the CPU quota of 128 MB on Lambda, sending an answer of 1 MB took up to 189 ms. With half
-// of the reserved time, 3 of 100 such answers missed the deadline. With a tenth, up to 44 missed
-// the deadline.
+// of the reserved time for sending, 3 of 100 such answers missed the deadline. With a tenth of the
+// reserved time, up to 44 of 100 did.
 func (b *budget) answerMargin() time.Duration { return min(b.reserved/2, 200*time.Millisecond) }
 
 // acquireEnd returns the deadline for everything that happens before the handler runs, or the zero
@@ -160,7 +160,7 @@ func (b *budget) finishEnd() time.Time { return b.attemptEnd.Add(-b.answerMargin
 func (b *budget) cleanupEnd() time.Time {
 	now := time.Now()
 	end := now.Add(b.opts.CleanupTimeout)
-	// The nearest outer call whose finishEnd has not passed limits the cleanup.
+	// The limit comes from the nearest outer call whose finishEnd is still in the future.
 	for outer := b.outerBudget; outer != nil; outer = outer.outerBudget {
 		if left := outer.finishEnd().Sub(now); left > 0 {
 			return earlier(end, now.Add(left/2))
@@ -191,9 +191,9 @@ func (b *budget) finishContext(ctx context.Context) (context.Context, context.Ca
 const longestFinish = 15 * time.Minute
 
 // cleanupContext returns the context for releasing a record, or for the transaction of an unguarded
-// call. The context ignores cancellation of the request's context. The context ends at cleanupEnd.
-// If finishEnd has not passed, it ends at finishEnd at the latest, to leave time for sending the
-// answer.
+// call. The context ignores cancellation of the request's context. It ends at finishEnd or
+// cleanupEnd, whichever is earlier, or at cleanupEnd if finishEnd has passed. The time after
+// finishEnd is for sending the answer.
 func (b *budget) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := b.cleanupEnd()
 	if due := b.finishEnd(); time.Until(due) > 0 {

@@ -45,8 +45,8 @@ func (k *bufferedAnswer) WriteHeader(status int) {
 	k.status, k.snapshot, k.unchanged = status, k.header.Clone(), make(map[string]bool, len(k.outer))
 	for name, before := range k.outer {
 		// A header that the handler has set again counts as changed, even with the same values:
-		// before a replay, outer handlers may set other values. Setting a header replaces its
-		// slice, so compare the slices too.
+		// before a replay, outer handlers may set other values. Setting a header makes a new slice,
+		// so compare the addresses of the slices as well as their values.
 		values, present := k.header[name]
 		k.unchanged[name] = present && slices.Equal(before, values) && (len(values) == 0 || &k.initial[name][0] == &values[0])
 	}
@@ -73,8 +73,9 @@ func (k *bufferedAnswer) FlushError() error {
 	return streamRefused("an answer that is flushed")
 }
 
-// response returns the buffered response without the headers of outer handlers, which set them
-// again before a replay. Changes that the guarded handler made to such headers are in these fields:
+// response returns the buffered response. It omits headers that outer handlers have set, because
+// the outer handlers set them again before a replay. If the guarded handler changed such a header,
+// these fields of the Response have the change:
 //
 //   - Header has the values that the guarded handler set or appended.
 //   - added lists the headers whose values are appended to those of outer handlers.

@@ -18,8 +18,8 @@ import (
 // of the process without a request to the store. If all fields are zero, nothing is cached. If any
 // field is set, the others have their defaults.
 //
-// A process uses a cached answer until the answer is older than MaxAge, or less than
-// Options.MaxSkew is left until the record expires. Until then, the process may replay a record
+// A process stops using a cached answer when the answer is older than MaxAge, or when less than
+// Options.MaxSkew is left until the record expires. Before that, the process may replay a record
 // that has been purged or deleted from the table. An answer that is too old stays in memory until
 // it is requested again or evicted by a newer answer.
 type CacheOptions struct {
@@ -98,8 +98,8 @@ func (c *cache) get(id string, now time.Time, skew time.Duration) *cacheEntry {
 		return nil
 	}
 	// Remove an entry that is older than MaxAge, or whose age is unknown because the clock was set
-	// back. Also remove an entry less than skew before its record expires: another attempt may
-	// already be running on a machine whose clock is ahead.
+	// back. Also remove an entry whose record expires in less than skew: on a machine whose clock
+	// is ahead, another attempt may already be running.
 	age, known := elapsed.Between(m.ageStart, now)
 	if m.record.GoneAt(now.Add(skew)) || !known || age >= c.opts.MaxAge {
 		c.entries.Remove(id)
@@ -183,9 +183,9 @@ func (g *Guard) recall(ctx context.Context, c call, w work) (decision, bool) {
 	return a.fromRecord(ctx, a.meaningOf(m.record), m.record), true
 }
 
-// remember caches a finished record with its complete answer, unless the record came from
-// the cache. The age of the entry counts from the beginning of the attempt, which is before
-// the request to the store.
+// remember caches a finished record with its complete answer, unless the record came from the
+// cache. The entry's age counts from the beginning of the attempt, not from the store's reply; see
+// CacheOptions.MaxAge.
 func (a *attempt) remember(rec Record) {
 	if !a.cached {
 		a.g.cache.put(a.id, rec, a.clockStart)

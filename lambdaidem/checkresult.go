@@ -13,8 +13,8 @@ import (
 // every replay might fail with [ErrAnswerUnreadable], or the client might receive a broken
 // response.
 //
-// r.Outcome must be [OutcomeSucceeded] or [OutcomeFailed]. The scope says which kind of record it
-// is, and so what else r must have:
+// r.Outcome must be [OutcomeSucceeded] or [OutcomeFailed]. What else r must have depends on the
+// kind of the record, which the scope determines:
 //
 //   - For a [RecordHTTP], r.Value must be a response that a server can send, as [EncodeAnswer]
 //     encodes it. Its status must be 200 to 599. Its headers and cookies must be valid in HTTP,
@@ -106,9 +106,9 @@ func checkAnswer(value []byte) error {
 	if string(encodeAnswer(r)) != string(value) {
 		return errors.New("it has members, or white space, that no stored answer has")
 	}
-	// Check the header whatever the case of its name. net/http sends a content-length unchanged,
-	// for example, and may add a Content-Length of its own. Clients refuse a malformed length, and
-	// two lengths that differ even by a leading zero.
+	// Check the header whatever the case of its name: under the key "content-length", net/http
+	// sends it unchanged, and may add a Content-Length of its own. Clients refuse a malformed
+	// length, and two lengths that differ even by a leading zero.
 	for _, length := range valuesOf(r, "Content-Length") {
 		if n, err := strconv.ParseUint(length, 10, 63); err != nil || strconv.FormatUint(n, 10) != length {
 			return fmt.Errorf("its Content-Length is %q; it must be a number without sign and leading zeros; leave the header out, the server sets it", length)

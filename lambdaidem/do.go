@@ -58,12 +58,12 @@ type Call struct {
 // as the handler is refused with [ErrRequestInvalid]. For how the outcome of the inner call affects
 // the handler's record, see docs/effects.md, "Guarded calls inside a handler".
 //
-// Do returns the error that fn returned. The error has an outcome like the error of a handler: see
-// [Reject], [Permanent], [Uncertain] and [Retryable]. errors.Is and errors.As find everything in
-// the error that fn returned, except:
+// Do returns the error that fn returned, or an error that wraps it. The error has an outcome like
+// the error of a handler: see [Reject], [Permanent], [Uncertain] and [Retryable]. errors.Is and
+// errors.As find everything in the error that fn returned, except:
 //
 //   - a guard's error about a step or a guarded call inside fn, and the code of that error
-//   - the mark [ErrRetryable] or [ErrPermanent], unless that mark has decided the outcome
+//   - [ErrRetryable] or [ErrPermanent], unless [Retryable] or [Permanent] has decided the outcome
 //   - if the error is stored, any Code or *Error other than the stored one
 //
 // Do wraps the error if one of these exceptions applies, or if a guarded handler has called Do.
@@ -72,8 +72,8 @@ type Call struct {
 // unguarded inside a guarded handler, for example because of Call.Skip, Do returns the error
 // unchanged, and its marks affect the handler's outcome.
 //
-// If the stored result is a failure, Do returns an *[Error] with its code, status and text. In such
-// a replay, errors.Is finds the code, and an error that [Reject] made with the same code and
+// If the stored result is a failure, Do returns an *[Error] with the failure's code, status and
+// text. errors.Is then matches the code, and every error that [Reject] makes with the same code and
 // status, but no other error that fn returned.
 //
 // If the guard refuses the call, Do returns an *Error with one of these codes: [ErrRequestInvalid],
@@ -96,7 +96,8 @@ type done[T any] struct {
 	refusal *Error   // equal to err if the guard refused the call; otherwise nil
 	ran     bool     // the handler of a message has run, and may have had an effect, although the guard has then refused the message
 	// storedAs is the *Error with the code and the status under which the record stores err. It is
-	// nil if these are the code and the status of ErrPermanent, or if err is not stored.
+	// nil if err is not stored, or is stored with the default code and status, those of
+	// ErrPermanent.
 	storedAs *Error
 	rejected bool // the database has rejected the writes of fn, and err says so: it is the guard's, or the one that the write specifies
 	noRecord bool // the call ran without a record
@@ -104,13 +105,13 @@ type done[T any] struct {
 
 func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 
-// returned returns the error that the caller of Do, of a typed handler or of a batch receives for a
-// call or message:
+// returned returns the error of a call or message as the caller of Do, of a typed handler or of a
+// batch receives it:
 //
 //   - If the call ran without a record, its error is returned unchanged. If a guarded handler made
-//     the call, the error's marks affect the handler's outcome.
-//   - Otherwise, if a guarded handler made the call, the error is wrapped in a passedOn. The
-//     error's marks, even in the cause of a refusal, must not affect the handler's outcome.
+//     the call, the error's marks, such as Retryable, affect the handler's outcome.
+//   - Otherwise, if a guarded handler made the call, the error is wrapped in a passedOn, so that
+//     its marks, even in the cause of a refusal, don't affect the handler's outcome.
 //   - Otherwise, the error is wrapped only if that changes what errors.Is or errors.As finds.
 func (d done[T]) returned(ctx context.Context) error {
 	if d.err == nil || d.noRecord {
@@ -189,7 +190,7 @@ func do[T any](ctx context.Context, g *Guard, identity Identity, c Call, fn func
 	return done[T]{value: w.storedResult}
 }
 
-// doWork is the implementation of the interface work for one call of Do.
+// doWork implements the work interface for one call of Do.
 type doWork[T any] struct {
 	g            *Guard
 	attempt      *attempt // the attempt that runs fn; nil if fn runs unguarded
@@ -257,7 +258,7 @@ func (w *doWork[T]) encode() ([]byte, error) {
 	return text, err
 }
 
-// handlerResult returns the result of a call after fn has run.
+// handlerResult returns the result of a call that has run fn, rather than replayed a stored result.
 func (w *doWork[T]) handlerResult() done[T] {
 	if w.err != nil && w.outcome == "" { // fn ran unguarded
 		w.outcome = w.g.outcomeOfError(w.err, OutcomeFailed)

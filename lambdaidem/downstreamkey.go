@@ -19,9 +19,9 @@ import (
 // with [ErrPayloadMismatch] even after a release, and needs a new idempotency key. The other
 // service may have carried out the first payload already.
 //
-// If a deployment changes how payloads are compared, the guard can't tell whether the payload of a
-// retry is another one. The handler then runs, and gets the same downstream key. A service that
-// honors the key refuses the request if its payload did change.
+// If a deployment changes how payloads are compared, the guard can't tell whether a retry has the
+// same payload. The handler then runs, and gets the same downstream key. A service that honors the
+// key refuses the request if its payload did change.
 //
 // The key is a UUID of version 8 (RFC 9562). Only a service that requires random UUIDs, of version
 // 4, does not accept it.

@@ -82,9 +82,9 @@ func (e *enlisting) resume() {
 	}
 }
 
-// end stops the enlisting of writes: from then on, TxOf returns err. If end or hasBegun has stopped
-// it before, TxOf keeps returning the error given then. end returns the transaction, or nil if
-// there is none.
+// end stops the enlisting of writes: later calls of TxOf return err. If end or hasBegun had already
+// stopped the enlisting, TxOf keeps returning the earlier error. end returns the transaction, or
+// nil if there is none.
 func (e *enlisting) end(err error) Tx {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -22,7 +22,7 @@ const (
 	None         Unit = "None"
 )
 
-// counts are the metrics that count the events of one kind.
+// counts lists the metrics that each count the events of a single kind.
 var counts = []Metric{
 	{"New", Count, lambdaidem.EventNew},
 	{"Replayed", Count, lambdaidem.EventReplayed},
@@ -57,10 +57,9 @@ var (
 	otherKind       = Metric{Name: "Other", Unit: Count} // events of kinds that this package does not know, from a later version of lambdaidem
 )
 
-// limits are the metrics that count throttled store calls. Each limit of DynamoDB that can throttle
-// a call has its own metric. The metric counts the calls whose Sample.Throttle equals the metric's
-// field throttle. The last metric also counts the calls whose Sample.Throttle equals no metric's
-// throttle.
+// limits lists the metrics of throttled store calls, one for each limit of DynamoDB that can
+// throttle a call. A metric counts the calls whose Sample.Throttle equals its field throttle. The
+// last metric counts all other throttled calls.
 var limits = []struct {
 	Metric
 	throttle string
