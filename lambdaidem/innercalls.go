@@ -82,9 +82,9 @@ func (a *attempt) isInner() bool { return a != nil && a.outer != nil && a.outer.
 func (a *attempt) beginInner() (number int64) {
 	// Register the call for every outer handler too, because the call may continue in a goroutine
 	// after the attempt's handler has returned.
-	for each := a; each != nil; each = each.outer {
-		if !each.inner.begin() {
-			for prev := a; prev != each; prev = prev.outer {
+	for outer := a; outer != nil; outer = outer.outer {
+		if !outer.inner.begin() {
+			for prev := a; prev != outer; prev = prev.outer {
 				prev.inner.end()
 			}
 			return 0
@@ -112,8 +112,8 @@ func (a *attempt) outermost() *attempt {
 //   - d is the decision about the call, or zero if the call panicked.
 func (a *attempt) endInner(number int64, rec innerRecord, inner *attempt, d decision) {
 	a.recordInner(number, rec, inner, d)
-	for each := a; each != nil; each = each.outer {
-		each.inner.end()
+	for outer := a; outer != nil; outer = outer.outer {
+		outer.inner.end()
 	}
 }
 
@@ -129,14 +129,14 @@ func (a *attempt) recordInner(number int64, rec innerRecord, inner *attempt, d d
 	ran := inner != nil && inner.started && d.refusal == nil
 	calls := &a.outermost().callsBegun
 	counts := true // whether the ending may change the outcome of the next handler
-	for each := a; each != nil; each = each.outer {
+	for outer := a; outer != nil; outer = outer.outer {
 		switch {
 		case counts:
 			// If this outer handler has already succeeded, its outcome can't change. The ending
 			// then counts for the next handler outward.
-			counts = each.inner.recordEnding(number, calls, rec, innerEnding, ran, effect) == handlerSucceeded
+			counts = outer.inner.recordEnding(number, calls, rec, innerEnding, ran, effect) == handlerSucceeded
 		case effect:
-			each.inner.setEffect()
+			outer.inner.setEffect()
 		}
 	}
 }
