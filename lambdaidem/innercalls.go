@@ -118,7 +118,7 @@ func (a *attempt) endInner(number int64, rec innerRecord, inner *attempt, d deci
 }
 
 // recordInner records in a, the attempt of an outer handler, how an inner call of that handler has
-// ended. For the parameters, see endInner; number is 0 if the call failed before it was identified.
+// ended. For the parameters, see endInner; number is 0 if the call failed before it began.
 //
 // The ending may change the outcome of the outer handler. If that handler has already succeeded,
 // the ending counts for the next handler outward instead. For handlers further out, recordInner
