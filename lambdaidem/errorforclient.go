@@ -4,8 +4,8 @@ import (
 	"net/http"
 )
 
-// withStatus returns the first *Error in err's tree of wrapped errors, those of inner calls
-// included. It returns nil if there is no *Error, or if the first one has no HTTP status.
+// withStatus returns the first *Error in err's tree of wrapped errors, even if it comes from an
+// inner call. The result is nil if there is no *Error, or if the first one has no HTTP status.
 func withStatus(err error) *Error {
 	if e := firstError(err); e != nil && e.Status != 0 {
 		return e
@@ -22,8 +22,8 @@ func (g *Guard) clientError(err error) *Error {
 	switch {
 	case e == nil, e.Code == ErrPermanent: // the latter is the stored failure of an inner call, and this request may be repeated
 		return nil
-	// Don't show the client a failure of an inner call's function that is not stored, such as a
-	// 402: the client would not retry, although a retry may succeed.
+	// Don't show the client an inner call's failure, such as a 402, if it is not stored: a retry
+	// may succeed, but after a 402 the client would not retry.
 	case !e.byGuard() && DefaultOutcome(problem(e)) == OutcomeFailed && isUnstored(err, e):
 		return nil
 	}
@@ -39,10 +39,11 @@ func isUnstored(err error, e *Error) bool {
 	})
 }
 
-// answeredError returns the *Error that the client receives for err, a guarded handler's error
-// whose outcome is the parameter outcome. If err is stored, the result is the *Error whose code and
-// status are stored, so that the first answer equals the replays. Otherwise it is the result of
-// clientError. answeredError returns nil if there is no such *Error, or if it has no HTTP status.
+// answeredError returns the *Error to send to the client for err, the error of a guarded handler.
+// The parameter outcome is the outcome of err. If the record stores err, the result is the *Error
+// that gives the record its code and status, so that the first answer equals the replays. Otherwise
+// it is the result of clientError. If there is no such *Error, or it has no HTTP status, the result
+// is nil, and answerOf decides what the client receives.
 func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 	if outcome != OutcomeFailed && outcome != OutcomeSucceeded {
 		return g.clientError(err)
@@ -56,16 +57,17 @@ func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 
 // decidingError returns the first *Error in err's tree whose code and status the guard may store
 // for err, or nil if there is none. It skips each *Error that would ask the client to repeat the
-// request. outcome is the outcome of the handler's error: OutcomeFailed or OutcomeSucceeded. mark
-// says which mark is around err.
+// request. The parameter outcome is the outcome of the handler's error: OutcomeFailed or
+// OutcomeSucceeded. The parameter mark says whether err is inside a Permanent, a Retryable, or
+// neither.
 func (g *Guard) decidingError(err error, outcome Outcome, mark markAround) *Error {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case *passedOn:
 		switch {
 		case e.stored:
 			return e.storedAs
-		// Skip an inner call's failure that is not stored, unless it is wrapped in an error marked
-		// as Permanent.
+		// Inside an error marked as Permanent, the application's *Error counts even if it comes
+		// from an inner call whose failure is not stored.
 		case mark == markedPermanent:
 			return applicationsError(e)
 		}
@@ -73,19 +75,19 @@ func (g *Guard) decidingError(err error, outcome Outcome, mark markAround) *Erro
 	case *permanentError:
 		return g.decidingError(e.err, outcome, markedPermanent)
 	case *retryableError:
-		// In an error marked as Retryable, skip everything but errors marked as Permanent and
-		// stored failures of inner calls.
+		// Inside an error marked as Retryable, look only for stored failures of inner calls and for
+		// errors marked as Permanent.
 		if mark == unmarked {
 			mark = markedRetryable
 		}
 		return g.decidingError(e.err, outcome, mark)
 	case *Error:
 		switch {
-		// Skip a refusal of an inner call.
+		// Skip a refusal of an inner call, and any *Error inside an error marked as Retryable.
 		case isRefusal(e) && !e.ofOwnWrites(), mark == markedRetryable:
 			return nil
-		// Skip an *Error that has another outcome by itself, such as a 503 made by Reject, unless
-		// it is wrapped in an error marked as Permanent.
+		// Outside marks, skip an *Error whose own outcome is not the given outcome, such as a 503
+		// made by Reject.
 		case mark == unmarked && g.outcomeOfMarks(e, OutcomeFailed) != outcome:
 			return nil
 		case e.replayed && e.Code == ErrPermanent: // the error of an inner call, which the handler took out of its wrapper
@@ -137,8 +139,8 @@ func forClient(e *Error, err error) *Error {
 }
 
 // innerRefused returns the error that replaces err, the guard's refusal of a request that a guarded
-// handler made. The result has no code: the handler may pass on the response to its own client, who
-// would relate a code to its own request.
+// handler made. The result has no code. If the handler passes the response on, the handler's client
+// would take a code to be about the client's request.
 func innerRefused(err error) *Error {
 	return &Error{Status: http.StatusInternalServerError, Err: err, Detail: partRefused}
 }

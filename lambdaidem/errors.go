@@ -58,16 +58,16 @@ type Error struct {
 	// unsure is set in an ErrPayloadMismatch if the payload may be the same after all: the
 	// record's fingerprint was made under settings that this guard does not know.
 	unsure bool
-	// unfinished means that an earlier attempt may have begun the same message without finishing
-	// it: the record is not completed, or an operator has completed it with OutcomeFailed. The
-	// guard must then not call BatchOptions.Discard. If unfinished is set, unsure is set too.
+	// unfinished is set, in addition to unsure, if an earlier attempt may have begun the same
+	// message without finishing it: the record is not completed, or an operator has completed it
+	// with OutcomeFailed. The guard must then not call BatchOptions.Discard.
 	unfinished bool
 	// forNow is set if the refusal is not final: a function of the application, such as
 	// Options.Key, has failed to find the key or the principal, and may succeed when it is called
 	// again. A BatchOptions.Key that returns an invalid key counts as failed too.
 	forNow bool
-	// inner is set if errors.As has found this Error in the error of an inner call, and the inner
-	// call's record has the Error as its failure; see passedOn.As.
+	// inner marks an Error that errors.As copied from the stored failure of an inner call; see
+	// passedOn.As. In a handler's error, the copy counts as that failure; see outcomeOfMarks.
 	inner bool
 	// replayed is set if the error was read from a record.
 	replayed     bool

@@ -9,8 +9,9 @@ import (
 // wrapped returns the errors that err wraps, one level deep. It returns none for a passedOn, the
 // wrapper of an inner call's error, because the errors inside describe only that call.
 //
-// If err has a method As, wrapped also adds the marks and the passedOn that only As finds. If it
-// adds any, it also adds errUnseen, which stands for further errors that As may find.
+// If err has a method As, the result also has the marks and the passedOn that only this method
+// finds. If there are any, the result ends with errUnseen, which stands for further errors that As
+// may find.
 func wrapped(err error) []error {
 	if _, ok := err.(*passedOn); ok { //nolint:errorlint // err itself
 		return nil
@@ -54,8 +55,8 @@ func contained(err error) []error {
 
 // isView reports whether err is a cursor over a list of errors: the methods Is and As examine only
 // the first error, and Unwrap returns a cursor over the others. A list of
-// github.com/hashicorp/go-multierror unwraps to such a cursor. The function contained skips the
-// cursor, because the list's method WrappedErrors returns all errors.
+// github.com/hashicorp/go-multierror unwraps to such a cursor. The cursor is redundant, because the
+// list's method WrappedErrors returns all errors.
 func isView(err error) bool {
 	e, ok := err.(interface {
 		Is(target error) bool
@@ -69,9 +70,9 @@ func isView(err error) bool {
 	return others == nil || reflect.TypeOf(others) == reflect.TypeOf(err)
 }
 
-// leadsTo reports whether target is err or can be reached from err by repeated calls of the
-// function contained. leadsTo must not call the function wrapped, which calls leadsTo: the search
-// at each level would then repeat the searches of all levels below.
+// leadsTo reports whether target is err, or an error inside err at any depth; see contained. It
+// does not use the function wrapped, which itself calls leadsTo: each level would search all levels
+// below again.
 func leadsTo(err, target error) bool {
 	return same(err, target) || slices.ContainsFunc(contained(err), func(one error) bool { return leadsTo(one, target) })
 }
@@ -82,8 +83,8 @@ func same(a, b error) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b //nolint:errorlint // the errors themselves
 }
 
-// errUnseen is a placeholder in the slice that the function wrapped returns. It stands for the
-// errors that an error may contain although none of its methods shows them.
+// errUnseen stands for the errors inside an error that can't be listed, because only a method As
+// can find them; see wrapped.
 var errUnseen = errors.New("errors that can't be seen")
 
 // errorsByAs returns the errors that e.As finds, at most one of each of these types: passedOn (the
@@ -135,8 +136,8 @@ func hasOwn[M error](err error) bool {
 
 // anyVisible reports whether match returns true for err or for an error that err wraps, including
 // the errors of inner calls. It skips codes and refusals of guards, and everything that a refusal
-// wraps. If byGuard is true, a guard made err, and anyVisible skips them only inside the errors of
-// inner calls.
+// wraps. If byGuard is true, a guard made err. These codes and refusals are then skipped only
+// inside the errors of inner calls.
 func anyVisible(err error, byGuard bool, match func(error) bool) bool {
 	if inner, ok := err.(*passedOn); ok { //nolint:errorlint // the tree is walked here
 		return anyVisible(inner.err, false, match)
@@ -198,13 +199,14 @@ func isOwnRejection(err error) bool {
 	return ok && e != nil && e.byGuard() && e.ofOwnWrites()
 }
 
-// ofOwnWrites reports whether e may be about writes that the handler itself has enlisted.
+// ofOwnWrites reports whether the code of e is about enlisted writes that were not made. The
+// handler itself may have enlisted them, rather than an inner call.
 func (e *Error) ofOwnWrites() bool {
 	return e != nil && (e.Code == ErrConditionFailed || e.Code == ErrWriteInvalid)
 }
 
-// firstError returns the first *Error in err's tree of wrapped errors, those of inner calls
-// included, or nil if there is none.
+// firstError returns the first *Error in err's tree of wrapped errors, even if it comes from an
+// inner call, or nil if there is none.
 func firstError(err error) (first *Error) {
 	anyIn(err, func(err error) bool {
 		switch e := err.(type) { //nolint:errorlint // anyIn walks the tree
@@ -218,8 +220,8 @@ func firstError(err error) (first *Error) {
 	return first
 }
 
-// applicationsError returns the first *Error in err's tree of wrapped errors that no guard made, or
-// nil if there is none.
+// applicationsError returns the first *Error in err's tree that the application made, and not a
+// guard. It returns nil if there is none.
 func applicationsError(err error) (first *Error) {
 	anyVisible(err, false, func(err error) bool {
 		first, _ = err.(*Error) //nolint:errorlint // anyVisible walks the tree

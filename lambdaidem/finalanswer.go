@@ -1,7 +1,7 @@
 package lambdaidem
 
-// answerTells is what a handler's answer tells its caller: whether the call succeeded, and
-// whether to repeat it.
+// answerTells classifies a handler's answer: the call succeeded, failed and may be repeated, or
+// failed for good.
 type answerTells int
 
 const (
@@ -10,8 +10,7 @@ const (
 	final                        // the call failed, and the caller has no reason to repeat it, such as after a 402
 )
 
-// answerOfResponse returns what a response tells the client: that the call succeeded, that the
-// client may repeat the call, or that the call failed for good.
+// answerOfResponse returns what a response tells the client: success, mayRepeat or final.
 func answerOfResponse(r *Response) answerTells {
 	switch defaultOutcome(r, Rerun) { //nolint:exhaustive // under Rerun, no response is uncertain
 	case OutcomeSucceeded:
@@ -22,9 +21,11 @@ func answerOfResponse(r *Response) answerTells {
 	return final
 }
 
-// answerOfError returns what an error of the handler tells its caller: mayRepeat or final. outcome
-// is the outcome of err. If err contains a final *Error of an inner call, such as a 402, the result
-// is final too, because a caller of Do, or the invoker of a typed handler, can find that *Error.
+// answerOfError returns final if err, the error of a handler, tells the caller not to repeat the
+// call. Otherwise it returns mayRepeat. The parameter outcome is the outcome of err.
+//
+// A final *Error of an inner call, such as a 402, makes err final too. A caller of Do, or the
+// invoker of a typed handler, could find that *Error and act on it.
 func (g *Guard) answerOfError(err error, outcome Outcome) answerTells {
 	if e := g.answeredError(err, outcome); e != nil && !e.byGuard() && e.isFinal() {
 		return final

@@ -51,9 +51,9 @@ func (g *Guard) fingerprint(s *signer, p payload, parts []string) string {
 // settings.
 const settingsSize = 6
 
-// appendFingerprinted appends the text that a fingerprint is a digest of: the strings in parts,
-// followed by the body in p. A body that is compared as JSON is appended in canonical form, without
-// the values that Options.FingerprintIgnore excludes.
+// appendFingerprinted appends the input of a fingerprint's digest to buf: each of the strings in
+// parts, with its length, and the body in p. A body that is compared as JSON is appended in
+// canonical form, without the values that Options.FingerprintIgnore excludes.
 func (g *Guard) appendFingerprinted(buf []byte, p payload, parts []string) []byte {
 	for _, part := range parts {
 		buf = appendPart(buf, part)

@@ -80,9 +80,9 @@ func (o Options) signer(secret []byte, headers []string) signer {
 	return s
 }
 
-// settingsFor returns a digest of what a fingerprint depends on besides the payload: the options,
-// and form, which describes what the payload consists of. Each fingerprint begins with a part of
-// the digest. Fingerprints that begin differently can't show whether their payloads differ.
+// settingsFor returns a digest of what a fingerprint depends on besides the payload: the options
+// and the parameter form, a description of the payload's parts. Each fingerprint begins with a part
+// of this digest. Fingerprints that begin differently can't prove that their payloads differ.
 func (s *signer) settingsFor(form string) [sha256.Size]byte {
 	if form == "" {
 		return s.settings

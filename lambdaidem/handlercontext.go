@@ -58,8 +58,8 @@ func attemptOf(ctx context.Context) *attempt {
 	return a
 }
 
-// runOf is like attemptOf, but if the handler runs unguarded, runOf returns the attempt
-// that stands for the unguarded run. That attempt has no id, because it has no record.
+// runOf is like attemptOf, but it also returns the attempt without an id that stands for an
+// unguarded run; see Guard.unguarded. If the context has no attempt, runOf returns nil.
 func runOf(ctx context.Context) *attempt {
 	a, _ := ctx.Value(attemptKey{}).(*attempt)
 	return a

@@ -73,8 +73,8 @@ func HashKey(fields ...any) (string, error) {
 // them in practice. Texts that clients send have lower limits.
 var wholeValue = canon.Limits{Bytes: math.MaxInt32, Depth: 10_000, Members: math.MaxInt32}
 
-// fieldForm returns the canonical JSON of one argument of HashKey, without the members for struct
-// fields that are zero. missing reports whether the JSON with these members is null, "", [] or {}.
+// fieldForm returns the canonical JSON of one argument of HashKey. form omits struct fields that
+// are zero. missing reports whether the full JSON, including these fields, is null, "", [] or {}.
 // The parameter name describes the argument in errors.
 func fieldForm(field any, name string) (form []byte, missing bool, err error) {
 	text, err := json.Marshal(field)

@@ -52,8 +52,9 @@ func (g *Guard) refuse(ctx context.Context, r *Request, refusal *Error) (*Respon
 	return g.ownAnswer(ctx, r, refusal), nil
 }
 
-// pass runs the handler for one HTTP request unguarded. Like serve, it returns the response to
-// send, or nil if the handler's own response is to be sent, or an error.
+// pass runs the handler for one HTTP request unguarded. Like serve, it returns a response to send
+// instead of the handler's own response, or an error. If both results are nil, the handler's own
+// response is sent.
 func (g *Guard) pass(ctx context.Context, r *Request, w *httpWork) (*Response, error) {
 	w.errorStands = true
 	switch {
@@ -154,9 +155,9 @@ func ownWritesRejected(err error) bool {
 
 func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.toStore(&w.response)), nil }
 
-// identify returns the Identity of a request's record. The *Error is a refusal: the request can't
-// be decoded or exceeds a limit, or its key or caller is missing or invalid. The caller of identify
-// must then send an event of the returned Kind, and the Identity has only the known parts.
+// identify returns the Identity of a request's record. A non-nil *Error refuses the request, because
+// the request can't be decoded or exceeds a limit, or its key or caller is missing or invalid. The
+// Identity then has only the known parts, and the Kind is that of the event to send.
 func (g *Guard) identify(ctx context.Context, r *Request) (Identity, Kind, *Error) {
 	identity := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route, Path: r.Path}
 	identity.settle()

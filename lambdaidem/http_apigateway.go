@@ -32,9 +32,9 @@ func (restAPI) request(e *events.APIGatewayProxyRequest, r *Request) {
 }
 
 // response converts what the handler returned. If a header is in both Headers and
-// MultiValueHeaders, ignoring case, Response.beside keeps its value from Headers. A replay then has
-// the header in both maps too, and API Gateway merges them in the same way ("Set up Lambda proxy
-// integrations in API Gateway").
+// MultiValueHeaders, ignoring case, the value from Headers is kept in the field beside of the
+// result. A replay then has the header in both maps too, and API Gateway merges them in the same
+// way ("Set up Lambda proxy integrations in API Gateway").
 func (restAPI) response(_ *events.APIGatewayProxyRequest, r events.APIGatewayProxyResponse) Response {
 	resp := Response{Status: r.StatusCode, Body: r.Body, Base64: r.IsBase64Encoded}
 	single := r.Headers

@@ -33,8 +33,8 @@ import (
 // An inner call that may have had an effect also binds the outer record to its payload:
 // once released, the record refuses another payload. See BoundByInnerCall.
 
-// bindsEffect reports whether bound, the Bound of a record, says that an earlier attempt may have
-// had an effect:
+// bindsEffect reports whether a record refuses other payloads because of an effect that an earlier
+// attempt may have had. The parameter bound is Record.Bound or Claim.Bound. These values say so:
 //
 //   - BoundByDeadAttempt: the attempt died, or failed open and ran a step.
 //   - BoundByInnerCall: the attempt made a guarded call that may have had an effect.
@@ -53,16 +53,16 @@ func (a *attempt) innerOutcome() Outcome {
 	return innerOutcome
 }
 
-// releasedEnding returns how the attempt's call ended, if the call's record is released. An outer
-// handler that made the call needs this ending to decide its own outcome:
+// releasedEnding returns how the attempt's call has ended, for the outer handler that made the
+// call. It assumes that the call's record is released:
 //
-//   - OutcomeUncertain: a guarded call inside this call is still running, or its outcome is
-//     unknown.
-//   - OutcomeReleased: the call may be half done, and a retry may complete it.
-//   - "": the call does not affect the outcome of the outer handler.
+//   - OutcomeUncertain: a guarded call that the attempt's handler made is still running, or its
+//     outcome is unknown.
+//   - OutcomeReleased: the attempt's call may be half done, and a retry may complete it.
+//   - "": the attempt's call does not affect the outcome of the outer handler.
 func (a *attempt) releasedEnding() Outcome {
 	// If one of these conditions is true, the call may be half done. An optimistic attempt leaves
-	// no record when it is released, so no record stops its transaction from committing later.
+	// no record when it is released, so a transaction that it has sent may still commit.
 	if a.g.opts.Optimistic || bindsEffect(a.bound) || a.steps.any() || a.inner.anyEffect() {
 		return outcomeOfBoth(a.innerOutcome(), OutcomeReleased)
 	}
@@ -82,9 +82,9 @@ func (a *attempt) isInner() bool { return a != nil && a.outer != nil && a.outer.
 func (a *attempt) beginInner() (number int64) {
 	// Register the call for every outer handler too, because the call may continue in a goroutine
 	// after the attempt's handler has returned.
-	for each := a; each != nil; each = each.outer {
-		if !each.inner.begin() {
-			for prev := a; prev != each; prev = prev.outer {
+	for outer := a; outer != nil; outer = outer.outer {
+		if !outer.inner.begin() {
+			for prev := a; prev != outer; prev = prev.outer {
 				prev.inner.end()
 			}
 			return 0
@@ -112,31 +112,31 @@ func (a *attempt) outermost() *attempt {
 //   - d is the decision about the call, or zero if the call panicked.
 func (a *attempt) endInner(number int64, rec innerRecord, inner *attempt, d decision) {
 	a.recordInner(number, rec, inner, d)
-	for each := a; each != nil; each = each.outer {
-		each.inner.end()
+	for outer := a; outer != nil; outer = outer.outer {
+		outer.inner.end()
 	}
 }
 
-// recordInner records how a guarded call that the attempt's handler made has ended. The parameters
-// are those of endInner, but number is 0 for a call that failed before it was identified.
+// recordInner records in a, the attempt of an outer handler, how an inner call of that handler has
+// ended. For the parameters, see endInner; number is 0 if the call failed before it began.
 //
-// The ending may change the outcome of the handler that made the call. If that handler has already
-// succeeded, the ending counts for the handler around it instead. For handlers further out,
-// recordInner records only whether the call may have had an effect.
+// The ending may change the outcome of the outer handler. If that handler has already succeeded,
+// the ending counts for the next handler outward instead. For handlers further out, recordInner
+// records only whether the call may have had an effect.
 func (a *attempt) recordInner(number int64, rec innerRecord, inner *attempt, d decision) {
 	innerEnding := inner.endingOf(d)
 	effect := innerEnding == OutcomeSucceeded || innerEnding == OutcomeUncertain || d.carriedOut() || d.panicked(inner) || inner != nil && inner.mayHaveHadEffect()
 	ran := inner != nil && inner.started && d.refusal == nil
 	calls := &a.outermost().callsBegun
 	counts := true // whether the ending may change the outcome of the next handler
-	for each := a; each != nil; each = each.outer {
+	for outer := a; outer != nil; outer = outer.outer {
 		switch {
 		case counts:
-			// If the handler of the attempt each has already succeeded, its outcome can't change.
-			// The ending then counts for the handler around it.
-			counts = each.inner.recordEnding(number, calls, rec, innerEnding, ran, effect) == handlerSucceeded
+			// If this outer handler has already succeeded, its outcome can't change. The ending
+			// then counts for the next handler outward.
+			counts = outer.inner.recordEnding(number, calls, rec, innerEnding, ran, effect) == handlerSucceeded
 		case effect:
-			each.inner.setEffect()
+			outer.inner.setEffect()
 		}
 	}
 }
@@ -190,20 +190,21 @@ func (a *attempt) endingOf(d decision) Outcome {
 }
 
 // panicked reports whether an inner call ended with a panic before its handler ran, for example
-// while a function of the application decoded a stored answer. The decision d then neither refuses
-// the call nor replays an answer. a is the call's attempt, or nil if there was none.
+// while a function of the application decoded a stored answer. It recognizes such a call by the
+// decision d, which neither refuses the call nor replays an answer. The parameter a is the call's
+// attempt, or nil if there was none.
 func (d *decision) panicked(a *attempt) bool {
 	return d.refusal == nil && !d.replays && (a == nil || !a.started)
 }
 
-// carriedOut reports whether the call was carried out, or may have been, but its answer is not
-// available. Either the answer could not be stored, or the stored answer can't be read.
+// carriedOut reports whether the call's answer is not available, although the call was, or may have
+// been, carried out. Either the answer could not be stored, or the stored answer can't be read.
 func (d *decision) carriedOut() bool {
 	return d.unreturned || d.failure != nil && d.failure.Code == ErrAnswerUnavailable
 }
 
 // mayHaveHadEffect reports whether the attempt's call may have had an effect, even if the call
-// failed:
+// failed. That is so if one of these is true:
 //
 //   - A transaction stored the answer together with the handler's writes.
 //   - The record has results of steps.

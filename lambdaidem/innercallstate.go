@@ -15,8 +15,8 @@ type innerCalls struct {
 	unsettled map[innerRecord]unsettledCall // the calls that a retry may still complete, or whose outcome is unknown
 }
 
-// unsettledCall describes the guarded calls for one record that a retry may still complete, or
-// whose outcome is unknown. Usually it is a single call.
+// unsettledCall describes the unsettled guarded calls for one record, usually a single call. A call
+// is unsettled if a retry may still complete it, or if its outcome is unknown.
 type unsettledCall struct {
 	innerEnding Outcome // OutcomeReleased if a retry of the call may succeed, OutcomeUncertain if its outcome is unknown
 	effect      bool    // the call may have had an effect
@@ -60,16 +60,16 @@ func (i *innerCalls) end() {
 	i.running--
 }
 
-// recordEnding updates the state of the inner calls after one of them has ended, and returns the
-// state of the handler. If a retry may still complete the call, or its outcome is unknown,
-// recordEnding adds the call to i.unsettled, by which attempt.settle decides the outcome of the
-// handler. Otherwise, the call may settle earlier calls for the same record, for example because
-// the record now has an answer. recordEnding then removes these from i.unsettled.
+// recordEnding updates the state after an inner call has ended, and returns the state of the outer
+// handler. If a retry may still complete the call, or its outcome is unknown, recordEnding adds the
+// call to i.unsettled, by which attempt.settle decides the outcome of the outer handler. Any other
+// call may settle earlier calls for the same record, for example because the record now has an
+// answer. recordEnding removes the settled calls from i.unsettled.
 //
 //   - number is the call's number; see attempt.beginInner. callsBegun counts the calls that have
 //     begun.
 //   - innerEnding says how the call ended; see attempt.endingOf.
-//   - ran reports whether the handler of the call ran.
+//   - ran reports whether the inner call ran its handler and was not refused.
 //   - effect reports whether the call may have had an effect.
 func (i *innerCalls) recordEnding(number int64, callsBegun *atomic.Int64, rec innerRecord, innerEnding Outcome, ran, effect bool) handlerState {
 	i.mu.Lock()
@@ -84,8 +84,8 @@ func (i *innerCalls) recordEnding(number int64, callsBegun *atomic.Int64, rec in
 		// Load the counter while the mutex is locked, so that a later unsettledCall never has a
 		// smaller callsBegun.
 		i.unsettled[rec] = unsettledCall{outcomeOfBoth(innerEnding, earlier.innerEnding), effect || earlier.effect, callsBegun.Load()}
-	// If the two calls overlapped, keep the earlier call in i.unsettled: the handler may return its
-	// refusal, although the new call succeeded.
+	// If the two calls overlapped, keep the earlier call in i.unsettled: the handler may return the
+	// earlier call's refusal, although the new call succeeded.
 	case number <= earlier.callsBegun: // the new call began before the earlier call ended
 	case innerEnding == OutcomeSucceeded, innerEnding == OutcomeFailed: // the record has an answer
 		delete(i.unsettled, rec)

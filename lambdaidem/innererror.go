@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// passedOn wraps the error that an inner call, a guarded call inside a guarded handler, returns to
-// the outer handler. A mark in err, such as Retryable, and the status of an error made by Reject
-// describe only the inner call, so the outer guard ignores them.
+// passedOn wraps the error err that an inner call, a guarded call inside a guarded handler, returns
+// to the outer handler. The outer guard ignores marks in err, such as Retryable, and the status of
+// an error made by Reject, because they describe only the inner call.
 //
-// errors.Is and errors.As find the errors that the inner call's function made. They don't find the
-// codes and errors that a guard returned for a step or a guarded call inside that function. The
-// outer handler could take such a code to mean that the inner call was refused, although the
-// function may have had other effects.
+// errors.Is and errors.As find the errors that the inner call's function made. They skip codes and
+// errors that a guard returned to that function, for a step or a guarded call inside it. The outer
+// handler could mistake such a code for a refusal of the inner call, whose function has in fact
+// run.
 type passedOn struct {
 	err error
 	// byGuard is set if the guard of the inner call, and not the function of that call, made err.
@@ -38,7 +38,8 @@ func (e *passedOn) Error() string { return e.err.Error() }
 //   - ErrRetryable, if e.retryable is set;
 //   - an error in e.err's tree of wrapped errors that the outer handler may find; see anyVisible.
 //
-// If e.stored is set, a Code or an *Error must match the stored failure.
+// If e.stored is set and target is a Code or an *Error, Is compares target only with the stored
+// failure.
 func (e *passedOn) Is(target error) bool {
 	switch target := target.(type) {
 	case Code:
@@ -63,11 +64,10 @@ func (e *passedOn) Is(target error) bool {
 	})
 }
 
-// As is called by errors.As. If it finds an error of the type that target points to, it sets the
-// value behind target to that error and returns true. It never finds a mark, such as that of
-// Permanent. If e.stored is set, the only *Error and Code that it finds are those of the stored
-// failure. It finds other errors in the part of e.err's tree of wrapped errors that anyVisible
-// visits.
+// As is called by errors.As. It searches the part of e.err's tree of wrapped errors that anyVisible
+// visits. If it finds an error of the type that target points to, it sets the value behind target
+// to that error and returns true. As never finds a mark, the wrapper that Permanent, Retryable or
+// Uncertain adds. If e.stored is set, As finds a Code or an *Error only in the stored failure.
 func (e *passedOn) As(target any) bool {
 	switch to := target.(type) {
 	case **permanentError, **uncertainError, **retryableError:
@@ -116,8 +116,8 @@ func (e *passedOn) code() Code {
 	return ErrPermanent
 }
 
-// differs reports whether errors.Is or errors.As finds other codes and errors in e.err than in e.
-// These are the differences:
+// differs reports whether errors.Is or errors.As finds other codes or errors in e than in e.err,
+// the error that e wraps. These are the differences:
 //
 //   - e.err contains a code or an error of a guard that e hides.
 //   - The inner call's function made the stored failure, and e.err either lacks the code of that

@@ -135,7 +135,7 @@ func validJSONName(s string) bool {
 
 // promoted returns the embedded field from which the struct type t gets its MarshalJSON or
 // MarshalText method. encoding/json then writes only that field. The result ok is false if there is
-// no such field, or if t has no other field that encoding/json would write.
+// no such field, or if t has no other field to write, so that nothing is lost.
 func promoted(t reflect.Type) (field reflect.StructField, ok bool) {
 	method := "MarshalJSON"
 	of := t

@@ -18,8 +18,8 @@ func (d done[T]) lambdaError() error {
 	case d.outcome == OutcomeFailed, d.outcome == OutcomeSucceeded:
 		return invokeError(failureText(d.err))
 	}
-	// Remove the wrapper passedOn and the marks, such as that of Permanent, because Lambda reports
-	// the type of the error as the errorType.
+	// Remove marks, such as that of Permanent, and the wrapper *passedOn around the error. Lambda
+	// would report the type of the mark or wrapper as the errorType.
 	err := withoutPassedOn(d.err)
 	switch err.(type) { //nolint:errorlint // the error itself alone: what wraps one has an errorType of its own
 	case *retryableError, *uncertainError, *permanentError:

@@ -80,14 +80,14 @@ func (e *retryableError) Unwrap() []error {
 	return []error{e.err, ErrRetryable}
 }
 
-// withoutMarks returns the error that Permanent, Uncertain or Retryable has marked, if err is or
-// wraps a marked error, and otherwise err. It drops the mark, and also an error around the mark,
-// such as one of fmt.Errorf. Lambda reports the type of the result as the errorType.
+// withoutMarks returns the error inside the mark if err is or wraps an error that Permanent,
+// Uncertain or Retryable marked. Otherwise it returns err. An error around the mark, such as one of
+// fmt.Errorf, is dropped too. Lambda reports the type of the result as the errorType.
 //
 // If err or the marked error is a passedOn, the wrapper of an inner call's error, withoutMarks also
 // removes the passedOn and the marks in it. If the handler has wrapped the passedOn in an error of
-// its own, withoutMarks does not look into it, because the marks in a passedOn describe only the
-// inner call.
+// its own, withoutMarks does not look into the passedOn, because its marks describe only the inner
+// call.
 func withoutMarks(err error) error {
 	for {
 		if p, ok := firstOwn[*permanentError](err); ok {

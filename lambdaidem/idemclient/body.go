@@ -48,9 +48,10 @@ func repeatable(req *http.Request, maxBuffer int64) (outReq *http.Request, nextB
 	return outReq, nextBody, nil
 }
 
-// readBody reads up to limit bytes of a request's body. If the context ends first, readBody closes
-// the body, which interrupts a Read that hangs, and returns the cause of the context. If reading
-// fails, readBody closes the body and returns an error.
+// readBody returns the first limit bytes of a request's body, or the whole body if it is shorter,
+// and leaves the body open. If the context ends first, readBody closes the body, which interrupts a
+// Read that hangs, and returns the cause of the context. If reading fails, readBody closes the body
+// and returns an error.
 func readBody(req *http.Request, limit int64) ([]byte, error) {
 	ctx := req.Context()
 	stop := context.AfterFunc(ctx, func() { _ = req.Body.Close() })

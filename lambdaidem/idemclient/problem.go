@@ -34,8 +34,8 @@ func readCode(resp *http.Response) (string, error) {
 	return doc.Code, nil
 }
 
-// maxProblem is the maximum size of a problem document in bytes. The code of a longer document is
-// not read. A guard's problem documents have about 400 bytes.
+// maxProblem is the maximum size, in bytes, of a problem document whose member "code" is read. A
+// guard's problem documents have about 400 bytes.
 const maxProblem = 64 << 10
 
 // errorReader is a reader that always fails with err, the error that ended the reading of a body.

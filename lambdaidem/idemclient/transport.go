@@ -61,11 +61,11 @@ func New(base http.RoundTripper, hosts []string, optFns ...func(*Options)) *Tran
 // recognize a retry, which makes a replay cheaper.
 const attemptHeader = "Idempotency-Attempt"
 
-// RoundTrip sends a request, with a key and retries if it is guarded; see the package's
-// documentation. It returns the response or the error of the last attempt, and closes the
-// responses of earlier attempts. If the request's context ends while RoundTrip waits for the
-// next attempt, the error wraps the context's cause. If the request's key is invalid or its
-// body can't be read, RoundTrip returns an error without sending the request.
+// RoundTrip sends a request. If the Transport guards the request, RoundTrip adds a key and may send
+// it again; see the package's documentation. RoundTrip returns the response or the error of the
+// last attempt, and closes the responses of earlier attempts. If the request's context ends while
+// RoundTrip waits for the next attempt, the error wraps the context's cause. If the request's key
+// is invalid or its body can't be read, RoundTrip returns an error without sending the request.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.guards(req) {
 		outReq := t.withoutKey(req)

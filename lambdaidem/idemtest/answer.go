@@ -24,7 +24,7 @@ type httpAnswer struct {
 
 // received returns what the client receives when a Lambda handler returns answer for event, in a
 // form that can be compared. For an HTTP response, this is an httpAnswer without [Mark] and the
-// headers named in ignored. For any other response, it is the JSON text.
+// headers whose names are in the parameter ignored. For any other response, it is the JSON text.
 func received(t testing.TB, event, answer any, ignored []string) any {
 	t.Helper()
 	switch a := answer.(type) {
@@ -72,9 +72,9 @@ func merged(single map[string]string, multi map[string][]string) map[string][]st
 	return all
 }
 
-// withCookies returns the headers of a response in payload format version 2.0: the headers in the
-// map single, and a header Set-Cookie with the cookies. That format has a list of cookies besides
-// the headers (API Gateway, "Create AWS Lambda proxy integrations for HTTP APIs").
+// withCookies returns the headers and the cookies of a response in payload format version 2.0 as
+// one map. The cookies become values of the header Set-Cookie. That format has a separate list of
+// cookies (API Gateway, "Create AWS Lambda proxy integrations for HTTP APIs").
 func withCookies(single map[string]string, cookies []string) map[string][]string {
 	all := merged(single, nil)
 	if len(cookies) > 0 {
@@ -84,13 +84,13 @@ func withCookies(single map[string]string, cookies []string) map[string][]string
 }
 
 // answerOf returns the response of a net/http handler in a form that can be compared, without
-// [Mark] and the headers named in ignored.
+// [Mark] and the headers whose names are in the parameter ignored.
 func answerOf(r *http.Response, body []byte, ignored []string) httpAnswer {
 	return httpAnswer{Status: r.StatusCode, Header: without(merged(nil, r.Header), ignored), Trailer: without(merged(nil, r.Trailer), ignored), Body: string(body)}
 }
 
-// without deletes [Mark] and the headers named in ignored from the map header, and returns the map.
-// A replay may differ from the first response in these headers.
+// without deletes [Mark] and the headers whose names are in the parameter ignored from the map
+// header, and returns the map. A replay may differ from the first response in these headers.
 func without(header map[string][]string, ignored []string) map[string][]string {
 	delete(header, strings.ToLower(Mark))
 	for _, name := range ignored {

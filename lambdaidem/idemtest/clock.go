@@ -15,8 +15,8 @@ import (
 // had left plus Options.MaxSkew (2 s by default). The deadlines of contexts and the pauses of
 // Options.Wait don't follow a Clock.
 //
-// In a bubble of testing/synctest, leave Options.Clock unset: time.Sleep then moves leases and
-// records too.
+// In a testing/synctest bubble, leave Options.Clock unset. The guard then uses the bubble's time,
+// which time.Sleep advances.
 //
 // A Clock is safe for concurrent use. Create one with [NewClock].
 type Clock struct {

@@ -11,8 +11,9 @@ import (
 // fail.
 type Verb string
 
-// The verbs name the methods of lambdaidem.Store, the method SaveSteps of lambdaidem.StepStore,
-// and the method Commit of a transaction that a lambdaidem.Transactor has begun.
+// Verbs for [Store.Next] and [Store.Always]. Each names a method of lambdaidem.Store, the method
+// SaveSteps of lambdaidem.StepStore, or the method Commit of a transaction that a
+// lambdaidem.Transactor has begun.
 const (
 	Acquire   Verb = "acquire"    // takes the lease on a record
 	Complete  Verb = "complete"   // stores the result of the handler

@@ -49,8 +49,8 @@ func NewStore(inner lambdaidem.Store) *Store {
 	return &Store{inner: inner, nextFaults: map[Verb][]Fault{}, always: map[Verb]Fault{}}
 }
 
-// Next adds faults for the next calls of a verb, one for each call. A call whose fault is
-// [None] is passed on.
+// Next adds faults for the next calls of the method v, one fault for each call. A call whose fault
+// is [None] is passed on.
 //
 // A single fault may change nothing that the test can see, because a guard retries many failed
 // calls. For example, if only one reply to Complete is lost, the guard calls Complete again
@@ -64,9 +64,9 @@ func (s *Store) Next(v Verb, faults ...Fault) {
 	s.nextFaults[v] = append(s.nextFaults[v], faults...)
 }
 
-// Always sets the fault of all further calls of a verb. If [Store.Next] has added faults for the
-// next calls, these calls get those faults first. To end the fault that Always has set, call Always
-// with [None].
+// Always sets the fault of all further calls of the method v. If [Store.Next] has added faults for
+// the next calls, these calls get those faults first. To end the fault that Always has set, call
+// Always with [None].
 func (s *Store) Always(v Verb, f Fault) {
 	f.check(v)
 	s.mu.Lock()

@@ -26,8 +26,8 @@ const Mark = "X-Idempotency-Replayed"
 //   - Both calls returned equal responses, and errors with the same text. HTTP responses are
 //     compared by the parts that the event's gateway uses, other responses by their JSON.
 //
-// The comparison ignores the header [Mark] and the headers named in ignored, such as further
-// Options.ReplayMarks or Options.UnstoredHeaders.
+// The comparison skips the header [Mark] and the headers whose names are in the parameter ignored,
+// such as further Options.ReplayMarks or Options.UnstoredHeaders.
 func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, error), event In, ignored ...string) Out {
 	t.Helper()
 	send := func() (answer Out, ran int64, err error) {
@@ -51,7 +51,7 @@ func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, er
 // TwiceHTTP sends the same request twice to a guarded net/http handler and returns the first
 // response. It fails t unless the first request ran at least one guarded handler, the second
 // request ran none, and both responses have the same status, headers, trailers and body. The
-// comparison ignores [Mark] and the headers named in ignored.
+// comparison skips [Mark] and the headers whose names are in the parameter ignored.
 //
 // Like a server, TwiceHTTP sets ContentLength, and sets RequestURI if that is empty.
 func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, ignored ...string) *http.Response {

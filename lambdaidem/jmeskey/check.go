@@ -141,8 +141,8 @@ func (n node) check(pos position) error {
 	}
 }
 
-// checkAll checks nodes[i] in positions[i], for each of the positions, and returns the first error.
-// It ignores further nodes.
+// checkAll calls nodes[i].check(positions[i]) for each of the positions, and returns the first
+// error. It does not check further nodes.
 func checkAll(nodes []node, positions ...position) error {
 	for i, pos := range positions {
 		if err := nodes[i].check(pos); err != nil {

@@ -17,8 +17,8 @@ type function struct {
 }
 
 // samePosition marks an argument whose value becomes the function's result or a part of it, such as
-// both arguments of not_null(a, b). Such an argument is checked like the call itself: as a result,
-// if the call is the result of the expression.
+// both arguments of not_null(a, b). The argument's position is that of the call: if the call is the
+// result of the expression, the argument is checked as the result too.
 const samePosition position = -1
 
 // Reasons for rejecting functions. An error text consists of "the function", the function's

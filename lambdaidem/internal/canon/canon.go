@@ -82,8 +82,8 @@ func (l Limits) withDefaults() Limits {
 //     same. Such names differ only by case, by underscores and dashes, or by the Turkish forms of
 //     i.
 //
-// A text without a canonical form can be compared only byte by byte. Under the same limits, it
-// never equals the canonical form of another text.
+// A text without a canonical form can be compared only byte by byte. Such a text never equals a
+// canonical form made under the same limits.
 //
 // Time and memory are linear in len(src); the buffers have at most about ten times its length.
 // Append is safe for concurrent use. dst must not share memory with src.

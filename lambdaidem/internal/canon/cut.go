@@ -40,8 +40,8 @@ func (c *cutter) value(n *node) {
 	}
 }
 
-// all copies the object or array at c.pos to the result, without the members or elements that the
-// JSON Pointers name. closing is the closing brace or bracket.
+// all, called by value, copies the object or array at c.pos to the result, without the members or
+// elements that the JSON Pointers name. closing is the closing brace or bracket.
 //
 // For the member or element with index i, which begins at c.pos, find(i) returns the node in the
 // tree of JSON Pointers. The node is nil if no pointer names the member or element or a part of it.

@@ -7,8 +7,8 @@ import (
 )
 
 // appendFolded appends to dst the folded form of the name of an object's member. The name must be
-// spelled as in the canonical form. Two names have the same folded form if and only if one of these
-// JSON readers, or a combination of their rules, treats them as the same:
+// spelled as in the canonical form. Two names have the same folded form if and only if the rules of
+// these JSON readers, alone or combined, make the names equal:
 //
 //   - encoding/json ignores case as strings.EqualFold does.
 //   - encoding/json/v2 with MatchCaseInsensitiveNames also ignores underscores and dashes.
@@ -44,8 +44,8 @@ func appendFolded(dst, name []byte) []byte {
 		}
 		r, size := utf8.DecodeRune(name[i:])
 		i += size
-		// In dst, an i has become I. Ignore a combining dot after it, because Jackson reads İ as an
-		// i and this dot.
+		// The I at the end of dst stands for an i. Drop a combining dot after it: Jackson reads İ
+		// as an i and this dot, so both spellings must have the same folded form.
 		if r == dotAbove && len(dst) > start && dst[len(dst)-1] == 'I' {
 			continue
 		}

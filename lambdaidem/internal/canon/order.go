@@ -43,9 +43,8 @@ type member struct {
 }
 
 // position says where a member is in the output before members are reordered: from start to end.
-// moved is len(scanner.moved) at the end of the member. scanner.moved lists the objects to reorder
-// in the order in which they end, so the objects inside the member are the last elements of
-// scanner.moved[:moved].
+// moved is len(scanner.moved) after the member was read. The objects to reorder inside the member
+// are at the end of scanner.moved[:moved]: those that begin at or after start.
 type position struct {
 	start, end uint32
 	moved      uint32
@@ -67,8 +66,9 @@ func (s *scanner) name() (member, bool) {
 		s.flush()
 		spelt = s.buf[start:]
 	}
-	// Fold an escape such as \n like other text. Its folded form still differs from that of any
-	// text and of any other escape. It does not end in I, after which appendFolded drops U+0307.
+	// Fold an escape such as \n like other text. The folded escapes, such as \N, still differ from
+	// each other and from all other text. None of them ends in I, after which appendFolded would
+	// drop U+0307.
 	s.names = appendFolded(s.names, spelt[1:len(spelt)-1])
 	return member{
 		prefix:   prefix(s.names, name),
@@ -181,8 +181,8 @@ func prefix(names []byte, start int) uint64 {
 }
 
 // reorder copies s.spelt[start:end], a piece of the output, to dst, and sorts the members of each
-// object in the copy. dst has the length end-start. The objects to sort are the last elements of
-// s.moved[:n]: those whose field start is not less than the parameter start.
+// object in the copy. dst has the length end-start. The objects to sort are at the end of
+// s.moved[:n]: those that begin at or after the position start.
 func (s *scanner) reorder(dst []byte, start, end, n int) {
 	for n > 0 && int(s.moved[n-1].start) >= start {
 		o := s.moved[n-1]

@@ -176,7 +176,7 @@ func (s *scanner) number() bool {
 	return true
 }
 
-// digits returns the position after the digits in src that begin at i.
+// digits returns the position after the digits that begin at src[i], or i if there are none.
 func digits(src []byte, i int) int {
 	for i < len(src) && '0' <= src[i] && src[i] <= '9' {
 		i++
@@ -195,8 +195,7 @@ func (s *scanner) peek() byte {
 }
 
 // space skips white space and returns the next byte, or 0 at the end of the text. It is the slow
-// path of peek, for a next byte that is white space or a control character, and for the end of the
-// text.
+// path of peek, which itself handles only a next byte above ' '.
 func (s *scanner) space() byte {
 	begin := s.pos
 	for ; s.pos < len(s.src); s.pos++ {

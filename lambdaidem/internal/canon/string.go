@@ -48,10 +48,10 @@ func plain(src []byte, i int) int {
 		highs = 0x80 * ones
 	)
 	for ; i+8 <= len(src); i += 8 {
-		// Check eight bytes at once. In the variable quote, a byte is 0 where w has a quotation
-		// mark, and in the variable backslash, where w has a backslash. Subtracting 1 from a 0 byte
-		// sets its high bit, and so does subtracting a space from a control character. Only the
-		// first marked byte counts, because a borrow may mark later bytes wrongly.
+		// Check eight bytes at once. A byte of quote is 0 where w has a quotation mark. A byte of
+		// backslash is 0 where w has a backslash. Subtracting 1 from a 0 byte sets its high bit,
+		// and so does subtracting a space from a control character. Only the first marked byte
+		// counts, because a borrow may mark later bytes wrongly.
 		w := binary.LittleEndian.Uint64(src[i:])
 		quote, backslash := w^('"'*ones), w^('\\'*ones)
 		found := (quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w
@@ -93,7 +93,7 @@ func unescape(src []byte) (rune, int) {
 			}
 			return r, 6
 		}
-		// DecodeRune returns U+FFFD unless the two halves are a pair in the right order.
+		// DecodeRune returns U+FFFD unless the two escapes are a valid surrogate pair.
 		if r = utf16.DecodeRune(r, hex4(src[6:])); r == utf8.RuneError {
 			return 0, 0
 		}

@@ -23,13 +23,13 @@ type Sample struct {
 	Outcome string // Event.Kind, or Other
 	Route   string // Event.Template, or None if that is blank
 
-	// Call is Event.Duration, Handler is Event.Handler and Store is Event.Store, if the event gives
-	// the result of a call. Otherwise they are 0, so that a call with several events is measured
-	// only once. They may be negative if the clock was set back: ignore values that are not
-	// positive.
+	// Call is Event.Duration, Handler is Event.Handler and Store is Event.Store. They are 0 unless
+	// the event gives the result of a call, as EventNew and EventReplayed do: a call with several
+	// events is measured only once. They may be negative if the clock was set back: ignore values
+	// that are not positive.
 	Call, Handler, Store time.Duration
-	// Attempt is Event.Attempt if the event gives the result of a call whose handler ran.
-	// Otherwise Attempt is 0, so that no attempt is counted twice.
+	// Attempt is Event.Attempt if the event gives the result of a call whose handler ran, as
+	// EventNew does. Otherwise Attempt is 0, so that no attempt is counted twice.
 	Attempt int
 
 	// Reason and Throttle say why a request to the store failed. Both are empty unless the

@@ -15,13 +15,14 @@ type Process struct{ dead atomic.Bool }
 
 type key struct{}
 
-// With returns a copy of ctx with a new simulated process attached, and that process.
+// With returns a copy of ctx, and the new simulated process that is attached to the copy.
 func With(ctx context.Context) (context.Context, *Process) {
 	p := new(Process)
 	return context.WithValue(ctx, key{}, p), p
 }
 
-// Of returns the simulated process that is attached to ctx, or nil if there is none.
+// Of returns the simulated process that [With] attached to ctx, or nil if there is none, as in
+// production.
 func Of(ctx context.Context) *Process {
 	p, _ := ctx.Value(key{}).(*Process)
 	return p

@@ -9,8 +9,8 @@ import (
 
 type key struct{}
 
-// With returns a copy of ctx that carries a counter, and the counter. The counter counts the
-// runs of handlers that are started with the copy or with a context derived from it.
+// With returns a copy of ctx, and a new counter that the copy carries. The counter counts the runs
+// of handlers that are started with the copy or with a context derived from it.
 func With(ctx context.Context) (context.Context, *atomic.Int64) {
 	n := new(atomic.Int64)
 	return context.WithValue(ctx, key{}, n), n
