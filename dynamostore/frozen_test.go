@@ -65,6 +65,24 @@ func TestE1_AProcessFrozenBetweenTwoTriesSendsNoForgottenTransactionAgain(t *tes
 	}
 }
 
+// A second Commit of a transaction with a lease does not renew the limit, so that an operator knows
+// when the last request can arrive. If the transaction claims the record, the guard has a limit of its
+// own.
+func TestE1_ASecondCommitRenewsTheLimitOnlyWithAClaim(t *testing.T) {
+	for name, claim := range map[string]*lambdaidem.Claim{"lease": nil, "claim": {ID: lease.ID, Token: lease.Token}} {
+		c := &lambdaidem.Completion{Lease: lease, Result: result, Claim: claim}
+		client, _ := inMemory(loseRequest, succeed)
+		tx, _ := alone(New(client, "test", quick, func(o *Options) { o.Attempts = 1 })).(*transaction)
+		if _, err := tx.Commit(t.Context(), c); err == nil {
+			t.Errorf("%s: the first Commit succeeds", name)
+		}
+		tx.prepared.startedAt = frozenSince(maxResendWithLease + time.Minute)
+		if _, err := tx.Commit(t.Context(), c); errors.Is(err, errTooLate) != (claim == nil) {
+			t.Errorf("%s: the second Commit returns %v", name, err)
+		}
+	}
+}
+
 // The operator's machine has slept since the read. The new expiry must not be in the past.
 func TestO2_ASleepCountsForExpiriesAndNotForLeases(t *testing.T) {
 	const slept = 2 * time.Hour

@@ -67,7 +67,7 @@ func (t *transaction) Commit(ctx context.Context, c *lambdaidem.Completion) (lam
 		t.prepared = p
 	}
 	p := t.prepared
-	if p.records() > 0 {
+	if c.Claim != nil {
 		p.startedAt = startedAt // the record refuses the transaction if an earlier Commit has applied it
 	}
 	if err := p.mayBeSent(); err != nil {
@@ -96,7 +96,7 @@ type prepared struct {
 	now        time.Time         // the time at which the record's condition judges the expiry: Claim.Now or, without a claim, Result.At
 	token      string            // the fencing token of the attempt; empty without a record
 	writes     []*Write          // the handler's writes, which follow the action on the record
-	startedAt  time.Time         // when Commit was called or, if there is no record, when it was first called
+	startedAt  time.Time         // when Commit was called; with a lease or without a record, when it was first called
 }
 
 // records returns how many actions of the transaction write the idempotency record: 1, or 0

@@ -64,7 +64,8 @@ type Call struct {
 //
 //   - a guard's error about a step or a guarded call inside fn, and the code of that error
 //   - [ErrRetryable] or [ErrPermanent], unless [Retryable] or [Permanent] has decided the outcome
-//   - if the error is stored, any Code or *Error other than the stored one
+//   - if the error is stored, or would be stored if the call had a record, any Code or *Error other
+//     than the stored one
 //
 // Do wraps the error if one of these exceptions applies, or if a guarded handler has called Do.
 // Marks made by fn do not affect that handler's outcome, because the handler may have had effects
@@ -100,7 +101,7 @@ type done[T any] struct {
 	// ErrPermanent.
 	storedAs *Error
 	rejected bool // the database has rejected the writes of fn, and err says so: it is the guard's, or the one that the write specifies
-	noRecord bool // the call ran without a record
+	merged   bool // the call ran without a record inside a guarded handler, as a part of that handler
 }
 
 func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
@@ -108,13 +109,13 @@ func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 // returned returns the error of a call or message as the caller of Do, of a typed handler or of a
 // batch receives it:
 //
-//   - If the call ran without a record, its error is returned unchanged. If a guarded handler made
-//     the call, the error's marks, such as Retryable, affect the handler's outcome.
+//   - If the call ran without a record inside a guarded handler, its error is returned unchanged.
+//     The error's marks, such as Retryable, affect the handler's outcome.
 //   - Otherwise, if a guarded handler made the call, the error is wrapped in a passedOn, so that
 //     its marks, even in the cause of a refusal, don't affect the handler's outcome.
 //   - Otherwise, the error is wrapped only if that changes what errors.Is or errors.As finds.
 func (d done[T]) returned(ctx context.Context) error {
-	if d.err == nil || d.noRecord {
+	if d.err == nil || d.merged {
 		return d.err
 	}
 	e := &passedOn{err: d.err, storedAs: d.storedAs}
@@ -153,7 +154,7 @@ func do[T any](ctx context.Context, g *Guard, identity Identity, c Call, fn func
 			return refusedDo[T](d.refusal)
 		}
 		got := w.handlerResult()
-		got.noRecord = true
+		got.merged = merged
 		return got
 	}
 	if c.Key == "" {

@@ -236,24 +236,34 @@ func TestX2_ARefusalAsTheVerdictOfAWriteShowsNoCode(t *testing.T) {
 	_, _ = h(t.Context(), first())
 }
 
-// A Do without a record stores nothing, so errors.Is finds every code of its error.
-func TestX2_AnUnguardedDoShowsEveryCode(t *testing.T) {
-	g := newRig(nil, func(o *lambdaidem.Options) { o.KeyOptional = true }).guard
+// A Do without a record shows what it would show if it had one: the first rejection and the mark that
+// decided, and nothing that a guard said of a call inside.
+func TestX2_AnUnguardedDoShowsTheErrorThatDecided(t *testing.T) {
+	r := newRig(nil, func(o *lambdaidem.Options) { o.KeyOptional = true })
 	first, second := lambdaidem.Reject(404, "no_account", "No."), lambdaidem.Reject(402, "declined", "No.")
-	for name, call := range map[string]lambdaidem.Call{"no key": {Operation: "pay"}, "skip": {Operation: "pay", Key: "k", Skip: true}} {
-		_, err := lambdaidem.Do(t.Context(), g, call, func(context.Context) (int, error) { return 0, errors.Join(first, second) })
-		for _, target := range []error{lambdaidem.Code("no_account"), lambdaidem.Code("declined"), first, second} {
-			if !errors.Is(err, target) {
-				t.Errorf("%s: errors.Is does not find %v in %v", name, target, err)
+	for name, call := range map[string]lambdaidem.Call{"no key": {Operation: "pay"}, "skip": {Operation: "pay", Key: "k", Skip: true}, "guarded": {Operation: "pay", Key: "k"}} {
+		ends := func(fails error) error {
+			if call.Key != "" {
+				call.Key += "1"
 			}
+			_, err := lambdaidem.Do(t.Context(), r.guard, call, func(context.Context) (int, error) { return 0, fails })
+			return err
 		}
-		if e, ok := errors.AsType[*lambdaidem.Error](err); !ok || e.Code != "no_account" {
-			t.Errorf("%s: errors.As finds %v in %v", name, e, err)
+		if err := ends(errors.Join(first, second)); !errors.Is(err, lambdaidem.Code("no_account")) || !errors.Is(err, first) || errors.Is(err, lambdaidem.Code("declined")) {
+			t.Errorf("%s: errors.Is does not find the first rejection alone in %v", name, err)
 		}
 		for code, mark := range map[lambdaidem.Code]func(error) error{lambdaidem.ErrRetryable: lambdaidem.Retryable, lambdaidem.ErrPermanent: lambdaidem.Permanent} {
-			if _, err := lambdaidem.Do(t.Context(), g, call, func(context.Context) (int, error) { return 0, mark(errWire) }); !errors.Is(err, code) {
+			if err := ends(mark(errWire)); !errors.Is(err, code) {
 				t.Errorf("%s: errors.Is does not find %v in %v", name, code, err)
 			}
+		}
+		if err := ends(errors.Join(lambdaidem.Retryable(errWire), lambdaidem.Uncertain(errBroken))); errors.Is(err, lambdaidem.ErrRetryable) {
+			t.Errorf("%s: errors.Is finds ErrRetryable in %v", name, err)
+		}
+		r.store.fail(acquire, refused(lambdaidem.ReasonThrottled))
+		_, refusal := lambdaidem.Do(t.Context(), r.guard, lambdaidem.Call{Operation: "reserve", Key: "k"}, answersOne)
+		if err := ends(refusal); errors.Is(err, lambdaidem.ErrStoreUnavailable) {
+			t.Errorf("%s: errors.Is finds the refusal of a call inside in %v", name, err)
 		}
 	}
 }

@@ -100,5 +100,5 @@ func (g *Guard) passMessage(ctx context.Context, fn func(context.Context) error)
 	} else if d := g.bypass(ctx, w); d.refusal != nil {
 		return refusedDo[struct{}](d.refusal)
 	}
-	return done[struct{}]{err: w.err, outcome: OutcomeReleased, noRecord: true}
+	return done[struct{}]{err: w.err, outcome: OutcomeReleased, rejected: w.refused, merged: merged}
 }
