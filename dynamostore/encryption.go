@@ -35,8 +35,8 @@ import (
 // encrypted records. A store without that option responds to a replay of an encrypted answer with
 // lambdaidem.ErrAnswerUnavailable.
 //
-// An encrypted answer is about 160 bytes larger, and any other text about 65 bytes and the key's
-// id. See docs/encryption.md.
+// Encryption makes an answer about 160 bytes larger, and any other text about 65 bytes plus the length
+// of the key's id. See docs/encryption.md.
 type Encryption struct {
 	// Current returns the key to encrypt with. The store calls Current before a handler runs. If
 	// Current fails, the handler does not run, and the client receives 503

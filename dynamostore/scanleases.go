@@ -20,7 +20,7 @@ import (
 //
 // If an item can't be read as a record, ScanLeases yields its id with a *[lambdaidem.StoreError]
 // whose Reason is [lambdaidem.ReasonForeign], and continues. The item may belong to another tool,
-// or be a record of functions whose Options rename an attribute. Any other error ends the scan, and
+// or be a record of a Lambda function whose Options rename an attribute. Any other error ends the scan, and
 // is yielded without an id: a *[lambdaidem.StoreError] or an error of ScanOptions.Pace.
 func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) iter.Seq2[Inspected, error] {
 	var o ScanOptions

@@ -31,10 +31,10 @@ type CacheOptions struct {
 	// there is room, the first replay of an HTTP answer from the cache also caches its
 	// decoded form, which makes every later replay three times as fast. Default: 8 MiB.
 	Bytes int
-	// MaxAge is how long a cached answer is used. The age of an answer starts before the guard
-	// reads the answer from the store or stores it there. So no process uses an answer for longer
-	// than MaxAge after a purge has erased the answer. Options.Clock measures the age at each use,
-	// so the age includes the time that the process was frozen by Lambda. Default: 1 minute.
+	// MaxAge is how long a cached answer is used. The time counts from the request that read the
+	// answer from the store, or stored it there. So no process uses an answer for longer than MaxAge
+	// after a purge has erased it. Time in which Lambda had frozen the process counts too, because
+	// Options.Clock measures it. Default: 1 minute.
 	MaxAge time.Duration
 }
 

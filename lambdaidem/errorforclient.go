@@ -138,9 +138,9 @@ func forClient(e *Error, err error) *Error {
 	return nil
 }
 
-// innerRefused returns the error that replaces err, the guard's refusal of a request that a guarded
-// handler made. The result has no code. If the handler passes the response on, the handler's client
-// would take a code to be about the client's request.
+// innerRefused returns the error that replaces err, the refusal of a request that one guarded handler
+// sent to another. The result has no code: if the first handler passed a code on, its client would
+// take the code to be about the client's own request.
 func innerRefused(err error) *Error {
 	return &Error{Status: http.StatusInternalServerError, Err: err, Detail: partRefused}
 }

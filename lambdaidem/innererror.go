@@ -66,7 +66,7 @@ func (e *passedOn) Is(target error) bool {
 
 // As is called by errors.As. It searches the part of e.err's tree of wrapped errors that anyVisible
 // visits. If it finds an error of the type that target points to, it sets the value behind target
-// to that error and returns true. As never finds a mark, the wrapper that Permanent, Retryable or
+// to that error and returns true. As never finds the wrapper that Permanent, Retryable or
 // Uncertain adds. If e.stored is set, As finds a Code or an *Error only in the stored failure.
 func (e *passedOn) As(target any) bool {
 	switch to := target.(type) {

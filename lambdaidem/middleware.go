@@ -154,8 +154,8 @@ func (h *guarded) readRequest(r *http.Request) *Request {
 	return req
 }
 
-// inner returns the request for the handler: a copy of r with the given context, and with the body
-// in parsed, because the guard has already read r.Body.
+// inner returns the request for the handler: a copy of r with the given context. Its body is that of
+// parsed, because the guard has already read r.Body.
 func inner(ctx context.Context, r *http.Request, parsed *Request) *http.Request {
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(parsed.Body))

@@ -25,8 +25,8 @@ func mustJSON(v any) string {
 }
 
 // sortedSets sorts the members of every set in v and returns v, so that equal sets yield equal
-// JSON. v is decoded JSON of DynamoDB attribute values. In such JSON, only a set is a list under
-// the name SS, NS or BS.
+// JSON. v is decoded JSON of DynamoDB attribute values. In such JSON, a list under the name SS,
+// NS or BS is always a set.
 func sortedSets(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

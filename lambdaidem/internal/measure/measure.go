@@ -28,8 +28,8 @@ type Sample struct {
 	// events is measured only once. They may be negative if the clock was set back: ignore values
 	// that are not positive.
 	Call, Handler, Store time.Duration
-	// Attempt is Event.Attempt if the event gives the result of a call whose handler ran, as
-	// EventNew does. Otherwise Attempt is 0, so that no attempt is counted twice.
+	// Attempt is Event.Attempt if the event is the result of a call whose handler ran, for example
+	// EventNew. Otherwise Attempt is 0, so that no attempt is counted twice.
 	Attempt int
 
 	// Reason and Throttle say why a request to the store failed. Both are empty unless the
