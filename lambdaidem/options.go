@@ -253,10 +253,10 @@ type Options struct {
 	// without a secret.
 	//
 	// To replace a secret, deploy these lists one after the other: {old, new}, {new, old} and
-	// {new}. Deploy each of them everywhere before the next. Before {new}, also wait for the TTL
-	// plus the function's timeout plus 15 minutes, and until no record from before the deployment of
-	// {new, old} waits for an operator; see [Hold]. To introduce the first secret, use Unsigned() as
-	// the old one. See docs/operate.md, "Something changes in a deployment".
+	// {new}. Deploy each of them everywhere before the next. After {new, old}, also wait for the sum
+	// of the TTL, the function's timeout and 15 minutes, and until no record from before {new, old}
+	// waits for an operator; see [Hold]. To introduce the first secret, use Unsigned() as the old
+	// one. See docs/operate.md, "Something changes in a deployment".
 	FingerprintSecrets [][]byte
 	// MismatchStatus is the HTTP status of [ErrPayloadMismatch]: 422 or 409.
 	// Default: 422.
