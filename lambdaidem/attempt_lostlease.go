@@ -42,7 +42,10 @@ func (a *attempt) mayHaveHadAnswer(ctx context.Context) bool {
 		a.report(ctx, EventStoreError, err)
 		return false
 	}
-	return rec.Token != a.token && (a.mayBeCarriedOut(rec) || a.mayHaveReplacedAnswer(rec))
+	if rec.Token == a.token || a.call.comparePayload(rec.Fingerprint) == anotherPayload {
+		return false
+	}
+	return a.mayBeCarriedOut(rec) || a.mayHaveReplacedAnswer(rec)
 }
 
 // failedLate returns what the caller receives if the handler failed after another attempt had taken

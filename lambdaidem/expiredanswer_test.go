@@ -86,7 +86,29 @@ func TestV3_AMismatchAsksForNoNewKeyIfAnAnswerMayHaveBeenReplaced(t *testing.T) 
 	})
 }
 
-// As before, but the attempt's failure is not final. Its client gets it, and asks again.
+// A request with another payload takes the record while the attempt runs. The attempt's client gets the
+// attempt's own failure: the record says nothing about this request.
+func TestX5_AFinalFailureIsToldBesideAnotherPayload(t *testing.T) {
+	for name, failure := range map[string]error{
+		"stored":   lambdaidem.Reject(402, "card_declined", "no money"),
+		"released": lambdaidem.Retryable(lambdaidem.Reject(402, "card_declined", "no money")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(func(context.Context, request) (response, error) {
+					time.Sleep(20 * time.Second)
+					return response{}, failure
+				}, failOpen)
+				r.sendAfter(t, post("key-1", `{"amount":7}`), status(201))
+				r.store.fail(acquire, requestLost)
+				wantProblem(t, r.send(t, first()), 402, lambdaidem.Code("card_declined"))
+			})
+		})
+	}
+}
+
+// Another attempt is released while the attempt runs. The attempt's failure is not final, so its client
+// gets it, and asks again.
 func TestX5_AFailureThatIsNotFinalIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, l := withLedger(afterwards(20*time.Second, unavailable), failOpen)
