@@ -49,6 +49,15 @@ func openCreditDesk(t *testing.T, optFns ...func(*lambdaidem.Options)) *creditDe
 	return d
 }
 
+// cutOff makes the database unreachable for the given time.
+func (d *creditDesk) cutOff(outage time.Duration) {
+	d.unreachable.Store(true)
+	go func() {
+		time.Sleep(outage)
+		d.unreachable.Store(false)
+	}()
+}
+
 // credit credits the account with 40 in a guarded call whose handler runs for the given time. The
 // handler ignores the end of its context.
 func (d *creditDesk) credit(t *testing.T, takes time.Duration, end func(context.Context) (string, error)) (string, error) {
@@ -247,11 +256,9 @@ func TestE1_AnAttemptWithoutALeaseTakesOverARecordThatWasReleasedBefore(t *testi
 				if got, err := withLease.credit(t, 0, failing); err == nil {
 					t.Fatalf("the first request gets %q", got)
 				}
-				d.unreachable.Store(kind == "failed open")
-				go func() {
-					time.Sleep(5 * time.Second)
-					d.unreachable.Store(false)
-				}()
+				if kind == "failed open" {
+					d.cutOff(5 * time.Second)
+				}
 				if got, err := d.credit(t, 20*time.Second, well); got != "moved" || err != nil {
 					t.Errorf("the retry gets %q, %v", got, err)
 				}
@@ -298,11 +305,7 @@ func TestX5_AFinalFailureAfterFailOpenIsNotToldIfAnAnswerExpiredMeanwhile(t *tes
 					t.Fatal(got, err)
 				}
 				time.Sleep(24*time.Hour - 10*time.Second) // the default of Options.TTL is 24 hours
-				d.unreachable.Store(true)
-				go func() {
-					time.Sleep(5 * time.Second)
-					d.unreachable.Store(false)
-				}()
+				d.cutOff(5 * time.Second)
 				got, err := d.credit(t, 20*time.Second, func(context.Context) (string, error) { return "", failure })
 				if !errors.Is(err, lambdaidem.ErrInProgress) {
 					t.Errorf("the duplicate gets %q, %v; want ErrInProgress", got, err)
@@ -359,10 +362,7 @@ func TestE1_ATransactionSucceedsAfterALongOutage(t *testing.T) {
 				d := openCreditDesk(t, option)
 				d.unreachable.Store(true)
 				got, err := d.credit(t, 20*time.Second, func(context.Context) (string, error) {
-					go func() {
-						time.Sleep(10 * time.Minute)
-						d.unreachable.Store(false)
-					}()
+					d.cutOff(10 * time.Minute)
 					return "moved", nil
 				})
 				if got != "moved" || err != nil {

@@ -123,9 +123,9 @@ func (e *enlisting) seal(o Outcome) (tx Tx, dropped int) {
 	return nil, tx.Writes()
 }
 
-// successWithoutWrites returns the error that replaces a successful answer if the outcome o drops
-// the handler's enlisted writes. Options.Outcome has returned o for the answer. The caller must not
-// receive the answer, which says that the writes were made. dropped is the number of writes.
+// successWithoutWrites returns the error that replaces a successful answer whose enlisted writes are
+// dropped. The answer says that the writes were made, so the caller must not receive it. o is the
+// outcome that Options.Outcome returned for the answer, and dropped is the number of writes.
 func successWithoutWrites(o Outcome, dropped int) error {
 	err := &Error{Code: ErrWriteInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request was not completed, because its answer contradicts what would be written.",

@@ -40,16 +40,19 @@ func (r *rig) sendAfter(t *testing.T, in request, h handler) {
 	}()
 }
 
+// finalFailures has two final failures: the record stores one, and is released after the other.
+var finalFailures = map[string]error{
+	"stored":   lambdaidem.Reject(402, "card_declined", "no money"),
+	"released": lambdaidem.Retryable(lambdaidem.Reject(402, "card_declined", "no money")),
+}
+
 func unavailable(context.Context) (response, error) { return response{StatusCode: 503}, nil }
 
 // The request was answered. After the answer has expired, another request takes the record over and
 // is released. The attempt without a lease fails for good. Its client is not told so, because it
 // would not ask again.
 func TestX5_AFinalFailureIsNotToldIfAnAnswerMayHaveBeenReplaced(t *testing.T) {
-	for name, failure := range map[string]error{
-		"stored":   lambdaidem.Reject(402, "card_declined", "no money"),
-		"released": lambdaidem.Retryable(lambdaidem.Reject(402, "card_declined", "no money")),
-	} {
+	for name, failure := range finalFailures {
 		t.Run(name, func(t *testing.T) {
 			for kind, option := range map[string]func(*lambdaidem.Options){"optimistic": optimistic, "failed open": failOpen} {
 				synctest.Test(t, func(t *testing.T) {
@@ -89,10 +92,7 @@ func TestV3_AMismatchAsksForNoNewKeyIfAnAnswerMayHaveBeenReplaced(t *testing.T) 
 // A request with another payload takes the record while the attempt runs. The attempt's client gets the
 // attempt's own failure: the record says nothing about this request.
 func TestX5_AFinalFailureIsToldBesideAnotherPayload(t *testing.T) {
-	for name, failure := range map[string]error{
-		"stored":   lambdaidem.Reject(402, "card_declined", "no money"),
-		"released": lambdaidem.Retryable(lambdaidem.Reject(402, "card_declined", "no money")),
-	} {
+	for name, failure := range finalFailures {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(func(context.Context, request) (response, error) {

@@ -149,8 +149,7 @@ func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) 
 // handler itself enlisted. If an outer guarded handler made the request, the client of the outer
 // handler must not receive err; see Guard.refuse.
 func ownWritesRejected(err error) bool {
-	e := withStatus(err)
-	return e != nil && e.byGuard() && e.ofOwnWrites()
+	return isOwnRejection(withStatus(err))
 }
 
 func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.toStore(&w.response)), nil }

@@ -238,8 +238,8 @@ func onStepStore(name string, tell func(*stepStory)) func(context.Context, Env) 
 	}
 }
 
-// saves calls SaveSteps with the token of rec, a record in progress. It passes the steps of rec and
-// new ones: pairs lists the name and the result of each new step, in turn. saves checks that all
+// saves calls SaveSteps for rec, a record in progress, with the steps of rec and the new steps in
+// pairs: the name of a step, its result, the name of the next step, and so on. saves checks that all
 // these steps are stored, and returns the record that the store must now have.
 func (s *stepStory) saves(label string, rec lambdaidem.Record, elapsed time.Duration, pairs ...string) lambdaidem.Record {
 	wantRec := rec

@@ -176,9 +176,9 @@ func (a *Attempt) succeeded(r *Request) bool {
 	return a.whole() && a.Status == http.StatusOK && r.Answer.Success(a.Body)
 }
 
-// refused reports whether the response is complete and says that the request's condition failed. It
-// returns false if the header has an error code, because the SDK prefers that code, and
-// Answer.Refusal reads only the code in the body. The SDK's client then decodes the response.
+// refused reports whether the response is complete and says that the request's condition failed. If
+// the header has an error code, refused returns false, and the SDK's client decodes the response: the
+// SDK prefers that code, and Answer.Refusal reads only the code in the body.
 func (a *Attempt) refused(r *Request) bool {
 	return a.whole() && a.Status == http.StatusBadRequest && first(a.Header, "X-Amzn-Errortype") == "" && r.Answer.Refusal(a.Body)
 }
