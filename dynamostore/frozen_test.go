@@ -66,8 +66,8 @@ func TestE1_AProcessFrozenBetweenTwoTriesSendsNoForgottenTransactionAgain(t *tes
 }
 
 // A second Commit of a transaction with a lease does not renew the limit, so that an operator knows
-// when the last request can arrive. If the transaction claims the record, the guard has a limit of its
-// own.
+// when the last request can arrive. If the transaction claims the record, the guard has a limit of
+// its own.
 func TestE1_ASecondCommitRenewsTheLimitOnlyWithAClaim(t *testing.T) {
 	for name, claim := range map[string]*lambdaidem.Claim{"lease": nil, "claim": {ID: lease.ID, Token: lease.Token}} {
 		c := &lambdaidem.Completion{Lease: lease, Result: result, Claim: claim}
@@ -91,7 +91,7 @@ func TestO2_ASleepCountsForExpiriesAndNotForLeases(t *testing.T) {
 	if at := inspected.At().Sub(now); at > time.Minute {
 		t.Errorf("At counts %v", at)
 	}
-	if latest := inspected.latest().Sub(now); latest < slept || latest > slept+time.Minute {
+	if latest := inspected.clock().latest().Sub(now); latest < slept || latest > slept+time.Minute {
 		t.Errorf("latest counts %v", latest)
 	}
 	o := &Operator{opts: OperatorOptions{TTL: time.Hour}}

@@ -73,7 +73,7 @@ func (s *Store) inspected(ctx context.Context, attrs attributes, meta middleware
 	if !ok {
 		return Inspected{}, errNoDate
 	}
-	inspected := inspectedAt(now)
+	inspected := clockOf(now).inspected(lambdaidem.Record{}, nil)
 	if len(attrs) == 0 {
 		return inspected, nil
 	}

@@ -14,17 +14,17 @@ import (
 // one id. If several callers need the key at the same time, only one of them fetches it.
 type keySlot struct {
 	mu          sync.Mutex
-	key         Key       // the cached key; the zero Key if none is cached
-	fetchedAt   time.Time // the start of the call of Current or Find that returned key or goneErr
-	goneErr     error     // a call's error that wraps ErrKeyGone, kept until a later call succeeds; nil if there is none
-	mayBeGone   bool      // whether ErrKeyGone removes a cached key; false for the current key
-	pausedUntil time.Time // set by a failed refresh: a usable key is not refreshed again before this time, by the wall clock
-	fetching    *fetch    // the call in progress; other callers can wait for it; nil if there is none
+	key         Key           // the cached key; the zero Key if none is cached
+	fetchedAt   time.Time     // the start of the call of Current or Find that returned key or goneErr
+	goneErr     error         // a call's error that wraps ErrKeyGone, kept until a later call succeeds; nil if there is none
+	mayBeGone   bool          // whether ErrKeyGone removes a cached key; false for the current key
+	pausedUntil time.Time     // set by a failed refresh: a usable key is not refreshed again before this time, by the wall clock
+	fetching    *pendingFetch // the call in progress; other callers can wait for it; nil if there is none
 }
 
-// fetch is a call of Encryption.Current or Encryption.Find that is in progress. Concurrent callers
-// that need the same key wait for its result.
-type fetch struct {
+// pendingFetch is a call of Encryption.Current or Encryption.Find that is in progress. Concurrent
+// callers that need the same key wait for its result.
+type pendingFetch struct {
 	done      chan struct{} // closed when the other fields have the result
 	key       Key
 	err       error
@@ -70,18 +70,18 @@ func (s *keySlot) get(ctx context.Context, keyFor time.Duration, ask func(contex
 			}
 			return f.key, f.err
 		}
-		f := &fetch{done: make(chan struct{}), abandoned: true}
+		f := &pendingFetch{done: make(chan struct{}), abandoned: true}
 		s.fetching = f
 		s.mu.Unlock()
 		return s.fetch(ctx, f, keyFor, usable, ask)
 	}
 }
 
-// The method fetch calls the function ask, and caches the key that ask returns. If ask fails, fetch
+// fetch calls ask to fetch the key, and caches the key that ask returns. If ask fails, fetch
 // returns the cached key if that key is still usable, and otherwise the error. Callers that wait
 // for pending get the same result. If wasUsable is true, the cached key was usable before this
 // call, and ask gets less time.
-func (s *keySlot) fetch(ctx context.Context, pending *fetch, keyFor time.Duration, wasUsable bool, ask func(context.Context) (Key, error)) (Key, error) {
+func (s *keySlot) fetch(ctx context.Context, pending *pendingFetch, keyFor time.Duration, wasUsable bool, ask func(context.Context) (Key, error)) (Key, error) {
 	timeout := firstTimeout
 	if wasUsable {
 		timeout = refreshTimeout

@@ -129,7 +129,7 @@ func (o *Operator) Release(ctx context.Context, inspected Inspected) (Inspected,
 // life is never shortened, because a retry after the expiry runs the handler again, and the
 // operator may not know the TTL that the functions use.
 func (o *Operator) expires(inspected Inspected) time.Time {
-	at := inspected.latest().Add(o.opts.TTL).Add(time.Second - 1).Truncate(time.Second)
+	at := inspected.clock().latest().Add(o.opts.TTL).Add(time.Second - 1).Truncate(time.Second)
 	if was := inspected.Record.Expires; was.After(at) {
 		return was
 	}

@@ -48,7 +48,7 @@ func (o *Operator) write(ctx context.Context, inspected Inspected, request *oper
 	if !ok {
 		return inspected, failed(request.op, fate, err)
 	}
-	now := Inspected{Now: inspected.Now, readAt: inspected.readAt}
+	now := inspected.clock().inspected(lambdaidem.Record{}, nil)
 	if len(refused.Item) > 0 {
 		current, err := o.s.layout.parse(refused.Item)
 		if err != nil {

@@ -174,7 +174,7 @@ func (p *purge) page(ctx context.Context) error {
 	}
 	err = group.Wait()
 	if err == nil { // p.record may have deleted some of these parts; deleteOrphan does not count those
-		err = p.deleteOrphans(ctx, found.parts, found.clock.At())
+		err = p.deleteOrphans(ctx, found.parts, found.clock.now())
 	}
 	p.progress.Elapsed = time.Since(p.startedAt)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 
 // record purges one record. It calls the functions that p.writes returns, in order. A function
 // returns false if the record has changed since it was read. The method record then stops, and
-// counts the record in PurgeProgress.Changed. clock.At() is the database's time.
-func (p *purge) record(ctx context.Context, itm *item, clock Inspected) error {
+// counts the record in PurgeProgress.Changed.
+func (p *purge) record(ctx context.Context, itm *item, clock databaseClock) error {
 	for _, write := range p.writes(itm, clock) {
 		if done, err := write(ctx); err != nil || !done {
 			if err == nil {
@@ -24,9 +24,8 @@ func (p *purge) record(ctx context.Context, itm *item, clock Inspected) error {
 
 // The method writes returns the functions that purge a record, in the order in which the caller
 // must call them. Each function sends requests, and returns false if DynamoDB refused a request
-// because the record has changed since it was read. The caller must then stop. clock.At() is the
-// database's time.
-func (p *purge) writes(itm *item, clock Inspected) (all []func(context.Context) (bool, error)) {
+// because the record has changed since it was read. The caller must then stop.
+func (p *purge) writes(itm *item, clock databaseClock) (all []func(context.Context) (bool, error)) {
 	add := func(write func(context.Context) (bool, error)) { all = append(all, write) }
 	switch {
 	case p.erasesSteps(itm, clock):
@@ -38,10 +37,10 @@ func (p *purge) writes(itm *item, clock Inspected) (all []func(context.Context) 
 	}
 	hasParts := itm.Erasing != nil || itm.Parts != nil && itm.Parts.Count > 0
 	switch {
-	case p.opts.Forget && !p.wasForgotten(itm, clock.At()):
+	case p.opts.Forget && !p.wasForgotten(itm, clock.now()):
 		add(func(ctx context.Context) (bool, error) { return p.forget(ctx, itm, clock.latest()) })
 	case !p.opts.Forget && !itm.isErased():
-		add(func(ctx context.Context) (bool, error) { return p.erase(ctx, itm, clock.At()) })
+		add(func(ctx context.Context) (bool, error) { return p.erase(ctx, itm, clock.now()) })
 	}
 	// Delete the parts only after the record has lost its answer, so that no reader gets an
 	// incomplete answer.

@@ -7,9 +7,8 @@ import (
 )
 
 // shouldPurge reports whether the purge must change itm, a record that PurgeOptions.Match selected.
-// It also counts the record in PurgeProgress. In a dry run, it always returns false. clock.At() is
-// the database's time.
-func (p *purge) shouldPurge(itm *item, clock Inspected) bool {
+// It also counts the record in PurgeProgress. In a dry run, it always returns false.
+func (p *purge) shouldPurge(itm *item, clock databaseClock) bool {
 	do := false
 	p.count(func(sum *PurgeProgress) {
 		erasesSteps := p.erasesSteps(itm, clock)
@@ -34,7 +33,7 @@ func (p *purge) shouldPurge(itm *item, clock Inspected) bool {
 		case itm.Status == lambdaidem.InProgress:
 			sum.InProgress++
 		case itm.Status == lambdaidem.Released && !p.opts.Forget:
-		case p.isDone(itm, clock.At()):
+		case p.isDone(itm, clock.now()):
 			sum.Matched++
 			sum.Before++
 		default:

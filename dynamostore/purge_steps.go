@@ -12,30 +12,28 @@ import (
 // erasesSteps reports whether the purge calls eraseSteps for the record. It does so if
 // PurgeOptions.Steps is set, the record has steps, and the record is released or its attempt has
 // died. But if PurgeOptions.Forget is set too, the purge calls forgetSteps for a released record.
-// clock.At() is the database's time.
-func (p *purge) erasesSteps(itm *item, clock Inspected) bool {
+func (p *purge) erasesSteps(itm *item, clock databaseClock) bool {
 	if !p.opts.Steps || len(itm.Steps) == 0 {
 		return false
 	}
 	if itm.Status == lambdaidem.Released {
 		return !p.opts.Forget
 	}
-	return itm.Status == lambdaidem.InProgress && !itm.record().LeaseLiveAt(clock.At().Add(-p.o.opts.MaxSkew))
+	return itm.Status == lambdaidem.InProgress && !itm.record().LeaseLiveAt(clock.now().Add(-p.o.opts.MaxSkew))
 }
 
 // leavesForgetUndone reports whether PurgeOptions.Forget is set and the record has not expired.
-// eraseSteps does not make such a record expire, so the record needs a second purge. clock.At() is
-// the database's time.
-func (p *purge) leavesForgetUndone(itm *item, clock Inspected) bool {
-	return p.opts.Forget && !itm.record().GoneAt(clock.At())
+// eraseSteps does not make such a record expire, so the record needs a second purge.
+func (p *purge) leavesForgetUndone(itm *item, clock databaseClock) bool {
+	return p.opts.Forget && !itm.record().GoneAt(clock.now())
 }
 
 // eraseSteps erases the steps of a record. It also completes the record, with the failure
 // lambdaidem.NoAnswer, so that no retry runs the handler: without the stored results, a retry would
 // repeat the effects of the steps. If eraseSteps returns false and no error, the record has changed
-// since it was read. clock.At() is the database's time.
-func (p *purge) eraseSteps(ctx context.Context, itm *item, clock Inspected) (bool, error) {
-	inspected := p.inspected(itm, clock)
+// since it was read.
+func (p *purge) eraseSteps(ctx context.Context, itm *item, clock databaseClock) (bool, error) {
+	inspected := clock.inspected(itm.record(), itm.Operations)
 	expires := p.o.expires(inspected)
 	switch own := inspected.Record.Expires; {
 	case own.IsZero():
@@ -55,18 +53,14 @@ func (p *purge) eraseSteps(ctx context.Context, itm *item, clock Inspected) (boo
 // forgetSteps erases the steps of a released record and makes the record expire, as
 // PurgeOptions.Forget demands. It also completes the record, with the failure lambdaidem.NoAnswer.
 // Otherwise a retry before the expiry would repeat the effects of the steps. If forgetSteps returns
-// false and no error, the record has changed since it was read. clock.At() is the database's time.
-func (p *purge) forgetSteps(ctx context.Context, itm *item, clock Inspected) (bool, error) {
-	inspected := p.inspected(itm, clock)
-	expires := p.forgottenAt(inspected.latest())
+// false and no error, the record has changed since it was read.
+func (p *purge) forgetSteps(ctx context.Context, itm *item, clock databaseClock) (bool, error) {
+	inspected := clock.inspected(itm.record(), itm.Operations)
+	expires := p.forgottenAt(clock.latest())
 	if own := inspected.Record.Expires; !own.IsZero() && own.Before(expires) { // never extend the record's life
 		expires = own
 	}
 	return p.completeWithoutSteps(ctx, inspected, OperationForgotten, expires)
-}
-
-func (p *purge) inspected(itm *item, clock Inspected) Inspected {
-	return Inspected{Record: itm.record(), Operations: itm.Operations, Now: clock.Now, readAt: clock.readAt}
 }
 
 // completeWithoutSteps completes a record with the failure lambdaidem.NoAnswer and removes the

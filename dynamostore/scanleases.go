@@ -20,8 +20,8 @@ import (
 //
 // If an item can't be read as a record, ScanLeases yields its id with a *[lambdaidem.StoreError]
 // whose Reason is [lambdaidem.ReasonForeign], and continues. The item may belong to another tool,
-// or be a record of a Lambda function whose Options rename an attribute. Any other error ends the scan, and
-// is yielded without an id: a *[lambdaidem.StoreError] or an error of ScanOptions.Pace.
+// or be a record of a Lambda function whose Options rename an attribute. Any other error ends the
+// scan, and is yielded without an id: a *[lambdaidem.StoreError] or an error of ScanOptions.Pace.
 func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) iter.Seq2[Inspected, error] {
 	var o ScanOptions
 	for _, fn := range optFns {
@@ -39,14 +39,13 @@ func (s *Store) ScanLeases(ctx context.Context, optFns ...func(*ScanOptions)) it
 				return
 			}
 			for _, unread := range p.foreign {
-				found := p.clock
-				found.Record.ID = unread.id
+				found := p.clock.inspected(lambdaidem.Record{ID: unread.id}, nil)
 				if !yield(found, failed(opScan, wire.NotApplied, unread.err)) {
 					return
 				}
 			}
 			for _, itm := range p.items {
-				if !yield(Inspected{Record: itm.record(), Operations: itm.Operations, Now: p.clock.Now, readAt: p.clock.readAt}, nil) {
+				if !yield(p.clock.inspected(itm.record(), itm.Operations), nil) {
 					return
 				}
 			}

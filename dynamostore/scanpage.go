@@ -20,9 +20,9 @@ type page struct {
 	parts        []storedPart  // parts of answers
 	foreign      []foreignItem // items that are neither records nor parts of answers, or are damaged
 	looked       int           // all items that the request examined
-	clock        Inspected     // the database's time; clock.Record is not set
-	nextPosition string        // where the next page begins, for scan; "" after the last page
-	units        float64       // capacity units consumed
+	clock        databaseClock
+	nextPosition string  // where the next page begins, for scan; "" after the last page
+	units        float64 // capacity units consumed
 }
 
 // foreignItem is an item that can't be read as a record.
@@ -60,7 +60,7 @@ func (s *Store) scan(ctx context.Context, position string, in *dynamodb.ScanInpu
 	if !ok {
 		return page{}, failed(opScan, wire.NotApplied, errNoDate)
 	}
-	p := page{looked: int(out.ScannedCount), clock: inspectedAt(now), units: unitsOf(out.ConsumedCapacity)}
+	p := page{looked: int(out.ScannedCount), clock: clockOf(now), units: unitsOf(out.ConsumedCapacity)}
 	p.nextPosition = s.layout.scanPosition(out.LastEvaluatedKey)
 	for _, attrs := range out.Items {
 		if part, ok := s.layout.parsePart(attrs); ok {

@@ -18,7 +18,7 @@ func (a *attempt) acquire(request context.Context) (d decision, mayRun bool) {
 }
 
 func (a *attempt) tryToAcquire(request context.Context) (d decision, mayRun bool) {
-	a.setReserved()
+	a.setAnswerTime()
 	ctx, cancel := withDeadline(request, a.acquireEnd())
 	defer cancel()
 	if ctx.Err() != nil {

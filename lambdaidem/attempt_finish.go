@@ -23,7 +23,7 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 	if a.withoutLease() {
 		a.endsWithoutLease()
 	}
-	a.setReserved()
+	a.setAnswerTime()
 	hctx, cancel := a.stepContext(ctx)
 	defer cancel()
 	if hctx.Err() != nil {

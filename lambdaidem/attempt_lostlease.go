@@ -18,7 +18,7 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 		// attempt may have carried out the call or may still do so. After a final answer, the
 		// client would not retry.
 		final := end.final || end.outcome == OutcomeFailed
-		if recMeaning != isFinished && (!final || !a.mayBeCarriedOut(rec) && !a.mayHaveHadAnswer(ctx)) {
+		if recMeaning != isFinished && (!final || !a.mayBeCarriedOut(rec) && !a.anotherMayCarryOut(ctx)) {
 			return decision{}
 		}
 	}
@@ -29,11 +29,11 @@ func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	return a.inProgress(ctx)
 }
 
-// mayHaveHadAnswer reads the record, and reports whether another attempt may have carried out this
-// call or may still do so. An attempt whose answer has expired since this attempt began counts too.
-// The result is false if the record can't be read. mayHaveHadAnswer is called only for an attempt
-// without a lease.
-func (a *attempt) mayHaveHadAnswer(ctx context.Context) bool {
+// anotherMayCarryOut reads the record, and reports whether another attempt may have carried out
+// this call or may still do so. An attempt whose answer has expired since this attempt began counts
+// too. The result is false if the record can't be read. anotherMayCarryOut is called only for an
+// attempt without a lease.
+func (a *attempt) anotherMayCarryOut(ctx context.Context) bool {
 	ctx, cancel := a.cleanupContext(ctx)
 	defer cancel()
 	defer a.addStoreTime(time.Now())

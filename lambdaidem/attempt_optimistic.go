@@ -13,7 +13,7 @@ func (a *attempt) prepare(request context.Context) (d decision, mayRun bool) {
 	if !ok {
 		return decision{}, true
 	}
-	a.setReserved()
+	a.setAnswerTime()
 	ctx, cancel := withDeadline(request, a.acquireEnd())
 	defer cancel()
 	start := time.Now()

@@ -13,7 +13,7 @@ func (a *attempt) handlerDied(ctx context.Context) {
 	if a.leavesStep() || a.g.opts.Policy == Hold {
 		outcome = OutcomeUncertain
 	}
-	if outcome, _ = a.settle(outcome, mayRepeat); outcome == OutcomeUncertain {
+	if outcome, _ = a.decideOutcome(outcome, mayRepeat); outcome == OutcomeUncertain {
 		a.innerEnding = OutcomeUncertain
 		a.report(ctx, EventUncertain, errHandlerDied)
 		return

@@ -7,8 +7,8 @@ import (
 )
 
 // release releases the attempt's record, so that a retry runs the handler again. cause is the error
-// to report and to store as the record's last failure, or nil. final says that a client who receives
-// the failure will not repeat the request.
+// to report and to store as the record's last failure, or nil. final says that a client who
+// receives the failure will not repeat the request.
 //
 //   - d is what the caller receives instead of the failure, for example because an earlier
 //     transaction of this attempt has committed. Otherwise d is zero.
@@ -30,7 +30,7 @@ func (a *attempt) release(ctx context.Context, cause error, final bool) (d decis
 		}
 		isLost := errors.Is(err, ErrLeaseLost)
 		carriedOut := isLost && a.mayBeCarriedOut(rec)
-		if isLost && final && !carriedOut && a.mayHaveHadAnswer(ctx) {
+		if isLost && final && !carriedOut && a.anotherMayCarryOut(ctx) {
 			return a.inProgress(ctx), nil
 		}
 		a.report(ctx, EventReleased, cause)

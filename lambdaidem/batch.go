@@ -142,7 +142,7 @@ func (b *messageGuard[E, M]) failed(ctx context.Context, t *batchMessage[M]) {
 	warn := func(err error) {
 		slog.Default().WarnContext(ctx, "a message failed", "source", t.source, "id", t.name, "record", t.recordID(), "error", err)
 	}
-	err := t.end.returned(ctx) // without codes of calls inside the handler
+	err := t.end.callersError(ctx) // without codes of calls inside the handler
 	if b.opts.OnFailure == nil {
 		if !errors.Is(err, ErrNotBegun) {
 			warn(t.end.err)

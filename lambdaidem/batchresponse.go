@@ -79,7 +79,7 @@ func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 		switch {
 		case t.end.err == nil:
 		case inside:
-			errs = append(errs, t.end.returned(ctx))
+			errs = append(errs, t.end.callersError(ctx))
 		default:
 			errs = append(errs, t.lambdaError())
 		}

@@ -21,7 +21,7 @@ type budget struct {
 	deadline    time.Time     // the invocation's deadline; zero if there is none
 	attemptEnd  time.Time     // when the attempt must end: at the deadline or, without one, LeaseDuration after the claim; earlier if the lease or lastTx is earlier
 	reserve     time.Duration // Options.Reserve, or half of the time left if Reserve exceeds nine tenths of it
-	reserved    time.Duration // time before attemptEnd that the handler must not use, so that the answer can be stored and sent
+	answerTime  time.Duration // time before attemptEnd that the handler must not use, so that the answer can be stored and sent
 	leaseEnd    time.Time     // end of the lease, by Options.Clock: as the claim requests it or, once the record is acquired, as the record has it
 	lastTx      time.Time     // when an attempt without a lease must stop sending its transaction; zero if the attempt has a lease
 	giveUp      time.Time     // when to stop waiting for another attempt to end; zero before the first wait
@@ -98,13 +98,13 @@ func (b *budget) maySendTx() bool {
 // store deletes the expired record; see KeptAfterExpiry.
 const longestWithoutLease = 30 * time.Minute
 
-// setReserved sets b.reserved, the time for storing and sending the answer, to b.reserve if
-// Options.Reserve is set. Otherwise it sets b.reserved to a tenth of the time until the attempt
-// must end, but at most 500 ms.
-func (b *budget) setReserved() {
-	b.reserved = b.reserve
+// setAnswerTime sets the time for storing and sending the answer to b.reserve if Options.Reserve is
+// set. Otherwise it sets that time to a tenth of the time until the attempt must end, but at most
+// 500 ms.
+func (b *budget) setAnswerTime() {
+	b.answerTime = b.reserve
 	if b.opts.Reserve == 0 {
-		b.reserved = min(500*time.Millisecond, max(time.Until(b.attemptEnd), 0)/10)
+		b.answerTime = min(500*time.Millisecond, max(time.Until(b.attemptEnd), 0)/10)
 	}
 }
 
@@ -119,13 +119,13 @@ func (o Options) reserveOf(timeLeft time.Duration) time.Duration {
 	return o.Reserve
 }
 
-// answerMargin returns how much of the reserved time is for sending the answer: half, but at most
-// 200 ms. The rest is for storing the answer.
+// sendTime returns how much of answerTime is for sending the answer: half, but at most 200 ms. The
+// rest is for storing the answer.
 //
 // Under the CPU quota of 128 MB on Lambda, sending an answer of 1 MB took up to 189 ms. With half
-// of the reserved time for sending, 3 of 100 such answers missed the deadline. With a tenth of the
-// reserved time, up to 44 of 100 did.
-func (b *budget) answerMargin() time.Duration { return min(b.reserved/2, 200*time.Millisecond) }
+// of answerTime for sending, 3 of 100 such answers missed the deadline. With a tenth of answerTime,
+// up to 44 of 100 did.
+func (b *budget) sendTime() time.Duration { return min(b.answerTime/2, 200*time.Millisecond) }
 
 // acquireEnd returns the deadline for everything that happens before the handler runs, or the zero
 // time if the invocation has no deadline. The attempt needs the time after acquireEnd to answer,
@@ -134,7 +134,7 @@ func (b *budget) acquireEnd() time.Time {
 	if b.deadline.IsZero() {
 		return time.Time{}
 	}
-	return b.deadline.Add(-b.reserved)
+	return b.deadline.Add(-b.answerTime)
 }
 
 // waitContext returns a context for waiting until another attempt ends. The context ends
@@ -148,11 +148,11 @@ func (b *budget) waitContext(ctx context.Context) (context.Context, context.Canc
 }
 
 // handlerEnd returns the deadline of the handler's context.
-func (b *budget) handlerEnd() time.Time { return b.attemptEnd.Add(-b.reserved) }
+func (b *budget) handlerEnd() time.Time { return b.attemptEnd.Add(-b.answerTime) }
 
 // finishEnd returns the time by which the answer should be stored. The time after it is for
 // sending the answer.
-func (b *budget) finishEnd() time.Time { return b.attemptEnd.Add(-b.answerMargin()) }
+func (b *budget) finishEnd() time.Time { return b.attemptEnd.Add(-b.sendTime()) }
 
 // cleanupEnd returns the deadline for a cleanup that begins now, such as releasing a record:
 // Options.CleanupTimeout from now. In an inner call, the cleanup may use at most half of the time

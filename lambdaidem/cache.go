@@ -32,13 +32,13 @@ type CacheOptions struct {
 	// decoded form, which makes every later replay three times as fast. Default: 8 MiB.
 	Bytes int
 	// MaxAge is how long a cached answer is used. The time counts from the request that read the
-	// answer from the store, or stored it there. So no process uses an answer for longer than MaxAge
-	// after a purge has erased it. Time in which Lambda had frozen the process counts too, because
-	// Options.Clock measures it. Default: 1 minute.
+	// answer from the store, or stored it there. So no process uses an answer for longer than
+	// MaxAge after a purge has erased it. Time in which Lambda had frozen the process counts too,
+	// because Options.Clock measures it. Default: 1 minute.
 	MaxAge time.Duration
 }
 
-func (o CacheOptions) settle() CacheOptions {
+func (o CacheOptions) withDefaults() CacheOptions {
 	if o == (CacheOptions{}) {
 		return o
 	}

@@ -85,7 +85,7 @@ type Call struct {
 func Do[T any](ctx context.Context, g *Guard, c Call, fn func(context.Context) (T, error)) (T, error) {
 	identity := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Principal: c.Principal, Operation: c.Operation, Key: c.Key}
 	got := do(ctx, g, identity, c, fn)
-	return got.value, got.returned(ctx)
+	return got.value, got.callersError(ctx)
 }
 
 // done is the result of a call of Do or of a typed handler, or of one message of a batch.
@@ -106,19 +106,19 @@ type done[T any] struct {
 
 func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 
-// returned returns the error of a call or message as the caller of Do, of a typed handler or of a
-// batch receives it:
+// callersError returns the error of a call or message as the caller of Do, of a typed handler or of
+// a batch receives it:
 //
 //   - If the call ran without a record inside a guarded handler, its error is returned unchanged.
 //     The error's marks, such as Retryable, affect the handler's outcome.
-//   - Otherwise, if a guarded handler made the call, the error is wrapped in a passedOn, so that
+//   - Otherwise, if a guarded handler made the call, the error is wrapped in an innerError, so that
 //     its marks, even in the cause of a refusal, don't affect the handler's outcome.
 //   - Otherwise, the error is wrapped only if that changes what errors.Is or errors.As finds.
-func (d done[T]) returned(ctx context.Context) error {
+func (d done[T]) callersError(ctx context.Context) error {
 	if d.err == nil || d.merged {
 		return d.err
 	}
-	e := &passedOn{err: d.err, storedAs: d.storedAs}
+	e := &innerError{err: d.err, storedAs: d.storedAs}
 	e.byGuard = d.refusal != nil || d.replay != nil || d.rejected && isOwnRejection(d.err)
 	e.stored = d.outcome == OutcomeFailed || d.outcome == OutcomeSucceeded || d.replay != nil && d.replay.Code != ErrAnswerUnavailable
 	e.retryable = d.outcome == OutcomeReleased && isRetryable(d.err)
@@ -243,7 +243,7 @@ func (w *doWork[T]) rejected(err error) ending {
 
 func (w *doWork[T]) ending() ending {
 	if w.err == nil {
-		o, _ := w.attempt.settle(OutcomeSucceeded, success)
+		o, _ := w.attempt.decideOutcome(OutcomeSucceeded, success)
 		return ending{outcome: o, success: true, encoded: true}
 	}
 	end := w.g.endingOfError(w.attempt, w.err)

@@ -82,9 +82,9 @@ func (e *enlisting) resume() {
 	}
 }
 
-// end stops the enlisting of writes: later calls of TxOf return err. If end or hasBegun had already
-// stopped the enlisting, TxOf keeps returning the earlier error. end returns the transaction, or
-// nil if there is none.
+// end stops the enlisting of writes: later calls of TxOf return err. If end or endIfUnused has
+// already stopped the enlisting, TxOf keeps returning the earlier error. end returns the
+// transaction, or nil if there is none.
 func (e *enlisting) end(err error) Tx {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -94,17 +94,24 @@ func (e *enlisting) end(err error) Tx {
 	return e.tx
 }
 
-// hasBegun reports whether the handler has called TxOf. If it has not, and err is not nil, hasBegun
-// also stops the enlisting of writes: later calls of TxOf return err. The guard passes an err just
+// used reports whether the handler has called TxOf.
+func (e *enlisting) used() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.tx != nil
+}
+
+// endIfUnused stops the enlisting of writes unless the handler has called TxOf: later calls of TxOf
+// return err. It reports whether the handler has not called TxOf. The guard calls endIfUnused just
 // before it sends the first part of a response, because a write enlisted later could not be
 // committed before the response.
-func (e *enlisting) hasBegun(err error) bool {
+func (e *enlisting) endIfUnused(err error) (unused bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.tx == nil && e.ended == nil {
 		e.ended = err
 	}
-	return e.tx != nil
+	return e.tx == nil
 }
 
 // seal ends enlisting after the handler has returned. It returns the transaction to commit
@@ -123,9 +130,9 @@ func (e *enlisting) seal(o Outcome) (tx Tx, dropped int) {
 	return nil, tx.Writes()
 }
 
-// successWithoutWrites returns the error that replaces a successful answer whose enlisted writes are
-// dropped. The answer says that the writes were made, so the caller must not receive it. o is the
-// outcome that Options.Outcome returned for the answer, and dropped is the number of writes.
+// successWithoutWrites returns the error that replaces a successful answer whose enlisted writes
+// are dropped. The answer says that the writes were made, so the caller must not receive it. o is
+// the outcome that Options.Outcome returned for the answer, and dropped is the number of writes.
 func successWithoutWrites(o Outcome, dropped int) error {
 	err := &Error{Code: ErrWriteInvalid, Status: http.StatusInternalServerError,
 		Detail: "The request was not completed, because its answer contradicts what would be written.",

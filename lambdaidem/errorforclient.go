@@ -34,7 +34,7 @@ func (g *Guard) clientError(err error) *Error {
 // has not stored its error.
 func isUnstored(err error, e *Error) bool {
 	return anyIn(err, func(err error) bool {
-		inner, ok := err.(*passedOn) //nolint:errorlint // anyIn walks the tree
+		inner, ok := err.(*innerError) //nolint:errorlint // anyIn walks the tree
 		return ok && !inner.stored && firstError(inner.err) == e
 	})
 }
@@ -62,7 +62,7 @@ func (g *Guard) answeredError(err error, outcome Outcome) *Error {
 // neither.
 func (g *Guard) decidingError(err error, outcome Outcome, mark markAround) *Error {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
-	case *passedOn:
+	case *innerError:
 		switch {
 		case e.stored:
 			return e.storedAs
@@ -95,7 +95,7 @@ func (g *Guard) decidingError(err error, outcome Outcome, mark markAround) *Erro
 		}
 		return e
 	}
-	for _, one := range wrapped(err) {
+	for _, one := range children(err) {
 		if found := g.decidingError(one, outcome, mark); found != nil {
 			return found
 		}
@@ -131,16 +131,16 @@ func forClient(e *Error, err error) *Error {
 		shown.Detail = "A part of the request could not be completed now. Repeat the request later with the same key."
 		return &shown
 	case ErrConditionFailed, ErrWriteInvalid:
-		if !hasOwn[*passedOn](err) { // the rejected writes are the handler's own
+		if !hasOwn[*innerError](err) { // the rejected writes are the handler's own
 			return e
 		}
 	}
 	return nil
 }
 
-// innerRefused returns the error that replaces err, the refusal of a request that one guarded handler
-// sent to another. The result has no code: if the first handler passed a code on, its client would
-// take the code to be about the client's own request.
+// innerRefused returns the error that replaces err, the refusal of a request that one guarded
+// handler sent to another. The result has no code: if the first handler passed a code on, its
+// client would take the code to be about the client's own request.
 func innerRefused(err error) *Error {
 	return &Error{Status: http.StatusInternalServerError, Err: err, Detail: partRefused}
 }

@@ -67,7 +67,7 @@ type Error struct {
 	// again. A BatchOptions.Key that returns an invalid key counts as failed too.
 	forNow bool
 	// inner marks an Error that errors.As copied from the stored failure of an inner call; see
-	// passedOn.As. In a handler's error, the copy counts as that failure; see outcomeOfMarks.
+	// innerError.As. In a handler's error, the copy counts as that failure; see outcomeOfMarks.
 	inner bool
 	// replayed is set if the error was read from a record.
 	replayed     bool

@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// wrapped returns the errors that err wraps, one level deep. It returns none for a passedOn, the
-// wrapper of an inner call's error, because the errors inside describe only that call.
+// children returns the errors that err wraps, one level deep. An innerError has no children,
+// because the errors inside it describe only the inner call.
 //
-// If err has a method As, the result also has the marks and the passedOn that only this method
+// If err has a method As, the result also has the marks and the innerError that only this method
 // finds. If there are any, the result ends with errUnseen, which stands for further errors that As
 // may find.
-func wrapped(err error) []error {
-	if _, ok := err.(*passedOn); ok { //nolint:errorlint // err itself
+func children(err error) []error {
+	if _, ok := err.(*innerError); ok { //nolint:errorlint // err itself
 		return nil
 	}
-	all := contained(err)
+	all := unwrapAll(err)
 	e, ok := err.(interface{ As(target any) bool })
 	if !ok {
 		return all
@@ -30,9 +30,9 @@ func wrapped(err error) []error {
 	return append(append(all, hidden...), errUnseen)
 }
 
-// contained returns the errors directly inside err: those that its method Unwrap returns, and the
+// unwrapAll returns the errors directly inside err: those that its method Unwrap returns, and the
 // list that its method WrappedErrors or Errors returns, if it has one.
-func contained(err error) []error {
+func unwrapAll(err error) []error {
 	var all, list []error
 	switch e := err.(type) { //nolint:errorlint // err itself
 	case interface{ Unwrap() error }:
@@ -70,11 +70,11 @@ func isView(err error) bool {
 	return others == nil || reflect.TypeOf(others) == reflect.TypeOf(err)
 }
 
-// leadsTo reports whether target is err, or an error inside err at any depth; see contained. It
-// does not use the function wrapped, which itself calls leadsTo: each level would search all levels
-// below again.
+// leadsTo reports whether target is err, or an error inside err at any depth; see unwrapAll.
+// It does not call children, which itself calls leadsTo: each level would search all levels below
+// again.
 func leadsTo(err, target error) bool {
-	return same(err, target) || slices.ContainsFunc(contained(err), func(one error) bool { return leadsTo(one, target) })
+	return same(err, target) || slices.ContainsFunc(unwrapAll(err), func(one error) bool { return leadsTo(one, target) })
 }
 
 // same reports whether a and b are the same error. Errors that can't be compared, such as slices,
@@ -84,14 +84,13 @@ func same(a, b error) bool {
 }
 
 // errUnseen stands for the errors inside an error that can't be listed, because only a method As
-// can find them; see wrapped.
+// can find them; see children.
 var errUnseen = errors.New("errors that can't be seen")
 
-// errorsByAs returns the errors that e.As finds, at most one of each of these types: passedOn (the
-// wrapper of an inner call's error), and the marks uncertainError, permanentError and
-// retryableError.
+// errorsByAs returns the errors that e.As finds, at most one of each of these types: innerError,
+// and the marks uncertainError, permanentError and retryableError.
 func errorsByAs(e interface{ As(target any) bool }) []error {
-	return slices.Concat(errorByAs[*passedOn](e), errorByAs[*uncertainError](e), errorByAs[*permanentError](e), errorByAs[*retryableError](e))
+	return slices.Concat(errorByAs[*innerError](e), errorByAs[*uncertainError](e), errorByAs[*permanentError](e), errorByAs[*retryableError](e))
 }
 
 // errorByAs calls e.As with a target of type *E. It returns a slice with the error that As stores
@@ -105,18 +104,17 @@ func errorByAs[E error](e interface{ As(target any) bool }) []error {
 }
 
 // anyIn reports whether match returns true for err or for an error that err wraps. It does not look
-// into a passedOn, the error of an inner call, because the errors inside a passedOn describe only
-// that call.
+// into an innerError, because the errors inside it describe only the inner call.
 func anyIn(err error, match func(error) bool) bool {
 	if err == nil || match(err) {
 		return err != nil
 	}
-	return slices.ContainsFunc(wrapped(err), func(one error) bool { return anyIn(one, match) })
+	return slices.ContainsFunc(children(err), func(one error) bool { return anyIn(one, match) })
 }
 
-// firstOwn returns the first M among err and the errors that it wraps. M is *panicError, or the type
-// of a mark such as *permanentError. Like anyIn, firstOwn does not look into the error of an inner
-// call.
+// firstOwn returns the first M among err and the errors that it wraps. M is *panicError, or the
+// type of a mark such as *permanentError. Like anyIn, firstOwn does not look into the error of an
+// inner call.
 func firstOwn[M error](err error) (first M, ok bool) {
 	ok = anyIn(err, func(err error) bool {
 		m, is := err.(M) //nolint:errorlint // anyIn walks the tree
@@ -139,7 +137,7 @@ func hasOwn[M error](err error) bool {
 // wraps. If byGuard is true, a guard made err. These codes and refusals are then skipped only
 // inside the errors of inner calls.
 func anyVisible(err error, byGuard bool, match func(error) bool) bool {
-	if inner, ok := err.(*passedOn); ok { //nolint:errorlint // the tree is walked here
+	if inner, ok := err.(*innerError); ok { //nolint:errorlint // the tree is walked here
 		return anyVisible(inner.err, false, match)
 	}
 	switch {
@@ -148,7 +146,7 @@ func anyVisible(err error, byGuard bool, match func(error) bool) bool {
 	case (byGuard || !isGuardsCode(err) && !isPermanentReplay(err)) && match(err):
 		return true
 	}
-	return slices.ContainsFunc(wrapped(err), func(one error) bool { return anyVisible(one, byGuard, match) })
+	return slices.ContainsFunc(children(err), func(one error) bool { return anyVisible(one, byGuard, match) })
 }
 
 // isGuardsCode reports whether err itself is one of the guard's codes.
@@ -183,7 +181,7 @@ func isRefusal(err error) bool {
 func refusesPart(err error) bool {
 	return anyIn(err, func(err error) bool {
 		switch e := err.(type) { //nolint:errorlint // anyIn walks the tree
-		case *passedOn:
+		case *innerError:
 			return refusesPart(e.err)
 		case *Error:
 			return isRefusal(err) && !e.ofOwnWrites()
@@ -210,7 +208,7 @@ func (e *Error) ofOwnWrites() bool {
 func firstError(err error) (first *Error) {
 	anyIn(err, func(err error) bool {
 		switch e := err.(type) { //nolint:errorlint // anyIn walks the tree
-		case *passedOn:
+		case *innerError:
 			first = firstError(e.err)
 		case *Error:
 			first = e

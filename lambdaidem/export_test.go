@@ -49,7 +49,7 @@ func BareReplay(in events.APIGatewayV2HTTPRequest, status int, body string) (nee
 // WriteAnswer returns the text of a stored answer, and the text that encoding/json makes of it.
 func WriteAnswer(r *Response, reason string, added, removed []string, trailer map[string][]string, beside map[string]string) (ours, theirs []byte) {
 	own := *r
-	own.reason, own.added, own.removed, own.trailer, own.beside = reason, added, removed, trailer, beside
+	own.reason, own.added, own.removed, own.trailer, own.fromHeaders = reason, added, removed, trailer, beside
 	ours = encodeAnswer(&own)
 	s := own.stored()
 	var buf bytes.Buffer
@@ -64,7 +64,7 @@ func WriteAnswer(r *Response, reason string, added, removed []string, trailer ma
 // stored returns the answer in the form that earlier versions passed to encoding/json.
 func (r *Response) stored() *storedAnswer {
 	s := storedAnswer{StatusCode: &r.Status, StatusDescription: r.reason, Cookies: r.Cookies, Body: r.Body, IsBase64Encoded: r.Base64,
-		Beside: r.beside, Added: r.added, Removed: r.removed, Trailers: r.trailer}
+		Beside: r.fromHeaders, Added: r.added, Removed: r.removed, Trailers: r.trailer}
 	s.Headers, s.MultiValueHeaders = splitHeaders(r.Header)
 	inBytes := false
 	looked := s

@@ -40,14 +40,14 @@ func New(store Store, optFns ...func(*Options)) *Guard {
 // option functions receive the options of g, including defaults, so that appending to
 // Options.Methods adds a method.
 func (g *Guard) With(optFns ...func(*Options)) *Guard {
-	o := g.opts.settle() // copies Methods and the fingerprint options
+	o := g.opts.withDefaults() // copies Methods and the fingerprint options
 	// Clone these slices too, because an option function may change their elements, and g
 	// must not change.
 	o.ReplayMarks, o.UnstoredHeaders = slices.Clone(o.ReplayMarks), slices.Clone(o.UnstoredHeaders)
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	o = o.settle()
+	o = o.withDefaults()
 	o.check()
 	if o.Optimistic && g.transact == nil {
 		panic(fmt.Sprintf("lambdaidem: Options.Optimistic is true; the store, a %T, has no transactions", g.store))
@@ -129,7 +129,7 @@ func (g *Guard) handleCall(ctx context.Context, c call, w work) (d decision) {
 		defer func() {
 			if d.refusal != nil {
 				refusal := *d.refusal // a copy, because an observer may have the original
-				refusal.Err = &innerCallError{g.readable(&c.identity), c.id, refusal.Err}
+				refusal.Err = &innerRefusal{g.readable(&c.identity), c.id, refusal.Err}
 				d.refusal = &refusal
 			}
 			outer.endInner(number, innerRecord{g.storeKey, c.id}, a, d)

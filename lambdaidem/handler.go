@@ -72,7 +72,7 @@ func Handler[In, Out any](
 	return func(ctx context.Context, in In) (Out, error) {
 		got := handle(ctx, g, operation, key, h, in, &o)
 		if runOf(ctx) != nil { // the caller is a guarded handler, which needs the marks that lambdaError removes
-			return got.value, got.returned(ctx)
+			return got.value, got.callersError(ctx)
 		}
 		return got.value, got.lambdaError()
 	}

@@ -44,7 +44,7 @@ func (g *Guard) serve(ctx context.Context, r *Request, w *httpWork) (*Response, 
 // see clientError.
 func (g *Guard) refuse(ctx context.Context, r *Request, refusal *Error) (*Response, error) {
 	if attemptOf(ctx) != nil {
-		inner := &passedOn{err: refusal, byGuard: true}
+		inner := &innerError{err: refusal, byGuard: true}
 		if refusal = g.clientError(inner); refusal == nil {
 			return nil, inner
 		}
@@ -110,7 +110,7 @@ func (w *httpWork) ending() ending {
 	if w.err == nil {
 		status, tells := w.response.Status, answerOfResponse(&w.response)
 		end := ending{success: tells == success, final: tells == final, encoded: true}
-		end.outcome, end.changed = w.attempt.settle(w.g.outcomeOf(&w.response), tells)
+		end.outcome, end.changed = w.attempt.decideOutcome(w.g.outcomeOf(&w.response), tells)
 		if end.outcome == OutcomeReleased || end.outcome == OutcomeUncertain {
 			end.err = failedStatus(status)
 		}
@@ -133,13 +133,13 @@ func (w *httpWork) handlerResponse(ctx context.Context, r *Request, d decision) 
 	case d.refusal != nil:
 		return w.g.refuse(ctx, r, d.refusal)
 	case w.replaced && attemptOf(ctx) != nil && w.refused && ownWritesRejected(w.err):
-		return nil, &passedOn{err: w.err, byGuard: true}
+		return nil, &innerError{err: w.err, byGuard: true}
 	case w.replaced:
 		return &w.response, nil
 	case w.errorStands && w.g.clientError(w.err) != nil:
 		return problem(w.g.clientError(w.err)), nil //nolint:nilerr // the problem document is the answer
 	case w.err != nil && runOf(ctx) != nil: // as in done.returned
-		return nil, &passedOn{err: w.err}
+		return nil, &innerError{err: w.err}
 	default:
 		return nil, w.err
 	}
@@ -154,12 +154,12 @@ func ownWritesRejected(err error) bool {
 
 func (w *httpWork) encode() ([]byte, error) { return encodeAnswer(w.g.toStore(&w.response)), nil }
 
-// identify returns the Identity of a request's record. A non-nil *Error refuses the request, because
-// the request can't be decoded or exceeds a limit, or its key or caller is missing or invalid. The
-// Identity then has only the known parts, and the Kind is that of the event to send.
+// identify returns the Identity of a request's record. A non-nil *Error refuses the request,
+// because the request can't be decoded or exceeds a limit, or its key or caller is missing or
+// invalid. The Identity then has only the known parts, and the Kind is that of the event to send.
 func (g *Guard) identify(ctx context.Context, r *Request) (Identity, Kind, *Error) {
 	identity := Identity{Namespace: g.opts.Namespace, Tenant: tenantOf(ctx), Method: r.Method, Host: r.Host, Route: r.Route, Path: r.Path}
-	identity.settle()
+	identity.chooseRouteOrPath()
 	if g.opts.Principal == nil {
 		identity.Principal = r.Principal
 	}

@@ -32,9 +32,9 @@ func (restAPI) request(e *events.APIGatewayProxyRequest, r *Request) {
 }
 
 // response converts what the handler returned. If a header is in both Headers and
-// MultiValueHeaders, ignoring case, the value from Headers is kept in the field beside of the
-// result. A replay then has the header in both maps too, and API Gateway merges them in the same
-// way ("Set up Lambda proxy integrations in API Gateway").
+// MultiValueHeaders, ignoring case, the value from Headers is kept in the result's field
+// fromHeaders. A replay then has the header in both maps too, and API Gateway merges them in the
+// same way ("Set up Lambda proxy integrations in API Gateway").
 func (restAPI) response(_ *events.APIGatewayProxyRequest, r events.APIGatewayProxyResponse) Response {
 	resp := Response{Status: r.StatusCode, Body: r.Body, Base64: r.IsBase64Encoded}
 	single := r.Headers
@@ -42,10 +42,10 @@ func (restAPI) response(_ *events.APIGatewayProxyRequest, r events.APIGatewayPro
 		if !hasName(r.MultiValueHeaders, name) {
 			continue
 		}
-		if resp.beside == nil {
-			resp.beside, single = make(map[string]string), maps.Clone(r.Headers)
+		if resp.fromHeaders == nil {
+			resp.fromHeaders, single = make(map[string]string), maps.Clone(r.Headers)
 		}
-		resp.beside[name] = v
+		resp.fromHeaders[name] = v
 		delete(single, name)
 	}
 	resp.Header = joinHeaders(single, r.MultiValueHeaders)
@@ -54,7 +54,7 @@ func (restAPI) response(_ *events.APIGatewayProxyRequest, r events.APIGatewayPro
 
 func (restAPI) event(_ *events.APIGatewayProxyRequest, r *Response) events.APIGatewayProxyResponse {
 	single, multi := splitHeaders(withCookies(r))
-	for name := range r.beside {
+	for name := range r.fromHeaders {
 		for have, value := range single {
 			if strings.EqualFold(have, name) { // the handler put a list with one value into MultiValueHeaders
 				delete(single, have)
@@ -62,7 +62,7 @@ func (restAPI) event(_ *events.APIGatewayProxyRequest, r *Response) events.APIGa
 			}
 		}
 	}
-	for name, v := range r.beside {
+	for name, v := range r.fromHeaders {
 		single = with(single, name, v)
 	}
 	return events.APIGatewayProxyResponse{StatusCode: r.Status, Headers: single, MultiValueHeaders: multi, Body: r.Body, IsBase64Encoded: r.Base64}

@@ -68,10 +68,10 @@ func (i *Identity) resource() string {
 	}
 }
 
-// settle clears Path if Route is the template of a single route. If Route is empty or a catch-all,
-// such as "/{proxy+}", settle clears Route, so that Path identifies the record: a catch-all matches
-// many paths, and each path needs its own records.
-func (i *Identity) settle() {
+// chooseRouteOrPath clears Path if Route is the template of a single route. If Route is empty or a
+// catch-all, such as "/{proxy+}", chooseRouteOrPath clears Route, so that Path identifies the
+// record: a catch-all matches many paths, and each path needs its own records.
+func (i *Identity) chooseRouteOrPath() {
 	if isCatchAll(i.Route) {
 		i.Route = ""
 	} else {

@@ -242,13 +242,13 @@ var (
 	errUncertainCause = errors.New("the handler's error tells the client not to repeat the request, but its outcome is uncertain")
 )
 
-// settle decides the outcome of a handler that has returned, by the table at the top of this file.
-// o is the outcome that follows from the handler's answer alone. A step that is still running
+// decideOutcome decides the outcome of a handler that has returned, by the table at the top of this
+// file. o is the outcome that follows from the handler's answer alone. A step that is still running
 // counts like an inner call that is still running. A step whose stored result can't be decoded
 // counts like an inner call that was refused.
 //
 // If the caller must not receive the handler's answer, reason says why. Otherwise reason is nil.
-func (a *attempt) settle(o Outcome, answer answerTells) (settled Outcome, reason error) {
+func (a *attempt) decideOutcome(o Outcome, answer answerTells) (settled Outcome, reason error) {
 	stored := o == OutcomeSucceeded || o == OutcomeFailed
 	switch {
 	case a == nil:
@@ -298,7 +298,7 @@ func (g *Guard) endingOfError(a *attempt, err error) ending {
 		tells = mayRepeat
 	}
 	end := ending{err: err, final: tells == final}
-	end.outcome, end.changed = a.settle(o, tells)
+	end.outcome, end.changed = a.decideOutcome(o, tells)
 	if a != nil && end.changed == nil && end.final && end.outcome == OutcomeUncertain {
 		end.changed = errUncertainCause
 	}

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// passedOn wraps the error err that an inner call, a guarded call inside a guarded handler, returns
-// to the outer handler. The outer guard ignores marks in err, such as Retryable, and the status of
-// an error made by Reject, because they describe only the inner call.
+// innerError wraps the error err that an inner call, a guarded call inside a guarded handler,
+// returns to the outer handler. The outer guard ignores marks in err, such as Retryable, and the
+// status of an error made by Reject, because they describe only the inner call.
 //
 // errors.Is and errors.As find the errors that the inner call's function made. They skip codes and
 // errors that a guard returned to that function, for a step or a guarded call inside it. The outer
 // handler could mistake such a code for a refusal of the inner call, whose function has in fact
 // run.
-type passedOn struct {
+type innerError struct {
 	err error
 	// byGuard is set if the guard of the inner call, and not the function of that call, made err.
 	// err is then a refusal, a stored failure, or an error about rejected writes, and the outer
@@ -31,7 +31,7 @@ type passedOn struct {
 	storedAs *Error
 }
 
-func (e *passedOn) Error() string { return e.err.Error() }
+func (e *innerError) Error() string { return e.err.Error() }
 
 // Is is called by errors.Is. It reports whether target matches one of these:
 //
@@ -40,7 +40,7 @@ func (e *passedOn) Error() string { return e.err.Error() }
 //
 // If e.stored is set and target is a Code or an *Error, Is compares target only with the stored
 // failure.
-func (e *passedOn) Is(target error) bool {
+func (e *innerError) Is(target error) bool {
 	switch target := target.(type) {
 	case Code:
 		if target == ErrRetryable && e.retryable {
@@ -68,7 +68,7 @@ func (e *passedOn) Is(target error) bool {
 // visits. If it finds an error of the type that target points to, it sets the value behind target
 // to that error and returns true. As never finds the wrapper that Permanent, Retryable or
 // Uncertain adds. If e.stored is set, As finds a Code or an *Error only in the stored failure.
-func (e *passedOn) As(target any) bool {
+func (e *innerError) As(target any) bool {
 	switch to := target.(type) {
 	case **permanentError, **uncertainError, **retryableError:
 		return false // a mark describes only the inner call
@@ -109,7 +109,7 @@ func (e *passedOn) As(target any) bool {
 }
 
 // code returns the code that the record stores for the error. Call it only if e.stored is set.
-func (e *passedOn) code() Code {
+func (e *innerError) code() Code {
 	if e.storedAs != nil {
 		return e.storedAs.Code
 	}
@@ -123,7 +123,7 @@ func (e *passedOn) code() Code {
 //   - The inner call's function made the stored failure, and e.err either lacks the code of that
 //     failure or has a further code or *Error.
 //   - e matches ErrRetryable, but e.err does not.
-func (e *passedOn) differs() bool {
+func (e *innerError) differs() bool {
 	hides := func(code Code) bool { return errors.Is(e.err, code) && !errors.Is(e, code) }
 	for code := range codedAs {
 		if hides(code) {
@@ -149,7 +149,7 @@ func (e *passedOn) differs() bool {
 
 // hidesType reports whether e hides an error of type E that a guard made: errors.As finds that
 // error in e.err, but does not find the same error in e.
-func hidesType[E error](e *passedOn) bool {
+func hidesType[E error](e *innerError) bool {
 	found, ok := errors.AsType[E](e.err)
 	if !ok || !saidByGuard(found) {
 		return false
@@ -172,16 +172,17 @@ func isRetryable(err error) bool {
 	if _, ok := err.(*retryableError); ok { //nolint:errorlint // the tree is walked here
 		return true
 	}
-	all := wrapped(err)
+	all := children(err)
 	return len(all) > 0 && !slices.ContainsFunc(all, func(one error) bool { return !isRetryable(one) })
 }
 
-// withoutPassedOn returns the error inside err if err itself is a passedOn, the wrapper of an inner
-// call's error. Any other error is returned unchanged. An error that the handler made around a
-// passedOn is also returned unchanged, because Lambda must report the type of the handler's error.
-func withoutPassedOn(err error) error {
+// withoutInnerError returns the error inside err if err itself is an innerError, the wrapper of an
+// inner call's error. Any other error is returned unchanged. An error that the handler made around
+// an innerError is also returned unchanged, because Lambda must report the type of the handler's
+// error.
+func withoutInnerError(err error) error {
 	for {
-		p, ok := err.(*passedOn) //nolint:errorlint // the error itself alone
+		p, ok := err.(*innerError) //nolint:errorlint // the error itself alone
 		if !ok {
 			return err
 		}
@@ -189,16 +190,16 @@ func withoutPassedOn(err error) error {
 	}
 }
 
-// innerCallError is Error.Err in the refusal of an inner call. It says which call was refused, and
+// innerRefusal is Error.Err in the refusal of an inner call. It says which call was refused, and
 // why. If the handler returns the refusal as its own error, the event that reports the error has
 // this text.
-type innerCallError struct {
+type innerRefusal struct {
 	route  string // the operation or route
 	record string // the record's id
 	err    error  // the cause of the refusal; nil if its code says all
 }
 
-func (e *innerCallError) Error() string {
+func (e *innerRefusal) Error() string {
 	s := "the guarded call " + e.route + " inside the handler, record " + e.record
 	if e.err != nil {
 		s += ": " + e.err.Error()
@@ -206,4 +207,4 @@ func (e *innerCallError) Error() string {
 	return s
 }
 
-func (e *innerCallError) Unwrap() error { return e.err }
+func (e *innerRefusal) Unwrap() error { return e.err }

@@ -18,9 +18,9 @@ func (d done[T]) lambdaError() error {
 	case d.outcome == OutcomeFailed, d.outcome == OutcomeSucceeded:
 		return invokeError(failureText(d.err))
 	}
-	// Remove marks, such as that of Permanent, and the wrapper *passedOn around the error. Lambda
+	// Remove marks, such as that of Permanent, and the wrapper *innerError around the error. Lambda
 	// would report the type of the mark or wrapper as the errorType.
-	err := withoutPassedOn(d.err)
+	err := withoutInnerError(d.err)
 	switch err.(type) { //nolint:errorlint // the error itself alone: what wraps one has an errorType of its own
 	case *retryableError, *uncertainError, *permanentError:
 		err = withoutMarks(err)

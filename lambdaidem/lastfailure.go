@@ -37,7 +37,7 @@ func failureCode(err error) string {
 	}
 	cause := withoutMarks(err)
 	if own := firstError(cause); own != nil {
-		if (hasOwn[*passedOn](err) || own.replayed) && own.byGuard() {
+		if (hasOwn[*innerError](err) || own.replayed) && own.byGuard() {
 			return label("inner_" + string(own.Code))
 		}
 		return label(string(own.Code))
@@ -49,14 +49,14 @@ func failureCode(err error) string {
 }
 
 // goType returns the name of an error's Go type, such as "net.OpError". It unwraps an error if the
-// type says nothing: a type of package fmt or errors, or passedOn, the wrapper of an inner call's
+// type says nothing: a type of package fmt or errors, or innerError, the wrapper of an inner call's
 // error. It uses the first of several joined errors.
 func goType(err error) string {
 	for {
 		t := reflect.TypeOf(err)
 		name := strings.TrimPrefix(t.String(), "*")
 		var behind error
-		if inner, ok := err.(*passedOn); ok { //nolint:errorlint // one layer at a time
+		if inner, ok := err.(*innerError); ok { //nolint:errorlint // one layer at a time
 			err = inner.err
 			continue
 		}

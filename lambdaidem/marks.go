@@ -84,10 +84,10 @@ func (e *retryableError) Unwrap() []error {
 // Uncertain or Retryable marked. Otherwise it returns err. An error around the mark, such as one of
 // fmt.Errorf, is dropped too. Lambda reports the type of the result as the errorType.
 //
-// If err or the marked error is a passedOn, the wrapper of an inner call's error, withoutMarks also
-// removes the passedOn and the marks in it. If the handler has wrapped the passedOn in an error of
-// its own, withoutMarks does not look into the passedOn, because its marks describe only the inner
-// call.
+// If err or the marked error is an innerError, the wrapper of an inner call's error, withoutMarks
+// also removes the innerError and the marks in it. If the handler has wrapped the innerError in an
+// error of its own, withoutMarks does not look into the innerError, because its marks describe only
+// the inner call.
 func withoutMarks(err error) error {
 	for {
 		if p, ok := firstOwn[*permanentError](err); ok {
@@ -96,7 +96,7 @@ func withoutMarks(err error) error {
 			err = u.err
 		} else if r, ok := firstOwn[*retryableError](err); ok {
 			err = r.err
-		} else if inner, ok := err.(*passedOn); ok { //nolint:errorlint // what wraps a passedOn has a type of its own
+		} else if inner, ok := err.(*innerError); ok { //nolint:errorlint // what wraps an innerError has a type of its own
 			err = inner.err
 		} else {
 			return err

@@ -55,14 +55,14 @@ func (w *messageWork) rejected(err error) ending {
 // was fixed.
 func (w *messageWork) ending() ending {
 	if w.err == nil {
-		o, _ := w.attempt.settle(OutcomeSucceeded, success)
+		o, _ := w.attempt.decideOutcome(OutcomeSucceeded, success)
 		return ending{outcome: o, success: true, encoded: true}
 	}
 	outcome := OutcomeReleased
 	if o := w.g.outcomeOfError(w.err, ""); o != OutcomeSucceeded && o != OutcomeFailed {
 		outcome = o
 	}
-	outcome, changed := w.attempt.settle(outcome, mayRepeat)
+	outcome, changed := w.attempt.decideOutcome(outcome, mayRepeat)
 	w.outcome = outcome
 	return ending{outcome: outcome, err: w.err, changed: changed}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// settle returns a copy of the options with each zero field set to its default.
-func (o Options) settle() Options {
+// withDefaults returns a copy of the options with each zero field set to its default.
+func (o Options) withDefaults() Options {
 	defaultTo(&o.Namespace, defaultNamespace())
 	defaultTo(&o.KeyHeader, "Idempotency-Key")
 	if o.ValidateKey == nil {
@@ -38,7 +38,7 @@ func (o Options) settle() Options {
 	defaultTo(&o.MinRunTime, defaultMinRunTime)
 	defaultTo(&o.RetryAfter, time.Second)
 	defaultTo(&o.MismatchStatus, http.StatusUnprocessableEntity)
-	o.Cache = o.Cache.settle()
+	o.Cache = o.Cache.withDefaults()
 	if o.ReplayMarks == nil {
 		o.ReplayMarks = []Mark{{"X-Idempotency-Replayed", "true"}}
 	}

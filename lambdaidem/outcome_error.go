@@ -36,7 +36,7 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
 	case nil, *panicError: // the value of a panic is no mark
 		return ""
-	case *passedOn:
+	case *innerError:
 		if e.stored {
 			return innerFailure
 		}
@@ -64,7 +64,7 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 		return g.outcomeOfMarks(e.Err, innerFailure)
 	}
 	var all Outcome
-	for _, one := range wrapped(err) {
+	for _, one := range children(err) {
 		o := g.outcomeOfMarks(one, innerFailure)
 		// Under Hold, an error without an outcome may come from a call that had an effect.
 		if o == "" && g.opts.Policy == Hold {

@@ -46,7 +46,7 @@ func (p *passThrough) writer() http.ResponseWriter {
 type passThroughWriter struct{ p *passThrough }
 
 func (w passThroughWriter) Header() http.Header {
-	if w.p.buffered == nil && w.p.run.enlist.hasBegun(nil) {
+	if w.p.buffered == nil && w.p.run.enlist.used() {
 		w.p.buffer()
 	}
 	if w.p.buffered != nil {

@@ -12,7 +12,7 @@ func (g *Guard) RecordID(i Identity) string {
 	if i.Namespace == "" {
 		i.Namespace = g.opts.Namespace
 	}
-	i.settle()
+	i.chooseRouteOrPath()
 	return g.idOf(&i)
 }
 

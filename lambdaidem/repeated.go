@@ -40,7 +40,7 @@ func (a *attempt) lookUp(request context.Context) (d decision, finished bool) {
 	if !a.call.repeated {
 		return decision{}, false
 	}
-	a.setReserved()
+	a.setAnswerTime()
 	ctx, cancel := withDeadline(request, a.acquireEnd())
 	defer cancel()
 	if ctx.Err() != nil {

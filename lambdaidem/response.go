@@ -18,11 +18,11 @@ type Response struct {
 
 	reason string // status description that a handler of ALB events wrote, such as "200 OK"
 	policy Policy // the guard's policy, set for Options.Outcome so that DefaultOutcome knows it; else empty
-	// beside is for responses of REST API events, which have two maps of headers. If a handler
-	// sets the same header in both maps, ignoring case, beside has the value from the map Headers,
-	// and Header has the values from MultiValueHeaders. Both are stored, because the gateway
-	// decides how to combine them.
-	beside map[string]string
+	// fromHeaders is for responses of REST API events, which have two maps of headers. If a handler
+	// sets the same header in both maps, ignoring case, fromHeaders has the value from the map
+	// Headers, and Header has the values from MultiValueHeaders. Both are stored, because the
+	// gateway decides how to combine them.
+	fromHeaders map[string]string
 	// added and removed are for net/http responses. The guarded handler shares one header map with
 	// outer handlers, such as middleware. A replay repeats the guarded handler's changes to that
 	// map:
@@ -52,9 +52,9 @@ func (r *Response) Del(name string) {
 			delete(r.Header, have)
 		}
 	}
-	for have := range r.beside {
+	for have := range r.fromHeaders {
 		if strings.EqualFold(have, name) {
-			delete(r.beside, have)
+			delete(r.fromHeaders, have)
 		}
 	}
 	r.added = slices.DeleteFunc(r.added, func(have string) bool { return strings.EqualFold(have, name) })
@@ -65,7 +65,7 @@ func (r *Response) Del(name string) {
 func (r *Response) clone() *Response {
 	own := *r
 	own.Header, own.trailer = cloneHeaders(r.Header), cloneHeaders(r.trailer)
-	own.Cookies, own.beside = slices.Clone(r.Cookies), maps.Clone(r.beside)
+	own.Cookies, own.fromHeaders = slices.Clone(r.Cookies), maps.Clone(r.fromHeaders)
 	own.added = slices.Clone(r.added)
 	return &own
 }

@@ -13,7 +13,7 @@ func (r *Response) memorySize() int {
 			}
 		}
 	}
-	for name, v := range r.beside {
+	for name, v := range r.fromHeaders {
 		size += 2*each + len(name) + len(v)
 	}
 	for _, texts := range [][]string{r.Cookies, r.added, r.removed} {

@@ -34,7 +34,7 @@ func checkSendable(r *Response) error {
 			return fmt.Errorf("its body says that it is base64: %w", err)
 		}
 	}
-	for _, headers := range []map[string][]string{r.Header, single(r.beside), r.trailer} {
+	for _, headers := range []map[string][]string{r.Header, single(r.fromHeaders), r.trailer} {
 		if err := checkHeaders(headers); err != nil {
 			return err
 		}
@@ -176,10 +176,10 @@ func readsWhole(r io.Reader) bool {
 }
 
 // valuesOf returns all values of a header of the response. The case of the name does not matter.
-// For a REST API, r.beside may have one more value of a header that is also in r.Header. valuesOf
-// returns that value too.
+// For a REST API, r.fromHeaders may have one more value of a header that is also in r.Header.
+// valuesOf returns that value too.
 func valuesOf(r *Response, name string) (values []string) {
-	for _, headers := range []map[string][]string{r.Header, single(r.beside)} {
+	for _, headers := range []map[string][]string{r.Header, single(r.fromHeaders)} {
 		for _, n := range slices.Sorted(maps.Keys(headers)) {
 			if strings.EqualFold(n, name) {
 				values = append(values, headers[n]...)

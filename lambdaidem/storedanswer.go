@@ -20,8 +20,8 @@ type storedAnswer struct {
 	IsBase64Encoded   bool                `json:"isBase64Encoded,omitempty"`
 	// Beside is set for a REST API response that has a header in both of its maps, Headers and
 	// MultiValueHeaders, ignoring case. Beside has the header's value from Headers. The values from
-	// MultiValueHeaders are stored like those of any other header. A replay sends both maps, because
-	// the gateway decides how to combine their values.
+	// MultiValueHeaders are stored like those of any other header. A replay sends both maps,
+	// because the gateway decides how to combine their values.
 	Beside map[string]string `json:"beside,omitempty"`
 	// Added lists names of headers. A replay appends the stored values of these headers to the
 	// values of outer handlers, such as middleware. For any other stored header, a replay replaces
@@ -74,5 +74,5 @@ func unmarshalAnswer(data []byte) (*Response, error) {
 	}
 	return &Response{Status: *s.StatusCode, reason: s.StatusDescription, Header: joinHeaders(s.Headers, s.MultiValueHeaders),
 		Cookies: s.Cookies, Body: s.Body, Base64: s.IsBase64Encoded,
-		beside: s.Beside, added: s.Added, removed: s.Removed, trailer: s.Trailers}, nil
+		fromHeaders: s.Beside, added: s.Added, removed: s.Removed, trailer: s.Trailers}, nil
 }

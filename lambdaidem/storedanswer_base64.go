@@ -15,7 +15,7 @@ func (r *Response) isText() bool {
 			}
 		}
 	}
-	for _, v := range r.beside {
+	for _, v := range r.fromHeaders {
 		if !utf8.ValidString(v) {
 			return false
 		}

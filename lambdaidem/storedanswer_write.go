@@ -35,7 +35,7 @@ func (r *Response) appendTo(buf []byte) []byte {
 	if r.Base64 {
 		buf = append(buf, `,"isBase64Encoded":true`...)
 	}
-	buf = appendMap(buf, `,"beside":`, r.beside, func(string) bool { return true }, text)
+	buf = appendMap(buf, `,"beside":`, r.fromHeaders, func(string) bool { return true }, text)
 	buf = appendMember(buf, `,"added":`, r.added, appendText)
 	buf = appendMember(buf, `,"removed":`, r.removed, appendText)
 	buf = appendMap(buf, `,"trailers":`, r.trailer, func([]string) bool { return true }, texts)

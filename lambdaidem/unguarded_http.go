@@ -79,7 +79,7 @@ func (p *passThrough) answer(v any) (Response, error) {
 // If the result is false, that part goes to the client at once, and the handler can't enlist writes
 // from then on.
 func (p *passThrough) buffers() bool {
-	if p.buffered == nil && p.run.enlist.hasBegun(errAnswerBegan) {
+	if p.buffered == nil && !p.run.enlist.endIfUnused(errAnswerBegan) {
 		p.buffer()
 	}
 	p.sync()

@@ -26,7 +26,7 @@ func (g *Guard) bypass(ctx context.Context, w work) decision {
 
 // runAlone does the work of bypass. Its receiver is a new attempt, made by Guard.unguarded.
 func (a *attempt) runAlone(ctx context.Context, w work) decision {
-	a.setReserved()
+	a.setAnswerTime()
 	defer a.enlist.end(errRunEnded)
 	w.run(a.inContext(ctx))
 	return a.commitAlone(ctx, w)

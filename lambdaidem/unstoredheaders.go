@@ -14,7 +14,7 @@ func (g *Guard) toStore(r *Response) *Response {
 		return r
 	}
 	out := *r // a copy, because the first caller receives r with these headers
-	out.Header, out.beside, out.trailer = maps.Clone(r.Header), maps.Clone(r.beside), maps.Clone(r.trailer)
+	out.Header, out.fromHeaders, out.trailer = maps.Clone(r.Header), maps.Clone(r.fromHeaders), maps.Clone(r.trailer)
 	out.added, out.removed = slices.Clone(r.added), slices.Clone(r.removed)
 	for _, name := range g.opts.UnstoredHeaders {
 		out.Del(name)

@@ -39,7 +39,7 @@ func New(optFns ...func(*Options)) *Observer {
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	o = o.settle()
+	o = o.withDefaults()
 	o.check()
 	namespace := `,"CloudWatchMetrics":[{"Namespace":"` + o.Namespace + `","Dimensions":[[`
 	head := namespace + `"service","function"]`

@@ -45,8 +45,8 @@ type Options struct {
 	Clock func() time.Time
 }
 
-// settle returns the options with the defaults filled in.
-func (o Options) settle() Options {
+// withDefaults returns the options with the defaults filled in.
+func (o Options) withDefaults() Options {
 	if o.Namespace == "" {
 		o.Namespace = "Lambdaidem"
 	}

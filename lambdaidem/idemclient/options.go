@@ -71,8 +71,8 @@ type Attempt struct {
 	Wait     time.Duration // wait before the next attempt; 0 if there is none
 }
 
-// settle returns the options with the defaults filled in and Methods in upper case.
-func (o Options) settle() Options {
+// withDefaults returns the options with the defaults filled in and Methods in upper case.
+func (o Options) withDefaults() Options {
 	defaultTo(&o.KeyHeader, "Idempotency-Key")
 	if o.NewKey == nil {
 		o.NewKey = func(*http.Request) (string, error) { return RandomKey(), nil }

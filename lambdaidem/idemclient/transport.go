@@ -47,11 +47,11 @@ func New(base http.RoundTripper, hosts []string, optFns ...func(*Options)) *Tran
 			t.hosts[o] = true
 		}
 	}
-	o := Options{}.settle()
+	o := Options{}.withDefaults()
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	t.opts = o.settle()
+	t.opts = o.withDefaults()
 	t.opts.check()
 	return t
 }

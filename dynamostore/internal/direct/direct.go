@@ -43,7 +43,7 @@ type learned struct {
 	head head // the header fields of every request
 	// signsItself reports whether package sigv4, which is faster than the SDK's signer, may sign
 	// requests. The SDK's signer still signs a request whose endpoint or session token has an
-	// unusual form; see the method signing.
+	// unusual form; see newSigning.
 	signsItself bool
 }
 

@@ -99,7 +99,7 @@ func (t *Transport) request(ctx context.Context, a *attempt, dbReq *wire.Request
 	}
 	var room [len(sigv4.TimeFormat)]byte
 	date := string(sigv4.AppendDate(room[:0], signedAt))
-	s := t.signing(dest, creds)
+	s := t.newSigning(dest, creds)
 	defer s.done()
 	for i := range t.head.fields {
 		f := &t.head.fields[i]

@@ -25,9 +25,9 @@ type signing struct {
 
 var signings = sync.Pool{New: func() any { return new(signing) }}
 
-// The method signing returns a *signing from the pool, for a request to the endpoint dest with the
-// credentials creds. The caller must call the method done of the *signing after use.
-func (t *Transport) signing(dest *endpoint, creds *aws.Credentials) *signing {
+// newSigning returns a *signing from the pool, for a request to the endpoint dest with the
+// credentials creds. The caller must call its method done after use.
+func (t *Transport) newSigning(dest *endpoint, creds *aws.Credentials) *signing {
 	s, _ := signings.Get().(*signing)
 	s.bySDK = !t.signsItself || !dest.plain || !plainToken(creds.SessionToken)
 	s.text = append(s.text[:0], "POST\n/\n\n"...)

@@ -11,7 +11,7 @@ import (
 // A signing in the pool contains no session token.
 func TestE1_NoTokenIsKept(t *testing.T) {
 	transport := &Transport{learned: learned{signsItself: true}}
-	s := transport.signing(&endpoint{plain: true}, &aws.Credentials{})
+	s := transport.newSigning(&endpoint{plain: true}, &aws.Credentials{})
 	s.add("x-amz-security-token:", strings.Repeat("secret", 100))
 	if !bytes.Contains(s.text, []byte("secret")) {
 		t.Fatalf("%q is signed", s.text)

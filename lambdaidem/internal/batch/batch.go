@@ -133,9 +133,9 @@ func (r *run) ended(keyAndContent [2]string) bool {
 	return ended
 }
 
-// settle records the end of item i, whose error is r.errs[i]. Items that waited only for item i
+// recordEnd records the end of item i, whose error is r.errs[i]. Items that waited only for item i
 // become ready.
-func (r *run) settle(i int) {
+func (r *run) recordEnd(i int) {
 	item := r.items[i]
 	if r.errs[i] != nil {
 		r.failed = true
@@ -160,7 +160,7 @@ func (r *run) sequentially() {
 		err := ErrDied
 		defer func() {
 			r.errs[i] = err
-			r.settle(i)
+			r.recordEnd(i)
 		}()
 		err = r.do(i)
 	}
@@ -172,7 +172,7 @@ func (r *run) sequentially() {
 				i := r.next()
 				if skipped, err := r.skips(i); skipped {
 					r.errs[i] = err
-					r.settle(i)
+					r.recordEnd(i)
 					continue
 				}
 				one(i)
@@ -196,7 +196,7 @@ func (r *run) concurrently() {
 			i := r.next()
 			if skipped, err := r.skips(i); skipped {
 				r.errs[i] = err
-				r.settle(i)
+				r.recordEnd(i)
 				continue
 			}
 			running++
@@ -212,6 +212,6 @@ func (r *run) concurrently() {
 		e := <-ended
 		running--
 		r.errs[e.i] = e.err
-		r.settle(e.i)
+		r.recordEnd(e.i)
 	}
 }
