@@ -52,7 +52,8 @@ func usersModule(t *testing.T) (folder string) {
 	return folder
 }
 
-// inModule is a command in a user's module. What it needs is there: nothing is fetched.
+// inModule returns a command that runs in a user's module. It fetches no modules unless env sets
+// GOPROXY.
 func inModule(folder string, env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = folder
@@ -125,6 +126,10 @@ func runGuidesIdem(t *testing.T, folder, guide string) {
 func TestUsersTemplateRunsFromTheirOwnModule(t *testing.T) {
 	shared := ddblocal.EndpointVariable + "=" + ddblocal.ForTest(t).Endpoint()
 	folder := usersModule(t)
+	// go get reads go.mod files that no build of the checkout needs. Put them into the module cache.
+	if out, err := inModule(folder, []string{"GOPROXY=" + os.Getenv("GOPROXY")}, "go", "list", "-m", "all").CombinedOutput(); err != nil {
+		t.Fatalf("go list -m all: %v\n%s", err, out)
+	}
 	if out, err := inModule(folder, nil, "go", "get", "-tool", command).CombinedOutput(); err != nil {
 		t.Fatalf("go get -tool: %v\n%s", err, out)
 	}
