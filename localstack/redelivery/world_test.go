@@ -198,7 +198,8 @@ func (w *world) deliver(t *testing.T, names ...string) Delivery {
 	if _, d.Left, err = w.ledger.Arrived(t.Context(), d.Request); err != nil {
 		t.Error(err)
 	}
-	if !d.Lost && d.Left <= 0 {
+	// On a slow machine, an invocation that ends just before its deadline has no time to write d.Left.
+	if nearDeadline := d.Ended.Sub(d.Began) > timeout-minRunTime; !d.Lost && d.Left <= 0 && !nearDeadline {
 		t.Errorf("the invocation %s of %v did not say how much of its time was left", d.Request, names)
 	}
 	w.mu.Lock()
