@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// failureCode returns a short name for the error that ended an attempt. A release stores the name
-// as Record.LastFailure, which helps an operator to find the attempt in the log. The name has
-// nothing of the error's text, which may contain personal data and secrets. The name is one of
-// these:
+// failureCode returns a short name for the error that ended an attempt. If the record is released,
+// the name becomes Record.LastFailure, which helps an operator find the attempt in the log. The
+// name contains nothing from the error's text, which may contain personal data and secrets. The
+// name is one of these:
 //
 //   - "" if err is nil
 //   - "panic"

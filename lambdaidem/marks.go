@@ -81,8 +81,8 @@ func (e *retryableError) Unwrap() []error {
 }
 
 // withoutMarks returns the error inside the mark if err is or wraps an error that Permanent,
-// Uncertain or Retryable marked. Otherwise it returns err. An error around the mark, such as one of
-// fmt.Errorf, is dropped too. Lambda reports the type of the result as the errorType.
+// Uncertain or Retryable marked. Otherwise it returns err. An error around the mark, such as one
+// made by fmt.Errorf, is dropped too. Lambda reports the type of the result as the errorType.
 //
 // If err or the marked error is an innerError, the wrapper of an inner call's error, withoutMarks
 // also removes the innerError and the marks in it. If the handler has wrapped the innerError in an

@@ -19,8 +19,8 @@ type message struct {
 // ActiveMQ. Headers and properties that are text have type String.
 type attribute struct{ name, dataType, value string }
 
-// setData decodes the data of a message, which is base64, and sets the message's body to the
-// result. If the data is not base64, the body is nil, and the fingerprint covers the data as text.
+// setData decodes data from base64 and sets the message's body to the result. If data is not valid
+// base64, the body is nil, and the fingerprint covers data as text.
 func (m *message) setData(data string) {
 	var err error
 	if m.body, err = base64.StdEncoding.DecodeString(data); err != nil { // Lambda sends no such data

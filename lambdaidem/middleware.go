@@ -39,12 +39,14 @@ import (
 // that the handler made to those headers.
 //
 // A request that runs unguarded, for example because of Options.Skip, passes through unchanged, and
-// so does its response. Options.Skip and Options.Key may look at the body, so the middleware reads
-// the body before it calls them. The handler still receives the whole body.
+// so does its response unless the handler enlists a write. Options.Skip and Options.Key may look at
+// the body, so the middleware reads the body before it calls them. The handler still receives the
+// whole body.
 //
-// If the store has transactions, the handler of an unguarded request gets a wrapped ResponseWriter,
-// which buffers the response once the handler enlists a write. With the wrapper,
-// http.MaxBytesReader can't ask the server to close the connection.
+// If the store has transactions, the handler of an unguarded request gets a wrapped ResponseWriter.
+// Once the handler enlists a write, the wrapper buffers the response, so that it is not sent before
+// the write is committed. With the wrapper, http.MaxBytesReader can't ask the server to close the
+// connection.
 func (g *Guard) Middleware(next http.Handler) http.Handler {
 	if g.opts.Principal == nil && !g.opts.AnonymousCallers {
 		panic("lambdaidem: Middleware: set Options.Principal, or Options.AnonymousCallers if callers need not be told apart")
@@ -121,7 +123,7 @@ func (c *httpCall) handle(ctx context.Context) (Response, error) {
 }
 
 // answer calls v, the http.Handler that the guarded handler passed to the function Answer, and
-// returns the response that v writes. If v is no http.Handler, answer returns an error.
+// returns the response that v writes. If v is not an http.Handler, answer returns an error.
 func (c *httpCall) answer(v any) (Response, error) {
 	if handler, ok := v.(http.Handler); ok {
 		// The context of the guarded handler may have ended, so call v with the context of the
@@ -154,8 +156,8 @@ func (h *guarded) readRequest(r *http.Request) *Request {
 	return req
 }
 
-// inner returns the request for the handler: a copy of r with the given context. Its body is that of
-// parsed, because the guard has already read r.Body.
+// inner returns the request for the handler: a copy of r with the given context. Its body is that
+// of parsed, because the guard has already read r.Body.
 func inner(ctx context.Context, r *http.Request, parsed *Request) *http.Request {
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(parsed.Body))

@@ -59,8 +59,9 @@ func compareFingerprints(fingerprint, recorded string) payloadMatch {
 	}
 }
 
-// mayReplace reports whether the call may claim rec even if their payloads may differ. rec is a
-// released record without steps. rec.Bound says why it may have to refuse another payload.
+// mayReplace reports whether the call may claim rec, a released record without steps, without proof
+// that both have the same payload. rec.Bound says why rec refuses another payload, and is empty if
+// it doesn't.
 func (c *call) mayReplace(rec Record) bool {
 	switch rec.Bound {
 	case "":
@@ -71,8 +72,8 @@ func (c *call) mayReplace(rec Record) bool {
 		// before, and the service that receives the key refuses a changed payload.
 		return c.comparePayload(rec.Fingerprint) != anotherPayload
 	default:
-		// Require the same payload. With another payload, the handler could make its inner call with
-		// another key, and so repeat the call's effect.
+		// Require the same payload. With another payload, the handler could make its inner call
+		// with another key, and so repeat the call's effect.
 		return false
 	}
 }
@@ -82,7 +83,7 @@ var errOtherSettings = errors.New("the record's fingerprint was made under other
 
 // errAnswerReplaced says in events that a later attempt, which has another payload, may have
 // replaced an answer to the call.
-var errAnswerReplaced = errors.New("the record has another payload, and is of an attempt that began after this one: it may have replaced an answer to this request that expired while the handler ran")
+var errAnswerReplaced = errors.New("a later attempt with another payload has the record now, and may have replaced an answer to this request: that answer may have expired while the handler ran")
 
 // errMismatchAfterRun says in events that a call was refused after its handler had run.
 var errMismatchAfterRun = errors.New("the handler has run without a lease, or has lost it, and may have called other services; its answer is not stored, and its enlisted writes were not made: see docs/operate.md, \"A client gets 422\"")

@@ -15,8 +15,9 @@ type Options struct {
 	// program's package path or, if that is unknown, its file name.
 	Namespace string
 	// IDPrefix follows "lambdaidem#" in the id of every record. With the prefix "acme", the id of a
-	// record is "lambdaidem#acme#" and a hash. The ids of all items of a large answer begin in the
-	// same way. Default: "", which means no prefix.
+	// record is "lambdaidem#acme#" followed by a hash. A store may split a large answer over
+	// several items; their ids also begin with "lambdaidem#acme#". Default: "", which means no
+	// prefix.
 	//
 	// With a prefix for each tenant, an IAM policy can limit a role to the records of one tenant.
 	// Its condition key is dynamodb:LeadingKeys (Amazon DynamoDB, "Using IAM policy conditions for
@@ -85,8 +86,8 @@ type Options struct {
 	// [KeptAfterExpiry], one hour. Default: 24 hours.
 	//
 	// TTL should also be longer than the timeout of the function. A timeout exceeds MinTTL only on
-	// Lambda Managed Instances, where it can be up to 90 minutes. With a shorter TTL, the guarantees
-	// still hold, but two things are different:
+	// Lambda Managed Instances, where it can be up to 90 minutes. With a shorter TTL, the
+	// guarantees still hold, but two things are different:
 	//
 	//   - The record of a running attempt expires MaxSkew and a second after its lease. If the
 	//     handler returns later than that, its answer and its enlisted writes are refused, even if
@@ -160,9 +161,10 @@ type Options struct {
 	//   - If it is unknown whether an inner call had its effect, the response is not stored, and no
 	//     retry runs the handler before the lease has ended.
 	//
-	// If a rule applies, the client gets 503 [ErrOutcomeUnknown] instead of the response in two
-	// cases: the rule changes the outcome that this function returned, or the response is a final
-	// failure, such as a 402. See docs/effects.md, "Guarded calls inside a handler".
+	// If a rule changes the outcome that this function returned, the client gets 503
+	// [ErrOutcomeUnknown] instead of the response. If a rule applies but the outcome stays the
+	// same, the 503 replaces only a final failure, such as a 402, after which the client would not
+	// retry. See docs/effects.md, "Guarded calls inside a handler".
 	Outcome func(*Response) Outcome
 	// FailOpen runs the handler without a lease if a request to the store fails. A retry may then
 	// run the handler again. The event [EventFailedOpen] reports each such run. Default: false; the
@@ -185,8 +187,9 @@ type Options struct {
 	// call has done.
 	//
 	// A handler without a lease has at most 30 minutes from the beginning of its attempt, less
-	// Reserve. Its context ends then. After the run, the guard tries to store the answer. The
-	// client gets this answer even if it could not be stored, except in these cases:
+	// Reserve. Its context ends then, for the reason given at Optimistic. After the run, the guard
+	// tries to store the answer. The client gets this answer even if it could not be stored, except
+	// in these cases:
 	//
 	//   - Another attempt has stored an answer. The client gets that answer. It may be a failure,
 	//     although this run had an effect.
@@ -198,9 +201,9 @@ type Options struct {
 	//     after this one and stored no answer, the client gets 409 [ErrInProgress].
 	//   - The handler enlisted writes, and returned more than 30 minutes after its attempt began.
 	//     The writes are not made, and the client gets 503 [ErrOutcomeUnknown].
-	//   - The handler enlisted writes, and the record has another payload. The writes are not made,
-	//     and the client gets [ErrPayloadMismatch]. The error's detail tells the client not to use
-	//     a new key: the handler may have called other services.
+	//   - The handler enlisted writes, and the record was written for a request with another
+	//     payload. The writes are not made, and the client gets [ErrPayloadMismatch]. The error's
+	//     detail tells the client not to use a new key: the handler may have called other services.
 	//
 	// Under policy [Hold], a record may wait for an operator although the handler has run and the
 	// client has its answer. This happens if the database grants the lease, but its reply is lost,
@@ -215,8 +218,10 @@ type Options struct {
 	// transaction, but any other effect of the run would happen twice.
 	//
 	// The handler has at most 30 minutes from the beginning of its attempt, less Reserve. Its
-	// context ends then. If the handler returns after more than 30 minutes, nothing is written. The
-	// client gets the answer of another attempt, or 503 [ErrOutOfTime] if there is none.
+	// context ends then: a later write could arrive after the record that must refuse it was
+	// deleted; see [KeptAfterExpiry]. If the handler returns after more than 30 minutes, nothing is
+	// written. The client gets the answer of another attempt, or 503 [ErrOutOfTime] if there is
+	// none.
 	//
 	// The handler has attempt number 0 and can't use steps. Optimistic requires a store with
 	// transactions, policy [Rerun], and FailOpen unset.
@@ -234,8 +239,8 @@ type Options struct {
 	//   - The pointers don't apply to a body that is not JSON, or that JSON readers may understand
 	//     differently, such as an object with a repeated member. The fingerprint covers every byte
 	//     of such a body.
-	//   - If you add a pointer, a retry of an earlier request that contains the part gets 422, until
-	//     the earlier request's record expires.
+	//   - If you add a pointer, a retry of an earlier request that contains the part gets 422,
+	//     until the earlier request's record expires.
 	FingerprintIgnore []string
 	// FingerprintHeaders are the names of HTTP request headers that the fingerprint
 	// covers, besides method, path, query and body: the header with a tenant or a
@@ -253,10 +258,10 @@ type Options struct {
 	// without a secret.
 	//
 	// To replace a secret, deploy these lists one after the other: {old, new}, {new, old} and
-	// {new}. Deploy each of them everywhere before the next. After {new, old}, also wait for the sum
-	// of the TTL, the function's timeout and 15 minutes, and until no record from before {new, old}
-	// waits for an operator; see [Hold]. To introduce the first secret, use Unsigned() as the old
-	// one. See docs/operate.md, "Something changes in a deployment".
+	// {new}. Deploy each of them everywhere before the next. After {new, old}, also wait for the
+	// sum of the TTL, the function's timeout and 15 minutes, and until no record from before {new,
+	// old} waits for an operator; see [Hold]. To introduce the first secret, use Unsigned() as the
+	// old one. See docs/operate.md, "Something changes in a deployment".
 	FingerprintSecrets [][]byte
 	// MismatchStatus is the HTTP status of [ErrPayloadMismatch]: 422 or 409.
 	// Default: 422.

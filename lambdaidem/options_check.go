@@ -48,8 +48,8 @@ func (o Options) check() {
 // the prefix in an id, and "*" and "?", because they are wildcards in an IAM policy.
 func validIDPrefix(s string) bool {
 	// A prefix must be shorter than the hash in a record's id. In an id "lambdaidem#X#...", the
-	// length of X then shows whether X is a prefix or a hash. X is a hash only if the id is that of
-	// a part of an answer: the id of a record without a prefix ends with the hash.
+	// length of X then shows whether X is a prefix or a hash. If X is a hash, the record has no
+	// prefix, and the id is that of a part of its answer.
 	const maxLength = 40 // bytes
 	return len(s) <= maxLength && !strings.ContainsFunc(s, func(r rune) bool {
 		return !isASCIILetterOrDigit(r) && !strings.ContainsRune("-_.:/=+@", r)

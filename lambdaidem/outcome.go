@@ -48,8 +48,8 @@ func (g *Guard) outcomeOf(r *Response) Outcome {
 //   - other 4xx: failed
 //   - 5xx: released, or uncertain under policy [Hold]
 //   - below 200 or above 599: like a 5xx, because the gateway sends a 5xx to the client instead
-//   - 409 with the problem document of [ErrInProgress] or [ErrAttemptAbandoned]: like a 5xx,
-//     because a retry may succeed in the service whose guard refused the request
+//   - 409 with the problem document of [ErrInProgress] or [ErrAttemptAbandoned], passed on from
+//     another guarded service: like a 5xx, because a retry may succeed there
 //
 // DefaultOutcome knows the guard's policy only if r is the response that a guard has passed to
 // Options.Outcome. For any other response it assumes [Rerun].

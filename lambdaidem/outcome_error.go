@@ -31,10 +31,11 @@ func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 //   - The stored failure of a guarded call that the handler made. Its outcome is innerFailure.
 //
 // Any other error has the outcome of the errors that it wraps. Under policy Hold, it is uncertain
-// if one of these determines no outcome, because that one may come from a call that had an effect.
+// if any of the wrapped errors determines no outcome: that wrapped error may come from a call that
+// had an effect.
 func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
-	case nil, *panicError: // the value of a panic is no mark
+	case nil, *panicError: // the value of a panic is not a mark
 		return ""
 	case *innerError:
 		if e.stored {

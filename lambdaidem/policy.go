@@ -16,7 +16,7 @@ const (
 	// the request reaches a guard with policy Rerun. Effects happen at most once.
 	//
 	// Under Hold, the default outcome is [OutcomeUncertain] after a 5xx, after a panic, and after
-	// an error that neither [Reject] made nor a function such as [Retryable] marked. Mark an error
-	// as Retryable if the handler had no effect.
+	// an error that was neither made by [Reject] nor marked by a function such as [Retryable]. Mark
+	// an error as Retryable if the handler had no effect.
 	Hold Policy = "hold"
 )

@@ -214,7 +214,7 @@ func attemptAbandoned() *Error {
 
 // stepsRemain returns the error of a call with Options.Optimistic whose record has steps of an
 // earlier attempt. The handler has run without these steps. Its answer and its enlisted writes are
-// not stored, because they would repeat the effects of the steps. err is the cause, for logs.
+// not stored, because the writes might repeat the effects of the steps. err is the cause, for logs.
 func stepsRemain(err error) *Error {
 	return &Error{Code: ErrAttemptAbandoned, Status: http.StatusConflict, Err: err,
 		Detail: "An earlier attempt of this request has completed some of its steps, and this version of the service can't continue after them. An operator must examine it before the key can be used again."}

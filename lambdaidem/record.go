@@ -88,8 +88,8 @@ type Claim struct {
 	Over        *Record   // the record to take over; nil to acquire only if there is no record
 }
 
-// Lease identifies the attempt that completes or releases a record. A release stores the fields
-// Expires, LastFailure and Bound in the record.
+// Lease identifies the attempt that completes or releases a record. When a store releases the
+// record, it copies the lease's fields Expires, LastFailure and Bound to the record.
 type Lease struct {
 	ID          string    // the record's ID
 	Token       string    // the attempt's fencing token
@@ -99,9 +99,9 @@ type Lease struct {
 	Bound       string    // Record.Bound after a release
 }
 
-// Result is the stored answer of a completed record. Exactly one of Value, Failure and Apart is set.
-// A failure has a field of its own, so that no replay takes it for an empty Value. Apart stands for a
-// large Value: it says where the store keeps the Value outside the record.
+// Result is the stored answer of a completed record. Exactly one of Value, Failure and Apart is
+// set. A failure has a field of its own, so that no replay takes it for an empty Value. Apart
+// stands for a large Value: it says where the store keeps the Value outside the record.
 type Result struct {
 	Outcome Outcome   // OutcomeSucceeded or OutcomeFailed
 	Value   []byte    // the answer as JSON; opaque to the store

@@ -10,7 +10,7 @@ func (w *httpWork) again(ctx context.Context, r *Request) *Response {
 	if resp.Header == nil {
 		resp.Header = make(map[string][]string) // for the hook to write to
 	}
-	if attemptOf(ctx) == nil { // the handler that makes an inner call may pass on the response, which is no replay for its own client
+	if attemptOf(ctx) == nil { // the handler that makes an inner call may pass on the response, which is not a replay for its own client
 		for _, m := range g.opts.ReplayMarks {
 			resp.Set(m.Name, m.Value)
 		}

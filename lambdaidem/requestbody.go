@@ -26,7 +26,7 @@ func (h *guarded) readBody(r *http.Request, reqTarget target) ([]byte, *Error) {
 		}
 	}
 	switch length := bodyLength(r, isFirst(r, reqTarget, h)); {
-	case length == int64(len(body)), length == unread:
+	case length == int64(len(body)), length == bodyUnread:
 		return body, nil
 	case length < 0:
 		return body, bodyUnknown(http.StatusLengthRequired, "The request has no Content-Length, so it can't be told here whether its body is whole.",
@@ -41,12 +41,13 @@ func (h *guarded) readBody(r *http.Request, reqTarget target) ([]byte, *Error) {
 
 // bodyLength returns the number of bytes in the body that the client sent. That is r.ContentLength
 // or, without a Content-Length, original.bytesRead, the number of bytes that handlers and readBody
-// have read. Call bodyLength only after the body was read to its end. An outer handler that replaces
-// the body must set r.ContentLength.
+// have read. Call bodyLength only after the body was read to its end. An outer handler that
+// replaces the body must set r.ContentLength.
 //
-// If neither number is known, the result is someRead if a handler has parsed the body as a form.
-// Otherwise it is unread if the parameter first, the result of isFirst, is true, and else -1.
-func bodyLength(r *http.Request, first bool) int64 {
+// If neither number is known, the result is bodyPartlyRead if a handler has parsed the body as a
+// form. Otherwise the result is bodyUnread if direct is true, or -1 if it is false. The parameter
+// direct is the result of isFirst.
+func bodyLength(r *http.Request, direct bool) int64 {
 	o := originalOf(r)
 	counted := o != nil && o.uri == r.RequestURI
 	switch {
@@ -55,20 +56,21 @@ func bodyLength(r *http.Request, first bool) int64 {
 	case counted:
 		return o.bytesRead
 	case r.PostForm != nil, r.MultipartForm != nil:
-		return someRead
-	case first:
-		return unread
+		return bodyPartlyRead
+	case direct:
+		return bodyUnread
 	default:
 		return -1
 	}
 }
 
-// Results of bodyLength for a body of unknown length. unread means that no outer handler, which is
-// a handler around the guarded one, has read any of the body. someRead means that an outer handler
-// has read a part. No body is as long as someRead, so readBody refuses the request.
+// Results of bodyLength for a body of unknown length. bodyUnread means that no outer handler, which
+// is a handler around the guarded one, has read any of the body. bodyPartlyRead means that an outer
+// handler has read a part. It exceeds the length of any body, so readBody finds bytes missing and
+// refuses the request.
 const (
-	unread   = -2
-	someRead = math.MaxInt64
+	bodyUnread     = -2
+	bodyPartlyRead = math.MaxInt64
 )
 
 // isFirst reports whether the server calls h directly, or through an http.ServeMux only. No

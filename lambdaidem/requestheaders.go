@@ -22,33 +22,33 @@ type headers struct {
 	cookies []string
 }
 
-// appendTo appends the values of the header with the given name to the slice values. The case of
-// the name does not matter. If the event has the name in several capitalizations, appendTo visits
-// them in sorted order, so that equal events yield equal values: the order of a map is random.
-func (h *headers) appendTo(values []string, name string) []string {
+// appendTo appends the values of the header with the given name to dst. The case of the name does
+// not matter. If the event has the name in several capitalizations, appendTo visits them in sorted
+// order, so that equal events yield equal values: the order of a map is random.
+func (h *headers) appendTo(dst []string, name string) []string {
 	if h.header != nil {
-		return append(values, h.header.Values(name)...)
+		return append(dst, h.header.Values(name)...)
 	}
-	none := len(values)
+	none := len(dst)
 	one, several := spellings(h.multi, name)
-	values = append(values, h.multi[one]...)
+	dst = append(dst, h.multi[one]...)
 	for _, have := range several {
-		values = append(values, h.multi[have]...)
+		dst = append(dst, h.multi[have]...)
 	}
-	if len(values) > none {
-		return values
+	if len(dst) > none {
+		return dst
 	}
 	one, several = spellings(h.single, name)
 	if v, ok := h.single[one]; ok {
-		values = append(values, v)
+		dst = append(dst, v)
 	}
 	for _, have := range several {
-		values = append(values, h.single[have])
+		dst = append(dst, h.single[have])
 	}
 	if len(h.cookies) > 0 && strings.EqualFold(name, "Cookie") {
-		values = append(values, strings.Join(h.cookies, "; "))
+		dst = append(dst, strings.Join(h.cookies, "; "))
 	}
-	return values
+	return dst
 }
 
 // spellings returns the keys of m that equal the given name if case is ignored: the first key in

@@ -5,10 +5,9 @@ import (
 	"errors"
 )
 
-// keyOf returns the key of a request from its header or from Options.Key. If the key is
-// missing or invalid, keyOf returns the error to send to the client. With Options.Key, the
-// caller must first check the request by outOfBounds: Options.Key must not receive a request
-// that exceeds a limit.
+// keyOf returns the key of a request from its header or from Options.Key. If the key is missing or
+// invalid, keyOf returns the error to send to the client. If Options.Key is set, call outOfBounds
+// first: Options.Key must not receive a request that exceeds a limit.
 func (g *Guard) keyOf(ctx context.Context, r *Request) (string, *Error) {
 	if g.opts.Key != nil {
 		return g.keyBy(g.derive(ctx, r))

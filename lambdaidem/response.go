@@ -9,8 +9,8 @@ import (
 // Response is an HTTP response, regardless of the kind of event or server that it is for.
 type Response struct {
 	Status int
-	// Header maps the name of each header to its values in order. The letters of each name are
-	// upper or lower case as the handler wrote them.
+	// Header maps the name of each header to its values in order. Names keep the handler's
+	// capitalization.
 	Header  map[string][]string
 	Cookies []string // Set-Cookie values of an event that has a separate field for them; else they are in Header
 	Body    string   // base64 text if Base64 is true, else the bytes of the body
@@ -35,8 +35,8 @@ type Response struct {
 	trailer map[string][]string
 }
 
-// Set replaces all values of the header with the given name by one value. The case of the name does
-// not matter.
+// Set replaces all values of the header with the given name with one value. The case of the name
+// does not matter.
 func (r *Response) Set(name, value string) {
 	r.Del(name)
 	if r.Header == nil {

@@ -25,9 +25,9 @@ func (i *Identity) scope(route string) string {
 	return s
 }
 
-// readable returns the target of a call as text for scopes and events: the host, followed by the
-// operation, the route template or the path; see Identity.resource. Options.ScopePath shortens a
-// path, because a path may contain a secret.
+// readable returns the target of a call as text for scopes and events: the host followed by the
+// result of Identity.resource, which is an operation, a route template or a path. Options.ScopePath
+// shortens a path, because a path may contain a secret.
 func (g *Guard) readable(i *Identity) string {
 	of := i.resource()
 	if i.kind() == "path" && g.opts.ScopePath != nil {
@@ -56,7 +56,8 @@ func scopePart(s string) string {
 	}
 	if len(whole) > maxScopePart {
 		sum := sha256.Sum256([]byte(whole))
-		// Mark the cut by "%~". No uncut part contains that text, because its percent signs are escaped.
+		// Mark the cut with "%~". No uncut part contains that text, because its percent signs are
+		// escaped.
 		s += "%~" + hex.EncodeToString(sum[:8])
 	}
 	return s

@@ -9,10 +9,11 @@ import (
 type source[E, M any] struct {
 	list    func(E) []M        // returns the messages of an event
 	convert func(E, M) message // converts a message of an event to the common type
-	// limitedRetries is true for every source except SQS: Lambda gives up a message after a
-	// number of retries, or when the message expires. If another attempt is handling a message,
-	// a new delivery of the message therefore waits until that attempt has ended. Failing at
-	// once could use up the retries.
+	// limitedRetries is true for every source except SQS, which delivers a failed message again
+	// after its visibility timeout. Lambda gives up on a message of any other source after a number
+	// of retries, or when the message expires. If another attempt is handling a message, a new
+	// delivery of the message therefore waits until that attempt has ended. Failing at once could
+	// use up the retries.
 	limitedRetries bool
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// ActiveMQ guards a handler of the messages of a queue of an Amazon MQ broker for ActiveMQ. If a
-// message fails, the function returns an error, which is a *[BatchError] if the event has several
+// ActiveMQ guards a handler of messages from an ActiveMQ queue on Amazon MQ. If a message fails,
+// the returned function returns an error, which is a *[BatchError] if the event has several
 // messages. Lambda then delivers the whole batch again, until it succeeds or the messages expire
 // (AWS Lambda, "Using Lambda with Amazon MQ"). The handler does not run again for messages that it
 // has handled.

@@ -6,10 +6,10 @@ import (
 )
 
 // DocumentDB guards a handler of the changes in an Amazon DocumentDB change stream. If a change
-// fails, the function returns an error, which is a *[BatchError] if the event has several changes.
-// Lambda then delivers the whole batch again, until it succeeds or the stream drops the changes
-// (Amazon DocumentDB, "Using AWS Lambda with change streams"). The handler does not run again for
-// changes that it has handled.
+// fails, the returned function returns an error, which is a *[BatchError] if the event has several
+// changes. Lambda then delivers the whole batch again, until it succeeds or the stream drops the
+// changes (Amazon DocumentDB, "Using AWS Lambda with change streams"). The handler does not run
+// again for changes that it has handled.
 //
 // Changes of the same document keep their order: after one of them has failed, the handler does not
 // run for later changes of that document. If another invocation is still handling a change, the

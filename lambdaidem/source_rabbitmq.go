@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// RabbitMQ guards a handler of the messages of a queue of an Amazon MQ broker for RabbitMQ. For
-// failures, retries, order and waiting, see [Guard.ActiveMQ].
+// RabbitMQ guards a handler of messages from a RabbitMQ queue on Amazon MQ. For failures, retries,
+// order and waiting, see [Guard.ActiveMQ].
 //
 // The default key is the message's header [MessageKey], else the property message_id. A RabbitMQ
 // broker gives messages no ids, so publishers must set one of these. Otherwise derive the key from

@@ -30,8 +30,8 @@ type Store interface {
 	//
 	//   - It MUST write only if the record has the same token, state and lease end as claim.Over,
 	//     and is not completed.
-	//   - It raises the attempt number by one, replaces the record's invocation by the claim's, and
-	//     erases the last failure.
+	//   - It raises the attempt number by one, replaces the record's invocation with the claim's,
+	//     and erases the last failure.
 	//   - If there is no record, or it has expired, Acquire returns the zero Record and no error.
 	Acquire(ctx context.Context, claim Claim) (Record, error)
 

@@ -26,7 +26,7 @@ type Loader interface {
 // StepStore is an optional interface of a [Store] that can store the results of the steps
 // that a handler runs with [Step].
 type StepStore interface {
-	// SaveSteps replaces all steps of the record by the given steps if the record is in progress
+	// SaveSteps replaces all steps of the record with the given steps if the record is in progress
 	// and has the lease's token. It changes no other part of the record. If the record already has
 	// exactly these steps, SaveSteps also succeeds. If the record has another state or token,
 	// SaveSteps changes nothing and returns [ErrLeaseLost] with the current record.

@@ -52,8 +52,8 @@ func decodeAnswer(data []byte) (*Response, error) {
 	return unmarshalAnswer(data)
 }
 
-// unmarshalAnswer decodes a stored response of any form, by encoding/json. decodeAnswer
-// calls it only if the faster readAnswer can't decode the response.
+// unmarshalAnswer decodes a stored response of any form, with encoding/json. decodeAnswer calls it
+// only if the faster readAnswer can't decode the response.
 func unmarshalAnswer(data []byte) (*Response, error) {
 	var s storedAnswer
 	if err := json.Unmarshal(data, &s); err != nil {

@@ -32,8 +32,8 @@ func allUTF8(texts []string) bool {
 	return true
 }
 
-// mapTexts replaces every string except header names by the result of f. If f returns
-// errors, mapTexts sets *failed to the last one.
+// mapTexts replaces every string except header names with the result of f. If f returns errors,
+// mapTexts sets *failed to the last one.
 func (s *storedAnswer) mapTexts(f func(string) (string, error), failed *error) {
 	one := func(t string) string {
 		out, err := f(t)

@@ -7,10 +7,9 @@ import "github.com/lambdaidem/toolkit/internal/jsonread"
 // the time of encoding/json, which decodeAnswer uses for every other form. FuzzReadAnswer
 // compares the two.
 
-// readAnswer decodes a stored response quickly if it has the usual form: a status code,
-// headers with one value each, cookies and a body. It reports false for any other text,
-// including one with an unknown or a repeated member. The caller must then decode the text
-// by encoding/json.
+// readAnswer decodes a stored response quickly if it has the usual form: a status code, headers
+// with one value each, cookies and a body. It reports false for any other text, including one with
+// an unknown or a repeated member. The caller must then decode the text with encoding/json.
 func readAnswer(text string) (*Response, bool) {
 	reader := jsonread.New(text)
 	r := &Response{}

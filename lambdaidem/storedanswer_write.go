@@ -46,9 +46,9 @@ func (r *Response) appendTo(buf []byte) []byte {
 }
 
 // appendMap appends one member to an unfinished JSON object in buf: first prefix, such as
-// `,"headers":`, and then an object. The object has the entries of m for whose values the function
-// isKept returns true, sorted by name. If there are none, appendMap appends nothing. appendValue
-// appends one value.
+// `,"headers":`, and then an object. The object has those entries of m whose values satisfy isKept,
+// sorted by name. If there are none, appendMap appends nothing. It calls appendValue to append each
+// value.
 func appendMap[V any](buf []byte, prefix string, m map[string]V, isKept func(V) bool, appendValue func([]byte, V) []byte) []byte {
 	var room [16]string
 	names := room[:0]
@@ -99,9 +99,8 @@ func appendBytes(buf []byte, s string) []byte {
 	return append(buf, '"')
 }
 
-// appendText appends s as a JSON string (RFC 8259, section 7). Like encoding/json, it
-// escapes U+2028 and U+2029, which end a line in JavaScript, and replaces invalid UTF-8 by
-// U+FFFD.
+// appendText appends s as a JSON string (RFC 8259, section 7). Like encoding/json, it escapes
+// U+2028 and U+2029, which end a line in JavaScript, and replaces invalid UTF-8 with U+FFFD.
 func appendText(buf []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	buf = append(buf, '"')

@@ -57,8 +57,8 @@ func storable[T any](v T) ([]byte, T, error) {
 	return nil, v, fmt.Errorf("the result of type %T can't be rebuilt from its JSON", v)
 }
 
-// decodeExact decodes text, which is JSON, into a T. It returns an error if encoding this T again
-// gives another text.
+// decodeExact decodes text, which is JSON, into a T. It returns an error if encoding the T again
+// does not reproduce text.
 func decodeExact[T any](text []byte) (T, error) { return rebuild[T](text, sameText) }
 
 // replayed decodes a stored JSON text into a T for a replay. The type T may have changed since
@@ -95,8 +95,8 @@ func rebuild[T any](text []byte, accept func(v any, encoded, text []byte) error)
 	return v, firstErr
 }
 
-// sameText returns an error, which names the type of v, if the parameters encoded and text differ in
-// any byte. encoded is the JSON of v, and text is the JSON from which v was decoded.
+// sameText returns an error, which names the type of v, if the parameters encoded and text differ
+// in any byte. encoded is the JSON of v, and text is the JSON from which v was decoded.
 func sameText(v any, encoded, text []byte) error {
 	if !bytes.Equal(encoded, text) {
 		return fmt.Errorf("its JSON as a %T would be another", v)

@@ -16,9 +16,9 @@ type target struct{ host, path, query string }
 const rewrittenTo = " > "
 
 // targetOf returns the target of a request. It reads RequestURI and not URL, because
-// http.StripPrefix and routers change only URL. It also uses the original URI and host if Outermost
-// has kept them, because an outer handler may have replaced RequestURI, or made a new request
-// without it.
+// http.StripPrefix and routers change only URL. An outer handler may also change RequestURI or
+// Host. If the middleware Outermost has recorded the values that the client sent, the target then
+// has both.
 func targetOf(r *http.Request) (target, *Error) {
 	o, uri := originalOf(r), r.RequestURI
 	if o != nil && uri == "" {

@@ -14,8 +14,9 @@ import (
 func unwindowed[E, R any](window func(E) events.TimeWindowProperties, h func(context.Context, E) (R, error)) func(context.Context, E) (R, error) {
 	return func(ctx context.Context, e E) (R, error) {
 		if w := window(e); w.State != nil || w.ShardID != "" || w.IsFinalInvokeForWindow || w.IsWindowTerminatedEarly || !w.Window.End.IsZero() {
-			// Return an error, which the log then has. Lambda would also treat a response without
-			// the window's state as a failed invocation, but without a reason in the log.
+			// Return an error, so that the log says why the invocation failed. Lambda would also
+			// treat a response without the window's state as a failed invocation, but the log would
+			// not say why.
 			var none R
 			return none, errWindow
 		}

@@ -75,8 +75,8 @@ func (a *attempt) commitAlone(ctx context.Context, w work) decision {
 	return a.unknown(err)
 }
 
-// rejectAlone replaces the answer of an unguarded handler by the error err, because none of
-// the handler's enlisted writes were made.
+// rejectAlone replaces the answer of an unguarded handler with the error err, because none of the
+// handler's enlisted writes were made.
 func (a *attempt) rejectAlone(ctx context.Context, w work, err error) {
 	a.report(ctx, EventReleased, err)
 	w.rejected(err)

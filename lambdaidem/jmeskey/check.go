@@ -142,7 +142,7 @@ func (n node) check(pos position) error {
 }
 
 // checkAll calls nodes[i].check(positions[i]) for each of the positions, and returns the first
-// error. It does not check further nodes.
+// error. It ignores nodes without a position.
 func checkAll(nodes []node, positions ...position) error {
 	for i, pos := range positions {
 		if err := nodes[i].check(pos); err != nil {

@@ -231,9 +231,9 @@ func (s *Store) sweep(now time.Time) {
 	}
 }
 
-// isUnchanged compares r, the current record, with oldRec, the record as an attempt has read it
-// before. It reports whether the attempt may take over r: r is in progress or released, and has the
-// same state, token and end of the lease as oldRec.
+// isUnchanged compares r, the current record, with oldRec, the record as an attempt read it
+// earlier. It reports whether the attempt may take over r: r is in progress or released, and has
+// the same state, token and end of the lease as oldRec.
 func isUnchanged(r, oldRec lambdaidem.Record) bool {
 	return (r.State == lambdaidem.InProgress || r.State == lambdaidem.Released) &&
 		r.State == oldRec.State &&

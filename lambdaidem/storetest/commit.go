@@ -8,8 +8,8 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// commitSteps test a store that is a lambdaidem.Transactor: the transaction of an attempt without a
-// lease, which claims its record and completes it at once. Other stores pass without a test.
+// commitSteps test a lambdaidem.Transactor with attempts that have no lease: one transaction claims
+// the record and completes it. Other stores pass without a test.
 var commitSteps = []Step{
 	{
 		Name: "a record that has expired since refuses a claiming completion",
@@ -35,7 +35,7 @@ var commitSteps = []Step{
 	},
 }
 
-// commitStory is a story that can also commit transactions. A story tests the store by a sequence
+// commitStory is a story that can also commit transactions. A story tests the store with a sequence
 // of calls for one record.
 type commitStory struct {
 	*story

@@ -79,8 +79,8 @@ func heldFrom(oldRec lambdaidem.Record) lambdaidem.Record {
 	return held
 }
 
-// holdStory is a story that can also call Hold. A story tests the store by a sequence of calls for
-// one record.
+// holdStory is a story that can also call Hold. A story tests the store with a sequence of calls
+// for one record.
 type holdStory struct {
 	*story
 	holder lambdaidem.Holder

@@ -13,7 +13,7 @@ import (
 
 // largeSteps test a store that is a [lambdaidem.Loader], that is, a store that can keep a large
 // answer outside its record. Such a store must accept any answer that Lambda can return, up to
-// 6 MB. A store that is no Loader passes these steps without a test.
+// 6 MB. Other stores pass without a test.
 var largeSteps = []Step{
 	{
 		Name: "an answer of 6 MB comes back whole",

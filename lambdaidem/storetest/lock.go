@@ -7,9 +7,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// lockSteps test which records Acquire replaces if claim.Over is nil. If Acquire refuses the
-// claim, it must return the complete record, because the guard decides by that record alone what
-// to do.
+// lockSteps test which records refuse a claim that takes over no record (claim.Over is nil).
+// Acquire must then return the complete record, because the guard decides from that record alone
+// what to do.
 var lockSteps = []Step{
 	{
 		Name: "a live lease refuses",
@@ -125,7 +125,7 @@ var lockSteps = []Step{
 }
 
 // firstError returns the error of the first story in the list that failed, or nil if none failed. A
-// story tests the store by a sequence of calls for one record.
+// story tests the store with a sequence of calls for one record.
 func firstError(stories ...*story) error {
 	for _, s := range stories {
 		if s.err != nil {

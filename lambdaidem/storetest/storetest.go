@@ -33,9 +33,9 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// Env is the environment of the steps of this suite: the store under test, and the ids and times of
-// its records. Create an Env with [NewEnv]. Run each step at most once in an Env, because a second
-// run of the step would find the records of the first.
+// Env is the environment in which a [Step], one test of this suite, runs: the store under test, and
+// the ids and times of its records. Create an Env with [NewEnv]. Run each Step at most once in an
+// Env, because a second run would find the records of the first.
 type Env struct {
 	// Store is the store under test.
 	Store lambdaidem.Store
@@ -88,9 +88,8 @@ func Steps() []Step {
 	return slices.Concat(lifeSteps, lockSteps, fencingSteps, replySteps, takeoverSteps, expirySteps, answerSteps, largeSteps, savedSteps, holdSteps, commitSteps, raceSteps, contextSteps)
 }
 
-// Run runs all steps on store, one after the other. It returns nil if all steps pass.
-// Otherwise it returns the errors of all failed steps, joined, each with the name, rule and
-// Doc of its step.
+// Run runs all steps on store, one after the other. It returns nil if all steps pass. Otherwise it
+// returns the errors of all failed steps, joined, each with the Name, Rule and Doc of its step.
 func Run(ctx context.Context, store lambdaidem.Store) error {
 	e := NewEnv(store)
 	var errs []error

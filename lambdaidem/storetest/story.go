@@ -12,7 +12,7 @@ import (
 	"github.com/lambdaidem/toolkit/lambdaidem"
 )
 
-// story tests the store by a sequence of calls for one record. Each method, for example
+// story tests the store with a sequence of calls for one record. Each method, for example
 // (*story).acquires, makes one call, checks what the call returns, and then reads the record with
 // Get. After the first failure, err is set and the methods do nothing. Methods have these
 // parameters in common:
@@ -33,7 +33,7 @@ func (e Env) story(ctx context.Context, name string) *story {
 	return &story{ctx: ctx, store: e.Store, base: e.Base, id: e.id(name)}
 }
 
-// at returns the absolute time that is elapsed after the beginning of the story.
+// at returns the absolute time of a call: the beginning of the story plus elapsed.
 func (s *story) at(elapsed time.Duration) time.Time { return s.base.Add(elapsed) }
 
 // Durations that a story uses unless a step chooses others. They count from the time of the

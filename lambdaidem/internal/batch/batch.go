@@ -46,7 +46,8 @@ var (
 // Run calls do at most once for each item, with the item's index. It returns one error for each
 // item, which is nil if the item succeeded. Of the items that may begin (see [Item]), Run begins
 // the one with the lowest index first. Run returns after all calls of do have returned. It calls do
-// on other goroutines than the caller's, because do may call runtime.Goexit.
+// on goroutines other than the caller's: if do calls runtime.Goexit, only its item fails, with
+// ErrDied.
 func Run(items []Item, o Options, do func(i int) error) []error {
 	r := run{items: items, opts: o, do: do, errs: make([]error, len(items))}
 	r.link()

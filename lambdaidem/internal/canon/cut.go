@@ -4,9 +4,9 @@ package canon
 // rest. The text must be in canonical form, and so is the rest. Cut changes the text in place, in
 // linear time. A pointer to a part that does not exist has no effect.
 //
-// Two texts are equal after Cut if and only if they differed only in named parts, which may also be
-// missing from a text. An array index counts the elements of the original array, so Cut removes the
-// same positions from both texts.
+// Two texts are equal after Cut if and only if they differed only in the parts that p names,
+// including parts that only one of them has. An array index counts the elements of the original
+// array, so Cut removes the same positions from both texts.
 func (p *Pointers) Cut(text []byte) []byte {
 	if p == nil || len(p.root.members) == 0 {
 		return text

@@ -43,8 +43,9 @@ type member struct {
 }
 
 // position says where a member is in the output before members are reordered: from start to end.
-// moved is len(scanner.moved) after the member was read. The objects to reorder inside the member
-// are at the end of scanner.moved[:moved]: those that begin at or after start.
+// scanner.moved lists the objects whose members must be reordered, and moved is the length of that
+// list after the member was read. The objects in scanner.moved[:moved] that begin at or after start
+// are those inside the member. They are the last ones.
 type position struct {
 	start, end uint32
 	moved      uint32
@@ -67,8 +68,8 @@ func (s *scanner) name() (member, bool) {
 		spelt = s.buf[start:]
 	}
 	// Fold an escape such as \n like other text. The folded escapes, such as \N, still differ from
-	// each other and from all other text. None of them ends in I, after which appendFolded would
-	// drop U+0307.
+	// each other and from all other text. appendFolded drops U+0307 after an I, but no folded
+	// escape ends in I.
 	s.names = appendFolded(s.names, spelt[1:len(spelt)-1])
 	return member{
 		prefix:   prefix(s.names, name),
@@ -181,8 +182,8 @@ func prefix(names []byte, start int) uint64 {
 }
 
 // reorder copies s.spelt[start:end], a piece of the output, to dst, and sorts the members of each
-// object in the copy. dst has the length end-start. The objects to sort are at the end of
-// s.moved[:n]: those that begin at or after the position start.
+// object in the copy. dst has the length end-start. The objects to sort are those in s.moved[:n]
+// that begin at or after the position start. They are the last ones.
 func (s *scanner) reorder(dst []byte, start, end, n int) {
 	for n > 0 && int(s.moved[n-1].start) >= start {
 		o := s.moved[n-1]

@@ -195,7 +195,7 @@ func (s *scanner) peek() byte {
 }
 
 // space skips white space and returns the next byte, or 0 at the end of the text. It is the slow
-// path of peek, which itself handles only a next byte above ' '.
+// path of peek.
 func (s *scanner) space() byte {
 	begin := s.pos
 	for ; s.pos < len(s.src); s.pos++ {

@@ -19,8 +19,9 @@ func With(ctx context.Context) (context.Context, *atomic.Int64) {
 // Add adds one run to the context's counter. It does nothing if ctx does not come from [With].
 func Add(ctx context.Context) { add(ctx, 1) }
 
-// Undo subtracts one run from the context's counter. The guard calls it if none of the effects
-// of a run were committed.
+// Undo subtracts one run from the context's counter. The guard calls it after an optimistic run
+// whose writes were not committed, for example that of a duplicate. Such a run had no effect, so
+// package idemtest must not count it.
 func Undo(ctx context.Context) { add(ctx, -1) }
 
 func add(ctx context.Context, delta int64) {
