@@ -34,14 +34,14 @@ func (g *Guard) outcomeOfError(err error, innerFailure Outcome) Outcome {
 // if one of these determines no outcome, because that one may come from a call that had an effect.
 func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked here
-	case nil, *panicError: // the value of a panic is no mark
+	case nil, *panicError: // the value of a panic is not a mark
 		return ""
 	case *innerError:
 		if e.stored {
 			return innerFailure
 		}
 		// e is the error of an inner call. Ignore a mark of Permanent, Retryable or Uncertain in e:
-		// the mark is about the inner call. attempt.settle decides how that call changes the
+		// the mark is about the inner call. attempt.decideOutcome decides how that call changes the
 		// handler's outcome.
 		return ""
 	case *uncertainError:

@@ -17,7 +17,7 @@ import (
 //   - Jackson in the Turkish locale reads ı as I.
 //   - Jackson in other locales reads İ as an i and a combining dot above (U+0307).
 //
-// appendFolded does not replace ß by ss, as full case folding does: no reader that we know does so.
+// Unlike full case folding, appendFolded does not replace ß with ss: no known reader does.
 func appendFolded(dst, name []byte) []byte {
 	start, i, n := len(dst), 0, 0
 	dst = slices.Grow(dst, len(name)+prefixSize)
