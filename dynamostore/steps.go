@@ -25,11 +25,11 @@ const (
 	sealedSteps  = "sealed steps" // the results are encrypted
 )
 
-// SaveSteps stores the results of an attempt's steps by one conditional UpdateItem. It implements
+// SaveSteps stores the results of an attempt's steps with one conditional UpdateItem. It implements
 // [lambdaidem.StepStore]. Each save writes all steps of the record, and consumes write units for
-// the whole item. DynamoDB allows 400 KB for an item, of which later attempts and operators need 8
-// KB. If the steps leave less, SaveSteps sends nothing and returns a [lambdaidem.StoreError] with
-// ReasonTooLarge.
+// the whole item. DynamoDB limits an item to 400 KB. Of these, 8 KB are reserved for the record's
+// other attributes, some of which later attempts and operators add. If the steps do not fit in the
+// rest, SaveSteps sends nothing and returns a [lambdaidem.StoreError] with ReasonTooLarge.
 func (s *Store) SaveSteps(ctx context.Context, lease lambdaidem.Lease, steps lambdaidem.Steps, now time.Time) (lambdaidem.Record, error) {
 	newItm, err := s.itemWithSteps(ctx, lease.ID, lease.Token, steps)
 	if err != nil {
@@ -119,7 +119,8 @@ func (itm *item) marksSteps() bool {
 
 // strangeSteps returns what is wrong with the steps of an item that is not completed, or "" if
 // nothing is wrong. It finds one fault: the item has steps, but not the attribute "encoding" that
-// goes with them. A version of this package that does not know steps has then written to the item.
+// goes with them. Such an item was last written by a version of this package that does not know
+// steps.
 func (itm *item) strangeSteps() string {
 	if len(itm.Steps) > 0 && !itm.marksSteps() {
 		return "it has " + attrSteps + " and no " + attrEncoding + ": a version that knows no steps has written over it"

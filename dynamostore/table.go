@@ -19,7 +19,7 @@ const createTimeout = 5 * time.Minute
 // table has on-demand capacity and TTL, and the index Options.LeaseIndex if the option is set.
 //
 // If the table exists already, CreateTable only enables TTL. In both cases, CreateTable then checks
-// the table's settings. If they have problems, even only warnings, the error is [TableProblems].
+// the table's settings. If it finds problems or warnings, it returns them as [TableProblems].
 //
 // CreateTable needs the permissions dynamodb:CreateTable, DescribeTable, DescribeTimeToLive and
 // UpdateTimeToLive. It gives up after 5 minutes. Like [New], it panics if client is nil, or if the

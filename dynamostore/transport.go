@@ -30,8 +30,9 @@ const (
 
 // directTransport returns the direct transport for the store's client, or an error that says why
 // the transport can't make the requests that the user's SDK client would make. The last parameter
-// is true if the user has chosen TransportDirect. If it is false, a setting that the transport
-// would ignore is an error too.
+// is true if the user has chosen TransportDirect, and so accepts that the transport ignores some of
+// the client's settings, such as tracing. If it is false, such a setting is an error too, and the
+// store uses the SDK's client.
 //
 // This value is a placeholder, which the function init in the file direct.go replaces. Without that
 // file, the SDK's client sends every request.

@@ -44,7 +44,8 @@ func (itm *item) strange() string {
 // strangeCompletion returns the reason why an item with the status completed is not a valid record,
 // or "" if it is valid. An item that lacks an attribute was probably written by a store with other
 // attribute names. If such an item counted as valid, a purge would report the answer as erased but
-// leave it in the item, and an operator would set an expiration that no function reads.
+// leave it in the item, and an operator would set an expiration under a name that the Lambda
+// functions do not read.
 func (itm *item) strangeCompletion() string {
 	switch o := lambdaidem.Outcome(itm.Outcome); {
 	case o != lambdaidem.OutcomeSucceeded && o != lambdaidem.OutcomeFailed:

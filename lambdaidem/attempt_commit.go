@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// This file completes records by a transaction. An attempt needs a transaction in three
+// This file completes records with a transaction. An attempt needs a transaction in three
 // cases: its handler has enlisted writes, Options.Optimistic is set, or the attempt runs
 // without a lease because of Options.FailOpen and the database has rejected its earlier
 // transaction. If the attempt has no lease, the transaction also claims the record.
 
-// completion returns the completion that stores the result r, to be sent by the transaction tx, or
-// by Store.Complete if tx is nil. In a transaction of an attempt without a lease, the completion
-// also claims the record.
+// completion returns the completion that stores the result r, to be sent with the transaction tx,
+// or with Store.Complete if tx is nil. In a transaction of an attempt without a lease, the
+// completion also claims the record.
 func (a *attempt) completion(r Result, tx Tx) *Completion {
 	a.firstCompletion = Completion{Lease: a.lease(), Result: r}
 	c := &a.firstCompletion
@@ -67,7 +67,7 @@ func (c *Completion) with(r Result) *Completion {
 // completingTx returns the transaction that completes the record, or nil if Store.Complete
 // completes it. If tx, the transaction with the handler's writes, is not nil, completingTx returns
 // tx. Otherwise it returns a new transaction in two cases: the attempt is optimistic, or it failed
-// open and the database has rejected its transaction.
+// open and the database has rejected an earlier transaction with the handler's writes.
 func (a *attempt) completingTx(tx Tx) Tx {
 	if tx == nil && (a.g.opts.Optimistic || a.failedOpen && a.txRejected) {
 		// Without a lease, the completion must also claim the record. A transaction can do this,
@@ -99,7 +99,7 @@ func (a *attempt) txTooLate(ctx context.Context, last error) decision {
 
 var errTxTooLate = fmt.Errorf("the handler ran without a lease and returned too late: a transaction of such an attempt can be sent only within %v after the attempt began; let the handler end with its context", longestWithoutLease)
 
-// save sends the completion to the store: by tx, or by Store.Complete if tx is nil.
+// save sends the completion to the store: with tx, or with Store.Complete if tx is nil.
 func (a *attempt) save(ctx context.Context, tx Tx, c *Completion) (Record, error) {
 	defer a.addStoreTime(time.Now())
 	if tx != nil {

@@ -70,11 +70,12 @@ func (a *attempt) run(ctx context.Context, w work) (d decision) {
 }
 
 // finish ends the attempt as end.outcome says: it completes the record, releases it, or leaves it
-// in progress. If end.changed is set, the caller must not receive the handler's answer, which is
-// not stored. The caller then receives a replay or a refusal, such as ErrOutcomeUnknown.
+// in progress. If end.withheld is set, the handler's answer could mislead the caller, for example
+// because the outcome of an inner call is unknown. The caller then receives a replay or a refusal
+// instead, such as ErrOutcomeUnknown.
 func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
-	if end.changed != nil {
-		end.err = errors.Join(end.changed, end.err)
+	if end.withheld != nil {
+		end.err = errors.Join(end.withheld, end.err)
 	}
 	tx, dropped := a.enlist.seal(end.outcome)
 	if dropped > 0 && end.success {
@@ -109,7 +110,7 @@ func (a *attempt) finish(ctx context.Context, w work, end ending) decision {
 			d = a.unknown(shownOnly{end.err})
 		}
 	}
-	if end.changed == nil || d.refusal != nil || d.replays {
+	if end.withheld == nil || d.refusal != nil || d.replays {
 		return d
 	}
 	// Replace the handler's answer. After a 402, for example, the client would not repeat the

@@ -26,10 +26,10 @@ func (a *attempt) abandoned(ctx context.Context, rec Record) decision {
 	return decision{refusal: attemptAbandoned()}
 }
 
-// hold removes the expiry from the record of a dead attempt under policy Hold, and returns the
-// current record. If the store is no Holder, hold changes nothing. The record has an expiry only if
-// it was acquired under Rerun. After the expiry, a retry would repeat what the dead attempt may
-// have done.
+// hold makes rec, the record of a dead attempt, wait for an operator if Options.Policy is Hold. It
+// removes the expiry, which only a record acquired under Rerun has, and returns the current record.
+// After the expiry, a retry would repeat what the dead attempt may have done. If the store does not
+// implement Holder, hold changes nothing.
 func (a *attempt) hold(ctx context.Context, rec Record) (Record, error) {
 	store, ok := a.g.store.(Holder)
 	if !ok || a.g.opts.Policy != Hold || rec.Held() {

@@ -13,10 +13,11 @@ import (
 func (a *attempt) lost(ctx context.Context, rec Record, end ending) decision {
 	recMeaning := a.meaningOf(rec)
 	if a.failedOpen {
-		// With FailOpen, the caller receives the handler's answer, with two exceptions: the record
-		// has an answer to this call, or the handler's answer is final, such as a 402, and another
-		// attempt may have carried out the call or may still do so. After a final answer, the
-		// client would not retry.
+		// With FailOpen, the caller receives the handler's answer, except in two cases:
+		//
+		//   - The record has an answer to this call.
+		//   - The handler's answer is final, such as a 402, and another attempt may have carried
+		//     out the call or may still do so. After a final answer, the client would not retry.
 		final := end.final || end.outcome == OutcomeFailed
 		if recMeaning != isFinished && (!final || !a.mayBeCarriedOut(rec) && !a.anotherMayCarryOut(ctx)) {
 			return decision{}

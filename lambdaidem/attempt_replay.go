@@ -35,7 +35,7 @@ func (a *attempt) replay(ctx context.Context, rec Record, kind Kind) decision {
 
 // load returns the result of a finished record. If the store keeps the answer outside the record,
 // load gets the answer from the store's method Load. It returns an error if Load fails or does not
-// return the answer, or if the store is no Loader.
+// return the answer, or if the store does not implement Loader.
 func (a *attempt) load(ctx context.Context, rec Record) (Result, error) {
 	if rec.Result.Apart == nil {
 		return rec.Result, nil

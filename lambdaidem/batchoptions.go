@@ -18,7 +18,8 @@ type BatchOptions[M any] struct {
 	//
 	// A message that is redriven from a dead-letter queue, or sent again, has a new id. If the
 	// first delivery may have had effects, the sender must give a key, or Key must derive one.
-	// Under policy [Hold], the guard logs a warning, once, if it uses an id as the key.
+	// Otherwise the handler runs a second time, even under policy [Hold]. Under Hold, the guard
+	// logs a warning, once, if it uses an id as the key.
 	Key func(context.Context, M) (string, error)
 	// Repeated reports whether a message probably repeats an earlier one, like Options.Repeated for
 	// HTTP. If Repeated returns true, the guard first reads the message's record. If the message
@@ -59,8 +60,8 @@ type BatchOptions[M any] struct {
 	// invocation times out, and Lambda retries the whole batch. The lease lasts until then, so no
 	// other attempt runs.
 	//
-	// With Concurrency 1, every message of a batch of n can begin if Timeout is (t - 1 s) / n, where
-	// t is the function's timeout.
+	// With Concurrency 1, every message of a batch of n can begin if Timeout is (t - 1 s) / n,
+	// where t is the function's timeout.
 	Timeout time.Duration
 	// Concurrency is the number of messages that run at the same time. Messages of the
 	// same group (FIFO group, partition key, Kafka partition, item of a table, or document)
@@ -94,11 +95,11 @@ type BatchOptions[M any] struct {
 	//
 	// The guard does not call Discard, and the message fails, in these cases:
 	//
-	//   - The message mismatches a record from before a deployment that changed the fingerprint
-	//     options, and the record is not completed, or an operator has completed it as failed. The
-	//     record may then be from an earlier delivery of the same message.
+	//   - The mismatch may be due to a deployment that changed the fingerprint options, and an
+	//     earlier delivery of the same message may be unfinished: the record is not completed, or
+	//     an operator has completed it as failed.
 	//   - A function of the application, such as Key, panicked before the handler could run.
-	//   - The handler has just run for the message and may have had an effect, because it ran
+	//   - The handler ran before the guard refused the message, and may have had an effect. It ran
 	//     without a lease (Options.FailOpen), lost its lease to another attempt, or made a guarded
 	//     call under Options.Optimistic.
 	Discard func(ctx context.Context, m M, cause error) bool

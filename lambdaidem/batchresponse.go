@@ -69,9 +69,9 @@ func wholeEvent[E, M any](b *messageGuard[E, M]) func(context.Context, E) error 
 	}
 }
 
-// errorsOf returns the errors of the messages that failed. If Lambda receives the errors, each has
-// the right errorType and message; see lambdaError. If an outer guarded handler receives them,
-// their marks, such as Retryable, are hidden: they describe the message and not the outer handler.
+// errorsOf returns the errors of the messages that failed. If Lambda receives the errors, each is
+// in the form that lambdaError returns. If an outer guarded handler receives them, their marks,
+// such as Retryable, are hidden: they describe the message and not the outer handler.
 func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 	inside := attemptOf(ctx) != nil
 	var errs []error
@@ -87,8 +87,8 @@ func errorsOf[M any](ctx context.Context, all []*batchMessage[M]) []error {
 	return errs
 }
 
-// lambdaError returns the message's error in the form that gives Lambda the right errorType
-// and message.
+// lambdaError returns the message's error without marks and wrappers, whose types Lambda would
+// report as the errorType.
 func (t *batchMessage[M]) lambdaError() error {
 	if p, ok := t.end.err.(*panicError); ok { //nolint:errorlint // a panic inside an inner call is not that of the handler
 		return p.reported()

@@ -18,8 +18,9 @@ func (b *messageGuard[E, M]) timeToBegin(ctx context.Context) func() error {
 	left := time.Until(deadline)
 	need := b.g.opts.MinRunTime + b.g.opts.reserveOf(left)
 	if need > left-left/10 {
-		// With such a need, hardly any message would begin, and the messages would end in the
-		// dead-letter queue. So let messages begin in the first half of the time that is left.
+		// Hardly any message would begin, because need is more than nine tenths of the time that is
+		// left. The messages would end up in the dead-letter queue. So let messages begin in the
+		// first half of that time.
 		need = left / 2
 		if b.g.opts.MinRunTime > defaultMinRunTime || b.g.opts.Reserve > 0 {
 			b.shortOnce.Do(func() {

@@ -8,13 +8,13 @@ import (
 	"strconv"
 )
 
-// CheckResult returns an error if the guard could not replay r from a record with the given scope.
-// An operator's program should call CheckResult before it completes a record by hand. Otherwise
-// every replay might fail with [ErrAnswerUnreadable], or the client might receive a broken
-// response.
+// CheckResult returns an error if the guard could not replay r from a record whose Scope is scope;
+// see [Record]. An operator's program should call CheckResult before it completes a record by hand.
+// Otherwise every replay might fail with [ErrAnswerUnreadable], or the client might receive a
+// broken response.
 //
 // r.Outcome must be [OutcomeSucceeded] or [OutcomeFailed]. What else r must have depends on the
-// kind of the record, which the scope determines:
+// kind of the record, which [RecordScope.Kind] returns:
 //
 //   - For a [RecordHTTP], r.Value must be a response that a server can send, as [EncodeAnswer]
 //     encodes it. Its status must be 200 to 599. Its headers and cookies must be valid in HTTP,
@@ -107,8 +107,8 @@ func checkAnswer(value []byte) error {
 		return errors.New("it has members, or white space, that no stored answer has")
 	}
 	// Check the header whatever the case of its name: under the key "content-length", net/http
-	// sends it unchanged, and may add a Content-Length of its own. Clients refuse a malformed
-	// length, and two lengths that differ even by a leading zero.
+	// sends it unchanged, and may add a Content-Length of its own. Clients reject a malformed
+	// length, and two lengths that are spelled differently, such as 5 and 05.
 	for _, length := range valuesOf(r, "Content-Length") {
 		if n, err := strconv.ParseUint(length, 10, 63); err != nil || strconv.FormatUint(n, 10) != length {
 			return fmt.Errorf("its Content-Length is %q; it must be a number without sign and leading zeros; leave the header out, the server sets it", length)

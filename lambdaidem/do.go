@@ -64,14 +64,14 @@ type Call struct {
 //
 //   - a guard's error about a step or a guarded call inside fn, and the code of that error
 //   - [ErrRetryable] or [ErrPermanent], unless [Retryable] or [Permanent] has decided the outcome
-//   - if the error is stored, or would be stored if the call had a record, any Code or *Error other
-//     than the stored one
+//   - any Code or *Error that a replay of the error would lack, if the error is one that is
+//     replayed, such as one marked with [Permanent]
 //
-// Do wraps the error if one of these exceptions applies, or if a guarded handler has called Do.
-// Marks made by fn do not affect that handler's outcome, because the handler may have had effects
-// of its own. A handler without effects can mark the error with Retryable again. If Do runs fn
-// unguarded inside a guarded handler, for example because of Call.Skip, Do returns the error
-// unchanged, and its marks affect the handler's outcome.
+// Do wraps the error if one of these exceptions applies, or if a guarded handler has called Do. A
+// mark such as Retryable that fn put on the error does not affect that handler's outcome, because
+// the handler may have had effects of its own. A handler without effects can mark the error with
+// Retryable again. If Do runs fn unguarded inside a guarded handler, for example because of
+// Call.Skip, Do returns the error unchanged, and its marks affect the handler's outcome.
 //
 // If the stored result is a failure, Do returns an *[Error] with the failure's code, status and
 // text. errors.Is then matches the code, and every error that [Reject] makes with the same code and
@@ -112,7 +112,7 @@ func refusedDo[T any](e *Error) done[T] { return done[T]{err: e, refusal: e} }
 //   - If the call ran without a record inside a guarded handler, its error is returned unchanged.
 //     The error's marks, such as Retryable, affect the handler's outcome.
 //   - Otherwise, if a guarded handler made the call, the error is wrapped in an innerError, so that
-//     its marks, even in the cause of a refusal, don't affect the handler's outcome.
+//     no mark in it affects the handler's outcome.
 //   - Otherwise, the error is wrapped only if that changes what errors.Is or errors.As finds.
 func (d done[T]) callersError(ctx context.Context) error {
 	if d.err == nil || d.merged {

@@ -8,17 +8,18 @@ import (
 
 // unwrap handles an SQS message whose body is an envelope of SNS or EventBridge around the sender's
 // body. unwrap sets the message's body to the sender's body, and takes the sender's idempotency key
-// from the envelope. If the message's own attributes have a key, or the body is no envelope, unwrap
-// changes nothing.
+// from the envelope. If the message's own attributes have a key, or the body is not an envelope,
+// unwrap changes nothing.
 //
-// The fingerprint must not cover the envelope's ids, times and signatures, which differ for each
-// publication (Amazon SNS, "Fanout to Amazon SQS queues"; Amazon EventBridge, "Event structure").
+// Without unwrap, the fingerprint would cover the envelope's ids, times and signatures, which
+// differ each time the sender publishes the same message (Amazon SNS, "Fanout to Amazon SQS
+// queues"; Amazon EventBridge, "Event structure").
 func (m *message) unwrap() {
 	if m.senderKey.isSet || len(m.body) == 0 || m.body[0] != '{' {
 		return
 	}
-	// Keep the queue's id as the default key. The envelope's id is not safe: any sender can write
-	// an envelope with another message's id.
+	// The default key remains the id that SQS gave the message. The id in the envelope is not safe:
+	// any sender can write an envelope with another message's id.
 	switch {
 	case bytes.Contains(m.body, []byte(`"TopicArn"`)) && hasOnly(m.body, envelopeOfSNS):
 		m.unwrapSNS()

@@ -66,8 +66,8 @@ func (g *Guard) decidingError(err error, outcome Outcome, mark markAround) *Erro
 		switch {
 		case e.stored:
 			return e.storedAs
-		// Inside an error marked as Permanent, the application's *Error counts even if it comes
-		// from an inner call whose failure is not stored.
+		// Inside an error marked as Permanent, use the application's *Error even if it comes from
+		// an inner call whose failure is not stored.
 		case mark == markedPermanent:
 			return applicationsError(e)
 		}

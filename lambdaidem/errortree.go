@@ -11,7 +11,7 @@ import (
 //
 // If err has a method As, the result also has the marks and the innerError that only this method
 // finds. If there are any, the result ends with errUnseen, which stands for further errors that As
-// may find.
+// may find. Because errUnseen has no mark, isRetryable then returns false.
 func children(err error) []error {
 	if _, ok := err.(*innerError); ok { //nolint:errorlint // err itself
 		return nil
@@ -134,8 +134,8 @@ func hasOwn[M error](err error) bool {
 
 // anyVisible reports whether match returns true for err or for an error that err wraps, including
 // the errors of inner calls. It skips codes and refusals of guards, and everything that a refusal
-// wraps. If byGuard is true, a guard made err. These codes and refusals are then skipped only
-// inside the errors of inner calls.
+// wraps. The parameter byGuard says that a guard made err, and that err's code is wanted: codes and
+// refusals are then skipped only inside the errors of inner calls.
 func anyVisible(err error, byGuard bool, match func(error) bool) bool {
 	if inner, ok := err.(*innerError); ok { //nolint:errorlint // the tree is walked here
 		return anyVisible(inner.err, false, match)

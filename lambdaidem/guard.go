@@ -91,12 +91,12 @@ type work interface {
 
 // ending describes how a run of the handler ended.
 type ending struct {
-	outcome Outcome
-	success bool  // the answer tells the caller that the call succeeded; independent of outcome
-	final   bool  // the answer tells the caller not to repeat the call, such as a 402; independent of outcome
-	encoded bool  // store the value from work.encode; if false, store err as a Failure
-	err     error // the handler's error, for the event and the record; nil if there is none
-	changed error // why the caller must not receive the handler's answer, according to attempt.settle; nil if it may
+	outcome  Outcome
+	success  bool  // the answer tells the caller that the call succeeded; independent of outcome
+	final    bool  // the answer tells the caller not to repeat the call, such as a 402; independent of outcome
+	encoded  bool  // store the value from work.encode; if false, store err as a Failure
+	err      error // the handler's error, for the event and the record; nil if there is none
+	withheld error // why the caller must not receive the handler's answer, according to attempt.decideOutcome; nil if it may
 }
 
 // decision says what the caller of a guarded call receives. The zero decision means that
@@ -111,7 +111,7 @@ type decision struct {
 	entry   *cacheEntry // the cache entry of the replayed record; nil if the record came from the store
 
 	unreturned bool // if refusal is set: the record has, or may have, an answer that can't be read
-	replaced   bool // if refusal is set: the refusal replaces the handler's answer; see ending.changed
+	replaced   bool // if refusal is set: the refusal replaces the handler's answer; see ending.withheld
 }
 
 // handleCall handles one guarded call. Depending on the call's record, it runs the handler,

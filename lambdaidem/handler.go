@@ -10,7 +10,8 @@ type HandlerOptions[In any] struct {
 	// Principal returns the caller that the key belongs to. If it returns an error, the event is
 	// refused with [ErrPrincipalUnknown], or with the error itself if [Reject] made it. An empty
 	// principal is refused too, unless Options.AnonymousCallers is set. Default: nil; all invokers
-	// of one tenant then share their keys.
+	// then share their keys. With Lambda's tenant isolation, only invokers of the same tenant share
+	// keys.
 	Principal func(context.Context, In) (string, error)
 	// Skip reports whether to run the handler for an event unguarded. Default: nil, which skips no
 	// event.
@@ -49,10 +50,11 @@ type HandlerOptions[In any] struct {
 //
 //   - For an error that [Reject] made, it is the code of the error, or "Error" if guards use that
 //     code for their own refusals.
-//   - For an error that [Permanent], [Retryable] or [Uncertain] marked, it is the type of the
-//     marked error.
+//   - For an error that [Permanent], [Retryable] or [Uncertain] marked, it is the type of the error
+//     inside the mark.
 //   - For a guard's refusal of a call that h made, it is the code of the refusal, or "Error" if the
-//     code would mislead the invoker.
+//     invoker would take the code, such as "idempotency_payload_mismatch", for a refusal of its own
+//     event.
 //
 // If an error is stored, every replay reports the errorType and the message of the first answer.
 // For such an error, or one that [Reject] made, the guarded handler returns a
@@ -88,8 +90,8 @@ func handle[In, Out any](
 	c := Call{Operation: operation, Payload: in, Skip: g.switchedOff || o.Skip != nil && o.Skip(ctx, in)}
 	if reflect.TypeFor[In]().Kind() == reflect.Interface {
 		// In is an interface type, so a client can choose the type of the value in it, for example
-		// by sending a JSON string instead of an object. typedJSON.form, which depends on the type
-		// of Payload, must not be the client's choice. So pass &in, whose type is always *In.
+		// by sending a JSON string instead of an object. The guard can't compare payloads of
+		// different types, and might accept a changed payload. So pass &in, which is always an *In.
 		c.Payload = &in
 	}
 	c.Repeated = !c.Skip && o.Repeated != nil && o.Repeated(ctx, in)

@@ -110,7 +110,7 @@ func (w *httpWork) ending() ending {
 	if w.err == nil {
 		status, tells := w.response.Status, answerOfResponse(&w.response)
 		end := ending{success: tells == success, final: tells == final, encoded: true}
-		end.outcome, end.changed = w.attempt.decideOutcome(w.g.outcomeOf(&w.response), tells)
+		end.outcome, end.withheld = w.attempt.decideOutcome(w.g.outcomeOf(&w.response), tells)
 		if end.outcome == OutcomeReleased || end.outcome == OutcomeUncertain {
 			end.err = failedStatus(status)
 		}

@@ -16,7 +16,7 @@ import (
 //	refused      it was not carried out now, and a retry may succeed; OutcomeReleased
 //	unknown      it may have been carried out; OutcomeUncertain
 //
-// When the handler has returned, attempt.settle decides what happens to its answer:
+// When the handler has returned, attempt.decideOutcome decides what happens to its answer:
 //
 //	the answer   all settled    one was refused          one is unknown or still running
 //	success      stored         stored                   stored
@@ -36,7 +36,8 @@ import (
 // bindsEffect reports whether a record refuses other payloads because of an effect that an earlier
 // attempt may have had. The parameter bound is Record.Bound or Claim.Bound. These values say so:
 //
-//   - BoundByDeadAttempt: the attempt died, or failed open and ran a step.
+//   - BoundByDeadAttempt: the attempt died, or it had no lease (Options.FailOpen) and ran a step
+//     whose result the record does not have.
 //   - BoundByInnerCall: the attempt made a guarded call that may have had an effect.
 func bindsEffect(bound string) bool { return bound == BoundByDeadAttempt || bound == BoundByInnerCall }
 
@@ -61,8 +62,9 @@ func (a *attempt) innerOutcome() Outcome {
 //   - OutcomeReleased: the attempt's call may be half done, and a retry may complete it.
 //   - "": the attempt's call does not affect the outcome of the outer handler.
 func (a *attempt) releasedEnding() Outcome {
-	// If one of these conditions is true, the call may be half done. An optimistic attempt leaves
-	// no record when it is released, so a transaction that it has sent may still commit.
+	// If one of these conditions is true, the call may be half done. An optimistic attempt writes
+	// no record when it is released, so nothing prevents a transaction that it sent earlier from
+	// committing.
 	if a.g.opts.Optimistic || bindsEffect(a.bound) || a.steps.any() || a.inner.anyEffect() {
 		return outcomeOfBoth(a.innerOutcome(), OutcomeReleased)
 	}
@@ -298,9 +300,9 @@ func (g *Guard) endingOfError(a *attempt, err error) ending {
 		tells = mayRepeat
 	}
 	end := ending{err: err, final: tells == final}
-	end.outcome, end.changed = a.decideOutcome(o, tells)
-	if a != nil && end.changed == nil && end.final && end.outcome == OutcomeUncertain {
-		end.changed = errUncertainCause
+	end.outcome, end.withheld = a.decideOutcome(o, tells)
+	if a != nil && end.withheld == nil && end.final && end.outcome == OutcomeUncertain {
+		end.withheld = errUncertainCause
 	}
 	return end
 }

@@ -62,9 +62,9 @@ func (i *innerCalls) end() {
 
 // recordEnding updates the state after an inner call has ended, and returns the state of the outer
 // handler. If a retry may still complete the call, or its outcome is unknown, recordEnding adds the
-// call to i.unsettled, by which attempt.settle decides the outcome of the outer handler. Any other
-// call may settle earlier calls for the same record, for example because the record now has an
-// answer. recordEnding removes the settled calls from i.unsettled.
+// call to i.unsettled, from which attempt.decideOutcome decides the outcome of the outer handler.
+// Any other call may settle earlier calls for the same record, for example because the record now
+// has an answer. recordEnding removes the settled calls from i.unsettled.
 //
 //   - number is the call's number; see attempt.beginInner. callsBegun counts the calls that have
 //     begun.
@@ -81,8 +81,9 @@ func (i *innerCalls) recordEnding(number int64, callsBegun *atomic.Int64, rec in
 		if i.unsettled == nil {
 			i.unsettled = make(map[innerRecord]unsettledCall)
 		}
-		// Load the counter while the mutex is locked, so that a later unsettledCall never has a
-		// smaller callsBegun.
+		// Load the counter while the mutex is locked. Otherwise another call that ends at the same
+		// time could replace a larger count with a smaller one, and the next case would miss an
+		// overlap.
 		i.unsettled[rec] = unsettledCall{outcomeOfBoth(innerEnding, earlier.innerEnding), effect || earlier.effect, callsBegun.Load()}
 	// If the two calls overlapped, keep the earlier call in i.unsettled: the handler may return the
 	// earlier call's refusal, although the new call succeeded.
@@ -122,8 +123,8 @@ func (i *innerCalls) setHandler(s handlerState) {
 	i.handler = s
 }
 
-// outcome summarizes the inner calls for attempt.settle. innerOutcome is the first of these that
-// applies:
+// outcome summarizes the inner calls for attempt.decideOutcome. innerOutcome is the first of these
+// that applies:
 //
 //   - OutcomeUncertain: a call is still running, or the outcome of a call is unknown.
 //   - OutcomeReleased: a retry of a call may succeed.

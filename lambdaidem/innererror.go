@@ -36,10 +36,10 @@ func (e *innerError) Error() string { return e.err.Error() }
 // Is is called by errors.Is. It reports whether target matches one of these:
 //
 //   - ErrRetryable, if e.retryable is set;
-//   - an error in e.err's tree of wrapped errors that the outer handler may find; see anyVisible.
+//   - an error in e.err's tree of wrapped errors, except codes and errors that a guard returned to
+//     the inner call's function; see anyVisible.
 //
-// If e.stored is set and target is a Code or an *Error, Is compares target only with the stored
-// failure.
+// If e.stored is set, a target that is a Code or an *Error can match only the stored failure.
 func (e *innerError) Is(target error) bool {
 	switch target := target.(type) {
 	case Code:
@@ -120,8 +120,8 @@ func (e *innerError) code() Code {
 // the error that e wraps. These are the differences:
 //
 //   - e.err contains a code or an error of a guard that e hides.
-//   - The inner call's function made the stored failure, and e.err either lacks the code of that
-//     failure or has a further code or *Error.
+//   - The inner call's function made the stored failure, and e.err lacks the code of that failure
+//     or has another code or *Error in addition. e shows only those of the stored failure.
 //   - e matches ErrRetryable, but e.err does not.
 func (e *innerError) differs() bool {
 	hides := func(code Code) bool { return errors.Is(e.err, code) && !errors.Is(e, code) }

@@ -62,9 +62,9 @@ func (w *messageWork) ending() ending {
 	if o := w.g.outcomeOfError(w.err, ""); o != OutcomeSucceeded && o != OutcomeFailed {
 		outcome = o
 	}
-	outcome, changed := w.attempt.decideOutcome(outcome, mayRepeat)
+	outcome, withheld := w.attempt.decideOutcome(outcome, mayRepeat)
 	w.outcome = outcome
-	return ending{outcome: outcome, err: w.err, changed: changed}
+	return ending{outcome: outcome, err: w.err, withheld: withheld}
 }
 
 func (*messageWork) encode() ([]byte, error) { return []byte("{}"), nil }

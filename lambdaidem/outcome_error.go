@@ -42,7 +42,7 @@ func (g *Guard) outcomeOfMarks(err error, innerFailure Outcome) Outcome {
 			return innerFailure
 		}
 		// e is the error of an inner call. Ignore a mark of Permanent, Retryable or Uncertain in e:
-		// the mark is about the inner call. attempt.settle decides how that call changes the
+		// the mark is about the inner call. attempt.decideOutcome decides how that call changes the
 		// handler's outcome.
 		return ""
 	case *uncertainError:

@@ -235,7 +235,7 @@ func outOfTime(err error, retryAfter time.Duration) *Error {
 
 // outcomeUnknown returns the error that replaces the answer of a handler if the caller must not
 // rely on that answer. For example, the store could not record the outcome, or a guarded call
-// that the handler made was refused or has an unknown outcome; see attempt.settle.
+// that the handler made was refused or has an unknown outcome; see attempt.decideOutcome.
 func outcomeUnknown(err error, retryAfter time.Duration) *Error {
 	return &Error{Code: ErrOutcomeUnknown, Status: http.StatusServiceUnavailable, RetryAfter: retryAfter, Err: err,
 		Detail: "The outcome of the request could not be recorded. Repeat it with the same key to get its outcome."}

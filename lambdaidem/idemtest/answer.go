@@ -24,16 +24,16 @@ type httpAnswer struct {
 
 // received returns what the client receives when a Lambda handler returns answer for event, in a
 // form that can be compared. For an HTTP response, this is an httpAnswer without [Mark] and the
-// headers whose names are in the parameter ignored. For any other response, it is the JSON text.
-func received(t testing.TB, event, answer any, ignored []string) any {
+// headers named in ignoreHeaders. For any other response, it is the JSON text.
+func received(t testing.TB, event, answer any, ignoreHeaders []string) any {
 	t.Helper()
 	switch a := answer.(type) {
 	case events.APIGatewayProxyResponse:
-		return httpAnswer{Status: a.StatusCode, Header: without(merged(a.Headers, a.MultiValueHeaders), ignored), Body: a.Body, Base64: a.IsBase64Encoded}
+		return httpAnswer{Status: a.StatusCode, Header: without(merged(a.Headers, a.MultiValueHeaders), ignoreHeaders), Body: a.Body, Base64: a.IsBase64Encoded}
 	case events.APIGatewayV2HTTPResponse:
-		return httpAnswer{Status: a.StatusCode, Header: without(withCookies(a.Headers, a.Cookies), ignored), Body: a.Body, Base64: a.IsBase64Encoded}
+		return httpAnswer{Status: a.StatusCode, Header: without(withCookies(a.Headers, a.Cookies), ignoreHeaders), Body: a.Body, Base64: a.IsBase64Encoded}
 	case events.LambdaFunctionURLResponse:
-		return httpAnswer{Status: a.StatusCode, Header: without(withCookies(a.Headers, a.Cookies), ignored), Body: a.Body, Base64: a.IsBase64Encoded}
+		return httpAnswer{Status: a.StatusCode, Header: without(withCookies(a.Headers, a.Cookies), ignoreHeaders), Body: a.Body, Base64: a.IsBase64Encoded}
 	case events.ALBTargetGroupResponse:
 		header := merged(a.Headers, nil)
 		// If the request has MultiValueHeaders, a load balancer reads only MultiValueHeaders of the
@@ -42,7 +42,7 @@ func received(t testing.TB, event, answer any, ignored []string) any {
 		if in, ok := event.(events.ALBTargetGroupRequest); ok && in.MultiValueHeaders != nil {
 			header = merged(nil, a.MultiValueHeaders)
 		}
-		return httpAnswer{Status: a.StatusCode, Reason: a.StatusDescription, Header: without(header, ignored), Body: a.Body, Base64: a.IsBase64Encoded}
+		return httpAnswer{Status: a.StatusCode, Reason: a.StatusDescription, Header: without(header, ignoreHeaders), Body: a.Body, Base64: a.IsBase64Encoded}
 	}
 	text, err := json.Marshal(answer)
 	if err != nil {
@@ -84,16 +84,16 @@ func withCookies(single map[string]string, cookies []string) map[string][]string
 }
 
 // answerOf returns the response of a net/http handler in a form that can be compared, without
-// [Mark] and the headers whose names are in the parameter ignored.
-func answerOf(r *http.Response, body []byte, ignored []string) httpAnswer {
-	return httpAnswer{Status: r.StatusCode, Header: without(merged(nil, r.Header), ignored), Trailer: without(merged(nil, r.Trailer), ignored), Body: string(body)}
+// [Mark] and the headers named in ignoreHeaders.
+func answerOf(r *http.Response, body []byte, ignoreHeaders []string) httpAnswer {
+	return httpAnswer{Status: r.StatusCode, Header: without(merged(nil, r.Header), ignoreHeaders), Trailer: without(merged(nil, r.Trailer), ignoreHeaders), Body: string(body)}
 }
 
-// without deletes [Mark] and the headers whose names are in the parameter ignored from the map
-// header, and returns the map. A replay may differ from the first response in these headers.
-func without(header map[string][]string, ignored []string) map[string][]string {
+// without removes [Mark] and the headers named in ignoreHeaders from header, and returns header. In
+// these headers, a replay may differ from the first response.
+func without(header map[string][]string, ignoreHeaders []string) map[string][]string {
 	delete(header, strings.ToLower(Mark))
-	for _, name := range ignored {
+	for _, name := range ignoreHeaders {
 		delete(header, strings.ToLower(name))
 	}
 	return header

@@ -28,9 +28,10 @@ type Request struct {
 	Route string
 	// Query is the raw query, without "?". Default: none.
 	Query string
-	// Key is the idempotency key. A key that a gateway or server would change is sent as a String
-	// of RFC 9651, in double quotes. Any other key is sent unchanged. Default: none; the request
-	// then has no header for the key.
+	// Key is the idempotency key. A key that contains a comma or a double quote, or begins or ends
+	// with a space, is sent in double quotes, as a String of RFC 9651. Gateways and servers would
+	// change it otherwise. Any other key is sent unchanged. Default: none; the request then has no
+	// header for the key.
 	Key string
 	// KeyHeader is the name of the header that carries the key. It must match the guard's
 	// Options.KeyHeader. Default: "Idempotency-Key".

@@ -26,9 +26,9 @@ const Mark = "X-Idempotency-Replayed"
 //   - Both calls returned equal responses, and errors with the same text. HTTP responses are
 //     compared by the parts that the event's gateway uses, other responses by their JSON.
 //
-// The comparison skips the header [Mark] and the headers whose names are in the parameter ignored,
-// such as further Options.ReplayMarks or Options.UnstoredHeaders.
-func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, error), event In, ignored ...string) Out {
+// The comparison skips the header [Mark] and the headers named in ignoreHeaders, such as further
+// Options.ReplayMarks or Options.UnstoredHeaders.
+func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, error), event In, ignoreHeaders ...string) Out {
 	t.Helper()
 	send := func() (answer Out, ran int64, err error) {
 		ctx, runs := runcount.With(t.Context())
@@ -41,7 +41,7 @@ func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, er
 	if textOf(firstErr) != textOf(secondErr) {
 		t.Errorf("the two answers differ:\nfirst error  %s\nsecond error %s", textOf(firstErr), textOf(secondErr))
 	}
-	a, b := received(t, event, first, ignored), received(t, event, second, ignored)
+	a, b := received(t, event, first, ignoreHeaders), received(t, event, second, ignoreHeaders)
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("the two answers differ:\nfirst  %+v\nsecond %+v", a, b)
 	}
@@ -51,10 +51,10 @@ func Twice[In, Out any](t testing.TB, handler func(context.Context, In) (Out, er
 // TwiceHTTP sends the same request twice to a guarded net/http handler and returns the first
 // response. It fails t unless the first request ran at least one guarded handler, the second
 // request ran none, and both responses have the same status, headers, trailers and body. The
-// comparison skips [Mark] and the headers whose names are in the parameter ignored.
+// comparison skips [Mark] and the headers named in ignoreHeaders.
 //
 // Like a server, TwiceHTTP sets ContentLength, and sets RequestURI if that is empty.
-func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, ignored ...string) *http.Response {
+func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, ignoreHeaders ...string) *http.Response {
 	t.Helper()
 	var body []byte
 	if r.Body != nil {
@@ -68,7 +68,7 @@ func TwiceHTTP(t testing.TB, handler http.Handler, r *http.Request, ignored ...s
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, served(ctx, r, body))
 		answer := w.Result()
-		return answerOf(answer, w.Body.Bytes(), ignored), answer, runs.Load()
+		return answerOf(answer, w.Body.Bytes(), ignoreHeaders), answer, runs.Load()
 	}
 	first, answer, ran := send()
 	second, _, ranAgain := send()

@@ -30,22 +30,22 @@ type cutter struct {
 func (c *cutter) value(n *node) {
 	switch c.text[c.pos] {
 	case '{':
-		c.all('}', func(int) *node {
+		c.copyContainer('}', func(int) *node {
 			return n.members[string(c.text[c.pos+1:c.afterString(c.pos)-1])]
 		})
 	case '[':
-		c.all(']', func(i int) *node { return n.elements[i] })
+		c.copyContainer(']', func(i int) *node { return n.elements[i] })
 	default:
 		c.keep(c.after(c.pos))
 	}
 }
 
-// all, called by value, copies the object or array at c.pos to the result, without the members or
+// copyContainer copies the object or array at c.pos to the result, without the members or
 // elements that the JSON Pointers name. closing is the closing brace or bracket.
 //
 // For the member or element with index i, which begins at c.pos, find(i) returns the node in the
 // tree of JSON Pointers. The node is nil if no pointer names the member or element or a part of it.
-func (c *cutter) all(closing byte, find func(i int) *node) {
+func (c *cutter) copyContainer(closing byte, find func(i int) *node) {
 	c.keep(c.pos + 1)
 	first := c.resultLen
 	for i := 0; c.text[c.pos] != closing; i++ {
