@@ -76,10 +76,10 @@ func (t *text) take(r *lowlevel.Reader) string {
 	return wants(ok && kind == "S", "a string")
 }
 
-// sortKey is the sort key of an item, for a table that has one. Both keys of an item have the same
-// value, because the package needs only one key. Encoding an item writes the partition key, *id, as
-// its sort key. Decoding an item stores its sort key in *value. The function item.strange then
-// compares the sort key with the partition key.
+// sortKey is the sort key of an item, for a table that has one. It must equal the partition key,
+// because the package needs only one key. Encoding an item writes the partition key, *id, as its
+// sort key. Decoding an item stores its sort key in *value. The function item.strange then compares
+// the sort key with the partition key.
 type sortKey struct{ value, id *string }
 
 func (k sortKey) present() bool                  { return *k.id != "" }

@@ -199,8 +199,8 @@ func (t *Tx) count() int {
 }
 
 // seal ends enlisting: enlisting a write panics from now on. It reports whether there are writes to
-// make. The outcome o of the handler's answer must be OutcomeSucceeded, or OutcomeFailed after
-// AlsoWhenFailed. Otherwise the writes are dropped.
+// make. The writes are dropped unless o, the outcome of the handler's answer, is OutcomeSucceeded,
+// or OutcomeFailed after AlsoWhenFailed.
 func (t *Tx) seal(o lambdaidem.Outcome) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

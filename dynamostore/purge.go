@@ -118,8 +118,7 @@ const opPurge = "purge"
 //   - The item with the record's id is not a record of this package.
 //   - The part was written less than an hour ago, so its attempt may still complete the record. But
 //     if an attempt has already completed the record, and the record has not expired, the part is
-//     deleted at once, because an attempt's answer is never replaced. An operator's answer can be
-//     replaced, and does not count.
+//     deleted: an attempt's answer is never replaced, unlike an operator's.
 //
 // If a purge has deleted parts, repeat the purge an hour later. A delayed request may have written
 // a part again, which only another purge or TTL deletes.
